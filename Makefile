@@ -54,17 +54,18 @@ lab: $(DEV_STAMP) ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab $$([ "$$(id -u)" != 0 ] || echo --allow-root) notebooks
 
 # The lock is installed first and alone, every file held to its hash; then the project, with the setuptools of the lock.
+# Python compiles a module when it first imports it: compiling all of them takes a fifth of the disk space.
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -c 'import pip; $(NEW_ENOUGH)' >/dev/null 2>&1 || $(MAKE) --no-print-directory new-venv
 	@echo "Installing the locked packages into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) --require-hashes -r requirements.lock
+	@$(PIP_INSTALL) --no-compile --require-hashes -r requirements.lock
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(DEV_STAMP): requirements-dev.lock $(STAMP)
-	@echo "Installing the tools of development and the data sets into $(VENV)"
-	@$(PIP_INSTALL) --require-hashes -r requirements.lock -r requirements-dev.lock
+	@echo "Installing the tools of development, the data sets and the sources of CmdStan into $(VENV)"
+	@$(PIP_INSTALL) --no-compile --require-hashes -r requirements.lock -r requirements-dev.lock
 	@touch $@
 
 .PHONY: new-venv
@@ -81,14 +82,14 @@ new-venv:
 
 UV_COMPILE := build/lock/venv/bin/uv pip compile --quiet --universal --fork-strategy fewest --python-version $(MIN_PYTHON) --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
-LOCKED_FOR := \# Exact versions for Python 3.12 to 3.14 on Linux and macOS, made by \`make lock\` from pyproject.toml:
+LOCKED_FOR := \# Exact versions for Python 3.12 to 3.14 on Linux, macOS and Windows, made by \`make lock\` from pyproject.toml:
 
 lock: ## resolve requirements.lock and requirements-dev.lock anew from pyproject.toml
 	@rm -rf build/lock && mkdir -p build/lock
 	@"$(PYTHON)" -m venv build/lock/venv
 	@build/lock/venv/bin/python -m pip install --quiet --disable-pip-version-check uv
 	@echo "setuptools>=77" | $(UV_COMPILE) --output-file build/lock/run.txt pyproject.toml - > /dev/null
-	@$(UV_COMPILE) --extra data --extra dev --extra docs --extra notebook --constraint build/lock/run.txt \
+	@$(UV_COMPILE) --extra cmdstan --extra data --extra dev --extra docs --extra notebook --constraint build/lock/run.txt \
 		$$(sed -n 's/^\([a-z0-9.-]*\)==[^;]*$$/--no-emit-package \1/p' build/lock/run.txt) \
 		--output-file build/lock/dev.txt pyproject.toml > /dev/null
 	@{ echo "$(LOCKED_FOR) what runs."; cat build/lock/run.txt; } > requirements.lock

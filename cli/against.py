@@ -22,13 +22,13 @@ def reference_named(files: Mapping[str, reading.Files], truth: Path | None) -> s
     StudyError
         If it names neither.
     """
-    from onebasin.truth import references
-
     if truth is None:
         return None
     try:
         reading.truth(files, truth)
     except StudyError as error:
+        from onebasin.truth import references
+
         known = references()
         if str(truth) in known:
             return str(truth)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onebasin.base.errors import StudyError, check_seed
-from onebasin.base.processes.libraries import prepare_jax
+from onebasin.base.processes.libraries import prepare_jax_if_used
 
 from . import reading
 from .symmetries import HELP, of_view
@@ -54,7 +54,7 @@ def compare(
     from . import against, console
 
     check_seed(seed)
-    prepare_jax()
+    prepare_jax_if_used()
     from onebasin.analysis.compare.compare import compare as compare_trees
     from onebasin.analysis.report import comparison_table
 

@@ -1,4 +1,4 @@
-"""`onebasin doctor`: what this machine has, and whether both engines work."""
+"""`onebasin doctor`: what this machine has, and which engines work."""
 
 from typing import Annotated, Literal
 
@@ -13,7 +13,7 @@ def doctor(
         bool, typer.Option("--build/--no-build", help="Assemble CmdStan now if there is none.")
     ] = False,
 ) -> None:
-    """Show what this machine has, tried out; the exit code is 0 where both engines work and all is as it was set up."""
+    """Show what this machine has, tried out; the exit code is 0 if models run and all that was set up works."""
     from dataclasses import asdict
 
     from . import console
@@ -34,7 +34,9 @@ def doctor(
                 console.write_remark(f"{check.name}: {check.remedy}", flag)
         for engine, works in engines.items():
             verdict = "works" if works else "does not work"
-            console.write_remark(f"the {engine} engine {verdict}", "good" if works else "bad")
+            needed = any(check.engine == engine and not check.ok for check in checks)
+            flag = "good" if works else "bad" if needed else "warn"
+            console.write_remark(f"the {engine} engine {verdict}", flag)
     remedy = first_remedy(checks)
     if remedy is not None:
         console.say(f"onebasin: {remedy}")

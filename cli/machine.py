@@ -1,4 +1,4 @@
-"""What this machine has: the interpreter, JAX, the compiler, CmdStan, the data sets, the cache."""
+"""What this machine has: Python, JAX, the interpreter of Stan programs, the compiler, CmdStan, the data sets, the cache."""
 
 from __future__ import annotations
 
@@ -68,9 +68,8 @@ def examine(*, build: bool, progress: Callable[[str], None]) -> list[Check]:
         _python(),
         _jax(),
         _numpyro(),
-        *_toolchain(),
-        _wheel(),
-        _cmdstan(build, progress),
+        _interpreter(),
+        *_optional(build, progress),
         _cache(),
         *_data_folder(),
         *_data_sets(),
@@ -78,13 +77,16 @@ def examine(*, build: bool, progress: Callable[[str], None]) -> list[Check]:
 
 
 def working_engines(checks: list[Check]) -> dict[str, bool]:
-    """Tell which engines work, or will once CmdStan has been assembled."""
+    """Tell which engines work, CmdStan too where it can be assembled."""
     broken = {check.engine for check in checks if not check.ok}
-    return {engine: engine not in broken for engine in ("numpyro", "stan")}
+    lacking = any(check.name == "CmdStan" and not check.ok for check in checks)
+    return {engine: engine not in broken for engine in ("numpyro", "stanli")} | {
+        "cmdstan": not lacking and "cmdstan" not in broken
+    }
 
 
 def first_remedy(checks: list[Check]) -> str | None:
-    """Return what to do first so that both engines work and all is as it was set up; None if it is."""
+    """Return what to do first so that NumPyro, the interpreter and all that was set up work; None if it is."""
     return next((c.remedy for c in checks if c.matters and not c.ok), None)
 
 
@@ -127,6 +129,35 @@ def _numpyro() -> Check:
     return Check("NumPyro", True, numpyro.__version__)
 
 
+def _interpreter() -> Check:
+    from onebasin.stan.interpreter.runtime import InterpreterMissing, identity
+
+    try:
+        found = f"{identity()}, interprets Stan programs; they need no compiler"
+    except InterpreterMissing as error:
+        return Check("stanli", False, "not usable", str(error), "stanli")
+    return Check("stanli", True, found)
+
+
+def _optional(build: bool, progress: Callable[[str], None]) -> list[Check]:
+    """Look at CmdStan and its tools; say in one line that it is optional where nobody has set it up."""
+    from onebasin import stan
+    from onebasin.stan.home.errors import HomeBuildError
+    from onebasin.stan.home.toolchain import find_wheel, how_to_install
+
+    try:
+        wanted = build or stan.existing_cmdstan() is not None
+    except stan.StanError:  # a wrong CMDSTAN, which somebody has set
+        wanted = True
+    if not wanted:
+        try:
+            find_wheel()
+        except HomeBuildError:
+            detail = "not installed, and optional: `--engine cmdstan` and programs that stanli refuses need it"
+            return [Check("CmdStan", False, detail, f"To have CmdStan, {how_to_install()}.")]
+    return [*_toolchain(), _wheel(), _cmdstan(build, progress)]
+
+
 def _toolchain() -> list[Check]:
     from onebasin.stan.home.errors import HomeBuildError
     from onebasin.stan.home.soundness import cannot_run
@@ -135,7 +166,7 @@ def _toolchain() -> list[Check]:
     try:
         found = find_toolchain()
     except HomeBuildError as error:
-        return [Check("C++ compiler, make", False, "not found", str(error), "stan")]
+        return [Check("C++ compiler, make", False, "not found", str(error), "cmdstan")]
     compiling = [*found.compiler.split(), "-std=c++17", "-fsyntax-only", "-x", "c++", "-"]
     tried = {
         "C++ compiler": (
@@ -146,7 +177,11 @@ def _toolchain() -> list[Check]:
     }
     return [
         Check(
-            name, not why, what, f"`{what.split()[0]}` {why}: reinstall it." if why else "", "stan"
+            name,
+            not why,
+            what,
+            f"`{what.split()[0]}` {why}: reinstall it." if why else "",
+            "cmdstan",
         )
         for name, (what, why) in tried.items()
     ]
@@ -176,21 +211,21 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
             find_toolchain(), find_wheel()
             check_home_path(default_cache(), "where it would be assembled")
     except stan.StanError as error:
-        return Check("CmdStan", False, "not found", str(error), "stan")
+        return Check("CmdStan", False, "not found", str(error), "cmdstan")
     if found is None:
         return Check(
             "CmdStan",
             True,
             "none yet; it will be assembled on first use, or now with --build",
-            engine="stan",
+            engine="cmdstan",
         )
     number = ".".join(map(str, found.version))
     if not found.supports_jacobian_statement:
         remedy = f"CmdStan {number} is too old for the networks: 2.36 or newer is needed."
-        return Check("CmdStan", False, f"{number} at {found.path}", remedy, "stan")
+        return Check("CmdStan", False, f"{number} at {found.path}", remedy, "cmdstan")
     broken = soundness.fault(found)
     where = f"{number} at {found.path} ({found.origin}{_unset(found.origin)})"
-    return Check("CmdStan", not broken, where, broken, "stan")
+    return Check("CmdStan", not broken, where, broken, "cmdstan")
 
 
 def _unset(origin: str) -> str:
@@ -203,11 +238,11 @@ def _cache() -> Check:
     try:
         folder = user_cache()
     except CacheError as error:
-        return Check("cache", False, "not to be trusted", str(error), "stan")
+        return Check("cache", False, "not to be trusted", str(error), "stanli")
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     good = nearest.is_dir() and os.access(nearest, os.W_OK)
     remedy = f"Make {nearest} writable, or set XDG_CACHE_HOME." if not good else ""
-    return Check("cache", good, str(folder), remedy, "stan")
+    return Check("cache", good, str(folder), remedy, "stanli")
 
 
 def _data_folder() -> list[Check]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from onebasin.base.processes.libraries import prepare_jax
+from onebasin.base.processes.libraries import prepare_jax_if_used
 
 from . import reading
 from .symmetries import HELP, of_view, parse_exchangeable
@@ -49,7 +49,7 @@ def diagnose(
     from . import console
     from .diagnosis import write_findings
 
-    prepare_jax()
+    prepare_jax_if_used()
     from onebasin.analysis.diagnostics.diagnose import diagnose as judge
 
     view = reading.read(run)
@@ -90,7 +90,7 @@ def align(
     """Bring every draw into one labelling, and write the posterior with how each draw was moved."""
     from . import console
 
-    prepare_jax()
+    prepare_jax_if_used()
     from onebasin.analysis.alignment import align as align_tree
     from onebasin.analysis.alignment.labelling import one_labelling
     from onebasin.base.errors import PosteriorFileError
@@ -156,7 +156,7 @@ def report(
     """Write one self-contained page: whether posteriors may be used, and the tables and pictures that show why."""
     from . import console
 
-    prepare_jax()
+    prepare_jax_if_used()
     from onebasin.analysis.page.render import claimed, put
     from onebasin.analysis.report import posterior_report
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import log_softmax
 
-from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.networks.prediction import mean_and_sd, predict
-
 from .pointwise import DrawGroup, Values, every_which
 from .room import Room
 from .schema import LOG_LIKELIHOOD, OUTPUTS, POSTERIOR_PREDICTIVE
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import BayesianNetwork
+
 
 BLOCK = 2**22
 """Outputs that are computed at once."""
@@ -111,6 +113,8 @@ def _of_numbers(
     replicated: np.ndarray,
 ) -> None:
     """Fill a block for a Gaussian likelihood."""
+    from onebasin.models.networks.prediction import mean_and_sd
+
     mean, sigma = mean_and_sd(model, draws, x)
     mean = mean.astype(np.float64)
     residual = (y - mean) / sigma
@@ -129,6 +133,8 @@ def _of_labels(
     replicated: np.ndarray,
 ) -> None:
     """Fill a block for a categorical likelihood; labels are drawn as the largest of logits with Gumbel noise."""
+    from onebasin.models.networks.prediction import predict
+
     output = predict(model, draws, x).astype(np.float64)
     log_probability = log_softmax(output, axis=-1)
     log_likelihood[...] = log_probability[..., np.arange(len(y)), y]

@@ -70,9 +70,12 @@ class Refused:
     ----------
     reason : str
         Why, as the beginning of a sentence without a full stop.
+    installed : bool
+        Whether there is an interpreter; if not, the reason says how to install it.
     """
 
     reason: str
+    installed: bool = True
 
 
 def driver(program: Path) -> tuple[str, ...]:
@@ -93,7 +96,7 @@ def examine(path: Path, data: Mapping[str, Any]) -> Accepted | Refused:
     try:
         load()
     except InterpreterMissing as reason:
-        return Refused(str(reason).removesuffix("."))
+        return Refused(str(reason).removesuffix("."), installed=False)
     with working_folder("check") as folder:
         file = write_readable(folder, data)
         content = full_text(path, included_files(path)), file.read_bytes()

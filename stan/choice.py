@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from .acceptance import Refused, examine
+from .home.errors import CmdStanNotFound
+from .home.search import missing
 
 STANLI, CMDSTAN = "stanli", "cmdstan"
 
@@ -37,10 +39,35 @@ def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Ch
         If the program does not parse.
     StanDataError
         If it refuses the data.
+    CmdStanNotFound
+        If the interpreter refuses the program and there is no CmdStan.
     """
     if engine:
         return Choice(engine)
     found = examine(path, data)
     if isinstance(found, Refused):
+        _check_cmdstan(found)
         return Choice(CMDSTAN, f"{found.reason}; compiled with CmdStan.")
     return Choice(STANLI)
+
+
+def _check_cmdstan(refused: Refused) -> None:
+    """Refuse a program that neither library can run.
+
+    Raises
+    ------
+    CmdStanNotFound
+        If there is no CmdStan; the message says what to do.
+    """
+    lacks = missing()
+    if not lacks:
+        return
+    if not refused.installed:
+        raise CmdStanNotFound(f"{refused.reason}.")
+    which = "does" if "does not" in refused.reason else "may run it"
+    start = "CmdStan is not installed"
+    if lacks.startswith(start):
+        raise CmdStanNotFound(
+            f"{refused.reason}, and CmdStan, which {which}, is not installed{lacks.removeprefix(start)}"
+        )
+    raise CmdStanNotFound(f"{refused.reason}, and CmdStan, which {which}, cannot be used. {lacks}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Int
@@ -18,8 +18,6 @@ from jaxtyping import Int
 from onebasin.base.card import Card, Table, Words, number
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.showing import Shown
-from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -27,6 +25,10 @@ from ..predictive.points import Points
 from .barriers import Barrier, barrier
 from .result import Alignment
 from .transpositions import Transpositions, transpositions_of
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import BayesianNetwork
+
 
 Networks = Mapping[str, np.ndarray]
 
@@ -236,6 +238,8 @@ def _networks(view: View, model: BayesianNetwork, places: np.ndarray) -> dict[st
 
 def _with_noise(model: BayesianNetwork, view: View) -> BayesianNetwork:
     """The network with noise of one known size: the posterior's geometric mean, where it was inferred."""
+    from onebasin.models.networks.likelihood import Gaussian
+
     if not model.infers_noise:
         return model
     sigma = float(np.exp(np.log(view.values("sigma")).mean()))

@@ -13,14 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.models.networks.architecture import Network
-from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import (
     Block,
     Exchangeable,
@@ -34,6 +31,13 @@ from onebasin.models.symmetry.elements import Scaled
 from .draws import Arrays, Chunk, DrawReader
 from .rescaling import factors, rescale
 from .units import FeatureUnits, find_units
+
+if TYPE_CHECKING:
+    import jax
+
+    from onebasin.models.networks.architecture import Network
+    from onebasin.models.networks.bayesian import BayesianNetwork
+
 
 Transform = Callable[[Arrays], Arrays]
 
@@ -161,6 +165,8 @@ def activations(
     ValueError
         If a block does not permute the units of one hidden layer.
     """
+    import jax.numpy as jnp
+
     moving = tuple(_layer_block(block, model.network) for block in equal_modes(declared))
     inputs = jnp.asarray(x)
 
@@ -190,6 +196,8 @@ def _needed(network: Network) -> list[str]:
 
 def _hidden(network: Network, draws: Mapping[str, jax.Array], x: jax.Array) -> dict[str, jax.Array]:
     """Activations (draw, obs, hidden) of every hidden layer: `Network.apply` without its last layer."""
+    import jax.numpy as jnp
+
     out: dict[str, jax.Array] = {}
     h = jnp.broadcast_to(x[None], (len(next(iter(draws.values()))), *x.shape))
     for number, layer in enumerate(network.layers[:-1], start=1):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import check_inputs
-from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part
 from onebasin.models.symmetry.group import Group
@@ -22,6 +21,9 @@ from ..discovery.of_posterior import search_posterior
 from .draws import DrawReader
 from .features import Features, activations, weights
 from .parts import Parts, lead_by
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import BayesianNetwork
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,15 @@ it never varies.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from onebasin.base.checks import check_positive
-from onebasin.models.networks.bayesian import BayesianNetwork
 
 from .features import Features
 from .units import FeatureUnits
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import BayesianNetwork
 
 
 def choose_scales(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 
 from ..predictive.points import Points
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import BayesianNetwork
 
 
 def check_comparable(views: Mapping[str, View], truth: str) -> None:

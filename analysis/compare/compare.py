@@ -12,12 +12,11 @@ It deliberately weighs nothing up: a posterior may predict as the truth does and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from onebasin.base.checks import check_count, check_seed
-from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors import schema
 from onebasin.posteriors.symmetry import symmetry_caveat
@@ -38,6 +37,10 @@ from .moments import compare_moments
 from .result import MOMENTS, WEIGHTS, Comparison
 from .two_sample import two_sample
 from .words import FLOOR, Setting, say, warn
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import BayesianNetwork
+
 
 Progress = Callable[[int, int], None]
 Rows = dict[str, dict[str, Any]]

@@ -17,7 +17,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.models.networks.prediction import predict, predict_with_noise
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, checked, entry_names
@@ -193,6 +192,8 @@ def _largest(view: View, names: Sequence[str]) -> Units:
 
 
 def _outputs(view: View, piece: Piece) -> list[tuple[str, np.ndarray]]:
+    from onebasin.models.networks.prediction import predict, predict_with_noise
+
     x, model = view.x, view.network
     assert x is not None
     assert model is not None

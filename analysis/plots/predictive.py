@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onebasin.base.checks import check_seed
 from onebasin.base.numbers import format_number
-from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 
@@ -22,6 +21,10 @@ from ..predictive.drawn import draw_regression, few_draws
 from ..predictive.points import Points
 from ..report.sections.bands import band_in_words
 from .given import Posteriors, titled, views_of
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import BayesianNetwork
+
 
 PLACES = 120
 """Places along an input at which a band is computed."""

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from onebasin.models.networks.prediction import predict, predict_with_noise
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, as_view
 
@@ -56,6 +55,8 @@ def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
     >>> list(table.index), "rhat" in table
     (['f[0,0]', 'f[1,0]', 'f[2,0]'], True)
     """
+    from onebasin.models.networks.prediction import predict, predict_with_noise
+
     view = as_view(posterior)
     model = network_of(
         view,

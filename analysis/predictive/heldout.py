@@ -11,19 +11,22 @@ of f, whose mean is the predictive mean without the Monte Carlo error that the n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.networks.prediction import predict_with_noise
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..summaries.summary import summary
 from .regression import PredictiveScores, score_function
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import BayesianNetwork
+
 
 NOISE_SEED = 20170411
 """Seed of the noise that predictions add to the function; the same for all posteriors."""
@@ -132,6 +135,8 @@ def draw_functions(
     Float[np.ndarray, "chain draw"] | Float[np.ndarray, "chain draw obs out"],
 ]:
     """Draw the network's output at `x`, and the noise's standard deviation: one a draw, or one a point if predicted."""
+    from onebasin.models.networks.prediction import predict_with_noise
+
     view = as_view(posterior)
     draws = {name: view.values(name) for name in view.variables}
     function, sd = predict_with_noise(model, draws, x)

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from onebasin.base.checks import check_inputs, check_labels, check_outputs
-from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.networks.prediction import mean_and_sd, predict
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..summaries.sampler import NAN
@@ -31,6 +29,10 @@ from .classification import (
     total_variation,
 )
 from .regression import score_function
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import BayesianNetwork
+
 
 CLASS_DISTANCES = ("agreement", "total_variation", "total_variation_sum")
 CLASS_SCORES = (
@@ -199,6 +201,8 @@ def distances(predicted: Predicted, truth: Predicted, *, classifier: bool) -> di
 
 
 def _classes(model: BayesianNetwork, draws: Draws, points: Points) -> Predicted:
+    from onebasin.models.networks.prediction import predict
+
     logs, spreads, information, single = [], [], [], []
     for rows in _blocks(model, draws, points):
         logits = predict(model, draws, points.x[rows])
@@ -226,6 +230,8 @@ def _classes(model: BayesianNetwork, draws: Draws, points: Points) -> Predicted:
 
 
 def _regression(model: BayesianNetwork, draws: Draws, points: Points, seed: int) -> Predicted:
+    from onebasin.models.networks.prediction import mean_and_sd
+
     rng = np.random.default_rng(seed)
     centres, spreads, scores = [], [], []
     for rows in _blocks(model, draws, points):

@@ -17,20 +17,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.card import Card, Facts, Words, number
 from onebasin.base.showing import Shown
-from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.networks.prediction import mean_and_sd, predict
 from onebasin.posteriors.draws import checked
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from .classification import class_probability_by_draw
 from .points import Points, inputs_of, network_of
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import BayesianNetwork
+
 
 _AT_ONCE = 2**22
 """Outputs that are computed at a time, draws times points times outputs."""
@@ -149,6 +151,8 @@ def _conditional(
     model: BayesianNetwork, draws: dict[str, np.ndarray], x: np.ndarray
 ) -> Conditional:
     """Mean and variance of an observation, given each draw."""
+    from onebasin.models.networks.prediction import mean_and_sd, predict
+
     if model.is_classifier:
         probability = class_probability_by_draw(predict(model, draws, x))
         return probability, probability * (1 - probability)

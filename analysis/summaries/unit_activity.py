@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -25,11 +26,14 @@ from jaxtyping import Bool, Float
 from onebasin.base.card import Card, Table, Words, number
 from onebasin.base.checks import check_positive
 from onebasin.base.showing import Shown
-from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from .weight_moments import WeightMoments, ordered_biases, weight_moments
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import BayesianNetwork
+
 
 THRESHOLD = 1.0
 """Standard deviations that a weight's mean has to be from zero to carry a signal."""

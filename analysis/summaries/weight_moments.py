@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.models.networks.architecture import Layer
-from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 
 from .elbo import elbo
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.architecture import Layer
+    from onebasin.models.networks.bayesian import BayesianNetwork
+
 
 Vector = Float[np.ndarray, " param"]
 Entries = Mapping[str, np.ndarray]

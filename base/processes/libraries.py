@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from contextlib import suppress
 
 
@@ -20,6 +22,24 @@ def prepare_jax() -> None:
     jax.config.update("jax_enable_x64", True)
     with suppress(OSError):  # JAX does without, where no folder can be made
         keep_compiled()
+    for name in ("jax", "jax._src.xla_bridge", "absl"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def prepare_jax_if_used() -> None:
+    """Set the same flags for a process that may never import JAX, which takes a second: by JAX's variables."""
+    if "jax" in sys.modules:
+        prepare_jax()
+        return
+    from ..files.cache import make_user_cache, user_cache
+    from ..files.compiled import FOLDER
+
+    os.environ["JAX_ENABLE_X64"] = "1"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        with suppress(OSError):
+            make_user_cache(FOLDER)
+            os.environ["JAX_COMPILATION_CACHE_DIR"] = str(user_cache(FOLDER))
     for name in ("jax", "jax._src.xla_bridge", "absl"):
         logging.getLogger(name).setLevel(logging.ERROR)
 

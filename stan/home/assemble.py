@@ -24,7 +24,7 @@ from .contents import FIELD, digests
 from .directory import MARKER, Home, Progress, read_home
 from .environment import build_environment, check_home_path
 from .errors import HomeBuildError
-from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
+from .toolchain import Toolchain, Wheel, find_parts
 from .turn import turn
 
 _FREE_BYTES = 1_500_000_000
@@ -73,7 +73,7 @@ def assemble(
         ``jobs`` is not positive.
     """
     report = progress or (lambda stage: None)
-    toolchain, wheel = find_toolchain(), find_wheel()
+    toolchain, wheel = find_parts()
     if jobs is not None and jobs < 1:
         raise ValueError(f"`jobs` is {jobs}; it has to be 1 or more.")
     root = cache_dir or default_cache()

@@ -13,7 +13,8 @@ from pathlib import Path
 from .assemble import assemble
 from .cache import assembled_path, is_complete
 from .directory import Home, Origin, Progress, read_home
-from .errors import CmdStanNotFound
+from .errors import CmdStanNotFound, HomeBuildError
+from .toolchain import find_parts
 
 _FOLDER = re.compile(r"^cmdstan-(\d+)\.(\d+)\.(\d+)(?:-rc(\d+))?$")
 
@@ -60,6 +61,23 @@ def find_cmdstan(*, build: bool = True, progress: Progress | None = None) -> Hom
             "and onebasin's cache). Call `stan.find_cmdstan()` to assemble one, or set CMDSTAN."
         )
     return assemble(progress=progress)
+
+
+def missing() -> str:
+    """Say why there is no CmdStan and none can be assembled, with what to do; empty if one can be used.
+
+    Raises
+    ------
+    CmdStanNotFound
+        ``CMDSTAN`` is set to something that is no CmdStan directory.
+    """
+    if existing_cmdstan() is not None:
+        return ""
+    try:
+        find_parts()
+    except HomeBuildError as error:
+        return str(error)
+    return ""
 
 
 def _from_environment() -> Home | None:

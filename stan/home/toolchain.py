@@ -10,6 +10,11 @@ from pathlib import Path
 
 from .errors import HomeBuildError
 
+_PACKAGES = (
+    "`g++ make` (Debian, Ubuntu), `gcc-c++ make` (Fedora), `gxx make` (conda), or run "
+    "`xcode-select --install` (macOS)"
+)
+
 
 @dataclass(frozen=True)
 class Toolchain:
@@ -40,8 +45,7 @@ def find_toolchain() -> Toolchain:
     """
     if platform.system() == "Windows":
         raise HomeBuildError(
-            "A CmdStan home cannot be assembled on Windows (the httpstan wheel has no Windows "
-            "build). Install CmdStan with `cmdstanpy.install_cmdstan()`, or use WSL."
+            "onebasin cannot assemble CmdStan on Windows: run `install_cmdstan --compiler`, or use WSL."
         )
     names = [os.environ["CXX"]] if os.environ.get("CXX") else ["g++", "clang++", "c++"]
     compiler = next((name for name in names if shutil.which(name.split()[0])), None)
@@ -51,9 +55,7 @@ def find_toolchain() -> Toolchain:
         missing.append(make)
     if missing or compiler is None:
         raise HomeBuildError(
-            f"Not found: {' and '.join(missing)}. Stan programs need a C++17 compiler and GNU "
-            "make: install `g++ make` (Debian, Ubuntu), `gcc-c++ make` (Fedora), `gxx make` "
-            "(conda), or run `xcode-select --install` (macOS)."
+            f"Not found: {' and '.join(missing)}. CmdStan needs a C++17 compiler and GNU make: install {_PACKAGES}."
         )
     words = compiler.split()
     kind = "clang" if "clang" in _first_words([*words, "--version"]).lower() else "gcc"
@@ -69,10 +71,10 @@ def find_wheel() -> Wheel:
     HomeBuildError
         It is not installed, or lacks what a home is made from.
     """
-    advice = "Install it with `pip install 'httpstan>=4.17'`."
     spec = util.find_spec("httpstan")
     if spec is None or spec.origin is None:
-        raise HomeBuildError(f"The package httpstan is not installed. {advice}")
+        raise HomeBuildError(f"CmdStan is not installed: {how_to_install()}.")
+    advice = "Install it again with `pip install --force-reinstall httpstan`."
     folder = Path(spec.origin).parent
     for needed in ("stanc", "lib", "include/stan/version.hpp", "include/stan/services"):
         if not (folder / needed).exists():
@@ -83,6 +85,48 @@ def find_wheel() -> Wheel:
         for word in ("STAN_MAJOR", "STAN_MINOR", "STAN_PATCH")
     ]
     return Wheel(folder, metadata.version("httpstan"), ".".join(numbers))
+
+
+def find_parts() -> tuple[Toolchain, Wheel]:
+    """Find all that a home is assembled with and from.
+
+    Raises
+    ------
+    HomeBuildError
+        Something is missing; the message names all of it.
+    """
+    try:
+        wheel = find_wheel()
+    except HomeBuildError as error:
+        if util.find_spec("httpstan") is not None or not _has_wheels() or compiler_and_make():
+            raise
+        raise HomeBuildError(
+            f"CmdStan is not installed: {how_to_install()}, and install {_PACKAGES}."
+        ) from error
+    return find_toolchain(), wheel
+
+
+def how_to_install() -> str:
+    """Say how CmdStan is installed on this platform, as the end of a sentence."""
+    if _has_wheels():
+        return "run `pip install 'onebasin[cmdstan]'`"
+    if platform.system() == "Windows":
+        return "run `install_cmdstan --compiler`"
+    return "run `install_cmdstan`, which needs a C++17 compiler and GNU make"
+
+
+def compiler_and_make() -> bool:
+    """Tell whether a compiler and make are on the path."""
+    try:
+        find_toolchain()
+    except HomeBuildError:
+        return False
+    return True
+
+
+def _has_wheels() -> bool:
+    """Tell whether httpstan has wheels for this platform; pyproject.toml has the same rule."""
+    return (platform.system(), platform.machine()) in (("Linux", "x86_64"), ("Darwin", "arm64"))
 
 
 def _first_words(command: list[str]) -> str:

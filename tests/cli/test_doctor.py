@@ -1,5 +1,6 @@
 """`onebasin doctor`: what is found, what is missing, and what to do."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def checks_of(answer):
 def test_json_tells_of_engines_versions_and_data_sets(onebasin, cmdstan):
     answer = onebasin("doctor", "--json")
     assert answer.code == 0
-    assert answer.json["engines"] == {"numpyro": True, "stan": True}
+    assert answer.json["engines"] == {"numpyro": True, "stanli": True, "cmdstan": True}
     checks = checks_of(answer)
     assert {"Python", "JAX", "NumPyro", "C++ compiler", "make", "httpstan"} <= set(checks)
     assert "float64" in checks["JAX"]["detail"]
@@ -46,7 +47,7 @@ def test_table_ends_with_the_engines(onebasin, cmdstan):
     answer = onebasin("doctor")
     assert answer.code == 0
     assert "the numpyro engine works" in answer.out
-    assert "the stan engine works" in answer.out
+    assert "the cmdstan engine works" in answer.out
     assert answer.err == ""
 
 
@@ -87,7 +88,7 @@ def test_missing_compiler_is_one_line_and_code_1(onebasin, cmdstan, monkeypatch)
     monkeypatch.setattr("onebasin.stan.home.toolchain.find_toolchain", fail)
     answer = onebasin("doctor", "--json")
     assert answer.code == 1
-    assert answer.json["engines"] == {"numpyro": True, "stan": False}
+    assert answer.json["engines"] == {"numpyro": True, "stanli": True, "cmdstan": False}
     assert answer.err == "onebasin: Not found: g++. Install it.\n"
 
 
@@ -107,17 +108,32 @@ def test_old_cmdstan_does_not_pass(onebasin, monkeypatch):
     )
 
 
-def test_missing_wheel_matters_only_where_no_cmdstan_is_found(onebasin, monkeypatch):
+def test_missing_wheel_is_a_remark_alone(onebasin, monkeypatch):
     def fail():
-        raise HomeBuildError("The package httpstan is not installed.")
+        raise HomeBuildError("CmdStan is not installed: run `pip`.")
 
     monkeypatch.setattr("onebasin.stan.home.toolchain.find_wheel", fail)
     monkeypatch.setattr(stan, "existing_cmdstan", lambda: FOUND)
     assert onebasin("doctor", "--json").code == 0
     monkeypatch.setattr(stan, "existing_cmdstan", lambda: None)
     answer = onebasin("doctor", "--json")
-    assert answer.code == 1
-    assert answer.err == "onebasin: The package httpstan is not installed.\n"
+    assert answer.code == 0
+    assert not checks_of(answer)["CmdStan"]["ok"]
+
+
+def test_machine_without_compiler_and_httpstan_is_healthy(
+    onebasin, empty_machine, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "httpstan", None)
+    answer = onebasin("doctor")
+    assert answer.code == 0
+    assert answer.err == ""
+    (interpreter,) = (line for line in answer.out.splitlines() if "interprets Stan" in line)
+    assert "stanli" in interpreter and "0.24" in interpreter and "no compiler" in interpreter
+    assert "optional" in answer.out and "install" in answer.out
+    engines = onebasin("doctor", "--json").json["engines"]
+    assert engines == {"numpyro": True, "stanli": True, "cmdstan": False}
 
 
 def test_error_while_looking_for_cmdstan_is_a_failed_check(monkeypatch):
@@ -126,7 +142,7 @@ def test_error_while_looking_for_cmdstan_is_a_failed_check(monkeypatch):
 
     monkeypatch.setattr(stan, "existing_cmdstan", fail)
     checks = machine.examine(build=False, progress=lambda text: None)
-    assert machine.working_engines(checks)["stan"] is False
+    assert machine.working_engines(checks)["cmdstan"] is False
     assert machine.first_remedy(checks) == "gone"
 
 
@@ -155,7 +171,7 @@ def test_half_built_cmdstan_does_not_work(onebasin, monkeypatch, tmp_path, stanc
     monkeypatch.setenv("CMDSTAN", str(half_built(tmp_path / "cmdstan", stanc=stanc)))
     answer = onebasin("doctor", "--json")
     assert answer.code == 1
-    assert answer.json["engines"] == {"numpyro": True, "stan": False}
+    assert answer.json["engines"] == {"numpyro": True, "stanli": True, "cmdstan": False}
     assert not checks_of(answer)["CmdStan"]["ok"]
     assert why in answer.err
     assert answer.err.count("\n") == 1
@@ -179,7 +195,7 @@ def test_cmdstan_that_is_none_does_not_work(onebasin, monkeypatch, tmp_path, kin
     monkeypatch.setenv("CMDSTAN", str(place))
     answer = onebasin("doctor", "--json")
     assert answer.code == 1
-    assert answer.json["engines"]["stan"] is False
+    assert answer.json["engines"]["cmdstan"] is False
     assert str(place) in answer.err
 
 
@@ -216,7 +232,7 @@ def test_device_that_is_not_there_is_said(onebasin, cmdstan, monkeypatch, error)
     monkeypatch.setenv("JAX_PLATFORMS", "cuda")
     answer = onebasin("doctor", "--json")
     assert answer.code == 1
-    assert answer.json["engines"] == {"numpyro": False, "stan": True}
+    assert answer.json["engines"] == {"numpyro": False, "stanli": True, "cmdstan": True}
     assert checks_of(answer)["JAX"]["detail"] in ("no such device", "AssertionError")
     assert answer.err == "onebasin: Unset JAX_PLATFORMS (cuda).\n"
 
@@ -238,18 +254,18 @@ def test_data_folder_that_was_named_has_to_be_there(onebasin, cmdstan, monkeypat
     monkeypatch.setenv("ONEBASIN_DATA", str(place))
     answer = onebasin("doctor", "--json")
     assert answer.code == 1
-    assert answer.json["engines"] == {"numpyro": True, "stan": True}
+    assert answer.json["engines"] == {"numpyro": True, "stanli": True, "cmdstan": True}
     assert answer.err.startswith("onebasin: Set ONEBASIN_DATA to a folder that can be read")
 
 
-def test_a_cache_in_which_make_cannot_work_is_no_working_stan(onebasin, monkeypatch, tmp_path):
+def test_a_cache_in_which_make_cannot_work_is_no_working_cmdstan(onebasin, monkeypatch, tmp_path):
     monkeypatch.delenv("CMDSTAN", raising=False)
     monkeypatch.delenv("CONDA_PREFIX", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "with blanks"))
     answer = onebasin("doctor", "--json")
     assert answer.code == 1
-    assert answer.json["engines"] == {"numpyro": True, "stan": False}
+    assert answer.json["engines"] == {"numpyro": True, "stanli": True, "cmdstan": False}
     assert "has the character ' ' in its path" in answer.err
 
 

@@ -263,7 +263,7 @@ def test_assemble_refuses_windows(monkeypatch):
 def test_assemble_says_that_httpstan_is_missing(monkeypatch, fake_compiler):
     fake_compiler()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(HomeBuildError, match="httpstan is not installed"):
+    with pytest.raises(HomeBuildError, match="CmdStan is not installed"):
         assemble()
     assert existing_cmdstan() is None
 
