@@ -35,7 +35,9 @@ _OWN = re.compile(r"^stanli (?:\w+): ")
 _ABSENT = re.compile(r"^absent: (.+)$")
 _UNAVAILABLE = "are unavailable"
 _RENAMED = "_stan_"
-_NO_FUNCTION = re.compile(r"unsupported (?:function|statement|sized type|call)[: ]+(\w+)")
+_FAILED = re.compile(
+    r"failed at every probe point \((?:stanli \w+: )?(.*?)(?: \| in: .*?)?\), so", re.DOTALL
+)
 _LACKS = {"STuple": "tuples", "UTuple": "tuples", "FnMakeTuple": "tuples"}
 _SIZE = "invalid or overflowing extent"
 _PARSING = ("Syntax error", "Semantic error", "Lexing error", "Include error")
@@ -190,8 +192,8 @@ def _lacking(warning: str) -> str:
     """Name what keeps the interpreter from computing transformed parameters and generated quantities."""
     if any(word in warning for word in _LACKS):
         return _named(warning)
-    found = _NO_FUNCTION.findall(warning)
-    of = f" ({found[-1]})" if found else ""
+    found = _FAILED.search(warning)
+    of = f" ({found[1][:200]})" if found else ""
     return f"stanli does not compute this program's generated quantities{of}"
 
 

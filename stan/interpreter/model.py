@@ -14,6 +14,8 @@ from ctypes import byref, c_double, c_int, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any
 
+from onebasin.base.errors import OnebasinError
+
 from .arguments import Arguments
 from .runtime import LOG, ModelOptions, Structure, load, new_options
 from .source import compiled, with_constants
@@ -25,7 +27,7 @@ _EVALUATING = "Error evaluating the log probability"
 _ELBO = re.compile(r"^\s*(\d+)\s+(-?[\d.e+]+|-?inf|nan)\s")
 
 
-class RunFailed(Exception):
+class RunFailed(OnebasinError):
     """A program that refuses its data, or an algorithm that failed; the message is Stan's own."""
 
 

@@ -15,6 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from onebasin.base.errors import OnebasinError
+
 PACKAGE = "stanli"
 ABI = 2
 FIRST, BEYOND = (0, 24), (0, 25)
@@ -22,7 +24,7 @@ FIRST, BEYOND = (0, 24), (0, 25)
 _FILES = {"darwin": "libstanli.dylib", "win32": "stanli.dll"}
 
 
-class InterpreterMissing(Exception):
+class InterpreterMissing(OnebasinError):
     """The interpreter is not installed, cannot be loaded, or is of a version that was not compared with CmdStan."""
 
 

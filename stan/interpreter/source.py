@@ -16,6 +16,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from onebasin.base.errors import OnebasinError
+
 from .runtime import load
 
 _DROPPING = re.compile(rb"(_lp[dm]f)\x01(?=[^\x00]\x00{3})")
@@ -26,7 +28,7 @@ _HEAD = "STANLI2"
 _MESSAGE_BYTES = 1 << 16
 
 
-class ProgramRefused(Exception):
+class ProgramRefused(OnebasinError):
     """A program that does not parse, or that the interpreter does not take; the message is its own."""
 
 

@@ -110,4 +110,4 @@ def test_without_the_interpreter_cmdstan_takes_all(tmp_path, monkeypatch):
         raise acceptance.InterpreterMissing("stanli is not installed.")
 
     monkeypatch.setattr(acceptance, "load", missing)
-    assert look(tmp_path, X) == Refused("stanli is not installed")
+    assert look(tmp_path, X) == Refused("stanli is not installed", installed=False)
