@@ -254,7 +254,7 @@ def test_full_run_goes_over_data_sets_at_two_levels_of_noise(onebasin, here, sam
     assert [call["seed"] for call in sampler.calls] == [0] * 6 + [1] * 4
     assert len(cells.known("from_nuts_in_sds")) == 2  # each against NUTS on its own data
     page = Path("run/report.html").read_text()
-    assert "2 data sets with noise 1 and 0.5, 10 posteriors in all" in page
+    assert "2 data sets (20 with --full) with noise 1 and 0.5, 10 posteriors in all" in page
     assert "over all data sets" in page
 
 
