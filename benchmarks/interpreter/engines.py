@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from onebasin.stan.acceptance import Accepted, examine
+from onebasin.stan.acceptance import Accepted, Refused, examine
 from onebasin.stan.held import StanLibrary
+from onebasin.stan.home.errors import StanProgramError
 from onebasin.stan.library import open_library
 
 ENGINES = ("cmdstan", "stanli")
@@ -34,6 +35,8 @@ def opened(
     progress : callable, optional
         Called with a line of text before CmdStan compiles the program.
     """
+    if engine == "stanli" and isinstance(found := examine(program.resolve(), data), Refused):
+        raise StanProgramError(found.reason)
     return open_library(program, data, engine=engine, seed=SEED, progress=progress)
 
 
