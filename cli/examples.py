@@ -18,6 +18,7 @@ EXAMPLES: Mapping[str, Examples] = {
         ("may the draws be used?", "onebasin diagnose run.nc"),
         ("one page about them", "onebasin report run.nc --out report.html"),
     ),
+    "onebasin demo": (("two examples and a page, in half a minute", "onebasin demo"),),
     "onebasin doctor": (
         ("look at everything, change nothing", "onebasin doctor"),
         ("assemble CmdStan, too, if there is none", "onebasin doctor --build"),
