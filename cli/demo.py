@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
@@ -27,9 +29,8 @@ def demo(
     from onebasin.analysis.page.render import OutputError
     from onebasin.base.files.outputs import claim
 
-    with claim(out, force=True, error=OutputError, argument="--out"):
-        prepare_jax()
-        quieten_stan()
+    quieten_stan()
+    with claim(out, force=True, error=OutputError, argument="--out"), _compiling_quickly():
         from onebasin.analysis.page.render import put
         from onebasin.studies.demo import mixture, network
         from onebasin.studies.demo.page import page
@@ -44,6 +45,21 @@ def demo(
         _write_network(fits)
         put(page(switched, fits), out, force=True)
     _write(f"\nThe same with pictures: {out}", "")
+
+
+@contextmanager
+def _compiling_quickly() -> Iterator[None]:
+    """Leave most optimisations out of what JAX compiles: for small models, compiling takes longer than running."""
+    prepare_jax()
+    import jax
+
+    name = "jax_disable_most_optimizations"
+    before = jax.config.read(name)
+    jax.config.update(name, True)
+    try:
+        yield
+    finally:
+        jax.config.update(name, before)
 
 
 def _write(label: str, value: str) -> None:
