@@ -77,7 +77,9 @@ def _write_mixture(mixture: Mixture) -> None:
     _write("   R-hat of the aligned draws", f"{aligned.aligned.rhat.value:.2f}")
     for name in ("mu", "sigma"):
         mean = draws[name].mean(("chain", "draw")).values
-        _write(f"   Means of the aligned {name}[0] and {name}[1]", f"{mean[0]:.2f} and {mean[1]:.2f}")
+        _write(
+            f"   Means of the aligned {name}[0] and {name}[1]", f"{mean[0]:.2f} and {mean[1]:.2f}"
+        )
 
 
 def _write_network(fits: Fits) -> None:

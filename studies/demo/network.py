@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -16,9 +15,13 @@ from onebasin.analysis.compare.words import FLOOR
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.result import Diagnosis
 from onebasin.inference import advi, log_density, nuts, symmetrised_vi
-from onebasin.models import BayesianNetwork, Gaussian, Network, Target
+from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, Target
+from onebasin.posteriors import schema
+from onebasin.stan import stan_program
 
-STAN, SEED = os.environ.get("DEMO_STAN", "stanli"), 1
+from .mixture import HERE
+
+SEED = 1
 NOISE = 0.2
 TRAIN, TEST, POINTS = 60, 500, 10
 HIDDEN = 2
@@ -69,48 +72,68 @@ class Fits:
 
 
 def data(size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return equally spaced inputs, and noisy targets around two smooth steps."""
+    """Return equally spaced inputs, and noisy targets around a bump: a step up and a step down."""
     rng = np.random.default_rng(seed)
     x = np.linspace(-3, 3, size)[:, None]
-    steps = np.tanh(2 * (x + 1.5)) + 0.8 * np.tanh(2 * (x - 1.5))
-    return x, steps + rng.normal(0, NOISE, x.shape)
+    bump = np.tanh(2 * (x + 1.5)) - np.tanh(2 * (x - 1.5)) - 1
+    return x, bump + rng.normal(0, NOISE, x.shape)
 
 
-def target() -> Target:
+def in_numpyro() -> NetworkTarget:
     """Return a network with two hidden units and unknown noise, conditioned on the data."""
     network = Network(1, (HIDDEN,), 1, activation="tanh")
     return BayesianNetwork(network, Gaussian()).condition(*data(TRAIN, SEED), name="network")
 
 
-def density_differences(network: Target) -> np.ndarray:
+def in_stan(network: NetworkTarget) -> Target:
+    """Return the same network as a Stan program."""
+    values = {"N": TRAIN, "H": HIDDEN, "x": network.x, "y": network.y[:, 0]}
+    return stan_program(HERE / "network.stan", values, name="network", symmetry=network.symmetry)
+
+
+def density_differences(stan: Target, numpyro: NetworkTarget) -> np.ndarray:
     """Return the differences between the two log densities at random points (point,), in nats."""
     rng = np.random.default_rng(SEED)
-    shapes = {"W1": (1, HIDDEN), "b1": (HIDDEN,), "W2": (HIDDEN, 1), "b2": (1,), "sigma": ()}
-    values = {name: np.exp(rng.normal(size=(1, POINTS, *shapes[name]))) for name in ("sigma",)}
-    values |= {n: rng.normal(size=(1, POINTS, *s)) for n, s in shapes.items() if n not in values}
-    dims = {n: ("chain", "draw", *(f"{n}_{k}" for k in range(len(s)))) for n, s in shapes.items()}
-    points = xr.Dataset({name: (dims[name], values[name]) for name in shapes})
-    stan, numpyro = (log_density(network, points, engine=e) for e in (STAN, "numpyro"))
-    return np.ravel(stan - numpyro)
+    shapes = {**numpyro.model.network.shapes, "sigma": ()}
+    values = {name: rng.normal(size=(1, POINTS, *shape)) for name, shape in shapes.items()}
+    values["sigma"] = np.exp(values["sigma"])
+    points = xr.Dataset(
+        {
+            name: (("chain", "draw", *(f"{name}{axis}" for axis in range(array.ndim - 2))), array)
+            for name, array in values.items()
+        }
+    )
+    return np.ravel(log_density(stan, points) - log_density(numpyro, points))
 
 
 def run() -> Fits:
     """Compare the densities, sample with NUTS in Stan, fit three approximations in NumPyro, and score them."""
-    network = target()
-    differences = density_differences(network)
-    posteriors = {
-        REFERENCE: nuts(network, engine=STAN, seed=SEED, progress=False),
+    network = in_numpyro()
+    program = in_stan(network)
+    differences = density_differences(program, network)
+    reference = nuts(program, seed=SEED, progress=False)
+    fits = {
         "mean-field ADVI": advi(network, seed=SEED, progress=False),
         "full-rank ADVI": advi(network, family="fullrank", seed=SEED, progress=False),
         "symmetrised VI": symmetrised_vi(network, steps=2000, seed=SEED, progress=False),
     }
+    posteriors = {REFERENCE: _described(reference, fits["mean-field ADVI"]), **fits}
     return Fits(
         posteriors,
         float(differences.mean()),
         float(np.abs(differences - differences.mean()).max()),
-        diagnose(posteriors[REFERENCE]),
+        diagnose(reference),
         dict(scores(posteriors)),
     )
+
+
+def _described(reference: xr.DataTree, fit: xr.DataTree) -> xr.DataTree:
+    """Add what a Stan program does not say of itself: which network it is of, and its data, for predictions."""
+    described = reference.copy()
+    described.attrs[schema.MODEL] = fit.attrs[schema.MODEL]
+    for group in ("observed_data", "constant_data"):
+        described[group] = fit[group].copy()
+    return described
 
 
 def scores(posteriors: Mapping[str, xr.DataTree]) -> Iterator[tuple[str, Score]]:

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from onebasin.analysis.page.cells import Column, Table
-from onebasin.analysis.page.page import Code, Details, FigureItem, Part, Report, Section, Stat, Stats
+from onebasin.analysis.page.page import (
+    Code,
+    Details,
+    FigureItem,
+    Part,
+    Report,
+    Section,
+    Stat,
+    Stats,
+)
 from onebasin.analysis.plots.labels import plot_aligned
 from onebasin.analysis.report.definitions import definitions_of
-from onebasin.analysis.report.parameter_tables import grouped_table
 from onebasin.analysis.report.provenance import describe_run
 from onebasin.analysis.report.sections.bands import bands
+from onebasin.analysis.report.sections.several import marginals
 from onebasin.analysis.report.subject import Subject
 from onebasin.posteriors.view import as_view
 
@@ -59,23 +68,17 @@ def _mixture(mixture: Mixture) -> Section:
         caption="Traces of `mu`, chain after chain. Left: as the sampler returned them. Right: aligned.",
         alt=f"Two components of mu in four chains. R-hat is {before:.2f} before alignment and {after:.2f} after.",
     )
-    table = grouped_table(
-        aligned.aligned,
-        aligned.aligned.parameters,
-        raw=aligned.raw.parameters,
-        caption="Parameters of the aligned draws. R-hat stands before and after alignment.",
-    )
     parts: tuple[Part, ...] = (
         Stats(
             (
                 Stat("R-hat", f"{before:.2f}", "bad", "as sampled; limit 1.01"),
                 Stat("R-hat", f"{after:.2f}", "good", "aligned"),
                 Stat("symmetry", f"`{mixture.words}`", note="found in the log density"),
-                Stat("change", f"{max(mixture.changes):.0e}", "good", "nats, under the symmetry"),
+                Stat("change", f"{max(mixture.changes):.0e}", "good", "of the log density, nats"),
             )
         ),
         figure,
-        table,
+        _parameters(aligned),
         Details("The same in your own code", (Code(CODE),)),
         Details("The Stan program", (Code((HERE / "mixture.stan").read_text("utf-8")),)),
     )
@@ -89,26 +92,45 @@ def _mixture(mixture: Mixture) -> Section:
     return Section("1. A mixture in Stan whose labels switch", text, parts=parts)
 
 
+def _parameters(aligned: AlignedDiagnosis) -> Table:
+    raw, after = aligned.raw.parameters, aligned.aligned.parameters
+    columns = (
+        Column("parameter"),
+        *(Column(name, decimals=2, unit="aligned") for name in ("mean", "sd")),
+        Column("R-hat", decimals=2, unit="as sampled"),
+        Column("R-hat", decimals=2, unit="aligned"),
+    )
+    rows = tuple(
+        (f"`{name}`", row["mean"], row["sd"], raw["rhat"][name], row["rhat"])
+        for name, row in after.sort_index().iterrows()
+    )
+    return Table(columns, rows, "Parameters before and after alignment.", sortable=False)
+
+
 def _network(fits: Fits) -> Section:
     aligned = fits.diagnosis.aligned
     assert aligned is not None, "a network declares its symmetry"
     stats = Stats(
         (
-            Stat("Stan − NumPyro", fits.constant, note="nats, a constant", decimals=4),
-            Stat("its range", f"{fits.spread:.0e}", "good", "nats, over random points"),
+            Stat("log density", fits.constant, note="nats, Stan − NumPyro", decimals=4),
+            Stat("deviation", f"{fits.spread:.0e}", "good", "nats, largest of 10 points"),
             Stat("R-hat", f"{aligned.raw.rhat.value:.2f}", "bad", "NUTS, as sampled"),
             Stat("R-hat", f"{aligned.aligned.rhat.value:.2f}", "good", "NUTS, aligned"),
         )
     )
-    drawn = bands({name: as_view(tree) for name, tree in fits.posteriors.items()})
+    views = {name: as_view(tree) for name, tree in fits.posteriors.items()}
+    figures = marginals(views, REFERENCE), bands(views)
     parts: list[Part] = [stats, score_table(fits.scores, MEASURES)]
-    parts += [] if drawn is None else [drawn]
+    parts += [figure for figure in figures if figure is not None]
+    parts.append(Details("The Stan program", (Code((HERE / "network.stan").read_text("utf-8")),)))
     text = (
         "The same network, with one input and two hidden tanh units, is defined in Stan and in NumPyro. The two log "
         "densities differ by a constant, so both define the same posterior. NUTS on the Stan program is the reference, "
         "and three variational approximations are compared with it."
     )
-    return Section("2. A network in Stan and NumPyro, and three approximations", text, parts=tuple(parts))
+    return Section(
+        "2. A network in Stan and NumPyro, and three approximations", text, parts=tuple(parts)
+    )
 
 
 def score_table(scores: Mapping[str, Score], caption: str = "") -> Table:
