@@ -75,6 +75,7 @@ def _write_mixture(mixture: Mixture) -> None:
     _write("   Change of the log density under it, at most", f"{max(mixture.changes):.0e} nats")
     _write("   Draws that alignment relabels", f"{100 * mixture.relabelled:.0f} %")
     _write("   R-hat of the aligned draws", f"{aligned.aligned.rhat.value:.2f}")
+    _write("   Verdict of onebasin on the draws", mixture.verdict)
     for name in ("mu", "sigma"):
         mean = draws[name].mean(("chain", "draw")).values
         _write(

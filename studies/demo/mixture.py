@@ -45,6 +45,11 @@ class Mixture:
         return self.diagnosis.aligned
 
     @property
+    def verdict(self) -> str:
+        """Whether the draws may be used, in a few words."""
+        return "" if self.diagnosis.judgement is None else self.diagnosis.judgement.heading
+
+    @property
     def draws(self) -> xr.Dataset:
         """The aligned draws."""
         return self.aligned.alignment.posterior.posterior.dataset

@@ -60,6 +60,8 @@ class Fits:
         nats.
     diagnosis : Diagnosis
         Of NUTS, before and after alignment.
+    information : float
+        What the copies of the symmetrised fit add to its bound on the log evidence, in nats.
     scores : mapping of str to Score
         By the posterior's name, with the baseline last.
     """
@@ -68,6 +70,7 @@ class Fits:
     constant: float
     spread: float
     diagnosis: Diagnosis
+    information: float
     scores: Mapping[str, Score]
 
 
@@ -123,6 +126,7 @@ def run() -> Fits:
         float(differences.mean()),
         float(np.abs(differences - differences.mean()).max()),
         diagnose(reference),
+        float(fits["symmetrised VI"]["variational"]["information"][0, -1]),
         dict(scores(posteriors)),
     )
 

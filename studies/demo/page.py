@@ -127,6 +127,9 @@ def _network(fits: Fits) -> Section:
         "The same network, with one input and two hidden tanh units, is defined in Stan and in NumPyro. The two log "
         "densities differ by a constant, so both define the same posterior. NUTS on the Stan program is the reference, "
         "and three variational approximations are compared with it."
+        "\n\n"
+        "Symmetrised VI fits a mean-field Gaussian, and counts its copies in all labellings in the bound on the log "
+        f"evidence. They raise the bound by {fits.information:.2f} nats; its draws are those of one labelling."
     )
     return Section(
         "2. A network in Stan and NumPyro, and three approximations", text, parts=tuple(parts)

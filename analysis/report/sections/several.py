@@ -173,7 +173,7 @@ def _overlaid(
         visuals={"point_estimate_text": False, "point_estimate": False, "credible_interval": False},
     )
     which = "All" if len(names) == total else f"The {len(names)} of {total} that lie furthest apart"
-    labels = ", in the truth's labelling" if modulo else ""
+    labels = ", in one labelling" if modulo else ""
     return FigureItem(
         figure,
         caption=f"Marginal densities{labels}. {which}: {listed(names, most=OVERLAID)}.",
