@@ -13,30 +13,21 @@ data {
   array[num_obs] int<lower=1, upper=width[num_hidden_layers + 2]> label;
 }
 transformed data {
+  int num_weights = count_weights(width, sum_readout);
+  int num_biases = count_biases(width, has_biases, sum_readout);
   matrix[num_obs, has_biases + (1 + has_skips) * width[1]] x_inputs
       = layer_inputs(x, 1, has_biases, has_skips);
-  vector[count_weights(width, sum_readout)] weight_sd = per_weight(weight_scale, width, sum_readout);
-  vector[count_biases(width, has_biases, sum_readout)] bias_sd
-      = per_bias(bias_scale, width, has_biases, sum_readout);
+  vector[num_weights] weight_sd = per_weight(weight_scale, width, sum_readout);
+  vector[num_biases] bias_sd = per_bias(bias_scale, width, has_biases, sum_readout);
 }
 parameters {
   vector[count_raw_weights(width, weight_chart, sum_readout)] weights_raw;
-  vector[count_biases(width, has_biases, sum_readout)] biases_raw;
+  vector[num_biases] biases_raw;
 }
 transformed parameters {
-  vector[count_weights(width, sum_readout)] weights;
-  vector[count_biases(width, has_biases, sum_readout)] biases;
-  {
-    tuple(vector[size(weights)], real) mapped
-        = constrain_weights(weights_raw, width, weight_chart, sum_readout);
-    weights = mapped.1;
-    jacobian += mapped.2;
-  }
-  {
-    tuple(vector[size(biases)], real) mapped = constrain_biases(biases_raw, width, ordered_biases);
-    biases = mapped.1;
-    jacobian += mapped.2;
-  }
+  vector[num_weights] weights
+      = constrain_weights_jacobian(weights_raw, width, weight_chart, num_weights);
+  vector[num_biases] biases = constrain_biases_jacobian(biases_raw, width, ordered_biases);
 }
 model {
   weights ~ normal(0, weight_sd);
