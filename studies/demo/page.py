@@ -122,11 +122,10 @@ def _network(fits: Fits) -> Section:
     figures = marginals(views, REFERENCE), bands(views)
     parts: list[Part] = [stats, score_table(fits.scores, MEASURES)]
     parts += [figure for figure in figures if figure is not None]
-    parts.append(Details("The Stan program", (Code((HERE / "network.stan").read_text("utf-8")),)))
     text = (
-        "The same network, with one input and two hidden tanh units, is defined in Stan and in NumPyro. The two log "
-        "densities differ by a constant, so both define the same posterior. NUTS on the Stan program is the reference, "
-        "and three variational approximations are compared with it."
+        "One description of a network with one input and two hidden tanh units gives its definitions in Stan and in "
+        "NumPyro. The two log densities differ by a constant, so both define the same posterior. NUTS on the Stan "
+        "program is the reference, and three variational approximations are compared with it."
         "\n\n"
         "Symmetrised VI fits a mean-field Gaussian, and counts its copies in all labellings in the bound on the log "
         f"evidence. They raise the bound by {fits.information:.2f} nats; its draws are those of one labelling."
