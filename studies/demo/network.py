@@ -115,7 +115,7 @@ def run() -> Fits:
         float(differences.mean()),
         float(np.abs(differences - differences.mean()).max()),
         diagnose(posteriors[REFERENCE]),
-        float(posteriors["symmetrised VI"]["variational"]["information"][0, -1]),
+        float(posteriors["symmetrised VI"]["variational"].dataset["information"][0, -1]),
         dict(scores(posteriors)),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from onebasin.analysis.diagnostics.result import AlignedDiagnosis
 from onebasin.analysis.page.cells import Column, Table
 from onebasin.analysis.page.page import (
     Code,
