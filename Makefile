@@ -7,8 +7,6 @@ DEV_STAMP := $(VENV)/.installed-dev
 MIN_PYTHON := 3.12
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 12))
 
-# What `make demo` asks of the command line.
-DEMO := study relu-teacher --out runs/relu-teacher
 # Two workers, a file at a time, so that what a module compiles is compiled once; in the order of tests/conftest.py.
 PYTEST_FLAGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -27,8 +25,8 @@ help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1 :: \2/' \
 		| awk -F ' :: ' '{ printf "%-16s %s\n", $$1, $$2 }'
 
-demo: $(STAMP) ## compare the parametrisations on the two-unit teacher in both engines, and write the report
-	$(BIN)/onebasin $(DEMO)
+demo: $(STAMP) ## show what onebasin does in half a minute, and write demo/report.html
+	@$(BIN)/onebasin demo
 
 # Most of the time is XLA's compiling, which takes three fifths as long without most optimisations.
 test: $(DEV_STAMP) ## run every test that is not marked slow or gpu

@@ -13,11 +13,13 @@ Examples = tuple[tuple[str, str], ...]
 
 EXAMPLES: Mapping[str, Examples] = {
     "onebasin": (
+        ("see what it does, in half a minute", "onebasin demo"),
         ("what this machine has", "onebasin doctor"),
         ("sample a Stan program", "onebasin sample mixture.stan data.json --out run.nc"),
         ("may the draws be used?", "onebasin diagnose run.nc"),
         ("one page about them", "onebasin report run.nc --out report.html"),
     ),
+    "onebasin demo": (("align a mixture, compare approximations of a network", "onebasin demo"),),
     "onebasin doctor": (
         ("look at everything, change nothing", "onebasin doctor"),
         ("assemble CmdStan, too, if there is none", "onebasin doctor --build"),

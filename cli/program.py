@@ -24,6 +24,7 @@ from .compare import compare
 from .completion import asked_words
 from .console import show_notices
 from .convert import convert
+from .demo import demo
 from .doctor import doctor
 from .examples import Group
 from .options import with_options
@@ -70,6 +71,7 @@ def program(words: Sequence[str]) -> typer.Typer:
     app.callback()(options)
     sampling = sample_with_settings(words) if "sample" in words else with_options(sample, [])
     for command in (
+        demo,
         doctor,
         symmetry,
         sampling,

@@ -98,20 +98,20 @@ def _comparison(
         return Section(title, notes=(Note(f"They are not compared: {error}", "warn"),))
     parts: list[Part] = [comparison_table(comparison)]
     parts += [Note(text, "warn") for text in comparison.warnings]
-    for item in (_marginals(views, truth, symmetry, var_names), bands(views)):
+    for item in (marginals(views, truth, symmetry, var_names), bands(views)):
         if item is not None:
             parts.append(item)
     parts.append("\n\n".join(comparison.notes))
     return Section(title, parts=tuple(parts))
 
 
-def _marginals(
+def marginals(
     views: Mapping[str, View],
     truth: str,
-    symmetry: Symmetry | None,
-    var_names: Sequence[str] | None,
+    symmetry: Symmetry | None = None,
+    var_names: Sequence[str] | None = None,
 ) -> FigureItem | None:
-    """Densities of the parameters whose medians lie furthest apart, in the truth's labelling."""
+    """Draw densities of the parameters whose medians lie furthest apart, in one labelling."""
     from ...compare.frame import fit_frame  # here: it loads JAX
 
     frame = fit_frame(views[truth], symmetry, var_names=var_names)
@@ -173,7 +173,7 @@ def _overlaid(
         visuals={"point_estimate_text": False, "point_estimate": False, "credible_interval": False},
     )
     which = "All" if len(names) == total else f"The {len(names)} of {total} that lie furthest apart"
-    labels = ", in the truth's labelling" if modulo else ""
+    labels = ", in one labelling" if modulo else ""
     return FigureItem(
         figure,
         caption=f"Marginal densities{labels}. {which}: {listed(names, most=OVERLAID)}.",

@@ -268,7 +268,7 @@ def test_several_are_held_against_the_chosen_truth(make_mcmc, rng, blank_figures
     beside = report.sections[0]
     assert beside.title == "Beside second"
     (densities,) = [p for p in beside.parts if isinstance(p, FigureItem)]
-    assert "in the truth's labelling" in densities.caption
+    assert "in one labelling" in densities.caption
     assert (
         "second −2.0" in densities.alt
         or "second 2.0" in densities.alt

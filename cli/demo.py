@@ -1,0 +1,98 @@
+"""`onebasin demo`: a mixture whose labels switch, approximations of a network, and a page about both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+
+if TYPE_CHECKING:
+    from onebasin.studies.demo.mixture import Mixture
+    from onebasin.studies.demo.network import Fits
+
+WIDTH = 50
+"""Columns of a label."""
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The page to write; it replaces one that exists.")] = (
+        Path("demo/report.html")
+    ),
+) -> None:
+    """Show in half a minute what onebasin does, on a mixture and on a network; no compiler is needed."""
+    from onebasin.analysis.page.render import OutputError
+    from onebasin.base.files.outputs import claim
+
+    quieten_stan()
+    with claim(out, force=True, error=OutputError, argument="--out"), _compiling_quickly():
+        from onebasin.analysis.page.render import put
+        from onebasin.studies.demo import mixture, network
+        from onebasin.studies.demo.page import page
+
+        _write("1. A mixture of two normal components, in Stan", "")
+        _write("   No prior tells them apart, so every chain chooses its own labels.", "")
+        switched = mixture.run()
+        _write_mixture(switched)
+        _write("\n2. A network of two hidden tanh units, in Stan and in NumPyro", "")
+        _write("   Three approximations are compared with NUTS, the reference.", "")
+        fits = network.run()
+        _write_network(fits)
+        put(page(switched, fits), out, force=True)
+    _write(f"\nThe same with pictures: {out}", "")
+
+
+@contextmanager
+def _compiling_quickly() -> Iterator[None]:
+    """Leave most optimisations out of what JAX compiles: for small models, compiling takes longer than running."""
+    prepare_jax()
+    import jax
+
+    name = "jax_disable_most_optimizations"
+    before = jax.config.read(name)
+    jax.config.update(name, True)
+    try:
+        yield
+    finally:
+        jax.config.update(name, before)
+
+
+def _write(label: str, value: str) -> None:
+    typer.echo(f"{label:<{WIDTH}} {value}".rstrip())
+
+
+def _write_mixture(mixture: Mixture) -> None:
+    aligned, draws = mixture.aligned, mixture.draws
+    means = mixture.posterior.posterior["mu"].mean("draw").values[:, 0]
+    _write("   Mean of mu[0] in each of 4 chains of NUTS", "  ".join(f"{m:.2f}" for m in means))
+    _write("   R-hat of these draws (the limit is 1.01)", f"{aligned.raw.rhat.value:.2f}")
+    _write("   Symmetry that onebasin finds in the log density", mixture.words)
+    _write("   Change of the log density under it, at most", f"{max(mixture.changes):.0e} nats")
+    _write("   Draws that alignment relabels", f"{100 * mixture.relabelled:.0f} %")
+    _write("   R-hat of the aligned draws", f"{aligned.aligned.rhat.value:.2f}")
+    _write("   Verdict of onebasin on the draws", mixture.verdict)
+    for name in ("mu", "sigma"):
+        mean = draws[name].mean(("chain", "draw")).values
+        _write(
+            f"   Means of the aligned {name}[0] and {name}[1]", f"{mean[0]:.2f} and {mean[1]:.2f}"
+        )
+
+
+def _write_network(fits: Fits) -> None:
+    from onebasin.studies.demo.page import MEASURES, score_table
+
+    from . import console
+
+    aligned = fits.diagnosis.aligned
+    assert aligned is not None, "a network declares its symmetry"
+    _write("   Log density in Stan minus that in NumPyro", f"{fits.constant:.4f} nats, a constant")
+    _write("   Largest deviation from this constant, 10 points", f"{fits.spread:.0e} nats")
+    _write("   R-hat of NUTS as sampled", f"{aligned.raw.rhat.value:.2f}")
+    _write("   R-hat of NUTS aligned", f"{aligned.aligned.rhat.value:.2f}")
+    console.write_table(score_table(fits.scores))
+    typer.echo(fill(MEASURES, 80, initial_indent="   ", subsequent_indent="   "))
