@@ -177,7 +177,11 @@ def _toolchain() -> list[Check]:
     }
     return [
         Check(
-            name, not why, what, f"`{what.split()[0]}` {why}: reinstall it." if why else "", "cmdstan"
+            name,
+            not why,
+            what,
+            f"`{what.split()[0]}` {why}: reinstall it." if why else "",
+            "cmdstan",
         )
         for name, (what, why) in tried.items()
     ]

@@ -20,7 +20,9 @@ def program(tmp_path):
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
         nothing = ProgramInfo((), (), (), (), ())
-        return ReadyProgram(tmp_path / "my coin.stan", path, tmp_path / "data.json", nothing)
+        return ReadyProgram(
+            tmp_path / "my coin.stan", (str(path),), tmp_path / "data.json", nothing
+        )
 
     return make
 
