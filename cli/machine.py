@@ -1,4 +1,4 @@
-"""What this machine has: Python, JAX, the interpreter of Stan programs, the compiler, CmdStan, the data sets, the cache."""
+"""What this machine has: Python, JAX, the interpreter of Stan programs, CmdStan and its tools, data sets, the cache."""
 
 from __future__ import annotations
 

@@ -257,10 +257,13 @@ def _pieces_of_a_thread(pipe: int, cancel: threading.Event) -> Iterator[bytes]:
     """The same, read by a thread that waits for the pipe."""
     pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
+    own = os.dup(pipe)  # the caller may close the other first
+
     def read() -> None:
-        while piece := os.read(pipe, _PIPE_BYTES):
+        while piece := os.read(own, _PIPE_BYTES):
             pieces.put(piece)
         pieces.put(b"")
+        os.close(own)
 
     threading.Thread(target=read, daemon=True).start()
     while True:

@@ -22,7 +22,7 @@ def test_a_program_without_a_guard_is_cancelled(tmp_path):
     cancel = threading.Event()
     cancel.set()
     script = "import time; time.sleep(60)"
-    with children._started_alone([sys.executable, "-c", script], tmp_path, None) as process:
-        with pytest.raises(RunCancelled):
-            list(children._pieces_of_a_thread(process.stdout.fileno(), cancel))
+    started = children._started_alone([sys.executable, "-c", script], tmp_path, None)
+    with started as process, pytest.raises(RunCancelled):
+        list(children._pieces_of_a_thread(process.stdout.fileno(), cancel))
     assert process.returncode
