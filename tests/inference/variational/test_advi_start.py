@@ -171,6 +171,7 @@ def test_fit_starts_where_it_is_told() -> None:
 
 @pytest.mark.stan
 @each("parametrisation", PARAMETRISATIONS[::3])
+@pytest.mark.cmdstan
 def test_stans_init_file_holds_the_start(parametrisation: Parametrisation, tmp_path: Path) -> None:
     """The program itself reads the file and says what its weights then are."""
     target = small_target(parametrisation)
