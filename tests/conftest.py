@@ -85,8 +85,26 @@ def declared_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(finding, "found_in", lambda target, **how: finding.Found(target))
 
 
+# Fixtures that assemble or use CmdStan; a test that asks for one of them gets the marker `cmdstan`.
+CMDSTAN_FIXTURES = frozenset(
+    ["cmdstan_home", "cmdstan_is_there", "compiled", "few_headers", "whole_wheel", "wheel"]
+)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the heavy files; `--no-loadscope-reorder` lets the workers take them in this order."""
+    """Mark what needs CmdStan; begin with the heavy files.
+
+    `--no-loadscope-reorder` lets the workers take them in this order.
+    """
+    for item in items:
+        parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+        engines = [value for value in parameters if isinstance(value, str)]
+        if CMDSTAN_FIXTURES & set(getattr(item, "fixturenames", ())) or {
+            "cmdstan",
+            "stan",
+        } & set(engines):
+            item.add_marker(pytest.mark.cmdstan)
     place = {Path(__file__).parent / name: i for i, name in enumerate(HEAVY)}
     items.sort(key=lambda item: place.get(item.path, len(HEAVY)))
 

@@ -9,11 +9,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 3_850,
+    "base": 4_000,
     "models": 5_200,
     "posteriors": 3_800,
     "stan": 3_600,
-    "analysis": 23_900,
+    "analysis": 24_000,
     "inference": 20_800,
     "truth": 4_550,
     "studies": 16_800,

@@ -64,7 +64,8 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
 
 def flush(path: Path) -> None:
     """Wait until a file's content, or a folder's names, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    # Windows flushes what is open for writing alone.
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -75,7 +75,7 @@ def _is_left(name: str) -> bool:
 
 def _remove(path: Path) -> None:
     status = path.lstat()
-    if status.st_uid != os.geteuid():
+    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
         return
     if stat.S_ISDIR(status.st_mode):
         shutil.rmtree(path, ignore_errors=True)

@@ -4,13 +4,12 @@ A lock is a hidden file that is held by `flock`: beside an output (``.run.nc.loc
 kernel lets go of it when its holder ends, however it ends, so that a file left by a killed process blocks nobody; the
 next holder takes it over, and whoever holds it deletes it. It tells who that is. `filelock` would empty the file before
 it knows whether it may have it, and so lose the name. On NFS a lock holds between machines where the server offers
-locks; where a file system has none, nothing is locked.
+locks; where a file system has none, and on Windows, nothing is locked.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import shlex
@@ -22,6 +21,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ..errors import InUse
+
+if sys.platform != "win32":
+    import fcntl
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 _LONGEST_COMMAND = 200
@@ -66,7 +68,9 @@ def lock_file(path: Path, *, beside: bool = False) -> Path:
 
 
 def _acquire(place: Path, path: Path, argument: str) -> int | None:
-    """Open and lock; None where the file system has no locks."""
+    """Open and lock; None where the file system or the platform has no locks."""
+    if sys.platform == "win32":
+        return None
     while True:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(place, flags, 0o666)

@@ -25,7 +25,8 @@ class Sink(io.RawIOBase):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC
+        flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         self._descriptor = os.open(path, flags, 0o666)
         self._place = 0
         self._error: OSError | None = None
@@ -56,7 +57,7 @@ class Sink(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read; what could not be written reads as zeros, for HDF5 to go on."""
         view = memoryview(buffer).cast("B")
-        found = os.pread(self._descriptor, len(view), self._place)
+        found = _read_at(self._descriptor, len(view), self._place)
         view[: len(found)] = found
         if self._error is not None:
             view[len(found) :] = bytes(len(view) - len(found))
@@ -101,4 +102,18 @@ class Sink(io.RawIOBase):
     def _write_all(self, view: memoryview) -> None:
         done = 0
         while self._error is None and done < len(view):
-            done += os.pwrite(self._descriptor, view[done:], self._place + done)
+            done += _write_at(self._descriptor, view[done:], self._place + done)
+
+
+def _read_at(descriptor: int, size: int, place: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, place)
+    os.lseek(descriptor, place, os.SEEK_SET)  # Windows
+    return os.read(descriptor, size)
+
+
+def _write_at(descriptor: int, piece: memoryview, place: int) -> int:
+    if hasattr(os, "pwrite"):
+        return os.pwrite(descriptor, piece, place)
+    os.lseek(descriptor, place, os.SEEK_SET)  # Windows
+    return os.write(descriptor, piece)

@@ -5,12 +5,16 @@ process can write to. Nothing is ever written: once this process ends, however i
 shell kills the group. So compilers that `make` has started end as well, and nothing is left behind by a
 `kill -9`, on any Unix. The shell is there before the program is, so that there is no moment without it.
 
+Windows has neither such groups nor that shell. There the program alone ends with the block, and none is ended when this
+process is killed.
+
 What a program prints is read as it comes; beginning and end are kept in memory, nothing on disk.
 """
 
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import threading
@@ -75,6 +79,10 @@ def started(
     OSError
         If it cannot be started.
     """
+    if os.name == "nt":
+        with _started_alone(command, folder, environment) as process:
+            yield process
+        return
     read_end, write_end = os.pipe()  # neither is inherited but where it is handed on
     try:
         guard = subprocess.Popen(
@@ -104,6 +112,25 @@ def started(
     finally:
         os.close(read_end)
         os.close(write_end)
+
+
+@contextmanager
+def _started_alone(
+    command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a program that ends with the block, without a group and a guard."""
+    with subprocess.Popen(
+        [str(word) for word in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        env=environment,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def run_guarded(
@@ -209,6 +236,9 @@ def _pieces(process: subprocess.Popen[bytes], cancel: threading.Event) -> Iterat
     """What a program prints, until it closes its stdout."""
     assert process.stdout is not None
     pipe = process.stdout.fileno()
+    if os.name == "nt":  # whose selectors know sockets alone
+        yield from _pieces_of_a_thread(pipe, cancel)
+        return
     with DefaultSelector() as selector:
         selector.register(pipe, EVENT_READ)
         while True:
@@ -221,6 +251,28 @@ def _pieces(process: subprocess.Popen[bytes], cancel: threading.Event) -> Iterat
             yield piece
             if len(piece) < _PIPE_BYTES:
                 cancel.wait(_GATHER_SECONDS)  # many short lines come together
+
+
+def _pieces_of_a_thread(pipe: int, cancel: threading.Event) -> Iterator[bytes]:
+    """The same, read by a thread that waits for the pipe."""
+    pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    own = os.dup(pipe)  # the caller may close the other first
+
+    def read() -> None:
+        while piece := os.read(own, _PIPE_BYTES):
+            pieces.put(piece)
+        pieces.put(b"")
+        os.close(own)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        _look(cancel)
+        with suppress(queue.Empty):
+            piece = pieces.get(timeout=_LOOK_SECONDS)
+            if not piece:
+                return
+            yield piece
 
 
 def _look(cancel: threading.Event) -> None:

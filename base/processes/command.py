@@ -25,6 +25,10 @@ INTERRUPTION = "interrupted; files appear whole or not at all"
 """What is said of a command that has nothing more to say of what it keeps."""
 
 PATIENCE_SECONDS = 5.0
+_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+"""Those that end a command; Windows has no SIGHUP."""
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -70,14 +74,14 @@ class _Stopping:
 
     def install(self) -> None:
         """Take them from now on, but those that this process was told to ignore, as by `nohup`."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in _SIGNALS:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._stop)
         sys.unraisablehook = self._again_if_lost
 
     def end(self) -> None:
         """Pass over signals from now on: there is nothing left to stop, and the interpreter winds up without us."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
@@ -143,6 +147,8 @@ def _code_without_reader(end: SystemExit) -> int:
     """
     if end.code != FAILED:
         return end.code if isinstance(end.code, int) else FAILED
+    if not hasattr(select, "poll"):  # Windows
+        return FAILED
     poll = select.poll()
     poll.register(2, 0)
     return FAILED if poll.poll(0) else DONE

@@ -28,7 +28,7 @@ def prepare_jax() -> None:
 
 def prepare_jax_if_used() -> None:
     """Set the same flags for a process that may never import JAX, which takes a second: by JAX's variables."""
-    if "jax" in sys.modules:
+    if "jaxlib" in sys.modules:  # others enter JAX itself as a module that is yet to load
         prepare_jax()
         return
     from ..files.cache import make_user_cache, user_cache

@@ -23,6 +23,16 @@ def whole(monkeypatch):
     monkeypatch.setattr(soundness, "fault", lambda home: "" if home is FOUND else real(home))
 
 
+@pytest.fixture(autouse=True)
+def tools(fake_compiler, monkeypatch, tmp_path):
+    """Stand-ins for the compiler and make, so that no machine needs them."""
+    fake_compiler()
+    make = tmp_path / "stand-in-make"
+    make.write_text("#!/bin/sh\nexit 0\n")
+    make.chmod(0o755)
+    monkeypatch.setenv("MAKE", str(make))
+
+
 @pytest.fixture
 def cmdstan(monkeypatch):
     monkeypatch.setattr(stan, "existing_cmdstan", lambda: FOUND)
@@ -61,6 +71,7 @@ def test_missing_data_set_is_said_but_breaks_no_engine(onebasin, cmdstan, monkey
     assert "ONEBASIN_DATA" in check["remedy"]
 
 
+@pytest.mark.cmdstan
 def test_cmdstan_that_can_be_assembled_counts_as_working(onebasin, monkeypatch):
     monkeypatch.setattr(stan, "existing_cmdstan", lambda: None)
     answer = onebasin("doctor", "--json")
@@ -258,6 +269,7 @@ def test_data_folder_that_was_named_has_to_be_there(onebasin, cmdstan, monkeypat
     assert answer.err.startswith("onebasin: Set ONEBASIN_DATA to a folder that can be read")
 
 
+@pytest.mark.cmdstan
 def test_a_cache_in_which_make_cannot_work_is_no_working_cmdstan(onebasin, monkeypatch, tmp_path):
     monkeypatch.delenv("CMDSTAN", raising=False)
     monkeypatch.delenv("CONDA_PREFIX", raising=False)

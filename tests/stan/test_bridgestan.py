@@ -15,6 +15,8 @@ from onebasin.stan.library import open_library
 
 from ..each import each
 
+pytestmark = pytest.mark.cmdstan
+
 PROGRAMS = Path(__file__).parent / "programs"
 DATA = {"N": 5, "y": [1, 0, 1, 1, 0]}
 

@@ -133,6 +133,7 @@ def test_a_product_is_the_hessian_times_a_direction():
     assert np.isnan(product[2]).all()
 
 
+@pytest.mark.cmdstan
 def test_without_a_binary_the_compiler_makes_one(monkeypatch, tmp_path):
     monkeypatch.setattr(library, "BUILT", tmp_path)
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")

@@ -28,7 +28,7 @@ from onebasin.stan.program import definition, write_data
 from ..covering import covering
 from ..each import each
 
-pytestmark = pytest.mark.stan
+pytestmark = [pytest.mark.stan, pytest.mark.cmdstan]
 
 NUM_POINTS = 20
 NUM_OBS = 7

@@ -21,7 +21,7 @@ from onebasin.stan.home.errors import StanRunError
 
 from ..known import MEAN, RATE, SHAPE, assert_mean, known_target
 
-pytestmark = pytest.mark.stan
+pytestmark = [pytest.mark.stan, pytest.mark.cmdstan]
 
 SETTINGS = ob.Nuts(chains=1, warmup=150, draws=300)
 

@@ -125,6 +125,7 @@ def test_no_finite_optimum_is_an_error() -> None:
 
 
 @pytest.mark.stan
+@pytest.mark.cmdstan
 def test_stan_without_an_optimum_says_why(tmp_path: Path) -> None:
     settings = Nuts(chains=1, warmup=10, draws=10, init="optimum", init_starts=2)
     target = stan_program(PROGRAMS / "broken.stan", {"always": 1})

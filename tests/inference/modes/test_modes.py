@@ -130,6 +130,7 @@ def test_khat_of_pathfinder_is_that_of_the_draws_before_they_were_resampled() ->
 
 
 @pytest.mark.stan
+@pytest.mark.cmdstan
 def test_pathfinder_and_laplace_are_cmdstans_own(tmp_path, monkeypatch) -> None:
     """The same seed by cmdstanpy gives the same draws: nothing is lost on the way."""
     import cmdstanpy

@@ -105,6 +105,7 @@ def test_numpyro_failure_says_what_to_do() -> None:
 
 
 @pytest.mark.stan
+@pytest.mark.cmdstan
 def test_stan_failure_is_one_line_after_all_attempts(tmp_path: Path) -> None:
     target = stan_program(PROGRAMS / "broken.stan", {"always": 1})
     with pytest.raises(AdviFailed, match=r"failed on 'broken' in all 4 attempts") as caught:
@@ -115,6 +116,7 @@ def test_stan_failure_is_one_line_after_all_attempts(tmp_path: Path) -> None:
 
 
 @pytest.mark.stan
+@pytest.mark.cmdstan
 def test_stan_attempts_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A first attempt that cannot work (a start far outside) is followed by one that does."""
     bad = type(ATTEMPTS[0])(eta=1e9)
