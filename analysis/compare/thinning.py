@@ -8,6 +8,7 @@ from jaxtyping import Float
 from onebasin.base.checks import check_count
 from onebasin.posteriors.draws import Draws
 
+from ..summaries.chains import bulk_ess
 from ..summaries.units import is_constant
 
 MAX_DRAWS = 1000
@@ -98,8 +99,6 @@ def _stride(draws: Draws) -> int:
 
 def _correlations(draws: Draws) -> Float[np.ndarray, " entry"]:
     """Size of the correlation of neighbours in a first-order autoregression of each parameter's ESS."""
-    from arviz_stats.base import array_stats  # here: it takes two seconds to import
-
     size = len(draws.names)
     chosen = np.linspace(0, size - 1, min(size, _ENTRIES)).astype(np.intp)
     ess = [np.empty(0)]
@@ -108,7 +107,7 @@ def _correlations(draws: Draws) -> Float[np.ndarray, " entry"]:
         values = draws.read(part)[..., here]
         values = np.moveaxis(values[..., ~is_constant(values)], -1, 0)
         if len(values):
-            ess.append(np.asarray(array_stats.ess(values, method="bulk"), dtype=np.float64))
+            ess.append(bulk_ess(values))
     per_effective = draws.num_chains * draws.num_draws / np.concatenate(ess)
     # Chains that jump to and fro have more effective draws than draws, but their spreads do not, nor does
     # every second draw: so the correlation's size counts, whatever its sign.

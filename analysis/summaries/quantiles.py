@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from onebasin.posteriors.draws import Draws
 
+from . import chains
 from .deciding import rhat_of_entries
 from .summary import bulk_ess, of_free
 from .units import in_rows, units_of
@@ -92,12 +93,10 @@ def _of_chains(
     values: Float[np.ndarray, "chain draw param"], places: Float[np.ndarray, "place param"]
 ) -> Float[np.ndarray, "place param"]:
     """Errors of Markov chains."""
-    from arviz_stats.base import array_stats  # here: it takes two seconds to import
-
     ordered = np.sort(in_rows(values), axis=1)
-    errors = [of_free(values, partial(array_stats.mcse, method=kind)) for kind in ("mean", "sd")]
+    errors = [of_free(values, error) for error in (chains.mcse_mean, chains.mcse_sd)]
     for probability in QUANTILES.values():
-        count = partial(array_stats.ess, method="quantile", prob=probability)
+        count = partial(chains.quantile_ess, probability=probability)
         errors.append(_quantile_error(ordered, probability, of_free(values, count)))
     return np.stack(errors)
 
@@ -122,9 +121,7 @@ def _quantile_error(
 
 def _quality(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "3 param"]:
     """Bulk ESS, tail ESS and R-hat."""
-    from arviz_stats.base import array_stats
-
-    tail = of_free(values, lambda free: array_stats.ess(free, method="tail", prob=(0.05, 0.95)))
+    tail = of_free(values, chains.tail_ess)
     return np.stack([bulk_ess(values), tail, rhat_of_entries(values)])
 
 

@@ -260,13 +260,12 @@ def _movement(view: View, draws: Draws) -> dict:
 
 
 def _energy(view: View) -> dict:
-    from arviz_stats.base import array_stats
-
     energy = recorded(view, schema.ENERGY)
     if energy is None:
         return {}
     with np.errstate(divide="ignore", invalid="ignore"):  # a chain that stands still: 0 / 0
-        return {"bfmi": _floats(array_stats.bfmi(energy))}
+        steps = np.square(np.diff(energy, axis=1)).mean(axis=1)
+        return {"bfmi": _floats(steps / energy.var(axis=1, ddof=1))}
 
 
 def _gradient_evaluations(view: View) -> int | None:

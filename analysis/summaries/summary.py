@@ -2,12 +2,11 @@
 
 Convention: R-hat is the rank-normalised split version, `ess_tail` the smaller one of the 5 % and
 95 % quantiles' (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis 16:2); all
-computed by arviz_stats, of ranks, which no offset and no unit changes; moments and their Monte Carlo
+computed in `chains`, of ranks, which no offset and no unit changes; moments and their Monte Carlo
 errors in `units` of each parameter. ArviZ's own table has the tail ESS of other quantiles, those of its
 default interval. A parameter that does not vary, up to rounding, has no R-hat and no ESS: they are NaN.
 """
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -16,6 +15,7 @@ from jaxtyping import Bool, Float
 
 from onebasin.posteriors.draws import Draws
 
+from . import chains
 from .units import in_rows, is_constant, units_of
 
 PLACES = ("mean", "median", "sd", "q5", "q95")
@@ -79,18 +79,12 @@ def rhat_of(values: Float[np.ndarray, "chain draw"]) -> float:
 
 def rhats(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
     """Return the rank-normalised split R-hat of quantities; NaN where constant or not finite, or of one chain."""
-    from arviz_stats.base import array_stats
-
-    if len(values) < 2:
-        return np.full(values.shape[2], np.nan)
-    return of_free(values, lambda free: array_stats.rhat(free, method="rank"))
+    return of_free(values, chains.rhat)
 
 
 def bulk_ess(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
     """Return the bulk ESS of quantities; NaN where constant or not finite."""
-    from arviz_stats.base import array_stats
-
-    return of_free(values, lambda free: array_stats.ess(free, method="bulk"))
+    return of_free(values, chains.bulk_ess)
 
 
 def of_free(
@@ -101,10 +95,9 @@ def of_free(
     free = np.isfinite(values).all(axis=(0, 1))
     free[free] = ~is_constant(values[..., free])
     if free.any():
-        rows = in_rows(values[..., free]).reshape(int(free.sum()), *values.shape[:2])
-        with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            out[free] = statistic(rows)
+        out[free] = statistic(
+            in_rows(values[..., free]).reshape(int(free.sum()), *values.shape[:2])
+        )
     return out
 
 
@@ -112,21 +105,8 @@ def _diagnostics(
     values: Float[np.ndarray, "chain draw param"],
 ) -> Float[np.ndarray, "param diagnostic"]:
     """Monte Carlo errors, R-hat and effective sample sizes of parameters that vary."""
-    from arviz_stats.base import array_stats  # here: it takes two seconds to import
-
-    if not values.shape[2]:
-        return np.empty((0, len(DIAGNOSTICS)))
     units = units_of(values)
     shape = (values.shape[2], *values.shape[:2])
     as_came, in_units = (in_rows(v).reshape(shape) for v in (values, units.into(values)))
-    with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
-        # Chains that each stand still at a place of their own divide by no variance: R-hat is inf.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        columns = (
-            units.unit * array_stats.mcse(in_units, method="mean"),
-            units.unit * array_stats.mcse(in_units, method="sd"),
-            array_stats.rhat(as_came, method="rank"),
-            array_stats.ess(as_came, method="bulk"),
-            array_stats.ess(as_came, method="tail", prob=_TAILS),
-        )
-    return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=-1)
+    errors = (units.unit * error(in_units) for error in (chains.mcse_mean, chains.mcse_sd))
+    return np.stack([*errors, *chains.diagnostics(as_came)], axis=-1)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.analysis.summaries.chains import diagnostics
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.canonical import canonical
 
@@ -173,9 +174,5 @@ def _convergence(
         return float(draws.size), 1.0
     if not np.isfinite(draws).all():
         return np.nan, np.nan
-    from arviz_stats.base import array_stats
-
-    axes: dict[str, Any] = {"chain_axis": 0, "draw_axis": 1}
-    bulk = float(array_stats.ess(draws, method="bulk", **axes))
-    tail = float(array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes))
-    return min(bulk, tail), float(array_stats.rhat(draws, **axes))
+    found = diagnostics(draws[None])
+    return float(min(found.ess_bulk[0], found.ess_tail[0])), float(found.rhat[0])

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from arviz_stats.base import array_stats
 from jaxtyping import Float
 
+from onebasin.analysis.summaries.chains import rhat
 from onebasin.posteriors import schema
 
 from .basins import Basin, Regions, Walks
@@ -129,7 +129,7 @@ def _worst_rhat(basin: Basin, walks: Walks) -> float:
     heights = walks.stats["lp"][list(basin.chains)]
     together = np.concatenate([basin.folded, heights[..., None]], axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.nanmax(array_stats.rhat(np.moveaxis(together, -1, 0))))
+        return float(np.nanmax(rhat(np.moveaxis(together, -1, 0))))
 
 
 def _strays(regions: Regions, number: int, basin: Basin) -> float:

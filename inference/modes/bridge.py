@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from arviz_stats.base import array_stats
 from jaxtyping import Float
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
+
+from onebasin.analysis.summaries.chains import mean_ess
 
 ITERATIONS = 1000
 TOLERANCE = 1e-10
@@ -207,5 +208,5 @@ def _error(of_draws: np.ndarray, of_gaussian: np.ndarray, first: float, second: 
 def _ess(values: Float[np.ndarray, "chain draw"]) -> float:
     """Effective number of draws for the mean."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = float(array_stats.ess(values[None], method="mean")[0])
+        found = float(mean_ess(values[None])[0])
     return min(found, float(values.size)) if math.isfinite(found) and found > 0 else 1.0

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from ...summaries.chains import bulk_ess
+
 ERRORS = 4.5
 """Monte Carlo errors that heights have to differ by: an ESS of 30 has an error of its own."""
 NATS = 1.0
@@ -66,11 +68,8 @@ def compare_heights(means: Sequence[float], errors: Sequence[float]) -> Heights:
 
 def chain_ess(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "chain param"]:
     """Bulk ESS of every chain by itself."""
-    from arviz_stats.base import array_stats
-
-    chains = [np.ascontiguousarray(np.moveaxis(chain, -1, 0))[:, None] for chain in values]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.stack([np.asarray(array_stats.ess(chain, method="bulk")) for chain in chains])
+    rows = [np.ascontiguousarray(np.moveaxis(chain, -1, 0))[:, None] for chain in values]
+    return np.stack([bulk_ess(chain) for chain in rows])
 
 
 def settled(

@@ -11,6 +11,7 @@ from onebasin.posteriors import schema
 
 from ...figures.by_arviz import drawn, few
 from ...page.page import FigureItem, Part, Section
+from ...summaries.chains import bulk_ess
 from .. import seen
 from ..subject import Quantity, Subject, listed, thinned
 
@@ -136,9 +137,7 @@ def _grown(name: str, subject: Subject, values: Quantity, limit: float) -> str:
             f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)}, tail ESS to "
             f"{format_number(tail, decimals=0)} of {format_number(values.size)} draws, {side} the limit."
         )
-    from arviz_stats.base import array_stats
-
-    bulk = float(array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk"))
+    bulk = float(bulk_ess(values[None])[0])
     return f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)} of {format_number(values.size)} draws."
 
 
