@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.checks import check_count
+from onebasin.posteriors.chains import bulk_ess
 from onebasin.posteriors.draws import Draws
 
-from ..summaries.chains import bulk_ess
 from ..summaries.units import is_constant
 
 MAX_DRAWS = 1000

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from onebasin.posteriors import chains
 from onebasin.posteriors.draws import Draws
 
-from . import chains
 from .deciding import rhat_of_entries
 from .summary import bulk_ess, of_free
 from .units import in_rows, units_of

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from onebasin.posteriors import chains
 from onebasin.posteriors.draws import Draws
 
-from . import chains
 from .units import in_rows, is_constant, units_of
 
 PLACES = ("mean", "median", "sd", "q5", "q95")

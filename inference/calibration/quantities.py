@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.analysis.summaries.chains import diagnostics
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.canonical import canonical
+from onebasin.posteriors.chains import diagnostics
 
 from .family import Data, Quantity, Values
 

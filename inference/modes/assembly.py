@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.analysis.summaries.chains import rhat
 from onebasin.posteriors import schema
+from onebasin.posteriors.chains import rhat
 
 from .basins import Basin, Regions, Walks
 from .bridge import Estimate

@@ -22,7 +22,7 @@ from jaxtyping import Float
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
-from onebasin.analysis.summaries.chains import mean_ess
+from onebasin.posteriors.chains import mean_ess
 
 ITERATIONS = 1000
 TOLERANCE = 1e-10

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from ...summaries.chains import bulk_ess
+from onebasin.posteriors.chains import bulk_ess
 
 ERRORS = 4.5
 """Monte Carlo errors that heights have to differ by: an ESS of 30 has an error of its own."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
+from onebasin.posteriors.chains import bulk_ess
 
 from ...figures.by_arviz import drawn, few
 from ...page.page import FigureItem, Part, Section
-from ...summaries.chains import bulk_ess
 from .. import seen
 from ..subject import Quantity, Subject, listed, thinned
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from onebasin.analysis.summaries import chains
+from onebasin.posteriors import chains
 
-from ...each import each
+from ..each import each
 
 
 def autoregression(rng: np.random.Generator, phi: float, shape: tuple[int, int]) -> np.ndarray:

@@ -95,14 +95,14 @@ def mean_ess(rows: Rows) -> PerParam:
 
 def mcse_mean(rows: Rows) -> PerParam:
     """Compute the Monte Carlo standard error of the mean."""
-    flat = rows.reshape(len(rows), -1)
+    flat = _flat(rows)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.std(flat, axis=1, ddof=1) / np.sqrt(mean_ess(rows))
 
 
 def mcse_sd(rows: Rows) -> PerParam:
     """Compute the Monte Carlo standard error of the standard deviation, by the delta method."""
-    flat = rows.reshape(len(rows), -1)
+    flat = _flat(rows)
     square = (flat - flat.mean(axis=1, keepdims=True)) ** 2
     variance = square.mean(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -140,12 +140,17 @@ def _over_blocks[T](function: Callable[[Rows], T], rows: Rows) -> list[T]:
 
 
 def _blocks(rows: Rows) -> Iterator[Rows]:
-    size = max(1, _BLOCK // max(1, rows[0].size if len(rows) else 1))
+    size = max(1, _BLOCK // max(1, rows.shape[1] * rows.shape[2]))
     for first in range(0, max(1, len(rows)), size):
         yield rows[first : first + size]
 
 
-def _split(rows: Rows) -> Rows:
+def _flat(rows: Float[np.ndarray, "param _ _"]) -> Float[np.ndarray, "param all"]:
+    """Draws of all chains in one row."""
+    return rows.reshape(len(rows), rows.shape[1] * rows.shape[2])
+
+
+def _split(rows: Rows) -> Float[np.ndarray, "param half half_draw"]:
     """Halves of chains as chains; the middle draw of an odd number is left out."""
     half = rows.shape[2] // 2
     return np.concatenate([rows[..., :half], rows[..., -half:]], axis=1)
@@ -154,14 +159,14 @@ def _split(rows: Rows) -> Rows:
 def _ranked(split: Rows) -> tuple[Rows, PerParam]:
     """Normalised ranks, and R-hat of them and of those of the folded draws."""
     z = _normalised(split)
-    flat = split.reshape(len(split), -1)
+    flat = _flat(split)
     folded = np.abs(split - np.median(flat, axis=1)[:, None, None])
     return z, np.maximum(_rhat(z), _rhat(_normalised(folded)))
 
 
 def _normalised(rows: Rows) -> Rows:
     """Replace draws by the normal quantiles of their ranks; ties share their mean rank."""
-    flat = rows.reshape(len(rows), -1)
+    flat = _flat(rows)
     order = np.argsort(flat, axis=1)
     ordered = np.take_along_axis(flat, order, axis=1)
     z = np.empty_like(flat)
@@ -200,7 +205,7 @@ def _rhat(rows: Rows) -> PerParam:
 
 def _of_quantile(rows: Rows, probability: float) -> PerParam:
     """ESS of the indicator of a quantile of all draws."""
-    level = np.quantile(rows.reshape(len(rows), -1), probability, axis=1)
+    level = np.quantile(_flat(rows), probability, axis=1)
     return _ess(_split((rows <= level[:, None, None]).astype(np.float64)))
 
 
@@ -216,7 +221,7 @@ def _ess(rows: Rows) -> PerParam:
     rho[:, 0] = 1.0
     size = chains * draws
     tau = np.maximum(_geyer(rho), 1 / np.log10(size))
-    still = np.ptp(rows.reshape(len(rows), -1), axis=1) < _RESOLUTION
+    still = np.ptp(_flat(rows), axis=1) < _RESOLUTION
     return np.where(still, size, size / tau)
 
 
