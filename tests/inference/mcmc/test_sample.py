@@ -46,7 +46,7 @@ def test_nuts_known_target_moments(engine: str, metric: str) -> None:
     assert_mean((tau - SHAPE / RATE) ** 3, 2 * SHAPE / RATE**3, min_ess=100)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES[::2])  # the interpreter has none
 def test_hmc_known_target_moments(engine: str) -> None:
     settings = Hmc(chains=4, warmup=500, draws=1500, trajectory_length=2.0)
     post = infer(known_target(engine), settings, engine=engine, seed=4).posterior

@@ -170,15 +170,12 @@ def test_fit_starts_where_it_is_told() -> None:
 
 
 @pytest.mark.stan
-@each("engine", ["stanli", "cmdstan"])
 @each("parametrisation", PARAMETRISATIONS[::3])
-def test_stans_init_file_holds_the_start(
-    parametrisation: Parametrisation, engine: str, tmp_path: Path
-) -> None:
+def test_stans_init_file_holds_the_start(parametrisation: Parametrisation, tmp_path: Path) -> None:
     """The program itself reads the file and says what its weights then are."""
     target = small_target(parametrisation)
     start = natural_start(target)
-    program = make_ready(target, tmp_path, engine=engine)
+    program = make_ready(target, tmp_path, engine="cmdstan")
     init = write(tmp_path, init_values(target, program.info, start))
     csv = tmp_path / "draws.csv"
     files = command.Files(data=program.data, output=csv)
