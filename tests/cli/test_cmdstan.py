@@ -6,7 +6,7 @@ import pytest
 
 from onebasin.stan.home.cache import assembled_path
 
-pytestmark = pytest.mark.usefixtures("empty_machine")
+pytestmark = [pytest.mark.cmdstan, pytest.mark.usefixtures("empty_machine")]
 
 
 @pytest.fixture
