@@ -161,7 +161,8 @@ def _ranked(split: Rows) -> tuple[Rows, PerParam]:
     z = _normalised(split)
     flat = _flat(split)
     folded = np.abs(split - np.median(flat, axis=1)[:, None, None])
-    return z, np.maximum(_rhat(z), _rhat(_normalised(folded)))
+    bulk, tail = _rhat(z), _rhat(_normalised(folded))
+    return z, np.where(tail > bulk, tail, bulk)  # folded draws that do not vary have none
 
 
 def _normalised(rows: Rows) -> Rows:
