@@ -130,13 +130,15 @@ def _numpyro() -> Check:
 
 
 def _interpreter() -> Check:
-    from onebasin.stan.interpreter.runtime import InterpreterMissing, identity
+    from onebasin.stan.interpreter.runtime import InterpreterMissing, installed_version, load
 
     try:
-        found = f"{identity()}, interprets Stan programs; they need no compiler"
+        load()
     except InterpreterMissing as error:
         return Check("stanli", False, "not usable", str(error), "stanli")
-    return Check("stanli", True, found)
+    return Check(
+        "stanli", True, f"{installed_version()}, runs Stan programs; no compiler is needed"
+    )
 
 
 def _optional(build: bool, progress: Callable[[str], None]) -> list[Check]:

@@ -140,7 +140,7 @@ def test_machine_without_compiler_and_httpstan_is_healthy(
     answer = onebasin("doctor")
     assert answer.code == 0
     assert answer.err == ""
-    (interpreter,) = (line for line in answer.out.splitlines() if "interprets Stan" in line)
+    (interpreter,) = (line for line in answer.out.splitlines() if "runs Stan programs" in line)
     assert "stanli" in interpreter and "0.24" in interpreter and "no compiler" in interpreter
     assert "optional" in answer.out and "install" in answer.out
     engines = onebasin("doctor", "--json").json["engines"]

@@ -155,7 +155,7 @@ def test_seeds_of_starts_differ_and_do_not_depend_on_their_number() -> None:
     assert seeds_of(1, 2, 3) != seeds_of(2, 2, 3)
 
 
-@pytest.mark.parametrize("engine", ENGINES[::2])  # the interpreter takes no network
+@pytest.mark.parametrize("engine", ENGINES[::2])  # the interpreter has no static HMC
 def test_networks_start_at_an_optimum_too(engine: str) -> None:
     """So short a warmup hardly moves a chain, so that its draws show where it started."""
     x, noise = np.random.default_rng(0).normal(size=(2, 200, 2))
