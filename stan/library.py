@@ -93,8 +93,9 @@ def open_library(
     file, info = compile_library(program.path, threads=threads, progress=progress)
     with working_folder("library") as folder:
         text = write_data(program, info, folder).read_text(encoding="utf-8")
+    interface = Interface(file)  # at once: the file may be removed from the cache
     check_survives(file, program.path, text, seed)
-    return StanLibrary(Interface(file), program.path, text, seed=seed, on_print=on_print)
+    return StanLibrary(interface, program.path, text, seed=seed, on_print=on_print)
 
 
 def _program(file: Path, data: Mapping[str, Any] | str | Path | None) -> StanProgram:

@@ -1,13 +1,11 @@
 """The Stan programs and the NumPyro models are the same posterior: log density and gradient agree.
 
-At 20 random points of the unconstrained space, up to one constant a model. One process of the
-compiled program takes all points of a model. The NumPyro side runs without `jit`: the models are
+At 20 random points of the unconstrained space, up to one constant a model. The interpreter evaluates
+the Stan side, and for some models the compiled program. The NumPyro side runs without `jit`: the models are
 small and many, operations of the same shape are compiled once for all of them, and a graph a model
 would take several times as long to compile as the models take to run.
 """
 
-import json
-import subprocess
 from itertools import cycle, product
 
 import jax
@@ -21,14 +19,14 @@ from numpyro.infer.util import initialize_model, potential_energy
 from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.models import ACTIVATIONS
 from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
-from onebasin.stan.compile import compile_program
-from onebasin.stan.network import PROGRAMS, pack_unconstrained, unpack_gradient
-from onebasin.stan.program import definition, write_data
+from onebasin.stan.library import open_library
+from onebasin.stan.network import pack_unconstrained, unpack_gradient
+from onebasin.stan.program import definition
 
 from ..covering import covering
 from ..each import each
 
-pytestmark = [pytest.mark.stan, pytest.mark.cmdstan]
+pytestmark = pytest.mark.stan
 
 NUM_POINTS = 20
 NUM_OBS = 7
@@ -96,45 +94,29 @@ def numpyro_side(target, points):
     return np.asarray(lp), {name: np.asarray(g) for name, g in gradient.items()}
 
 
-@pytest.fixture(scope="module")
-def programs():
-    """The two compiled programs, under the names of their files."""
-    files = [PROGRAMS / "regression.stan", PROGRAMS / "classification.stan"]
-    return {path: compile_program(path) for path in files}
-
-
 def packed(target, point):
     """A point of NumPyro's unconstrained space as Stan's unconstrained vector."""
     parts = pack_unconstrained(target, point)
     return np.concatenate([parts["weights_raw"], parts["biases_raw"], np.log(parts["sigma"])])
 
 
-def stan_side(programs, target, points, folder):
-    """The same as `numpyro_side`, from the compiled program."""
-    program = definition(target)
-    compiled, info = programs[program.path]
+def stan_side(target, points, engine):
+    """The same as `numpyro_side`, from the Stan program."""
+    library = open_library(definition(target), engine=engine)
     rows = [packed(target, {n: v[i] for n, v in points.items()}) for i in range(NUM_POINTS)]
-    (folder / "points.json").write_text(json.dumps({"params_r": np.array(rows).tolist()}))
-    data = write_data(program, info, folder)
-    command = [compiled.exe_file, "log_prob", "unconstrained_params=points.json", "jacobian=1"]
-    command += ["data", f"file={data}", "output", "file=density.csv", "sig_figs=18"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = (folder / "density.csv").read_text().splitlines()
-    body = [line for line in lines if line and not line.startswith("#")][1:]
-    table = np.array([line.split(",") for line in body], dtype=float)
+    lp, slopes = library.log_density_gradient(np.array(rows))
     shapes = {name: v.shape[1:] for name, v in points.items()}
-    gradients = [unpack_gradient(target, row[1:], shapes) for row in table]
-    return table[:, 0], {n: np.array([g[n] for g in gradients]) for n in shapes}
+    gradients = [unpack_gradient(target, slope, shapes) for slope in slopes]
+    return lp, {n: np.array([g[n] for g in gradients]) for n in shapes}
 
 
-def check_parity(programs, model, folder):
+def check_parity(model, engine="stanli"):
     rng = np.random.default_rng(11)
     target = conditioned(model, rng)
     shapes = unconstrained_shapes(target)
     points = {n: rng.normal(size=(NUM_POINTS, *s)) for n, s in shapes.items()}
     lp, gradient = numpyro_side(target, points)
-    stan_lp, stan_gradient = stan_side(programs, target, points, folder)
+    stan_lp, stan_gradient = stan_side(target, points, engine)
     # Differences to the first point: free of the constant.
     np.testing.assert_allclose(stan_lp[1:] - stan_lp[0], lp[1:] - lp[0], rtol=1e-8)
     assert np.ptp(lp) > 1  # the points do differ
@@ -165,14 +147,21 @@ CHOSEN = covering(AXES, 3)
 
 
 @each("row", CHOSEN, ids=lambda row: "-".join(map(str, row.values())))
-def test_parity_of_combinations_that_cover_any_three_choices(programs, tmp_path, row):
-    check_parity(programs, combined(**row), tmp_path)
+def test_parity_of_combinations_that_cover_any_three_choices(row):
+    check_parity(combined(**row))
+
+
+@pytest.mark.cmdstan
+@each("row", CHOSEN[::8], ids=lambda row: "-".join(map(str, row.values())))
+def test_parity_of_the_compiled_programs(row):
+    check_parity(combined(**row), "cmdstan")
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("engine", ["stanli", "cmdstan"])
 @each("row", list(product(*AXES.values())), ids=lambda row: "-".join(map(str, row)))
-def test_parity_of_every_combination(programs, tmp_path, row):
-    check_parity(programs, combined(*row), tmp_path)
+def test_parity_of_every_combination(engine, row):
+    check_parity(combined(*row), engine)
 
 
 # What the combinations leave out: other activations, a plain sum, a scale a layer, unusual sizes.
@@ -182,14 +171,14 @@ def test_parity_of_every_combination(programs, tmp_path, row):
     ("activation", "skip"),
     list(zip(sorted(set(ACTIVATIONS) - {"relu"}), cycle((None, "orthogonal")), strict=False)),
 )
-def test_parity_of_every_activation(programs, tmp_path, activation, skip):
+def test_parity_of_every_activation(activation, skip):
     model = network(parts=("free", "ordered"), activation=activation, skip=skip)
-    check_parity(programs, model, tmp_path)
+    check_parity(model)
 
 
 @each(("activation", "chart"), list(zip(cycle(("identity", "leaky_relu")), CHARTS, strict=False)))
-def test_parity_of_unit_columns_with_other_activations(programs, tmp_path, activation, chart):
-    check_parity(programs, network(parts=(chart,), activation=activation), tmp_path)
+def test_parity_of_unit_columns_with_other_activations(activation, chart):
+    check_parity(network(parts=(chart,), activation=activation))
 
 
 @each(
@@ -206,34 +195,34 @@ def test_parity_of_unit_columns_with_other_activations(programs, tmp_path, activ
         )
     ],
 )
-def test_parity_of_a_plain_sum(programs, tmp_path, biases, likelihood, depth):
+def test_parity_of_a_plain_sum(biases, likelihood, depth):
     options = {"biases": False} if biases == "none" else {"parts": ("free", biases)}
     model = network(HIDDEN[depth], likelihood, readout="sum", **options)
-    check_parity(programs, model, tmp_path)
+    check_parity(model)
 
 
 @each("parts", list(zip(WEIGHTS, cycle(BIASES), strict=False)))
-def test_parity_with_a_prior_scale_a_layer(programs, tmp_path, parts):
+def test_parity_with_a_prior_scale_a_layer(parts):
     prior = NormalPrior((0.5, 1.5, 3.0), (2.0, 0.3, 0.7))
-    check_parity(programs, network(parts=parts, prior=prior), tmp_path)
+    check_parity(network(parts=parts, prior=prior))
 
 
 @each("chart", CHARTS)
-def test_parity_of_two_inputs(programs, tmp_path, chart):
+def test_parity_of_two_inputs(chart):
     # No latitudes at all in the first layer.
     model = BayesianNetwork(Network(2, (3,)), parametrisation=Parametrisation(chart))
-    check_parity(programs, model, tmp_path)
+    check_parity(model)
 
 
-def test_parity_of_one_hidden_unit(programs, tmp_path):
+def test_parity_of_one_hidden_unit():
     model = BayesianNetwork(Network(2, (1,)), parametrisation=Parametrisation("givens", "ordered"))
-    check_parity(programs, model, tmp_path)
+    check_parity(model)
 
 
-def test_parity_at_the_size_of_boston(programs, tmp_path):
+def test_parity_at_the_size_of_boston():
     parts = Parametrisation("givens_seamless", "ordered")
     model = BayesianNetwork(Network(13, (50,)), parametrisation=parts)
-    check_parity(programs, model, tmp_path)
+    check_parity(model)
 
 
 def test_log_density_is_that_of_numpyros_samplers():
