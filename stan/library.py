@@ -12,6 +12,7 @@ import numpy as np
 from onebasin.base.checks import check_path
 from onebasin.base.files.leftovers import working_folder
 from onebasin.base.text import shown
+from onebasin.models.target import Target
 
 from .choice import STANLI, choose
 from .compile import compile_library
@@ -22,12 +23,12 @@ from .home.directory import Progress
 from .home.errors import StanProgramError
 from .interface import Interface
 from .interpreted import Interpreted
-from .program import StanProgram, interpreted, stan_program, write_data
+from .program import StanProgram, definition, interpreted, stan_program, write_data
 from .trial import check_survives
 
 
 def open_library(
-    program: StanProgram | str | Path,
+    program: StanProgram | Target | str | Path,
     data: Mapping[str, Any] | str | Path | None = None,
     *,
     engine: str | None = None,
@@ -40,10 +41,11 @@ def open_library(
 
     Parameters
     ----------
-    program : StanProgram or path
-        The program with its data, or its ``.stan`` file; or a library ``MODEL_model.so`` that is compiled already.
+    program : Target, StanProgram, path or str
+        A target with a Stan program, or the program with its data; or a ``.stan`` file, the text of a program, or a
+        library ``MODEL_model.so`` that is compiled already.
     data : mapping or path, optional
-        The data block's variables, or a JSON file that holds them; of a path alone.
+        The data block's variables, or a JSON file that holds them; for a file, a text or a library.
     engine : {"stanli", "cmdstan"}, optional
         Whether the interpreter evaluates the program or the library that CmdStan compiles.
     seed : int
@@ -77,11 +79,13 @@ def open_library(
     >>> values.shape, gradients.shape == (100, library.dim)
     ((100,), True)
     """
+    if isinstance(program, Target):
+        program = definition(program)
     if not isinstance(program, StanProgram):
-        file = check_path("program", program).resolve()
-        if file.suffix == ".so":
+        if str(program).endswith(".so"):
+            file = check_path("program", program).resolve()
             return _open_compiled(file, data, seed, on_print, progress)
-        program = _program(file, data)
+        program = definition(stan_program(program, data))
     choice = choose(program.path, program.data, engine or program.engine)
     if choice.engine == STANLI:
         accepted = interpreted(program)
@@ -96,13 +100,6 @@ def open_library(
     interface = Interface(file)  # at once: the file may be removed from the cache
     check_survives(file, program.path, text, seed)
     return StanLibrary(interface, program.path, text, seed=seed, on_print=on_print)
-
-
-def _program(file: Path, data: Mapping[str, Any] | str | Path | None) -> StanProgram:
-    program = stan_program(file, data).stan_program
-    if program is None:  # which `stan_program` always gives
-        raise StanProgramError(f"`program` is {shown(str(file))}, which is no Stan program.")
-    return program
 
 
 def _open_compiled(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 
 from onebasin.base.checks import check_path
 from onebasin.base.files.atomic import replacing
+from onebasin.base.files.cache import make_user_cache
 from onebasin.base.text import shown
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.words import as_symmetry
@@ -77,14 +79,14 @@ def stan_program(
 
     Parameters
     ----------
-    path : path
-        The ``.stan`` file.
+    path : path or str
+        The ``.stan`` file, or the text of a program.
     data : mapping or path, optional
         The data block's variables, or a JSON file that holds them.
     symmetry : tuple of blocks, str or sequence of str, optional
         Which axes of which variables move together. Blocks, or words of them such as ``"mu,sigma,1-theta"``.
     name : str, optional
-        The target's name; the file's name without its ending if not given.
+        The target's name; the file's name without its ending if not given, or "program" for a text.
     dims : mapping, optional
         Axis names of variables.
     coords : mapping, optional
@@ -116,11 +118,12 @@ def stan_program(
     >>> target.name
     'mixture'
     """
+    given_as_file = not _is_text(path)
     path = _existing(path)
     values = read_data(Path(data)) if isinstance(data, str | Path) else dict(data or {})
     check_finite(values)
     return Target(
-        name=name or path.stem,
+        name=name or (path.stem if given_as_file else "program"),
         stan_program=StanProgram(
             path, values, roles_of(values, log_likelihood, posterior_predictive, observed)
         ),
@@ -138,8 +141,8 @@ def cmdstan_model(path: str | Path) -> CmdStanModel:
 
     Parameters
     ----------
-    path : path
-        The ``.stan`` file.
+    path : path or str
+        The ``.stan`` file, or the text of a program.
 
     Returns
     -------
@@ -165,10 +168,34 @@ def cmdstan_model(path: str | Path) -> CmdStanModel:
 
 
 def _existing(path: str | Path) -> Path:
+    """Return the file of a program; a program's text is kept in the user's cache.
+
+    Raises
+    ------
+    StanProgramError
+        If it is no existing ``.stan`` file.
+    """
+    if _is_text(path):
+        return _kept(str(path))
     path = check_path("path", path).resolve()
     if path.suffix != ".stan" or not path.is_file():
         raise StanProgramError(f"`path` is {path}, which is not an existing .stan file.")
     return path
+
+
+def _is_text(path: object) -> bool:
+    """Tell a program's text, which has blocks, from a path."""
+    return isinstance(path, str) and "{" in path and "}" in path
+
+
+def _kept(text: str) -> Path:
+    """Keep a program's text as a file, the same for the same text."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+    file = make_user_cache("texts") / f"{digest}.stan"
+    if not file.is_file():
+        with replacing(file) as part:
+            part.write_text(text, encoding="utf-8")
+    return file
 
 
 def definition(target: Target) -> StanProgram:

@@ -3,10 +3,12 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from onebasin.stan import program
 from onebasin.stan.home.errors import StanDataError, StanProgramError
+from onebasin.stan.library import open_library
 from onebasin.stan.program import stan_program
 from onebasin.stan.translation import ProgramInfo
 
@@ -58,3 +60,15 @@ def test_data_that_no_array_can_hold_are_refused(tmp_path, text, message):
     (tmp_path / "data.json").write_text(f'{{"b": {text}}}')
     with pytest.raises(StanDataError, match=message):
         stan_program(tmp_path / "coin.stan", tmp_path / "data.json")
+
+
+def test_the_text_of_a_program_is_a_program():
+    text = "parameters { real mu; }\nmodel { mu ~ normal(3, 2); }\n"
+    target = stan_program(text)
+    assert target.name == "program"
+    assert stan_program(text).stan_program.path == target.stan_program.path
+    assert stan_program(text, name="mine").name == "mine"
+    library = open_library(target)
+    assert library.dim == 1
+    assert library.log_density(np.array([1.0])) == open_library(text).log_density(np.array([1.0]))
+    assert float(library.log_density(np.array([1.0]))) == pytest.approx(-0.5)
