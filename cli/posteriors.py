@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from onebasin.base.processes.libraries import prepare_jax_if_used
+from onebasin.base.processes.libraries import leave_jax_unloaded, prepare_jax_if_used
 
 from . import reading
 from .symmetries import HELP, of_view, parse_exchangeable
@@ -165,6 +165,7 @@ def report(
     against = reading.truth(named, truth)
     with claimed(out, force=force, argument="--out", inputs=reading.files_of(runs)):
         views = {name: reading.read(files) for name, files in named.items()}
+        leave_jax_unloaded()
         page = posterior_report(
             views,
             title=title,

@@ -44,6 +44,18 @@ def prepare_jax_if_used() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
+def leave_jax_unloaded() -> None:
+    """Remove the module `jax` that ArviZ enters without loading it, for a process that draws figures and ends.
+
+    Matplotlib asks every such module for its class of arrays, which would load it and take a second. Whoever imports
+    JAX afterwards gets it as usual; ArviZ's own converter of NumPyro's results must not be used then.
+    """
+    import arviz_base  # noqa: F401 - which enters it
+
+    if "jaxlib" not in sys.modules:
+        sys.modules.pop("jax", None)
+
+
 def quieten_stan() -> None:
     """Keep cmdstanpy's own log off the terminal; what goes wrong comes as an error."""
     logger = logging.getLogger("cmdstanpy")

@@ -46,16 +46,11 @@ def folder(tmp_path_factory):
         "diagnose a.nc --exchangeable mu,sigma",
         "align a.nc --exchangeable mu,sigma --out aligned.nc",
         "compare a.nc b.nc --permutations 19",
+        "report a.nc --out report.html",
     ],
 )
 def test_commands_on_files_import_neither_jax_nor_numpyro(folder, tmp_path, words):
     assert imported(folder, tmp_path, words) == []
-
-
-def test_report_imports_no_numpyro(folder, tmp_path):
-    # Matplotlib asks the module `jax` that ArviZ has entered for its class of arrays, which loads it.
-    found = imported(folder, tmp_path, "report a.nc --out report.html")
-    assert set(found) <= {"jaxlib", "jax.numpy"}
 
 
 def imported(folder, tmp_path, words: str) -> list[str]:
