@@ -17,7 +17,7 @@ from onebasin.base.text import shown
 
 from .home.errors import StanDataError, StanRunError
 from .native.library import FUNCTIONS, Entry, load
-from .opened import PRINT, Opened
+from .opened import PRINT, Opened, StanGenerator
 from .packing import pack, unpack
 from .translation import in_own_names
 
@@ -121,7 +121,7 @@ class StanLibrary:
         Parameters
         ----------
         include_tp, include_gq : bool
-            Whether transformed parameters and generated quantities come after the parameters.
+            As of `names`.
 
         Returns
         -------
@@ -300,7 +300,7 @@ class StanLibrary:
         values : array, (..., entry)
             In the order of `names`.
         include_tp, include_gq : bool
-            Whether transformed parameters and generated quantities are among them.
+            As of `names`.
 
         Returns
         -------
@@ -359,13 +359,13 @@ class StanLibrary:
 
         Parameters
         ----------
-        propto, jacobian : bool
+        propto, jacobian
             As of `log_density`.
 
         Returns
         -------
         Entry
-            It stays valid as long as the library.
+            Valid as long as the library.
         """
         key = ("density", propto, jacobian)
         if key not in self._entries:
@@ -408,14 +408,6 @@ class StanLibrary:
 
     def _own(self, words: str) -> str:
         return in_own_names(words, self._path)
-
-
-class StanGenerator:
-    """A stream of random numbers for generated quantities; used by one thread at a time."""
-
-    def __init__(self, interface: Opened, seed: int, chain: int) -> None:
-        self.handle = interface.rng(seed % 2**32, chain)
-        weakref.finalize(self, interface.end_rng, self.handle)
 
 
 def _at(array: np.ndarray) -> int:

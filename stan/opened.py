@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from abc import ABC, abstractmethod
 from ctypes import POINTER, c_bool, c_char, c_char_p, c_int, c_void_p
 from pathlib import Path
@@ -139,6 +140,14 @@ class Opened(ABC):
         words = (error.value or b"").decode(errors="replace").strip()
         self._library.bs_free_error_msg(error)
         return words.partition("failed with exception: ")[2] or words
+
+
+class StanGenerator:
+    """A stream of random numbers for generated quantities; used by one thread at a time."""
+
+    def __init__(self, interface: Opened, seed: int, chain: int) -> None:
+        self.handle = interface.rng(seed % 2**32, chain)
+        weakref.finalize(self, interface.end_rng, self.handle)
 
 
 def _split(names: bytes) -> tuple[str, ...]:
