@@ -359,7 +359,7 @@ class StanLibrary:
 
         Parameters
         ----------
-        propto, jacobian
+        propto, jacobian : bool
             As of `log_density`.
 
         Returns
