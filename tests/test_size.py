@@ -14,7 +14,7 @@ LIMITS = {
     "posteriors": 4_050,
     "stan": 6_000,
     "analysis": 24_000,
-    "inference": 21_050,
+    "inference": 21_150,
     "truth": 4_550,
     "studies": 16_800,
     "cli": 4_450,

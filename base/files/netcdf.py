@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,9 +27,30 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     It takes the place of what was there, but with `new`: see `atomic.replacing`, which also says what it raises. What
     of the tree is still in files goes from there to here a piece at a time.
     """
-    with sealing(path, new=new) as part, Sink(part) as file, in_pieces(tree) as pieces:
+    with (
+        sealing(path, new=new) as part,
+        Sink(part) as file,
+        in_pieces(tree) as pieces,
+        _without_distributed(),
+    ):
         pieces.to_netcdf(file, engine=_ENGINE)
     return path
+
+
+@contextmanager
+def _without_distributed() -> Iterator[None]:
+    """Keep xarray from importing `dask.distributed`, a quarter of a second, only to see that no cluster is at work.
+
+    Where it is not imported, there is no cluster; xarray takes the failing import for the same.
+    """
+    if "distributed" in sys.modules or "dask.distributed" in sys.modules:
+        yield
+        return
+    sys.modules["dask.distributed"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["dask.distributed"]
 
 
 def read_tree(

@@ -22,9 +22,9 @@ NUMPYRO = Engine(
     "onebasin.inference.density.values:NumpyroValues",
 )
 """JAX, in this process; a Stan program's log density is that of its library."""
-STANLI = Engine("stanli", ("stan",), "onebasin.inference.density.stan:StanDensity")
+STANLI = Engine("stanli", ("stan",), "onebasin.inference.density.stan:stan_density")
 """The interpreter of Stan programs, a process a run."""
-CMDSTAN = Engine("cmdstan", ("stan",), "onebasin.inference.density.stan:StanDensity")
+CMDSTAN = Engine("cmdstan", ("stan",), "onebasin.inference.density.stan:stan_density")
 """CmdStan's executables, a process a run."""
 NUTPIE = Engine(
     "nutpie",

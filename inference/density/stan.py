@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.errors import InferenceError
-from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.library import open_library
-from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.program import check_variables, definition
 
-from .numpyro import NumpyroDensity
-from .start import TRIES
-from .values import NumpyroValues
+from ..contracts.density import ValueDensity
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import NetworkTarget
 
 RADIUS = 2.0
 """Points to try are uniform within it, in the unconstrained space."""
+TRIES = 100
+"""Of a point with a finite log density."""
+
+
+def stan_density(target: Target, progress: Callable[[str], None] | None = None) -> ValueDensity:
+    """Return the density of a target by its Stan definition; a network's is in a module that needs JAX."""
+    if not target.is_network:
+        return StanDensity(target, progress)
+    from .stan_network import StanNetworkDensity
+
+    return StanNetworkDensity(cast("NetworkTarget", target), progress)
 
 
 class StanDensity:
@@ -52,9 +61,6 @@ class StanDensity:
         self.target = target
         self.derived: tuple[str, ...] = ()
         self.library = library = open_library(definition(target), progress=progress)
-        if isinstance(target, NetworkTarget):  # whose program has other words for them
-            self.names = NumpyroDensity.of(target).names
-            return
         check_variables(target, library.names(include_tp=True, include_gq=True))
         self.names = tuple(library.variables())
         everything = library.variables(include_tp=True, include_gq=True)
@@ -76,16 +82,12 @@ class StanDensity:
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
         """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
-        if isinstance(self.target, NetworkTarget):
-            return NumpyroValues(self.target).points(count, seed)
         rng = np.random.default_rng(seed)
         vectors = np.stack([self._point(rng) for _ in range(count)])
         return self.library.unpack(self.library.constrain(vectors))
 
     def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
         """Log density at points (point, ...), up to a constant; -inf outside the support."""
-        if isinstance(self.target, NetworkTarget):
-            return self._of_network(self.target, values)
         vectors = self._points(values)
         found = self.library.log_density(vectors, jacobian=False)
         return np.where(np.isnan(vectors).any(axis=1), -np.inf, found)
@@ -106,14 +108,3 @@ class StanDensity:
             f"No point with a finite log density was found for {self.target.name!r}, {TRIES} of them within "
             f"{RADIUS:g} in the unconstrained space; check the data and the prior."
         )
-
-    def _of_network(self, target: NetworkTarget, values: Mapping[str, Any]) -> np.ndarray:
-        """By way of NumPyro's unconstrained space, whose packing the program shares."""
-        density = NumpyroDensity.of(target)
-        points = jax.vmap(density.unconstrain)(dict(values))
-        jacobians = jax.vmap(density.log_jacobian)(points)
-        vectors = []
-        for point in points:
-            parts = pack_unconstrained(target, density.unravel(point))
-            vectors.append([*parts["weights_raw"], *parts["biases_raw"], *np.log(parts["sigma"])])
-        return self.library.log_density(np.array(vectors)) - np.asarray(jacobians)

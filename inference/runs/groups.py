@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import xarray as xr
 
 from onebasin.base.notices import notice
 from onebasin.base.precision import precision
-from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.network_groups import bytes_a_draw, network_groups
 from onebasin.posteriors.pointwise import DrawGroup, Values, labelled, why_left_out
 
 from .origin import NOWHERE, Origin, with_axes
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import NetworkTarget
 
 POINTWISE = (schema.LOG_LIKELIHOOD, schema.POSTERIOR_PREDICTIVE)
 
@@ -72,8 +74,8 @@ def beside(
     """
     if origin is NOWHERE:
         return Beside(draws, observed=target.outputs, constant=target.inputs)
-    if isinstance(target, NetworkTarget):
-        return _of_network(target, draws, seed, dtype, limit_mb, folder)
+    if target.is_network:
+        return _of_network(cast("NetworkTarget", target), draws, seed, dtype, limit_mb, folder)
     if engine == "stan":
         return _of_stan(target, draws, origin)
     return _of_numpyro(target, draws, origin, seed, dtype, limit_mb, folder)
