@@ -217,15 +217,12 @@ def _with_engine(
 ) -> tuple[Request, Target]:
     """Decide who runs the method, and say why where that is not the interpreter."""
     from onebasin.inference.contracts.engines import bound, chosen
-    from onebasin.stan.choice import choose
-    from onebasin.stan.program import definition
 
-    engine = chosen(target, type(request.method), request.asked or None)[0]
     if request.model is None and not request.asked:
-        program = definition(target)
-        choice = choose(program.path, program.data)
-        if choice.reason:
-            say(choice.reason.removesuffix("."))
+        target = bound(target, None)
+        if reason := target.stan_program.choice.reason:
+            say(reason.removesuffix("."))
+    engine = chosen(target, type(request.method), request.asked or None)[0]
     return replace(request, asked=engine), bound(target, engine)
 
 

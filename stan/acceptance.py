@@ -26,7 +26,7 @@ from onebasin.base.text import shown
 from .data import check_numbers
 from .home.errors import StanDataError, StanError, StanProgramError
 from .interpreter.includes import full_text, included_files
-from .interpreter.runtime import InterpreterMissing, identity, load
+from .interpreter.runtime import InterpreterMissing, load
 from .interpreter.signals import ending
 from .translation import ProgramInfo, check_declares
 from .words import last_words
@@ -218,8 +218,3 @@ def _are_numbers(name: str, value: Any) -> bool:
     except StanError:
         return False
     return True
-
-
-def provenance() -> dict[str, str]:
-    """Name the interpreter for fingerprints and for posteriors."""
-    return {"stanli": identity()}

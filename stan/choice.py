@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .acceptance import Refused, examine
-from .home.errors import CmdStanNotFound
+from .acceptance import Accepted, Refused, examine
+from .home.errors import CmdStanNotFound, StanProgramError
 from .home.search import missing
 
 STANLI, CMDSTAN = "stanli", "cmdstan"
@@ -24,10 +24,13 @@ class Choice:
         The library.
     reason : str
         Why it is not the interpreter, as a sentence; empty where it is, or where the user chose.
+    accepted : Accepted or None
+        The program as the interpreter takes it, where that is the library.
     """
 
     engine: str
     reason: str = ""
+    accepted: Accepted | None = None
 
 
 def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Choice:
@@ -36,19 +39,23 @@ def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Ch
     Raises
     ------
     StanProgramError
-        If the program does not parse.
+        If the program does not parse, or the interpreter was asked for and does not take it.
     StanDataError
         If it refuses the data.
     CmdStanNotFound
         If the interpreter refuses the program and there is no CmdStan.
     """
-    if engine:
-        return Choice(engine)
+    if engine == CMDSTAN:
+        return Choice(CMDSTAN)
     found = examine(path, data)
-    if isinstance(found, Refused):
-        _check_cmdstan(found)
-        return Choice(CMDSTAN, f"{found.reason}; compiled with CmdStan.")
-    return Choice(STANLI)
+    if not isinstance(found, Refused):
+        return Choice(STANLI, accepted=found)
+    if engine == STANLI:
+        raise StanProgramError(
+            f"`engine` is {STANLI!r}, but {found.reason}; use engine={CMDSTAN!r}, or leave it out."
+        )
+    _check_cmdstan(found)
+    return Choice(CMDSTAN, f"{found.reason}; compiled with CmdStan.")
 
 
 def _check_cmdstan(refused: Refused) -> None:

@@ -14,7 +14,6 @@ from onebasin.base.files.leftovers import working_folder
 from onebasin.base.text import shown
 from onebasin.models.target import Target
 
-from .choice import STANLI, choose
 from .compile import compile_library
 from .data import read_data
 from .held import StanLibrary
@@ -23,7 +22,8 @@ from .home.directory import Progress
 from .home.errors import StanProgramError
 from .interface import Interface
 from .interpreted import Interpreted
-from .program import StanProgram, definition, interpreted, stan_program, write_data
+from .opened import Opened
+from .program import StanProgram, definition, stan_program, write_data
 from .trial import check_survives
 
 
@@ -86,19 +86,19 @@ def open_library(
             file = check_path("program", program).resolve()
             return _open_compiled(file, data, seed, on_print, progress)
         program = definition(stan_program(program, data))
-    choice = choose(program.path, program.data, engine or program.engine)
-    if choice.engine == STANLI:
-        accepted = interpreted(program)
-        with working_folder("library") as folder:
-            text = write_data(program, accepted.info, folder).read_text(encoding="utf-8")
-        return StanLibrary(Interpreted(accepted), program.path, text, seed=seed, on_print=on_print)
-    if choice.reason and progress is not None:
-        progress(choice.reason.removesuffix("."))
-    file, info = compile_library(program.path, threads=threads, progress=progress)
+    choice = program.chosen(engine)
+    interface: Opened
+    if choice.accepted is not None:
+        interface, info = Interpreted(choice.accepted), choice.accepted.info
+    else:
+        if choice.reason and program.choice is None and progress is not None:
+            progress(choice.reason.removesuffix("."))
+        file, info = compile_library(program.path, threads=threads, progress=progress)
+        interface = Interface(file)  # at once: the file may be removed from the cache
     with working_folder("library") as folder:
         text = write_data(program, info, folder).read_text(encoding="utf-8")
-    interface = Interface(file)  # at once: the file may be removed from the cache
-    check_survives(file, program.path, text, seed)
+    if choice.accepted is None:
+        check_survives(interface.file, program.path, text, seed)
     return StanLibrary(interface, program.path, text, seed=seed, on_print=on_print)
 
 

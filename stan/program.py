@@ -19,8 +19,8 @@ from onebasin.models.symmetry.words import as_symmetry
 from onebasin.models.target import Target
 from onebasin.posteriors.storable import check_names
 
-from .acceptance import Accepted, Refused, driver, examine
-from .choice import CMDSTAN, STANLI, choose
+from .acceptance import driver
+from .choice import CMDSTAN, Choice, choose
 from .compile import compile_program
 from .data import check_finite, check_numbers, read_data
 from .groups import Roles, roles_of
@@ -47,14 +47,31 @@ class StanProgram:
         The `data` block's variables: numbers, lists or arrays.
     roles : Roles
         Which generated quantities are log likelihoods and predictions, where it is said.
-    engine : {"stanli", "cmdstan"} or None
-        Whose library evaluates it; None for the interpreter where that takes the program.
+    choice : Choice or None
+        The library that evaluates it, where that is decided.
     """
 
     path: Path
     data: Mapping[str, Any] = field(default_factory=dict)
     roles: Roles = field(default_factory=Roles)
-    engine: str | None = None
+    choice: Choice | None = None
+
+    @property
+    def engine(self) -> str | None:
+        """The engine whose library evaluates it; None where that is not decided."""
+        return None if self.choice is None else self.choice.engine
+
+    def chosen(self, engine: str | None = None) -> Choice:
+        """Return the library: the one that was asked for, else the one that is decided, else the rule's.
+
+        Raises
+        ------
+        StanError
+            As `choose`.
+        """
+        if self.choice is not None and engine in (None, self.choice.engine):
+            return self.choice
+        return choose(self.path, self.data, engine)
 
     def __str__(self) -> str:
         return self.path.name
@@ -330,9 +347,9 @@ def make_ready(
         interpreter does not take it.
     """
     source = definition(target)
-    if engine == STANLI:
-        info = interpreted(source).info
-        command = driver(source.path)
+    accepted = source.chosen(engine).accepted
+    if accepted is not None:
+        info, command = accepted.info, driver(source.path)
     else:
         model, info = compile_program(source.path, progress=progress)
         command = (str(model.exe_file),)
@@ -350,24 +367,7 @@ def declarations(program: StanProgram, progress: Progress | None = None) -> Prog
     StanError
         If the program does not parse, or CmdStan is needed and there is none.
     """
-    if choose(program.path, program.data, program.engine).engine == STANLI:
-        return interpreted(program).info
+    accepted = program.chosen().accepted
+    if accepted is not None:
+        return accepted.info
     return inspect(program.path, find_cmdstan(progress=progress))
-
-
-def interpreted(program: StanProgram) -> Accepted:
-    """Return a program as the interpreter takes it.
-
-    Raises
-    ------
-    StanProgramError
-        If it does not parse, or the interpreter does not take it.
-    StanDataError
-        If it refuses the data.
-    """
-    found = examine(program.path, program.data)
-    if isinstance(found, Refused):
-        raise StanProgramError(
-            f"`engine` is {STANLI!r}, but {found.reason}; use engine={CMDSTAN!r}, or leave it out."
-        )
-    return found

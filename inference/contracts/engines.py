@@ -39,7 +39,10 @@ ENGINES: Mapping[str, Engine] = {
 }
 """Every engine by its name; a new one is a line here."""
 
-DEFINED = ("numpyro", "stanli", "cmdstan")
+LIBRARIES = (STANLI.name, CMDSTAN.name)
+"""The engines whose libraries evaluate Stan programs."""
+
+DEFINED = (NUMPYRO.name, *LIBRARIES)
 """The engines that evaluate a log density."""
 
 FORMER = {"stan": "cmdstan"}
@@ -89,19 +92,28 @@ def library_of(target: Target) -> str:
     StanError
         If the program does not parse, or refuses its data.
     """
-    from onebasin.stan.choice import choose as choose_library
     from onebasin.stan.program import definition
 
-    program = definition(target)
-    return choose_library(program.path, program.data, program.engine).engine
+    return definition(target).chosen().engine
 
 
-def bound(target: Target, engine: str) -> Target:
-    """Return a target whose Stan program is evaluated by the library of an engine, where that is one."""
-    program = target.stan_program
-    if engine not in ("stanli", "cmdstan") or program is None or program.engine == engine:
+def bound(target: Target, engine: str | None) -> Target:
+    """Return a target whose Stan program has its library: that of an engine, or the rule's.
+
+    What is computed from the target then neither examines the program again nor forgets the rule's reason.
+
+    Raises
+    ------
+    StanError
+        If the program does not parse, refuses its data, or is none that the engine takes.
+    """
+    program, library = target.stan_program, engine if engine in LIBRARIES else None
+    if program is None or (library is None and target.numpyro_model is not None):
         return target
-    return replace(target, stan_program=replace(program, engine=engine))
+    choice = program.chosen(library)
+    if choice is program.choice:
+        return target
+    return replace(target, stan_program=replace(program, choice=choice))
 
 
 def defined_by(target: Target, engine: str | None) -> str:
@@ -112,10 +124,14 @@ def defined_by(target: Target, engine: str | None) -> str:
     ValueError
         If the engine that was asked for evaluates none.
     """
-    found = choose("engine", engine_for(target, engine), DEFINED)
-    if found == "numpyro" and definition_of(target, found) == "stan":
-        return library_of(target)
-    return found
+    return _evaluating(target, choose("engine", engine_for(target, engine), DEFINED))
+
+
+def _evaluating(target: Target, engine: str) -> str:
+    """Return the engine whose log density a run of an engine on a target has."""
+    if definition_of(target, engine) == "stan":
+        return engine if engine in LIBRARIES else library_of(target)
+    return engine if engine in DEFINED else "numpyro"
 
 
 def definition_of(target: Target, engine: str) -> str:
@@ -128,10 +144,7 @@ def density_by(
     engine: str, target: Target, progress: Callable[[str], None] | None = None
 ) -> ValueDensity:
     """Return a target's log density over values as an engine evaluates it."""
-    if definition_of(target, engine) == "stan":
-        engine = engine if engine in ("stanli", "cmdstan") else library_of(target)
-    elif engine not in DEFINED:
-        engine = "numpyro"
+    engine = _evaluating(target, engine)
     return ENGINES[engine].density_of(bound(target, engine), progress)
 
 

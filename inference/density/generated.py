@@ -13,7 +13,7 @@ from onebasin.base.checks import check_class, check_seed
 from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
 
-from ..contracts.engines import bound, named
+from ..contracts.engines import named
 
 
 def generated_quantities(
@@ -72,7 +72,7 @@ def generated_quantities(
 
     check_target(target)
     check_class("draws", draws, xr.DataTree | xr.Dataset, remedy="give a posterior or a Dataset")
-    program = definition(bound(target, named(engine or "")))
+    program = definition(target)
     if data is not None:
         new = read_data(Path(data)) if isinstance(data, str | Path) else dict(data)
         program = definition(stan_program(program.path, {**program.data, **new}))

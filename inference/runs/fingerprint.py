@@ -94,18 +94,17 @@ def _target(
 
 
 def _stan(target: Target, progress: Callable[[str], None] | None) -> tuple[str, Any]:
-    from onebasin.stan.acceptance import provenance
-    from onebasin.stan.choice import STANLI, choose
     from onebasin.stan.compile import source_key
     from onebasin.stan.home.search import find_cmdstan
     from onebasin.stan.interpreter.includes import full_text, included_files
+    from onebasin.stan.interpreter.runtime import identity
     from onebasin.stan.program import definition
     from onebasin.stan.translation import translate
 
     program = definition(target)
-    if choose(program.path, program.data, program.engine).engine == STANLI:
+    if program.chosen().accepted is not None:
         text = full_text(program.path, included_files(program.path))
-        return json.dumps([text, provenance()]), dict(program.data)
+        return json.dumps([text, {"stanli": identity()}]), dict(program.data)
     home = find_cmdstan(progress=progress)
     return source_key(translate(program.path, home), home), dict(program.data)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from onebasin.stan.home.errors import CmdStanNotFound
 from onebasin.stan.home.search import existing_cmdstan
 
-from ..contracts.engines import named
+from ..contracts.engines import LIBRARIES, named
 
 PACKAGES = ("onebasin", "jax", "numpyro", "stanli", "cmdstanpy", "arviz", "numpy")
 
@@ -72,7 +72,7 @@ def _version(name: str) -> str:
 
 
 def _device(engine: str) -> str:
-    if named(engine) in ("stanli", "cmdstan"):
+    if named(engine) in LIBRARIES:
         return "cpu"
     import jax
 

@@ -19,7 +19,7 @@ from onebasin.posteriors.pointwise import check_limit
 from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.storable import check_amount
 
-from ..contracts.engines import DEFINED, bound, chosen, definition_of
+from ..contracts.engines import DEFINED, LIBRARIES, bound, chosen, definition_of
 from ..contracts.method import LIMIT_MB, RUNNING, Job, Method
 from . import declared
 from .origin import origin_of
@@ -49,10 +49,11 @@ def run(
     """
     check_target(target)
     asked = engine
+    if engine is None:
+        target = bound(target, None)
     engine, implementation = chosen(target, type(method), engine)
-    definition = definition_of(target, engine)
+    definition, target = definition_of(target, engine), bound(target, engine)
     library = _library(target, asked, engine, definition)
-    target = bound(target, engine)
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
     _check_arguments(method, start=start, checkpoint=kept)
@@ -62,6 +63,8 @@ def run(
     trial = declared.begin(target, engine=engine, seed=seed, progress=progress, wanted=wanted)
     started = time.perf_counter()
     with ProgressBars(progress) as bars:
+        if asked is None and (reason := library.get(schema.ENGINE_NOTE)):
+            bars.say(reason.removesuffix("."))
         origin = origin_of(target, definition, bars.say)
         found = method.run(Job(target, method, engine, seed, bars, implementation, start, kept))
     how = {
@@ -96,15 +99,12 @@ def _library(target: Target, asked: str | None, engine: str, definition: str) ->
     """Describe the library that evaluates a Stan program: the interpreter's build, or why it is not the interpreter."""
     if definition != "stan" or engine not in DEFINED:
         return {}
-    from onebasin.stan.choice import STANLI, choose
     from onebasin.stan.interpreter.runtime import identity
     from onebasin.stan.program import definition as program_of
 
-    program = program_of(target)
-    if engine != "numpyro" and asked is not None:
-        return {schema.ENGINE_BUILD: identity()} if engine == STANLI else {}
-    choice = choose(program.path, program.data, program.engine)
-    if choice.engine == STANLI:
+    wanted = engine if asked is not None and engine in LIBRARIES else None
+    choice = program_of(target).chosen(wanted)
+    if choice.accepted is not None:
         return {schema.ENGINE_BUILD: identity()}
     return {schema.ENGINE_NOTE: choice.reason} if choice.reason else {}
 

@@ -288,6 +288,26 @@ def test_program_is_sampled_diagnosed_and_reported(onebasin, program):
 
 
 @pytest.mark.stan
+@pytest.mark.cmdstan
+@pytest.mark.usefixtures("cmdstan_is_there")
+def test_a_program_that_the_interpreter_refuses_is_compiled_and_the_file_says_why(
+    onebasin, program
+):
+    Path("counts.stan").write_text(
+        "parameters { real mu; }\nmodel { mu ~ std_normal(); }\n"
+        "generated quantities { int k = multinomial_rng([0.5, 0.5]', 3)[1]; }\n"
+    )
+    words = ("--chains", "1", "--warmup", "50", "--draws", "50")
+    answer = onebasin("sample", "counts.stan", "--out", "run.nc", *words)
+    assert answer.code == 0, answer.err
+    told = [line for line in answer.err.splitlines() if "compiled with CmdStan" in line]
+    attributes = open_posterior("run.nc").attrs
+    assert told == [attributes["engine_note"].removesuffix(".")]
+    assert "multinomial_rng" in told[0]
+    assert (attributes["engine"], "engine_build" in attributes) == ("cmdstan", False)
+
+
+@pytest.mark.stan
 def test_seed_changes_the_draws_and_damaged_chains_are_made_anew_with_one_line(onebasin, program):
     def mu(*words: str) -> np.ndarray:
         fixed = ("normal.stan", "data.json", "--out", "run.nc", "--force", "--chains", "1")
