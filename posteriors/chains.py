@@ -127,16 +127,15 @@ def _over_blocks[T](function: Callable[[Rows], T], rows: Rows) -> list[T]:
     """Call a function of some rows at a time; of many numbers, by several threads."""
     blocks = list(_blocks(rows))
     workers = min(available_cores(), len(blocks))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if workers < 2 or rows.size < _THREADED:
-            return [function(block) for block in blocks]
 
-    def alone(block: Rows) -> T:
+    def quietly(block: Rows) -> T:
         with np.errstate(divide="ignore", invalid="ignore"):  # a thread has its own
             return function(block)
 
+    if workers < 2 or rows.size < _THREADED:
+        return [quietly(block) for block in blocks]
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(alone, blocks))
+        return list(pool.map(quietly, blocks))
 
 
 def _blocks(rows: Rows) -> Iterator[Rows]:

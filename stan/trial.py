@@ -7,7 +7,6 @@ crash, as of endless recursion, ends that process alone. Rejected points and pri
 from __future__ import annotations
 
 import ctypes
-import random
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +16,10 @@ from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 
 from .home.errors import StanRunError
+from .interpreter.check import trial_points
 from .interpreter.limits import bound_memory
 from .interpreter.signals import ending
 
-POINTS = 3
-RADIUS = 2.0
 _PRINT = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_char), ctypes.c_int)
 
 
@@ -65,15 +63,14 @@ def main(words: Sequence[str]) -> None:
     handle = library.onebasin_construct(data, ctypes.c_uint(seed), silent, ctypes.byref(message))
     if not handle:  # which is reported where it is opened
         return
-    model, stream = ctypes.c_void_p(handle), random.Random(seed)
+    model = ctypes.c_void_p(handle)
     size = library.bs_param_unc_num(model)
     numbers = ctypes.c_double * max(1, size)
     value, slope = ctypes.c_double(), numbers()
     flags = ctypes.c_bool(True), ctypes.c_bool(True)
-    for _ in range(POINTS):
-        point = numbers(*(stream.uniform(-RADIUS, RADIUS) for _ in range(size)))
+    for point in trial_points(size, seed):
         library.bs_log_density_gradient(
-            *(model, *flags, point, ctypes.byref(value), slope, ctypes.byref(message))
+            *(model, *flags, numbers(*point), ctypes.byref(value), slope, ctypes.byref(message))
         )
 
 

@@ -93,15 +93,7 @@ def started(
             process_group=0,
         )
         try:
-            with subprocess.Popen(
-                [str(word) for word in command],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                cwd=folder,
-                env=environment,
-                process_group=guard.pid,
-            ) as process:
+            with _popen(command, folder, environment, group=guard.pid) as process:
                 try:
                     yield process
                 finally:
@@ -119,18 +111,28 @@ def _started_alone(
     command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a program that ends with the block, without a group and a guard."""
-    with subprocess.Popen(
+    with _popen(command, folder, environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _popen(
+    command: Sequence[str | Path],
+    folder: Path,
+    environment: Mapping[str, str] | None,
+    group: int | None = None,
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
         [str(word) for word in command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=folder,
         env=environment,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+        process_group=group,
+    )
 
 
 def run_guarded(

@@ -22,8 +22,7 @@ def prepare_jax() -> None:
     jax.config.update("jax_enable_x64", True)
     with suppress(OSError):  # JAX does without, where no folder can be made
         keep_compiled()
-    for name in ("jax", "jax._src.xla_bridge", "absl"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    _quieten_jax()
 
 
 def prepare_jax_if_used() -> None:
@@ -40,6 +39,11 @@ def prepare_jax_if_used() -> None:
         with suppress(OSError):
             make_user_cache(FOLDER)
             os.environ["JAX_COMPILATION_CACHE_DIR"] = str(user_cache(FOLDER))
+    _quieten_jax()
+
+
+def _quieten_jax() -> None:
+    """Drop remarks on missing GPUs."""
     for name in ("jax", "jax._src.xla_bridge", "absl"):
         logging.getLogger(name).setLevel(logging.ERROR)
 

@@ -63,9 +63,7 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
             raise RunFailed(f"{name} is an array; it is declared as a single number")
     model = Model(form, data, seed=arguments.seed)
     Model(jacobian, data, seed=arguments.seed)
-    stream = random.Random(arguments.seed)
-    for _ in range(POINTS):
-        point = [stream.uniform(-RADIUS, RADIUS) for _ in range(model.dim)]
+    for point in trial_points(model.dim, arguments.seed):
         model.gradient(point)
         model.values(point)
     return {
@@ -76,6 +74,12 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
         "includes": [str(path) for path in includes],
         "warning": model.warning,
     }
+
+
+def trial_points(dim: int, seed: int) -> list[list[float]]:
+    """Draw a few points, uniform within a radius around 0."""
+    stream = random.Random(seed)
+    return [[stream.uniform(-RADIUS, RADIUS) for _ in range(dim)] for _ in range(POINTS)]
 
 
 def names_of(library: ctypes.CDLL, form: str, data: str, seed: int) -> list[list[str]]:

@@ -22,9 +22,6 @@ from .runtime import InterpreterMissing
 from .source import ProgramRefused
 from .tables import Table, say
 
-OF_PROGRAM, OF_INSTALLATION = 1, 3
-"""Exit codes: the program or a run failed; the interpreter cannot be used."""
-
 
 def main(words: Sequence[str] = ()) -> int:
     """Run what the words say; errors are printed, and the exit code is not 0."""
@@ -34,12 +31,9 @@ def main(words: Sequence[str] = ()) -> int:
     try:
         arguments = parse(rest)
         _METHODS[arguments.method](Path(program), arguments)
-    except InterpreterMissing as error:
+    except (InterpreterMissing, ProgramRefused, RunFailed, OSError) as error:
         say(str(error))
-        return OF_INSTALLATION
-    except (ProgramRefused, RunFailed, OSError) as error:
-        say(str(error))
-        return OF_PROGRAM
+        return 1
     return 0
 
 

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import re
 import time
 from collections.abc import Sequence
-from ctypes import byref, c_double, c_int, c_int64, c_size_t, c_void_p
+from ctypes import byref, c_double, c_int, c_int64, c_void_p
 from pathlib import Path
 from typing import Any
 
 from onebasin.base.errors import OnebasinError
 
 from .arguments import Arguments
-from .runtime import LOG, ModelOptions, Structure, load, new_options
+from .runtime import LOG, Message, ModelOptions, Structure, load, new_options
 from .source import compiled, with_constants
 from .tables import say
 
-_MESSAGE_BYTES = 1 << 16
 _EVALUATING = "Error evaluating the log probability"
 """The program's own words follow such a line, after "Exception: " in CmdStan."""
 _ELBO = re.compile(r"^\s*(\d+)\s+(-?[\d.e+]+|-?inf|nan)\s")
@@ -62,12 +62,12 @@ class Model:
     def __init__(self, form: str, data: str, *, seed: int, chain: int = 1) -> None:
         self.library = load()
         options = ModelOptions(seed % 2**32, 1, 0)
-        message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+        message = Message()
         handle = self.library.stanli_model_new_with_opts(
-            form.encode(), data.encode(), byref(options), message, c_size_t(_MESSAGE_BYTES)
+            form.encode(), data.encode(), byref(options), *message.arguments
         )
         if not handle:
-            raise RunFailed(message.value.decode(errors="replace"))
+            raise RunFailed(message.text)
         self.handle = c_void_p(handle)
         self.dim: int = self.library.stanli_n_unconstrained(self.handle)
         written = self.library.stanli_wa_n_columns(self.handle)
@@ -128,16 +128,9 @@ class Model:
             If a parameter is missing, of another shape, or outside its support.
         """
         point = (c_double * max(1, self.dim))()
-        message = ctypes.create_string_buffer(_MESSAGE_BYTES)
-        code = self.library.stanli_unconstrain_inits(
-            self.handle,
-            _first_index_fastest(values).encode(),
-            point,
-            message,
-            c_size_t(_MESSAGE_BYTES),
-        )
-        if code:
-            raise RunFailed(message.value.decode(errors="replace"))
+        message, flat = Message(), _first_index_fastest(values).encode()
+        if self.library.stanli_unconstrain_inits(self.handle, flat, point, *message.arguments):
+            raise RunFailed(message.text)
         return point[: self.dim]
 
     def start(self, options: Structure, arguments: Arguments, field: str = "init") -> Any:
@@ -157,8 +150,7 @@ class Model:
         RunFailed
             If no point with a finite log density was reached, or the Jacobian is to be left out.
         """
-        options = new_options("optimize")
-        options.seed, options.chain_id = arguments.seed % 2**32, arguments.chain
+        options = seeded("optimize", arguments)
         options.iter = arguments.whole("iter", 2000)
         options.jacobian = arguments.whole("jacobian", 0)
         if not options.jacobian:
@@ -170,7 +162,7 @@ class Model:
             "stanli_optimize", options, point, row.array, byref(level), logs=False
         )
         del kept
-        if code and not _is_finite(level.value):
+        if code and not math.isfinite(level.value):
             raise RunFailed(words)
         if code:
             say(words)
@@ -182,7 +174,7 @@ class Model:
         options.seed, options.draws = arguments.seed % 2**32, arguments.whole("draws", 1000)
         count = options.draws
         rows, level, approximate = Numbers(count, len(self.columns)), Numbers(count), Numbers(count)
-        self._run(
+        self.run(
             "stanli_laplace_sample",
             options,
             self._point(mode),
@@ -194,8 +186,7 @@ class Model:
 
     def pathfinder(self, arguments: Arguments) -> list[list[float]]:
         """Run one path: rows of the approximation's log density, the density, the path, and columns."""
-        options = new_options("pathfinder")
-        options.seed, options.chain_id = arguments.seed % 2**32, arguments.chain
+        options = seeded("pathfinder", arguments)
         options.num_draws = arguments.whole("num_psis_draws", 1000)
         options.num_elbo_draws = arguments.whole("num_elbo_draws", 25)
         options.max_lbfgs_iters = arguments.whole("max_lbfgs_iters", 1000)
@@ -205,7 +196,7 @@ class Model:
         rows, level, approximate = Numbers(most, len(self.columns)), Numbers(most), Numbers(most)
         path, count = Numbers(most), c_int64()
         arrays = (rows.array, level.array, approximate.array, path.array)
-        self._run("stanli_pathfinder", options, *arrays, byref(count))
+        self.run("stanli_pathfinder", options, *arrays, byref(count))
         del kept
         return [
             [approximate.array[i], level.array[i], path.array[i], *rows.row(i)]
@@ -216,8 +207,7 @@ class Model:
         self, arguments: Arguments
     ) -> tuple[list[list[float]], list[tuple[int, float, float]]]:
         """Fit ADVI: rows of a zero, the two log densities and columns, the mean first; and the trace of the ELBO."""
-        options = new_options("variational")
-        options.seed, options.chain_id = arguments.seed % 2**32, arguments.chain
+        options = seeded("variational", arguments)
         options.algorithm = int(arguments.text("algorithm") == "fullrank")
         options.iter = arguments.whole("iter", 10_000)
         options.grad_samples = arguments.whole("grad_samples", 1)
@@ -238,12 +228,12 @@ class Model:
                 trace.append((int(found[1]), time.monotonic() - began, float(found[2])))
 
         arrays = (mean.array, rows.array, level.array, approximate.array)
-        self._run("stanli_variational", options, *arrays, follow=follow)
+        self.run("stanli_variational", options, *arrays, follow=follow)
         del kept
         draws = [[0.0, level.array[i], approximate.array[i], *rows.row(i)] for i in range(count)]
         return [[0.0, 0.0, 0.0, *mean.row(0)], *draws], trace
 
-    def _run(self, function: str, options: Structure, *arrays: Any, follow: Any = None) -> None:
+    def run(self, function: str, options: Structure, *arrays: Any, follow: Any = None) -> None:
         """Call an algorithm whose failure is an error.
 
         Raises
@@ -269,19 +259,21 @@ class Model:
             if follow is not None:
                 follow(line)
 
-        callback, message = LOG(log), ctypes.create_string_buffer(_MESSAGE_BYTES)
-        tail: tuple[Any, ...] = (message, c_size_t(_MESSAGE_BYTES))
-        if logs:
-            tail = (callback, None, None, None, byref(c_int()), *tail)
-        code = getattr(self.library, function)(self.handle, byref(options), *arrays, *tail)
-        return code, message.value.decode(errors="replace")
+        callback, message = LOG(log), Message()
+        hooks = (callback, None, None, None, byref(c_int())) if logs else ()
+        call = getattr(self.library, function)
+        code = call(self.handle, byref(options), *arrays, *hooks, *message.arguments)
+        return code, message.text
 
     def _point(self, point: Sequence[float]) -> Any:
         return (c_double * max(1, self.dim))(*point)
 
 
-def _is_finite(number: float) -> bool:
-    return abs(number) < float("inf")
+def seeded(name: str, arguments: Arguments) -> Structure:
+    """Return the options of an algorithm with the seed and the chain of a command line."""
+    options = new_options(name)
+    options.seed, options.chain_id = arguments.seed % 2**32, arguments.chain
+    return options
 
 
 def _first_index_fastest(values: str) -> str:

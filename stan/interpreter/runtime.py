@@ -9,7 +9,18 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import sys
-from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int64, c_uint32, c_void_p
+from ctypes import (
+    POINTER,
+    Structure,
+    byref,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_void_p,
+)
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -149,6 +160,22 @@ class VariationalOptions(Structure):
     )
 
 
+class Message:
+    """A place where a function of the library leaves its words."""
+
+    SIZE = 1 << 16
+
+    def __init__(self) -> None:
+        self._buffer = ctypes.create_string_buffer(self.SIZE)
+        self.arguments = (self._buffer, c_size_t(self.SIZE))
+        """The function's last two arguments."""
+
+    @property
+    def text(self) -> str:
+        """The words."""
+        return self._buffer.value.decode(errors="replace")
+
+
 OPTIONS: dict[str, tuple[type[Structure], dict[str, float]]] = {
     "model": (ModelOptions, {"threads_per_chain": 1}),
     "sample": (SampleOptions, {"warmup": 1000, "delta": 0.8, "max_depth": 10, "init_radius": 2.0}),
@@ -174,11 +201,16 @@ _POINTERS = (
     "stanli_model_new_with_opts",
     "stanli_stan_to_mir_with_opts",
     "bs_model_construct",
-    "bs_rng_construct",
 )
 _COUNTS = ("stanli_n_unconstrained", "stanli_n_constrained", "stanli_wa_n_columns")
-_WORDS = ("stanli_build_id", "stanli_constrained_name", "stanli_wa_column_name", "stanli_warnings")
-_BS_WORDS = ("bs_param_names", "bs_param_unc_names", "bs_model_info")
+_WORDS = (
+    "stanli_build_id",
+    "stanli_constrained_name",
+    "stanli_wa_column_name",
+    "stanli_sampler_column_name",
+    "stanli_warnings",
+    "bs_param_names",
+)
 
 
 def location() -> Path | None:
@@ -266,7 +298,7 @@ def _declare(library: ctypes.CDLL) -> None:
     for name in _COUNTS:
         function = getattr(library, name)
         function.restype, function.argtypes = c_int64, (c_void_p,)
-    for name in (*_WORDS, *_BS_WORDS):
+    for name in _WORDS:
         getattr(library, name).restype = c_char_p
     library.stanli_pathfinder_max_draws.restype = c_int64
 

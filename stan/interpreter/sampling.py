@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import json
-from ctypes import byref, c_char_p, c_double, c_int, c_size_t, c_uint32
+from ctypes import byref, c_double, c_int
 from pathlib import Path
 from typing import Any
 
 from .arguments import Arguments
-from .model import Model, Numbers, RunFailed
-from .runtime import PROGRESS, SampleOptions, SampleReport, Structure, new_options
+from .model import Model, Numbers, RunFailed, seeded
+from .runtime import PROGRESS, Message, SampleReport, Structure, new_options
 from .tables import Table, say
 
 _METRICS = ("unit_e", "diag_e", "dense_e")
 _STATS = 7
-_MESSAGE_BYTES = 1 << 16
 
 
 def nuts(model: Model, arguments: Arguments) -> None:
@@ -30,14 +29,14 @@ def nuts(model: Model, arguments: Arguments) -> None:
     options, adaptation = _options(arguments), new_options("metric")
     kept = model.start(options, arguments, "inits"), _adapted(adaptation, arguments, model.dim)
     draws = arguments.whole("num_samples", 1000)
-    names = [_text(library.stanli_sampler_column_name, place).decode() for place in range(_STATS)]
+    names = [library.stanli_sampler_column_name(place).decode() for place in range(_STATS)]
     points, stats = Numbers(draws, max(1, model.dim)), Numbers(draws, _STATS)
     rows, report = Numbers(draws, len(model.columns)), SampleReport()
     step_size, metric = c_double(float("nan")), Numbers(1, _size(adaptation, model.dim))
     adaptation.adapted_step_size = ctypes.pointer(step_size)
     if adaptation.metric:
         adaptation.adapted_inv_metric = ctypes.cast(metric.array, ctypes.POINTER(c_double))
-    message, stopped = ctypes.create_string_buffer(_MESSAGE_BYTES), c_int()
+    message = Message()
 
     def progress(_chain: int, iteration: int, total: int, warming: int, _user: object) -> None:
         phase = "Warmup" if warming else "Sampling"
@@ -48,10 +47,10 @@ def nuts(model: Model, arguments: Arguments) -> None:
         *(model.handle, byref(options), byref(adaptation)),
         c_int(max(1, arguments.whole("refresh", 100))),
         *(points.array, stats.array, rows.array, callback, None, None, None),
-        *(byref(stopped), byref(report), message, c_size_t(_MESSAGE_BYTES)),
+        *(byref(c_int()), byref(report), *message.arguments),
     )
     if failed:
-        raise RunFailed(message.value.decode(errors="replace"))
+        raise RunFailed(message.text)
     with Table(arguments.output, (*names, *model.columns), arguments.digits) as table:
         for place in range(draws):
             table.row((*stats.row(place), *rows.row(place)))
@@ -72,19 +71,13 @@ def fixed(model: Model, arguments: Arguments) -> None:
     RunFailed
         If there is no start.
     """
-    options = new_options("fixed_param")
-    options.seed, options.chain_id, options.chains = arguments.seed % 2**32, arguments.chain, 1
+    options = seeded("fixed_param", arguments)
+    options.chains = 1
     options.samples = arguments.whole("num_samples", 1000)
     kept = model.start(options, arguments, "inits")
     rows, seconds = Numbers(options.samples, len(model.columns)), c_double()
-    message = ctypes.create_string_buffer(_MESSAGE_BYTES)
-    failed = model.library.stanli_fixed_param(
-        *(model.handle, byref(options), rows.array, byref(seconds), None, None, None, None),
-        *(byref(c_int()), message, c_size_t(_MESSAGE_BYTES)),
-    )
+    model.run("stanli_fixed_param", options, rows.array, byref(seconds))
     del kept
-    if failed:
-        raise RunFailed(message.value.decode(errors="replace"))
     with Table(
         arguments.output, ("lp__", "accept_stat__", *model.columns), arguments.digits
     ) as table:
@@ -93,13 +86,12 @@ def fixed(model: Model, arguments: Arguments) -> None:
 
 
 def _options(arguments: Arguments) -> Structure:
-    options = new_options("sample")
-    options.seed, options.chain_id, options.chains = arguments.seed % 2**32, arguments.chain, 1
+    options = seeded("sample", arguments)
+    options.chains = 1
     options.warmup = arguments.whole("num_warmup", 1000)
     options.samples = arguments.whole("num_samples", 1000)
     options.delta = arguments.number("adapt.delta", 0.8)
     options.max_depth = arguments.whole("max_depth", 10)
-    assert isinstance(options, SampleOptions)
     return options
 
 
@@ -132,9 +124,3 @@ def _metric(options: Structure, metric: Numbers, dim: int) -> list[str]:
         return ["Diagonal elements of inverse mass matrix:", ", ".join(numbers)]
     rows = [", ".join(numbers[at : at + dim]) for at in range(0, dim * dim, dim)]
     return ["Elements of inverse mass matrix:", *rows]
-
-
-def _text(function: Any, place: int) -> bytes:
-    function.restype, function.argtypes = c_char_p, (c_uint32,)
-    found: bytes = function(place)
-    return found

@@ -18,14 +18,13 @@ from typing import Any
 
 from onebasin.base.errors import OnebasinError
 
-from .runtime import load
+from .runtime import Message, load
 
 _DROPPING = re.compile(rb"(_lp[dm]f)\x01(?=[^\x00]\x00{3})")
 _READ = re.compile(rb"FnReadData\x00\x01\x00\x00\x00\x03(....)", re.DOTALL)
 _NUMBER = (b"\x04\x00\x00\x00UInt", b"\x05\x00\x00\x00UReal")
 _TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"|[A-Za-z]\w*|[{}]', re.DOTALL)
 _HEAD = "STANLI2"
-_MESSAGE_BYTES = 1 << 16
 
 
 class ProgramRefused(OnebasinError):
@@ -43,13 +42,11 @@ def compiled(text: str, folder: Path) -> str:
     if "\0" in text:
         raise ProgramRefused("Lexing error: the file has a zero byte, so that it is no text.")
     library = load()
-    message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+    message = Message()
     folders = (ctypes.c_char_p * 1)(str(folder).encode())
-    result = library.stanli_stan_to_mir_with_opts(
-        text.encode(), folders, 1, 0, message, ctypes.c_size_t(_MESSAGE_BYTES)
-    )
+    result = library.stanli_stan_to_mir_with_opts(text.encode(), folders, 1, 0, *message.arguments)
     if not result:
-        raise ProgramRefused(message.value.decode(errors="replace").strip())
+        raise ProgramRefused(message.text.strip())
     try:
         return ctypes.string_at(result).decode()
     finally:
