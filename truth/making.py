@@ -18,10 +18,11 @@ import xarray as xr
 from onebasin.analysis.alignment.result import Alignment
 from onebasin.analysis.compare.reference.known import nothing, without_lp
 from onebasin.analysis.diagnostics.invariants import invariants
+from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.summaries.deciding import deciding, rhat_of_entries
 from onebasin.analysis.summaries.quantiles import describe
 from onebasin.inference import infer
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import labels_of
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws
@@ -165,7 +166,7 @@ def _described(
     if order.quotient_of is not None:
         tree, quotient = one_copy(tree, order.quotient_of, order.target)
         view = as_view(tree)
-    symmetry = equal_modes(view.symmetry)
+    symmetry = resolve(view).equal_modes
     if symmetry:
         labelling = labelling or fitted(view, symmetry)
         alignment = labelling.applied(view, symmetry)

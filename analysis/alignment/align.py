@@ -139,8 +139,8 @@ def align(
         seed=seed,
     )
     view = as_view(posterior)
-    chosen, found = choose_symmetry(view, symmetry)
-    prepared = prepare(view, chosen, cost, x, gauge, max_bytes)
+    resolved = choose_symmetry(view, symmetry)
+    prepared = prepare(view, resolved.blocks, cost, x, gauge, max_bytes)
     features = prepared.features(view.posterior, view.argument).in_units()
     units = features.units
     if earlier:
@@ -167,7 +167,7 @@ def align(
     return Alignment(
         source=view,
         symmetry=prepared.symmetry,
-        found=found,
+        found=resolved.words,
         rule=rule,
         element=whole_element(features, matched.parts),
         target=Target(matched.reference, units),

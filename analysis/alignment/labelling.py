@@ -15,8 +15,8 @@ import numpy as np
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.elements import Element, Scaled
 from onebasin.models.symmetry.group import Group
-from onebasin.posteriors.symmetry import is_known
 
+from ..discovery.resolve import resolve
 from .result import Alignment
 
 IMPROBABLE = 0.01
@@ -76,7 +76,7 @@ def one_labelling(alignment: Alignment) -> OneLabelling | None:
         return None
     order = Group(blocks, alignment.group.shapes).log_order
     chains = alignment.distance_after.shape[0]
-    return OneLabelling(chains, order, is_known(alignment.source, alignment.symmetry))
+    return OneLabelling(chains, order, resolve(alignment.source, alignment.symmetry).known)
 
 
 def _alike(element: Element) -> bool:

@@ -17,7 +17,7 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.candidate import Candidate
-from ..discovery.of_posterior import search_posterior
+from ..discovery.resolve import Resolved, resolve
 from .draws import DrawReader
 from .features import Features, activations, weights
 from .parts import Parts, lead_by
@@ -130,37 +130,27 @@ def whole_element(features: Features, parts: Parts) -> Element:
     return lead_by(group.compose(tuple(first), tuple(then)), features.reader.lead)
 
 
-def choose_symmetry(view: View, symmetry: Any) -> tuple[Symmetry, tuple[str, ...]]:
-    """Return the symmetry to align by, and the words of its blocks where nothing but the draws told of them.
-
-    Parameters
-    ----------
-    view : View
-        The posterior.
-    symmetry : Symmetry, str, sequence of str or None
-        What was asked for; None for what the posterior declares, or else its draws show.
+def choose_symmetry(view: View, symmetry: Any) -> Resolved:
+    """Resolve the symmetry to align by: what was asked for, what the posterior declares, or what its draws show.
 
     Raises
     ------
     TypeError
-        If it is none of these.
+        If `symmetry` is neither blocks nor words of them.
     ValueError
         If a word cannot be read, what the posterior declares does not hold, or there is nothing to align by.
     """
-    if symmetry is not None:
-        return view.as_symmetry(symmetry), ()
-    if view.symmetry_evidence is not None and not view.symmetry_evidence.holds:
-        raise ValueError(f"`posterior` cannot be aligned. {view.symmetry_evidence.sentence}")
-    if view.symmetry:
-        return view.symmetry, ()
-    seen = search_posterior(view)
-    certain = [candidate for candidate in seen if candidate.certain]
-    if not certain:
-        raise ValueError(
-            f"`symmetry` is not given, `posterior` declares none, and its draws show {_unclear(seen)}. Give blocks or "
-            "words of what is interchangeable, such as 'mu,sigma'."
-        )
-    return tuple(each.block for each in certain), tuple(each.word for each in certain)
+    resolved = resolve(view, symmetry)
+    if resolved.source == "refuted":
+        raise ValueError(f"`posterior` cannot be aligned. {resolved.caveat}")
+    if resolved.source == "none":
+        resolved = resolve(view, look=True)
+        if not resolved.blocks:
+            raise ValueError(
+                "`symmetry` is not given, `posterior` declares none, and its draws show "
+                f"{_unclear(resolved.candidates)}. Give blocks or words of what is interchangeable, such as 'mu,sigma'."
+            )
+    return resolved
 
 
 def _unclear(seen: Sequence[Candidate]) -> str:

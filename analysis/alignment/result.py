@@ -25,16 +25,14 @@ from onebasin.models.symmetry.telling import in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.scratch import close_with
-from onebasin.posteriors.symmetry import declares, symmetry_caveat
 from onebasin.posteriors.view import View
 
+from ..discovery.resolve import caveat_of_found, resolve
 from .applying import Moved, moved
 from .rule import Rule
 from .target import Target
 
 PerDraw = Float[np.ndarray, "chain draw"]
-
-_UNDECLARED = "Labels switch in the draws, and nothing declares a symmetry"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,9 +92,8 @@ class Alignment(Shown):
     def caveat(self) -> str:
         """What nobody has checked of the symmetry, in a sentence; empty where nothing is left."""
         if self.found:
-            words = " and ".join(f"`{word}`" for word in self.found)
-            return f"{_UNDECLARED}: declare {words} before the next run, and it is checked on the log density."
-        return symmetry_caveat(self.source, self.symmetry)
+            return caveat_of_found(self.found)
+        return resolve(self.source, self.symmetry).caveat
 
     @property
     def group(self) -> Group:
@@ -122,7 +119,9 @@ class Alignment(Shown):
             schema.ALIGNMENT_SWEEPS: self.sweeps,
             schema.ALIGNMENT_CONVERGED: int(self.converged),
         }
-        if not declares(self.source, self.symmetry):  # the source's evidence is of another one
+        if not resolve(
+            self.source, self.symmetry
+        ).in_file:  # the source's evidence is of another one
             tree.attrs.pop(schema.SYMMETRY_EVIDENCE, None)
         return tree
 

@@ -19,9 +19,9 @@ import pandas as pd
 from onebasin.base.checks import check_count, check_seed
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors import schema
-from onebasin.posteriors.symmetry import symmetry_caveat
 from onebasin.posteriors.view import Posterior, View, as_view
 
+from ..discovery.resolve import resolve
 from ..predictive.points import (
     CLASS_DISTANCES,
     CLASS_SCORES,
@@ -117,7 +117,7 @@ def compare(
     named = {truth: posteriors[truth]} | dict(posteriors)
     views = {name: as_view(posterior, f"posteriors[{name!r}]") for name, posterior in named.items()}
     check_comparable(views, truth)
-    given = None if symmetry is None else views[truth].as_symmetry(symmetry)
+    resolved = resolve(views[truth], symmetry)
     model = views[truth].network
     points = _points(views[truth], truth, x, y)
     rows: Rows = {name: {} for name in (*views, FLOOR)}
@@ -125,7 +125,7 @@ def compare(
         _predict(rows, views, truth, model, points, seed)
     frame, obstacles = None, {}
     if weights or model is None:
-        frame = fit_frame(views[truth], given, var_names=var_names, progress=progress)
+        frame = fit_frame(views[truth], resolved.blocks, var_names=var_names, progress=progress)
         obstacles = _obstacles(views, truth, frame)
         compared = {name: view for name, view in views.items() if name not in obstacles}
         aligned = _align(compared, truth, frame, progress)
@@ -143,7 +143,7 @@ def compare(
         weighed=weights,
         permutations=permutations,
         obstacles=obstacles,
-        caveat=symmetry_caveat(views[truth], given) if frame and frame.alignment else "",
+        caveat=resolved.caveat if frame and frame.alignment else "",
     )
     return Comparison(_kind(model), truth, table, say(setting, table), warn(setting, table))
 

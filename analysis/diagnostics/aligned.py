@@ -17,6 +17,7 @@ from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import align, switching
+from ..discovery.resolve import resolve
 from ..summaries.summary import rhats, summary
 from .aligned_advice import APART, tell_aligned, warn_aligned
 from .invariants import invariants
@@ -65,7 +66,7 @@ def diagnose_aligned(
         As `diagnose` and `align`; or if `held_out` is asked for with fewer than four chains.
     """
     view = as_view(posterior)
-    declared = symmetry if symmetry is not None else view.symmetry
+    declared = resolve(view, symmetry).blocks
     blocks = equal_modes(declared)
     alignment = align(view, blocks, progress=progress, **options)
     aligned_view = as_view(alignment.posterior)

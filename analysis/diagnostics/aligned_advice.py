@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 
 from onebasin.posteriors.draws import variable_of
-from onebasin.posteriors.symmetry import symmetry_status
 
 from ..alignment.labelling import one_labelling
+from ..discovery.resolve import resolve
 from .causes.modes import Heights, compare_heights
 from .result import AlignedDiagnosis
 
@@ -49,7 +49,7 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         )
         counts = f"{min(labellings)} to {max(labellings)} labellings a chain"
         yield f"Labels changed within chains: {counts}{later}."
-    yield symmetry_status(diagnosis.alignment.source, diagnosis.alignment.symmetry)
+    yield resolve(diagnosis.alignment.source, diagnosis.alignment.symmetry).status
     yield _rhats(diagnosis)
 
 

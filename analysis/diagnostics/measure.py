@@ -15,9 +15,9 @@ import pandas as pd
 
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws
-from onebasin.posteriors.symmetry import symmetry_caveat
 from onebasin.posteriors.view import Posterior, View, as_view
 
+from ..discovery.resolve import resolve
 from ..summaries.sampler import NAN, sampler_summary
 from ..summaries.summary import tabulate
 from ..summaries.variational import variational_summary
@@ -109,7 +109,7 @@ def _assemble(
         ess_per_gradient=_ratio(ess_bulk.value, sampler.gradient_evaluations if sampler else None),
         wall_time=NAN if (seconds := view.number(schema.WALL_TIME)) is None else seconds,
         symmetric=view.declares_equal_modes,
-        symmetry_caveat="" if schema.ALIGNMENT in view.tree.attrs else symmetry_caveat(view),
+        symmetry_caveat="" if schema.ALIGNMENT in view.tree.attrs else resolve(view).caveat,
         has_chains=sampler is not None and not view.is_ensemble,
         limits=limits,
     )

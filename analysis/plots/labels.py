@@ -8,13 +8,13 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import check_count
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment.align import align
 from ..alignment.result import Alignment, event_shapes
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
-from ..discovery.of_posterior import search_posterior
+from ..discovery.resolve import resolve
 from ..figures.component_traces import Column, Kind, Lines, draw_columns
 from ..figures.picture import Picture
 from ..summaries.deciding import rhat_of_entries
@@ -134,8 +134,8 @@ def _alignment_of(posterior: object, symmetry: Symmetry | str | Sequence[str] | 
 
 def _blocks(view: View, symmetry: Symmetry | str | Sequence[str] | None) -> Symmetry:
     """What changes places: given, else declared, else seen in the draws, whether alignment could undo it or not."""
-    given = view.symmetry if symmetry is None else view.as_symmetry(symmetry)
-    blocks = equal_modes(given) or tuple(each.block for each in search_posterior(view))
+    resolved = resolve(view, symmetry, look=True)
+    blocks = tuple(each.block for each in resolved.candidates) or resolved.equal_modes
     if not blocks:
         raise ValueError(
             f"`symmetry` is not given, `{view.argument}` declares none, and its draws show no labels that switch: give "

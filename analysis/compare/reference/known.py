@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, entry_names
 from onebasin.posteriors.view import View, as_view
@@ -21,6 +21,7 @@ from onebasin.posteriors.view import View, as_view
 from ...alignment import align
 from ...alignment.target import Target
 from ...diagnostics.invariants import invariants
+from ...discovery.resolve import resolve
 from ...summaries.deciding import deciding
 from ...summaries.quantiles import describe
 
@@ -120,7 +121,7 @@ def known_of(
         If a draw is not finite, or there are fewer than 4 a chain.
     """
     view = as_view(posterior, "reference")
-    blocks = equal_modes(view.symmetry if symmetry is None else view.as_symmetry(symmetry))
+    blocks = resolve(view, symmetry).equal_modes
     alignment = align(view, blocks, progress=progress) if blocks else None
     if alignment is not None:
         view = as_view(alignment.posterior, view.argument)

@@ -9,11 +9,11 @@ from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.page.render import render
 from onebasin.analysis.report import posterior_report
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.evidence import Evidence
-from onebasin.posteriors.symmetry import symmetry_caveat, symmetry_status
 from onebasin.posteriors.view import as_view
 
 BLOCKS = (Exchangeable({"mu": 0}),)
@@ -35,7 +35,7 @@ def make(make_mcmc, rng):
 
 def test_symmetry_that_was_checked_needs_no_word(make):
     tree = make(WHOLE)
-    assert symmetry_caveat(as_view(tree)) == ""
+    assert resolve(tree).caveat == ""
     assert diagnose(tree).notes == ()
     assert diagnose_aligned(tree, noise=False).caveat == ""
     assert align(tree).caveat == ""
@@ -83,7 +83,7 @@ def test_refuted_symmetry_aligns_nothing_unless_it_is_asked_for(make):
 
 
 def test_status_says_how_large_the_test_was(make):
-    said = symmetry_status(as_view(make(WHOLE)))
+    said = resolve(make(WHOLE)).status
     assert (
         said == "The declared symmetry was checked on the density, at 5 random points and 8 draws."
     )
@@ -91,18 +91,15 @@ def test_status_says_how_large_the_test_was(make):
 
 
 def test_status_says_what_breaks_a_symmetry(make):
-    assert symmetry_status(as_view(make(REFUTED))) == (
+    assert resolve(make(REFUTED)).status == (
         "The declared symmetry is broken by this posterior's draws: moving mu as declared changes the log density by "
         "3 nats."
     )
 
 
 def test_status_says_that_there_is_no_program(make):
-    for status in (
-        symmetry_status(as_view(make())),
-        symmetry_status(as_view(make(symmetry=())), BLOCKS),
-    ):
+    for status in (resolve(make()).status, resolve(make(symmetry=()), BLOCKS).status):
         assert "not checked" in status
         assert "cannot be checked" in status
         assert "no program" in status
-    assert symmetry_status(as_view(make(symmetry=()))) == ""
+    assert resolve(make(symmetry=())).status == ""
