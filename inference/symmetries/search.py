@@ -1,8 +1,13 @@
-"""Where a log density is compared: random points inside its support, and points near the posterior."""
+"""A search under way: the log density, the points at which it is compared, and what has been found.
+
+Points are random ones inside the support, and ones near the posterior.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
@@ -10,7 +15,12 @@ from scipy.optimize import minimize
 
 from onebasin.base.errors import InferenceError
 
-from .measuring import Measured, Probe, SearchedDensity, point_of
+from .measuring import Measured, OutOfBudget, Probe, point_of
+from .moves import Generator, lengths
+from .result import FoundBlock
+from .spaces import Space
+
+Axes = list[tuple[str, int]]
 
 SCALES = (1.0, 0.5, 2.0, 1.0, 4.0, 8.0)
 """Standard deviations of random points in the unconstrained space: wide ones meet what narrow ones do not reach."""
@@ -25,6 +35,85 @@ SHARE = 0.12
 """Of the seconds of a search, for each ascent and for the walks: what they add is no reason to find less."""
 FAR = 12.0
 """Coordinates beyond this belong to an ascent that runs off to where the density has no maximum."""
+
+
+@dataclass
+class Search:
+    """What the stages of a search share.
+
+    Attributes
+    ----------
+    measured : Measured
+        The log density.
+    probes : list of Probe
+        Random points.
+    given : list of Probe
+        Draws of the posterior; without any, rough ones are made where they matter.
+    seed : int
+        Of points.
+    found : list of FoundBlock
+        In the order in which they were found.
+    open : list of str
+        What was not searched.
+    spaces : dict of int to Space
+        The exact searches by how many parts there are.
+    """
+
+    measured: Measured
+    probes: list[Probe]
+    given: list[Probe]
+    seed: int
+    found: list[FoundBlock] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)
+    spaces: dict[int, Space] = field(default_factory=dict)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The variables as they are declared."""
+        return tuple(self.measured.density.shapes)
+
+    @cached_property
+    def lengths(self) -> dict[int, Axes]:
+        """The axes by how many parts lie along them."""
+        return lengths(self.measured.density.shapes)
+
+    @cached_property
+    def ends(self) -> list[Optimum]:
+        """Ends of ascents."""
+        return optima(self.measured, self.seed)
+
+    @cached_property
+    def near(self) -> list[Probe]:
+        """Points near the posterior: given draws, or rough ones."""
+        return self.given or near_posterior(self.measured, self.seed, self.ends)
+
+    @cached_property
+    def shares(self) -> list[Generator]:
+        """Complements of what lies in (0, 1) at every point."""
+        values = {name: [p.point[name] for p in self.probes] for name in self.order}
+        return [
+            Generator(name, "complement")
+            for name, each in values.items()
+            if all(v.size and (v > 0).all() and (v < 1).all() for v in each)
+        ]
+
+    @cached_property
+    def signed(self) -> tuple[str, ...]:
+        """Variables that have values of both signs at some points: no others can change it."""
+        return tuple(
+            name
+            for name in self.order
+            if any((p.point[name] < 0).any() for p in self.probes)
+            and any((p.point[name] > 0).any() for p in self.probes)
+        )
+
+    def stage(self, what: str, run: Callable[[], Iterator[FoundBlock]]) -> None:
+        """Run a part of the search; where the budget ends in it, say so."""
+        try:
+            for block in run():
+                self.found.append(block)
+        except OutOfBudget:
+            self.open.append(what)
 
 
 def random_probes(measured: Measured, seed: int) -> list[Probe]:
@@ -119,8 +208,8 @@ def _ascent(measured: Measured, start: np.ndarray) -> list[Optimum]:
         callback=stop,
         options={"maxiter": ITERATIONS, "gtol": 1e-6, "ftol": 1e-14},
     )
-    probe = _probe(measured, end.x)
-    if probe is None:
+    probe = measured.probe(point_of(density.constrain(np.asarray(end.x)[None]), 0))
+    if not probe.known:
         return []
     steep = float(np.abs(end.jac).max(initial=0.0))
     done = steep < 1e-3 * (1.0 + 1e-3 * abs(float(end.fun))) and np.abs(end.x).max() < FAR
@@ -168,12 +257,3 @@ def _walk(measured: Measured, starts: np.ndarray, rng: np.random.Generator) -> n
 def _levels(measured: Measured, vectors: np.ndarray) -> np.ndarray:
     values = measured.density.constrain(vectors)
     return measured([point_of(values, row) for row in range(len(vectors))])
-
-
-def _probe(measured: Measured, vector: np.ndarray) -> Probe | None:
-    probe = measured.probe(point_of(_constrained(measured.density, vector), 0))
-    return probe if probe.known else None
-
-
-def _constrained(density: SearchedDensity, vector: np.ndarray) -> dict[str, np.ndarray]:
-    return density.constrain(np.asarray(vector)[None])

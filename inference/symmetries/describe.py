@@ -11,7 +11,7 @@ from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
 
 from .measuring import Measured, Probe
-from .moves import Generator, Moves
+from .moves import Generator, act, by_name
 from .spaces import Trial
 
 LIVE = "The parts compete."
@@ -59,10 +59,7 @@ def whole(generators: Sequence[Generator], order: Iterable[str]) -> Block[Any] |
 
 def listed(generators: Sequence[Generator]) -> str:
     """What moves: ``mu:0, sigma:0 and 1-theta``."""
-    names: dict[str, list[Generator]] = {}
-    for generator in generators:
-        names.setdefault(generator.name, []).append(generator)
-    texts = [_text(name, own) for name, own in names.items()]
+    texts = [_text(name, own) for name, own in by_name(generators).items()]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
@@ -88,15 +85,14 @@ def unchanged(what: str, tried: Trial, random: Sequence[Probe], near: Sequence[P
     )
 
 
-def alone(moves: Moves, measured: Measured, probes: Sequence[Probe]) -> str:
+def alone(generators: Sequence[Generator], measured: Measured, probes: Sequence[Probe]) -> str:
     """Say what each of several variables changes alone; empty of one."""
-    names = moves.names()
-    if len(names) < 2:
+    each = by_name(generators).values()
+    if len(each) < 2:
         return ""
-    each = range(len(moves.each))
-    found = measured(
-        [moves.act(1 << place, probe.point) for place in each for probe in probes]
-    ).reshape(len(each), len(probes))
+    found = measured([act(own, probe.point) for own in each for probe in probes]).reshape(
+        len(each), len(probes)
+    )
     change = np.abs(found - np.array([probe.value for probe in probes]))
     finite = change[np.isfinite(change)]
     if not finite.size:
