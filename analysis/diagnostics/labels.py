@@ -20,7 +20,8 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import as_view
 
 from ..discovery.candidate import Candidate
-from ..discovery.resolve import resolve, search
+from ..discovery.discover import discover
+from ..discovery.resolve import resolve
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
 from .facts import Facts
@@ -147,7 +148,7 @@ def _discover(facts: Facts) -> tuple[Candidate, ...]:
         name: facts.table["rhat"].reindex(list(entries)).to_numpy()
         for name, entries in facts.names.items()
     }
-    return search(facts.values, known)
+    return discover(facts.values, known=known)
 
 
 def _already_aligned(facts: Facts) -> Symmetry:

@@ -5,7 +5,6 @@ Everything that judges, aligns, compares or draws a posterior modulo a symmetry 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,8 +15,8 @@ from onebasin.models.symmetry.evidence import DECLARED, UNRECORDED
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..summaries.deciding import deciding, looked_at, rhat_of_entries
-from .candidate import Candidate, Values
+from ..summaries.deciding import deciding, looked_at
+from .candidate import Candidate
 from .discover import discover
 
 Source = Literal["given", "declared", "refuted", "found", "none"]
@@ -96,7 +95,7 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
         blocks = view.declared_symmetry
         source = "declared" if blocks else "none"
     if look and not blocks and source != "given":
-        candidates = search_posterior(view)
+        candidates = _search(view)
         blocks = tuple(each.block for each in candidates if each.certain)
         source = "found" if blocks else source
     used = blocks if source in ("given", "found") else view.declared_symmetry
@@ -118,27 +117,11 @@ def caveat_of_found(words: tuple[str, ...]) -> str:
     )
 
 
-def search(values: Values, known: Mapping[str, np.ndarray] | None = None) -> tuple[Candidate, ...]:
-    """Return what switches in draws: candidates that are certain, in the order they were found, or one that is not.
-
-    Parameters
-    ----------
-    values : mapping of str to array (chain, draw, *event)
-        Variables that decide, all finite.
-    known : mapping of str to array (param,), optional
-        R-hat of variables' entries in C order, which need not be computed again.
-    """
-    if not values:
-        return ()
-    found = discover(values, rhat_of_entries, known=known)
-    return (*found.certain, *((found.ambiguous,) if found.ambiguous else ()))
-
-
-def search_posterior(view: View) -> tuple[Candidate, ...]:
-    """Return the same of a posterior's parameters; entries that are not finite count as 0."""
+def _search(view: View) -> tuple[Candidate, ...]:
+    """Search the draws of the parameters; entries that are not finite count as 0."""
     names, _ = deciding(view)
     values = looked_at(view, names)
-    return search({name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()})
+    return discover({name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()})
 
 
 def _if_any(symmetry: Symmetry, sentence: str) -> str:

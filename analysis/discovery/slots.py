@@ -22,6 +22,7 @@ MOST = 64
 _ROWS = 600
 """About how many draws of components the directions are found from."""
 
+Values = Mapping[str, Float[np.ndarray, "chain draw ..."]]
 Features = Float[np.ndarray, "draw component feature"]
 Permutations = Int[np.ndarray, "draw component"]
 Signs = Float[np.ndarray, "draw component"]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from .candidate import Candidate, Numbers, Values
-from .gain import Gain
+from .candidate import Candidate, Numbers
 from .rotations import Turning
-from .slots import Features, Lens, Permutations, Signs, Slot
-from .sorting import Mask, Sorting, sort_by
+from .slots import Features, Lens, Permutations, Signs, Slot, Values
+from .sorting import Gain, Mask, Sorting, sort_by
 
+BAD_RHAT = 1.05
+"""R-hat of a bad entry: among equal chains with an ESS of 400, 1.01 is its mean and 1.05 its quantile .99999."""
 MENDED = 0.99
 """Share of the moved entries whose R-hat has to be good afterwards."""
 JUDGED = 256
@@ -23,6 +23,7 @@ COMES_A_LITTLE_CLOSER = 0.99
 """The same as `COMES_CLOSER` for all draws, once the elements are known."""
 
 Rhat = Callable[[Float[np.ndarray, "chain draw param"]], Float[np.ndarray, " param"]]
+"""R-hat of every entry; NaN where it is not defined."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +118,6 @@ def finish(
     bad: Mapping[str, np.ndarray],
     rhat: Rhat,
     *,
-    limit: float,
     certain: bool,
 ) -> Candidate | None:
     """Move all draws, with slots that come a little closer; None where R-hat of all entries is not mended."""
@@ -125,63 +125,51 @@ def finish(
     elements = moving.elements(values)
     found = [*moving.slots, *_left_over(moving, values, lenses, elements)]
     own = {slot.name: moved_values(slot, values[slot.name], elements) for slot in found}
-    closest, distance = _closest(moving)
-    numbers = Numbers(
-        gain=gain.gain,
-        switching=gain.switching,
-        beside_noise=gain.beside_noise,
-        certainty=gain.sorting.certainty,
-        closest=closest,
-        distance=distance,
-        **_mended(own, values, bad, rhat, limit),
-    )
-    if numbers.left > (1 - MENDED) * numbers.entries and numbers.bad:
-        return None
-    return Candidate(_in_order(found, values), numbers, certain, False, own)
+    numbers = _numbers(gain, _closest(moving), own, values, bad, rhat)
+    return _mended(Candidate(_in_order(found, values), numbers, certain, False, own))
 
 
 def finish_turning(
-    turning: Turning,
-    values: Values,
-    bad: Mapping[str, np.ndarray],
-    rhat: Rhat,
-    limit: float,
+    turning: Turning, values: Values, bad: Mapping[str, np.ndarray], rhat: Rhat
 ) -> Candidate | None:
     """Turn all draws; None where that leaves R-hat as bad as it was."""
     own = turning.move(values)
-    numbers = Numbers(
-        gain=turning.gain,
-        switching=turning.switching,
-        beside_noise=turning.beside_noise,
-        certainty=turning.sorting.certainty,
-        closest=(0, 1),
-        distance=0.0,
-        **_mended(own, values, bad, rhat, limit),
-    )
-    if numbers.left > (1 - MENDED) * numbers.entries and numbers.bad:
-        return None
-    return Candidate(_in_order(turning.slots, values), numbers, False, True, own)
+    numbers = _numbers(turning.gain, ((0, 1), 0.0), own, values, bad, rhat)
+    return _mended(Candidate(_in_order(turning.slots, values), numbers, False, True, own))
 
 
-def _mended(
+def _numbers(
+    gain: Gain,
+    closest: tuple[tuple[int, int], float],
     own: Values,
     values: Values,
     bad: Mapping[str, np.ndarray],
     rhat: Rhat,
-    limit: float,
-) -> dict[str, Any]:
-    """What moving does to the R-hat of every entry."""
+) -> Numbers:
+    """What moving gains, and what it does to the R-hat of every entry."""
     before = np.concatenate([rhat(_flat(values[name])) for name in own])
     after = np.concatenate([rhat(_flat(value)) for value in own.values()])
     was_bad = np.concatenate([bad[name] for name in own])
-    return {
-        "entries": after.size,
-        "bad": int(was_bad.sum()),
-        "mended": int((was_bad & ~(after > limit)).sum()),
-        "left": int((after > limit).sum()),
-        "rhat_before": _largest(before),
-        "rhat_after": _largest(after),
-    }
+    return Numbers(
+        gain=gain.gain,
+        switching=gain.switching,
+        beside_noise=gain.beside_noise,
+        certainty=gain.sorting.certainty,
+        entries=after.size,
+        bad=int(was_bad.sum()),
+        mended=int((was_bad & ~(after > BAD_RHAT)).sum()),
+        left=int((after > BAD_RHAT).sum()),
+        rhat_before=_largest(before),
+        rhat_after=_largest(after),
+        closest=closest[0],
+        distance=closest[1],
+    )
+
+
+def _mended(candidate: Candidate) -> Candidate | None:
+    numbers = candidate.numbers
+    unmended = numbers.bad and numbers.left > (1 - MENDED) * numbers.entries
+    return None if unmended else candidate
 
 
 def _in_order(slots: Sequence[Slot], values: Values) -> tuple[Slot, ...]:
@@ -228,10 +216,10 @@ def split_rhat(values: Float[np.ndarray, "chain draw entry"]) -> Float[np.ndarra
 
 
 def bad_entries(
-    values: Float[np.ndarray, "chain draw *event"], rhat: Rhat, limit: float
+    values: Float[np.ndarray, "chain draw *event"], rhat: Rhat
 ) -> Bool[np.ndarray, " param"]:
     """Which entries have a bad R-hat; not those of which it is not defined."""
-    return np.asarray(rhat(_flat(values))) > limit
+    return np.asarray(rhat(_flat(values))) > BAD_RHAT
 
 
 def joined(lenses: Sequence[Lens], values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Features:
