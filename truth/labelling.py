@@ -19,7 +19,7 @@ import numpy as np
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.result import Alignment
-from onebasin.analysis.alignment.target import Target
+from onebasin.analysis.alignment.rule import Target
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
 from onebasin.models.symmetry.elements import Permuted, Swapped
 from onebasin.posteriors.view import View

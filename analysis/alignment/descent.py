@@ -21,17 +21,12 @@ from onebasin.models.symmetry.blocks import Block, Symmetry
 from onebasin.models.symmetry.elements import Shapes
 from onebasin.models.symmetry.group import Group
 
-from .costs import Reference, distance
-from .draws import Arrays
+from .costs import Moments, Reference, distance
+from .draws import Arrays, Workers
 from .features import Features
-from .improvement import Flags, improve
-from .moments import Moments
-from .moving import move
-from .ordering import single_numbers
-from .parts import Parts, copy, differ, put, take
-from .solving import ELEMENTS_AT_ONCE, method
-from .start import first_parts
-from .workers import Workers
+from .improvement import Flags, first_parts, improve
+from .parts import Parts, copy, differ, move, put, take
+from .solving import ELEMENTS_AT_ONCE, method, single_numbers
 
 _AT_A_STRETCH = 2**22
 

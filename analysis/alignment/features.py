@@ -29,8 +29,7 @@ from onebasin.models.symmetry.blocks import (
 from onebasin.models.symmetry.elements import Scaled
 
 from .draws import Arrays, Chunk, DrawReader
-from .rescaling import factors, rescale
-from .units import FeatureUnits, find_units
+from .units import FeatureUnits, factors, find_units, rescale
 
 if TYPE_CHECKING:
     import jax

@@ -14,13 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .costs import Reference
+from .costs import Moments, Reference, about
 from .descent import Problem, Swept, match, sweep
 from .draws import Arrays
-from .moments import Moments, about
-from .moving import bare, move
-from .ordering import of_one_variance
-from .parts import Parts, on_arrays, take
+from .parts import Parts, bare, move, on_arrays, take
+from .solving import of_one_variance
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from onebasin.posteriors.draws import variable_of
 
-from ..alignment.labelling import one_labelling
+from ..alignment.switching import one_labelling
 from ..discovery.resolve import resolve
 from .causes.modes import Heights, compare_heights
 from .result import AlignedDiagnosis

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ..alignment.labelling import one_labelling
+from ..alignment.switching import one_labelling
 from .causes.modes import Heights
 from .facts import Facts
 from .integration import NAME as BIAS

@@ -8,7 +8,7 @@ from matplotlib.ticker import MaxNLocator
 
 from onebasin.posteriors.view import Posterior
 
-from ..alignment.between import Barriers, barriers
+from ..alignment.barriers import Barriers, barriers
 from ..figures.picture import Picture
 from ..figures.style import ACCENT, CHAIN_COLOURS, INK, MUTED, add_legend, new_figure, style_axes
 

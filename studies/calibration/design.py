@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.analysis.alignment.quantity import aligned_quantity
+from onebasin.analysis.alignment.align import aligned_quantity
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference import Advi, Mclmc, Nuts, Symmetrised
 from onebasin.inference.calibration.drawn import simulated

@@ -19,7 +19,7 @@ from onebasin.posteriors.draws import Draws, entry_names
 from onebasin.posteriors.view import View, as_view
 
 from ...alignment import align
-from ...alignment.target import Target
+from ...alignment.rule import Target
 from ...diagnostics.invariants import invariants
 from ...discovery.resolve import resolve
 from ...summaries.deciding import deciding

@@ -5,10 +5,10 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from onebasin.analysis.alignment import align, solving
-from onebasin.analysis.alignment.assignment import assign, price
 from onebasin.analysis.alignment.costs import Reference, Turn, cost_matrices, distance, targets
 from onebasin.analysis.alignment.improvement import improve, neighbours
-from onebasin.analysis.alignment.moving import move
+from onebasin.analysis.alignment.parts import move
+from onebasin.analysis.alignment.solving import assign, price
 from onebasin.models.symmetry.arrays import gather
 from onebasin.models.symmetry.blocks import Exchangeable, axes_of
 from onebasin.models.symmetry.elements import Permuted

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.assignment import assign, price
 from onebasin.analysis.alignment.costs import Reference, cost_matrices, distance, targets
-from onebasin.analysis.alignment.moving import move
+from onebasin.analysis.alignment.parts import move
+from onebasin.analysis.alignment.solving import assign, price
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group

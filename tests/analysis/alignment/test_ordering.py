@@ -6,7 +6,7 @@ from scipy.optimize import linear_sum_assignment
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.costs import Reference
-from onebasin.analysis.alignment.ordering import MOST_MATCHED, in_order
+from onebasin.analysis.alignment.solving import MOST_MATCHED, in_order
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
 

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy.stats import norm
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.target import Target
+from onebasin.analysis.alignment.rule import Target
 from onebasin.analysis.compare.reference.compare import compare_with_reference
 from onebasin.analysis.compare.reference.differences import FALSE_ALARM, differences, tried
 from onebasin.analysis.compare.reference.known import Known, known_of
