@@ -26,9 +26,8 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 from onebasin.posteriors.view import View, as_view
 
-from .cards import of_target, parameter_table
+from .common import of_target, parameter_table, prediction_groups
 from .layout import Layout, Rows
-from .predictions import prediction_groups
 from .structures import Structure
 
 Draws = xr.DataTree | xr.Dataset | Mapping[str, Any]
