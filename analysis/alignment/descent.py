@@ -18,14 +18,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from onebasin.models.symmetry.blocks import Block, Symmetry
-from onebasin.models.symmetry.elements import Shapes
+from onebasin.models.symmetry.elements import Shapes, differ
 from onebasin.models.symmetry.group import Group
 
 from .costs import Moments, Reference, distance
 from .draws import Arrays, Workers
 from .features import Features
 from .improvement import Flags, first_parts, improve
-from .parts import Parts, copy, differ, move, put, take
+from .parts import Parts, copy, move, put, take
 from .solving import ELEMENTS_AT_ONCE, method, single_numbers
 
 _AT_A_STRETCH = 2**22

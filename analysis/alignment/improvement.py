@@ -20,11 +20,11 @@ import numpy as np
 from jaxtyping import Bool
 
 from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_of
-from onebasin.models.symmetry.elements import Part, Permuted
+from onebasin.models.symmetry.elements import Part, Permuted, differ
 from onebasin.models.symmetry.group import Group
 
 from .costs import Reference, Turn
-from .parts import Parts, copy, differ, move, put, take
+from .parts import Parts, copy, move, put, take
 from .solving import method, solve
 
 Flags = Bool[np.ndarray, "draw block"]

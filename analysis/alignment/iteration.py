@@ -14,10 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onebasin.models.symmetry.elements import on_arrays
+
 from .costs import Moments, Reference, about
 from .descent import Problem, Swept, match, sweep
 from .draws import Arrays
-from .parts import Parts, bare, move, on_arrays, take
+from .parts import Parts, bare, move, take
 from .solving import of_one_variance
 
 

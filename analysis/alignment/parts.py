@@ -7,23 +7,15 @@ the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
 
 from onebasin.models.symmetry.blocks import Symmetry
-from onebasin.models.symmetry.elements import Element, Part
+from onebasin.models.symmetry.elements import Element, Part, on_arrays
 
 Parts = tuple[Part, ...]
-
-
-def on_arrays[P: Part](part: P, function: Callable[..., np.ndarray], *others: Part) -> P:
-    """Apply a function to every array of a part (and the same arrays of others)."""
-    arrays = zip(part, *others, strict=True)
-    made: Any = [None if group[0] is None else function(*group) for group in arrays]
-    return type(part)(*made)
 
 
 def take(parts: Parts, rows: Any) -> Parts:
@@ -37,13 +29,6 @@ def put(parts: Parts, rows: Any, new: Parts) -> None:
         for array, values in zip(part, other, strict=True):
             if array is not None and values is not None:
                 array[rows] = values
-
-
-def choose[P: Part](mask: Bool[np.ndarray, " draw"], first: P, second: P) -> P:
-    """`first` for the draws where the mask is true, `second` for the others."""
-    return on_arrays(
-        first, lambda a, b: np.where(mask.reshape(-1, *[1] * (a.ndim - 1)), a, b), second
-    )
 
 
 def stack(parts: Sequence[Part]) -> Part:
@@ -64,16 +49,6 @@ def lead_by(element: Element, lead: tuple[int, ...]) -> Element:
 def flatten(element: Element) -> Parts:
     """Put chains one after the other: (chain, draw, ...) becomes (draw, ...)."""
     return tuple(on_arrays(part, lambda a: a.reshape(-1, *a.shape[2:])) for part in element)
-
-
-def differ(first: Parts, second: Parts) -> Bool[np.ndarray, " draw"]:
-    """Which draws have another permutation, other signs or another complement."""
-    differs: Any = False
-    for part, other in zip(first, second, strict=True):
-        for a, b in zip(part, other, strict=True):
-            if a is not None:
-                differs = differs | (a != b).reshape(len(a), -1).any(axis=1)
-    return np.asarray(differs)
 
 
 def move(

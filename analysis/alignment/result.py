@@ -23,7 +23,7 @@ from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import Symmetry, to_json
-from onebasin.models.symmetry.elements import Element, labels_of
+from onebasin.models.symmetry.elements import Element, labels_of, on_arrays
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.telling import in_words
 from onebasin.posteriors import schema
@@ -32,7 +32,6 @@ from onebasin.posteriors.scratch import Scratch, close_with
 from onebasin.posteriors.view import View
 
 from ..discovery.resolve import caveat_of_found, resolve
-from .parts import on_arrays
 from .rule import Rule, Target
 
 PerDraw = Float[np.ndarray, "chain draw"]

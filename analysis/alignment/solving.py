@@ -34,11 +34,11 @@ from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
-from onebasin.models.symmetry.elements import Part, Permuted, Shapes
+from onebasin.models.symmetry.elements import Part, Permuted, Shapes, choose, on_arrays
 from onebasin.models.symmetry.group import Group
 
 from .costs import Reference, Turn, cost_matrices, distance, targets
-from .parts import bare, choose, move, on_arrays, stack, take
+from .parts import bare, move, stack, take
 
 MOST_ELEMENTS = 5040
 ELEMENTS_AT_ONCE = 512
