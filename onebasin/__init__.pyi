@@ -4,7 +4,7 @@ from ._version import __version__ as __version__
 from .analysis.alignment import align as align
 from .analysis.alignment.align import aligned_quantity as aligned_quantity
 from .analysis.alignment.barriers import barriers as barriers
-from .analysis.alignment.barriers import transpositions as transpositions
+from .analysis.alignment.transpositions import transpositions as transpositions
 from .analysis.compare.compare import compare as compare
 from .analysis.compare.reference.compare import compare_with_reference as compare_with_reference
 from .analysis.diagnostics.diagnose import diagnose as diagnose

@@ -28,8 +28,6 @@ from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..predictive.points import Points
-from .result import Alignment
-from .transpositions import Transpositions, transpositions_of
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
@@ -238,41 +236,6 @@ def barriers(
         layers=layers,
         most=sum(units - 1 for units in model.network.hidden),
     )
-
-
-def transpositions(posterior: Posterior | Alignment) -> Transpositions:
-    """Count the exchanges of two components that bring every draw into the common labelling.
-
-    Parameters
-    ----------
-    posterior : Alignment, or posterior
-        What `align` returned; or a posterior, which is aligned first.
-
-    Returns
-    -------
-    Transpositions
-        `layers`, an array (chain, draw) for each block that permutes (of a network: each hidden layer), and their
-        `total`.
-
-    Raises
-    ------
-    ValueError
-        If no symmetry is declared, or none of its blocks permutes.
-
-    References
-    ----------
-    Xiao, Liu and Bamler 2023, A compact representation for Bayesian neural networks by removing permutation symmetry,
-    section 2 (number of transpositions, NoT).
-
-    Examples
-    --------
-    >>> ob.transpositions(weights).total.shape
-    (4, 300)
-    """
-    from .align import align
-
-    alignment = posterior if isinstance(posterior, Alignment) else align(posterior)
-    return transpositions_of(alignment.element)
 
 
 def _network_of(view: View) -> BayesianNetwork:
