@@ -25,15 +25,15 @@ from onebasin.models.symmetry.words import as_symmetry
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 
-from .costs import Reference, about, distance
-from .descent import Problem, match
+from .costs import AlignmentReference, about, distance
+from .descent import MatchingProblem, match
 from .draws import MAX_BYTES, Arrays, workers
 from .features import Features
 from .iteration import Iterated, iterate
 from .parts import move, take
 from .preparation import choose_scales, choose_symmetry, prepare, whole_element
 from .result import Alignment
-from .rule import REFERENCES, Rule, Target
+from .rule import REFERENCES, AlignmentRule, AlignmentTarget
 from .units import FeatureUnits
 
 Progress = Callable[[int, int], None]
@@ -43,7 +43,7 @@ def align(
     posterior: Posterior,
     symmetry: Symmetry | str | Sequence[str] | None = None,
     *,
-    reference: str | Alignment | Target | Posterior = "gaussian",
+    reference: str | Alignment | AlignmentTarget | Posterior = "gaussian",
     reference_draw: tuple[int, int] = (0, 0),
     cost: str = "weights",
     x: Any = None,
@@ -126,8 +126,10 @@ def align(
     """
     words = choose("reference", reference, REFERENCES) if isinstance(reference, str) else None
     earlier = reference if isinstance(reference, Alignment) else None
-    aim = earlier.target if earlier else reference if isinstance(reference, Target) else None
-    rule = Rule(
+    aim = (
+        earlier.target if earlier else reference if isinstance(reference, AlignmentTarget) else None
+    )
+    rule = AlignmentRule(
         reference=words or ("posterior" if aim is None else "alignment"),
         reference_draw=reference_draw,
         cost=cost,
@@ -157,7 +159,7 @@ def align(
     if fixed is None and not isinstance(reference, str):
         fixed = about(prepared.mean_of(reference, features), inner)
     with workers(threads) as team:
-        problem = Problem(features, team, _reporter(progress, rule, features.total))
+        problem = MatchingProblem(features, team, _reporter(progress, rule, features.total))
         matched = _find(problem, rule, inner, fixed)
         before, after = _distances(problem, matched, inner)
     if progress:
@@ -168,7 +170,7 @@ def align(
         found=resolved.words,
         rule=rule,
         element=whole_element(features, matched.parts),
-        target=Target(matched.reference, units),
+        target=AlignmentTarget(matched.reference, units),
         cost=_as_came(matched, features, units),
         converged=matched.converged,
         distance_before=before.reshape(features.reader.lead),
@@ -177,10 +179,10 @@ def align(
 
 
 def _find(
-    problem: Problem,
-    rule: Rule,
+    problem: MatchingProblem,
+    rule: AlignmentRule,
     scales: Mapping[str, float],
-    fixed: Reference | None,
+    fixed: AlignmentReference | None,
 ) -> Iterated:
     """Match the draws as the rule says; `fixed` is what another posterior gives."""
     limits = {"max_sweeps": rule.max_sweeps, "restarts": rule.restarts, "seed": rule.seed}
@@ -196,7 +198,7 @@ def _find(
     return Iterated(swept.parts, reference, matched.trace, matched.converged, distances)
 
 
-def _refuse_other_rule(earlier: Rule, rule: Rule) -> None:
+def _refuse_other_rule(earlier: AlignmentRule, rule: AlignmentRule) -> None:
     """Refuse the reference of an alignment that matched something else."""
     for word in ("cost", "gauge"):
         theirs, ours = getattr(earlier, word), getattr(rule, word)
@@ -206,7 +208,7 @@ def _refuse_other_rule(earlier: Rule, rule: Rule) -> None:
             )
 
 
-def _reference_of(aim: Target, features: Features) -> Reference:
+def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReference:
     """What an alignment matched its draws with, in the units of other draws."""
     theirs = {name: np.shape(mean) for name, mean in aim.reference.mean.items()}
     for name, shape in features.shapes.items():
@@ -240,14 +242,16 @@ def _row(place: tuple[int, int], features: Features) -> int:
     return chain * draws + draw
 
 
-def _starts(first: int, total: int, rule: Rule) -> tuple[int, ...]:
+def _starts(first: int, total: int, rule: AlignmentRule) -> tuple[int, ...]:
     others = np.delete(np.arange(total), first)
     rng = np.random.default_rng(rule.seed)
     more = rng.choice(others, size=min(rule.restarts - 1, len(others)), replace=False)
     return (first, *(int(row) for row in more))
 
 
-def _reporter(progress: Progress | None, rule: Rule, draws_in_all: int) -> Callable[[int], None]:
+def _reporter(
+    progress: Progress | None, rule: AlignmentRule, draws_in_all: int
+) -> Callable[[int], None]:
     if progress is None:
         return lambda draws: None
     total = draws_in_all * (1 + rule.max_sweeps) * rule.restarts
@@ -262,7 +266,7 @@ def _reporter(progress: Progress | None, rule: Rule, draws_in_all: int) -> Calla
 
 
 def _distances(
-    problem: Problem, matched: Iterated, scales: Mapping[str, float]
+    problem: MatchingProblem, matched: Iterated, scales: Mapping[str, float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Squared distances to the reference before and after."""
     features = problem.features

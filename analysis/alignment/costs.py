@@ -27,7 +27,7 @@ from onebasin.models.symmetry.blocks import Block, axes_of
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
+class AlignmentReference:
     """What draws are matched with.
 
     Attributes
@@ -49,7 +49,7 @@ class Reference:
 
 
 def distance(
-    values: Mapping[str, np.ndarray], reference: Reference, names: tuple[str, ...]
+    values: Mapping[str, np.ndarray], reference: AlignmentReference, names: tuple[str, ...]
 ) -> Float[np.ndarray, " draw"]:
     """Weighted squared distance of draws (draw, *event) to the reference."""
     total = 0.0
@@ -108,7 +108,7 @@ class Targets(NamedTuple):
 def targets(
     values: Mapping[str, np.ndarray],
     block: Block,
-    reference: Reference,
+    reference: AlignmentReference,
     turned: Collection[str] = (),
 ) -> Targets:
     """Prepare a reference for `cost_matrices`, in the precision of the draws.
@@ -119,7 +119,7 @@ def targets(
         Draws, every variable with one axis in the block.
     block : Block
         One that permutes.
-    reference : Reference
+    reference : AlignmentReference
         What is matched.
     turned : collection of str
         Variables that `cost_matrices` will be given a `Turn` of.
@@ -222,10 +222,10 @@ def _by_place(values: np.ndarray, axis: int) -> np.ndarray:
 Arrays = dict[str, np.ndarray]
 
 
-def about(mean: Mapping[str, np.ndarray], scales: Mapping[str, float]) -> Reference:
+def about(mean: Mapping[str, np.ndarray], scales: Mapping[str, float]) -> AlignmentReference:
     """Reference with one weight for a whole variable: 1 / scale^2."""
     weight = {name: np.asarray(scale**-2.0) for name, scale in scales.items()}
-    return Reference({name: np.asarray(mean[name], np.float64) for name in scales}, weight)
+    return AlignmentReference({name: np.asarray(mean[name], np.float64) for name in scales}, weight)
 
 
 @dataclass(eq=False)
@@ -266,7 +266,7 @@ class Moments:
 
     def gaussian(
         self, scales: Mapping[str, float], of_one_variance: Collection[str] = ()
-    ) -> Reference:
+    ) -> AlignmentReference:
         """Diagonal Gaussian: half the distance in its standard deviations, plus their logarithms.
 
         Parameters
@@ -289,4 +289,4 @@ class Moments:
             shared = np.asarray(variance.mean()) if name in of_one_variance else variance
             weight[name] = np.asarray(1 / shared)
             logs += float(np.log(np.broadcast_to(shared, variance.shape)).sum())
-        return Reference(self.mean(), weight, offset=0.5 * logs, factor=0.5)
+        return AlignmentReference(self.mean(), weight, offset=0.5 * logs, factor=0.5)

@@ -23,7 +23,7 @@ from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_
 from onebasin.models.symmetry.elements import Part, Permuted, differ
 from onebasin.models.symmetry.group import Group
 
-from .costs import Reference, Turn
+from .costs import AlignmentReference, Turn
 from .parts import Parts, copy, move, put, take
 from .solving import method, solve
 
@@ -34,7 +34,7 @@ _MOST = 0.75
 
 
 def improve(
-    symmetry: Symmetry, values: Values, reference: Reference, parts: Parts, settled: Flags
+    symmetry: Symmetry, values: Values, reference: AlignmentReference, parts: Parts, settled: Flags
 ) -> Parts:
     """Solve every block that is not settled, one after the other.
 
@@ -44,7 +44,7 @@ def improve(
         The blocks.
     values : mapping of str to array (draw, *event)
         Draws as they came.
-    reference : Reference
+    reference : AlignmentReference
         What they are matched with.
     parts : Parts
         Where they are.
@@ -80,7 +80,7 @@ def solve_among(
     block: Block,
     values: Values,
     parts: Parts,
-    reference: Reference,
+    reference: AlignmentReference,
 ) -> Part:
     """Solve one block, the others where they are.
 
@@ -96,7 +96,7 @@ def solve_among(
         Draws as they came.
     parts : Parts
         Where they are.
-    reference : Reference
+    reference : AlignmentReference
         What they are matched with.
     """
     turns = _turns(symmetry, place, block, values, parts)
@@ -132,7 +132,7 @@ def _turn(block: Block, name: str, part: Part) -> Turn | None:
 
 
 def first_parts(
-    values: Values, symmetry: Symmetry, reference: Reference
+    values: Values, symmetry: Symmetry, reference: AlignmentReference
 ) -> tuple[Parts, list[bool]]:
     """Match draws (draw, *event) with a reference, block after block; say which blocks that settles."""
     num = len(next(iter(values.values())))
@@ -170,7 +170,7 @@ def _settled(
     return free
 
 
-def _by_signature(values: Values, block: Block, reference: Reference, part: Part) -> Part:
+def _by_signature(values: Values, block: Block, reference: AlignmentReference, part: Part) -> Part:
     """Match components by their entries in order of size, which no other block changes."""
     if not block.axes:
         return part
@@ -182,7 +182,7 @@ def _by_signature(values: Values, block: Block, reference: Reference, part: Part
             means[key] = _signature(reference.mean[name][None], axis)[0]
             weights[key] = np.asarray(np.mean(reference.weight[name]))
     bare = Exchangeable(dict.fromkeys(seen, 0))
-    return solve(seen, bare, Permuted(part[0]), Reference(means, weights))
+    return solve(seen, bare, Permuted(part[0]), AlignmentReference(means, weights))
 
 
 def _signature(values: np.ndarray, axis: int) -> np.ndarray:

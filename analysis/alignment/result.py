@@ -32,7 +32,7 @@ from onebasin.posteriors.scratch import Scratch, close_with
 from onebasin.posteriors.view import View
 
 from ..discovery.resolve import caveat_of_found, resolve
-from .rule import Rule, Target
+from .rule import AlignmentRule, AlignmentTarget
 
 PerDraw = Float[np.ndarray, "chain draw"]
 
@@ -47,13 +47,13 @@ class Alignment(Shown):
         The posterior as it came.
     symmetry : Symmetry
         Modulo which it was aligned.
-    rule : Rule
+    rule : AlignmentRule
         How; `text` says it in plain words.
     found : tuple of str
         Words of the symmetry's blocks where nothing declared it and the draws themselves showed it; else empty.
     element : Element
         One group element a draw, leading axes (chain, draw).
-    target : Target
+    target : AlignmentTarget
         What draws were matched with: centres, and how much each entry counts.
     cost : tuple of float
         Mean cost of a draw after each sweep, each against that sweep's reference.
@@ -66,9 +66,9 @@ class Alignment(Shown):
 
     source: View
     symmetry: Symmetry
-    rule: Rule
+    rule: AlignmentRule
     element: Element
-    target: Target
+    target: AlignmentTarget
     cost: tuple[float, ...]
     converged: bool
     distance_before: PerDraw

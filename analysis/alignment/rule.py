@@ -18,7 +18,7 @@ import numpy as np
 from onebasin.base.checks import check_count, check_seed, choose
 from onebasin.models.symmetry.blocks import Symmetry
 
-from .costs import Reference
+from .costs import AlignmentReference
 from .units import GAUGES, Arrays, FeatureUnits
 
 REFERENCES = ("draw", "mean", "gaussian")
@@ -33,7 +33,7 @@ _SAID = {
 
 
 @dataclass(frozen=True)
-class Rule:
+class AlignmentRule:
     """What decides an alignment beside the draws and their symmetry.
 
     Attributes
@@ -94,22 +94,22 @@ class Rule:
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class AlignmentTarget:
     """A reference, and the units that it is in.
 
     Attributes
     ----------
-    reference : Reference
+    reference : AlignmentReference
         Centres and weights.
     units : FeatureUnits
         Of the features that were matched with it.
     """
 
-    reference: Reference
+    reference: AlignmentReference
     units: FeatureUnits
 
     @classmethod
-    def of(cls, centre: Mapping[str, Any], scale: Mapping[str, Any]) -> Target:
+    def of(cls, centre: Mapping[str, Any], scale: Mapping[str, Any]) -> AlignmentTarget:
         """What is matched with a diagonal Gaussian that is known by its numbers, such as a kept reference's labelling.
 
         Parameters
@@ -135,19 +135,19 @@ class Target:
         zero = {name: np.zeros_like(mean) for name, mean in means.items()}
         spread = {name: float(np.sqrt(np.mean(sd**2))) for name, sd in sds.items()}
         units = FeatureUnits(zero, dict.fromkeys(means, 1.0), spread)
-        return cls(Reference(means, weight, offset, factor=0.5), units)
+        return cls(AlignmentReference(means, weight, offset, factor=0.5), units)
 
     @property
     def centre(self) -> Arrays:
         """The centres, as features came."""
         return self.units.back(self.reference.mean)
 
-    def into(self, units: FeatureUnits) -> Reference:
+    def into(self, units: FeatureUnits) -> AlignmentReference:
         """The same reference in the units of other draws: every draw costs what it would have cost."""
         ours = self.reference
         ratio = {name: units.unit[name] / self.units.unit[name] for name in ours.mean}
         logs = sum(np.size(mean) * math.log(ratio[name]) for name, mean in ours.mean.items())
-        return Reference(
+        return AlignmentReference(
             units.into(self.centre),
             {name: np.asarray(weight * ratio[name] ** 2) for name, weight in ours.weight.items()},
             ours.offset if ours.factor == 1.0 else ours.offset - logs,

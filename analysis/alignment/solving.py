@@ -37,7 +37,7 @@ from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
 from onebasin.models.symmetry.elements import Part, Permuted, Shapes, choose, on_arrays
 from onebasin.models.symmetry.group import Group
 
-from .costs import Reference, Turn, cost_matrices, distance, targets
+from .costs import AlignmentReference, Turn, cost_matrices, distance, targets
 from .parts import bare, move, stack, take
 
 MOST_ELEMENTS = 5040
@@ -51,7 +51,7 @@ def solve(
     values: Values,
     block: Block,
     part: Part,
-    reference: Reference,
+    reference: AlignmentReference,
     turns: Mapping[str, Turn] | None = None,
 ) -> Part:
     """Return the best part of an element for draws (draw, *event).
@@ -64,7 +64,7 @@ def solve(
         `Exchangeable` or `Complement`.
     part : Part
         Where the draws are.
-    reference : Reference
+    reference : AlignmentReference
         What they are matched with.
     turns : mapping of str to Turn, optional
         How another block moves a variable that is given as it came; only for an assignment problem.
@@ -95,7 +95,7 @@ def _assign(
     values: Values,
     block: Block,
     part: Permuted,
-    reference: Reference,
+    reference: AlignmentReference,
     turns: Mapping[str, Turn] | None,
 ) -> Permuted:
     total, size = part.permutation.shape
@@ -117,7 +117,7 @@ def _assign(
     return on_arrays(assigned[0], lambda *arrays: np.concatenate(arrays), *assigned[1:])
 
 
-def _enumerate(values: Values, block: Block, reference: Reference) -> Part:
+def _enumerate(values: Values, block: Block, reference: AlignmentReference) -> Part:
     """Try every element: moving a draw by g is moving the reference by the inverse of g."""
     group = Group((block,), {name: values[name].shape[1:] for name in block.variables})
     elements = list(group.elements())
@@ -133,7 +133,9 @@ def _enumerate(values: Values, block: Block, reference: Reference) -> Part:
     return take((stack([e[0] for e in elements]),), best)[0]
 
 
-def _costs_of_all(values: Values, group: Group, inverses: Part, reference: Reference) -> np.ndarray:
+def _costs_of_all(
+    values: Values, group: Group, inverses: Part, reference: AlignmentReference
+) -> np.ndarray:
     (block,) = group.symmetry
     num = len(inverses[0])
     means = {n: np.repeat(reference.mean[n][None], num, axis=0) for n in block.variables}
@@ -150,7 +152,9 @@ def _costs_of_all(values: Values, group: Group, inverses: Part, reference: Refer
     return np.asarray(total)
 
 
-def _exchange(values: Values, block: Block, part: Permuted, reference: Reference) -> Permuted:
+def _exchange(
+    values: Values, block: Block, part: Permuted, reference: AlignmentReference
+) -> Permuted:
     """Take the best exchange of places, or change of sign, as long as one lowers the cost."""
     names = block.variables
 
@@ -204,7 +208,7 @@ def of_one_variance(symmetry: Symmetry, shapes: Shapes) -> frozenset[str]:
 
 
 def in_order(
-    values: Mapping[str, np.ndarray], block: Block, part: Permuted, reference: Reference
+    values: Mapping[str, np.ndarray], block: Block, part: Permuted, reference: AlignmentReference
 ) -> Permuted:
     """Return the best part of an element for draws (draw, component), as `solving.solve` does.
 
@@ -216,7 +220,7 @@ def in_order(
         One whose components are single numbers.
     part : Permuted
         Where the draws are, which they leave only for what is cheaper by more than rounding.
-    reference : Reference
+    reference : AlignmentReference
         What they are matched with; one weight for all places.
     """
     (name,) = block.axes

@@ -11,7 +11,7 @@ from .slots import Slot, Values
 
 
 @dataclass(frozen=True)
-class Numbers:
+class CandidateNumbers:
     """What speaks for a candidate.
 
     Attributes
@@ -57,7 +57,7 @@ class Candidate:
     ----------
     slots : tuple of Slot
         In the order of the variables.
-    numbers : Numbers
+    numbers : CandidateNumbers
         What speaks for it.
     certain : bool
         Whether draws can be aligned by it; otherwise its components overlap or turn into one another.
@@ -68,7 +68,7 @@ class Candidate:
     """
 
     slots: tuple[Slot, ...]
-    numbers: Numbers
+    numbers: CandidateNumbers
     certain: bool
     turns: bool
     values: Values

@@ -27,7 +27,7 @@ from .candidate import Candidate
 from .moving import (
     BAD_RHAT,
     MENDED,
-    Entries,
+    MovedEntries,
     Moving,
     Rhat,
     bad_entries,
@@ -110,7 +110,7 @@ def discover(
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class Proposal:
     """A candidate before all its entries are looked at.
 
     Attributes
@@ -180,9 +180,9 @@ class _Search:
         turned = [finish_turning(t, self.values, self.bad, self.rhat) for t in every]
         return [candidate for candidate in turned if candidate is not None]
 
-    def _found(self, turning: set[tuple[str, tuple[int, ...]]]) -> list[Judged]:
+    def _found(self, turning: set[tuple[str, tuple[int, ...]]]) -> list[Proposal]:
         """Candidates from every seed that does not turn."""
-        found: list[Judged] = []
+        found: list[Proposal] = []
         self.lenses = [lens for lens in self.lenses if not _overlaps(lens.slot, turning)]
         by_size = sorted(self.lenses, key=lambda lens: lens.slot.size)
         for size, lenses in groupby(by_size, key=lambda lens: lens.slot.size):
@@ -199,7 +199,7 @@ class _Search:
                 found += [candidate] if candidate is not None else []
         return found
 
-    def _mends_all(self, candidate: Judged) -> bool:
+    def _mends_all(self, candidate: Proposal) -> bool:
         clear = candidate.certain and candidate.gain.sorting.certainty >= CLEAR_ELEMENTS
         return clear and candidate.mended >= self.num_bad
 
@@ -232,7 +232,7 @@ class _Search:
             if gain.beside_noise < 0.9:
                 yield lens, gain
 
-    def _candidate(self, seed: Lens, alone: Gain) -> Judged | None:
+    def _candidate(self, seed: Lens, alone: Gain) -> Proposal | None:
         """What moves with a seed, sorted together, and what that mends."""
         lenses, sorting = [seed], alone.sorting
         for _ in range(2):
@@ -308,7 +308,7 @@ def _overlaps(slot: Slot, taken: set[tuple[str, tuple[int, ...]]]) -> bool:
     )
 
 
-def _rank(candidate: Judged) -> tuple[bool, int, bool, float]:
+def _rank(candidate: Proposal) -> tuple[bool, int, bool, float]:
     """Order candidates: certain, mending most, clear, leaving least beside noise; signs count against one."""
     unclear = candidate.gain.sorting.certainty < CLEAR_ELEMENTS
     left = _beside(candidate.slots[0], candidate.gain)
@@ -320,7 +320,7 @@ def _beside(seed: Slot, gain: Gain) -> float:
     return gain.beside_noise * (1.7 if seed.signed else 1)
 
 
-def _judge(moving: Moving, gain: Gain, entries: Entries, *, first: bool) -> Judged | None:
+def _judge(moving: Moving, gain: Gain, entries: MovedEntries, *, first: bool) -> Proposal | None:
     """Decide on a candidate by its gain and its effect on R-hat; None where it is no symmetry.
 
     `first` says whether nothing was found before.
@@ -343,7 +343,7 @@ def _judge(moving: Moving, gain: Gain, entries: Entries, *, first: bool) -> Judg
         ambiguous = not signed and not squares and _perhaps_alternates(gain)
     if not (certain or ambiguous):
         return None
-    return Judged(moving, gain, certain, mended)
+    return Proposal(moving, gain, certain, mended)
 
 
 def _mends(gain: Gain, by_chain: Callable[[], bool]) -> bool:

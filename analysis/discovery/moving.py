@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from .candidate import Candidate, Numbers
+from .candidate import Candidate, CandidateNumbers
 from .rotations import Turning
 from .slots import Features, Lens, Permutations, Signs, Slot, Values
 from .sorting import Gain, Mask, Sorting, sort_by
@@ -71,7 +71,7 @@ class Moving:
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
+class MovedEntries:
     """Some of the entries that move, before and after.
 
     Attributes
@@ -92,7 +92,7 @@ class Entries:
     share: float
 
 
-def judged_entries(moving: Moving, values: Values, bad: Mapping[str, np.ndarray]) -> Entries:
+def judged_entries(moving: Moving, values: Values, bad: Mapping[str, np.ndarray]) -> MovedEntries:
     """Move all draws, and take some of the entries."""
     elements = moving.elements(values)
     total = sum(bad[slot.name].size for slot in moving.slots)
@@ -107,7 +107,7 @@ def judged_entries(moving: Moving, values: Values, bad: Mapping[str, np.ndarray]
     def common() -> np.ndarray:
         return moved([_mode(*element) for element in elements])
 
-    return Entries(before, moved(elements), common, len(rows) / total)
+    return MovedEntries(before, moved(elements), common, len(rows) / total)
 
 
 def finish(
@@ -145,12 +145,12 @@ def _numbers(
     values: Values,
     bad: Mapping[str, np.ndarray],
     rhat: Rhat,
-) -> Numbers:
+) -> CandidateNumbers:
     """What moving gains, and what it does to the R-hat of every entry."""
     before = np.concatenate([rhat(_flat(values[name])) for name in own])
     after = np.concatenate([rhat(_flat(value)) for value in own.values()])
     was_bad = np.concatenate([bad[name] for name in own])
-    return Numbers(
+    return CandidateNumbers(
         gain=gain.gain,
         switching=gain.switching,
         beside_noise=gain.beside_noise,

@@ -27,7 +27,7 @@ from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 from onebasin.posteriors.view import View, as_view
 
 from .common import of_target, parameter_table, prediction_groups
-from .layout import Layout, Rows
+from .layout import Rows, VariableLayout
 from .structures import Structure
 
 Draws = xr.DataTree | xr.Dataset | Mapping[str, Any]
@@ -41,7 +41,7 @@ class GaussianFit(Shown):
     ----------
     covariance : {"diagonal", "low-rank", "low-rank-precision", "full"}
         What the covariance may be.
-    layout : Layout
+    layout : VariableLayout
         The variables, their shapes and axes, and which of them are fitted as logarithms.
     loc, scale : array (param,)
         Means and standard deviations of the draws, logarithms taken.
@@ -56,7 +56,7 @@ class GaussianFit(Shown):
     """
 
     covariance: str
-    layout: Layout
+    layout: VariableLayout
     loc: Float[np.ndarray, " param"]
     scale: Float[np.ndarray, " param"]
     structure: Structure

@@ -14,7 +14,7 @@ import numpy as np
 
 from .describe import exchangeable, listed, weighing, whole
 from .gf2 import echelon, reduce
-from .measuring import Measured, Probe, point_of
+from .measuring import BudgetedDensity, Probe, point_of
 from .moves import Generator, Moves, Point, act, by_name
 from .result import FoundBlock
 from .search import Search
@@ -31,13 +31,13 @@ class Anchored:
 
     Attributes
     ----------
-    measured : Measured
+    measured : BudgetedDensity
         The log density itself.
     anchor : mapping of str to array
         The moved variables where every element leaves them alone.
     """
 
-    measured: Measured
+    measured: BudgetedDensity
     anchor: Point
     known: dict[tuple[str, bytes, bytes], float] = field(default_factory=dict)
 
@@ -123,7 +123,9 @@ def nearly(s: Search, length: int) -> Iterator[FoundBlock]:
             yield FoundBlock(block, listed(generators), max(1, length), "near", said, by)
 
 
-def _change(generators: Sequence[Generator], measured: Measured, near: Sequence[Probe]) -> float:
+def _change(
+    generators: Sequence[Generator], measured: BudgetedDensity, near: Sequence[Probe]
+) -> float:
     """The median change of the log density in nats, near the posterior."""
     found = measured([act(generators, probe.point) for probe in near])
     return float(np.median(np.abs(found - np.array([probe.value for probe in near]))))

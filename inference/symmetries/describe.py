@@ -10,9 +10,9 @@ import numpy as np
 from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
 
-from .measuring import Measured, Probe
+from .measuring import BudgetedDensity, Probe
 from .moves import Generator, act, by_name
-from .spaces import Trial
+from .spaces import LargestChange
 
 LIVE = "The parts compete."
 HARMLESS = "Given all else no part depends on another, so that there is one mode, nothing to align."
@@ -70,7 +70,9 @@ def _text(name: str, own: Sequence[Generator]) -> str:
     return f"{turned}{sign}{name}{axes}"
 
 
-def unchanged(what: str, tried: Trial, random: Sequence[Probe], near: Sequence[Probe]) -> str:
+def unchanged(
+    what: str, tried: LargestChange, random: Sequence[Probe], near: Sequence[Probe]
+) -> str:
     """Say at how many points nothing changes, and by how much where it changes most beside rounding."""
     most = f"{tried.change:.2g} nats, where rounding may make {tried.slack:.1g}"
     if not tried.holds:  # what did not hold at random points is not told
@@ -85,7 +87,9 @@ def unchanged(what: str, tried: Trial, random: Sequence[Probe], near: Sequence[P
     )
 
 
-def alone(generators: Sequence[Generator], measured: Measured, probes: Sequence[Probe]) -> str:
+def alone(
+    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
+) -> str:
     """Say what each of several variables changes alone; empty of one."""
     each = by_name(generators).values()
     if len(each) < 2:

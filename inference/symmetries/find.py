@@ -13,7 +13,7 @@ from onebasin.models.target import check_target
 from ..density.spread import spread_draws
 from . import separate, stages
 from .broken_by_prior import nearly
-from .measuring import Measured, SearchedDensity, point_of
+from .measuring import BudgetedDensity, SearchedDensity, point_of
 from .result import FoundSymmetry
 from .search import Search, random_probes
 from .targets import searched
@@ -133,7 +133,7 @@ def find(
     InferenceError
         If the log density is finite nowhere, or another at the same point.
     """
-    measured = Measured(density, evaluations, seconds, noise)
+    measured = BudgetedDensity(density, evaluations, seconds, noise)
     if not density.shapes:
         return FoundSymmetry((), (), 0, 0.0)
     probes = random_probes(measured, seed)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .measuring import Measured, Probe
+from .measuring import BudgetedDensity, Probe
 from .moves import Generator, act, on_parts
-from .spaces import Space, Trial, search, trial, worst
+from .spaces import LargestChange, Space, search, trial, worst
 
 MANY_PARTS = 8
 """Parts up to which every pair is searched and every part is held against every point."""
@@ -29,19 +29,19 @@ class Reach(NamedTuple):
         Whether all parts do the same.
     orbit : tuple of int
         The parts that do.
-    held : tuple of Trial
+    held : tuple of LargestChange
         The trials on the way that held.
     """
 
     everywhere: bool
     orbit: tuple[int, ...]
-    held: tuple[Trial, ...]
+    held: tuple[LargestChange, ...]
 
 
 def reach(
     generators: Sequence[Generator],
     length: int,
-    measured: Measured,
+    measured: BudgetedDensity,
     probes: Sequence[Probe],
     *,
     most: int | None = None,
@@ -57,7 +57,7 @@ def reach(
         others = others[:most]
     used = list(probes) if length <= MANY_PARTS else [probes[0], probes[-1]][:AT_FEW]
     orbit = list(range(begins))
-    held: list[Trial] = []
+    held: list[LargestChange] = []
     for part in others:
         found = trial(on_parts(generators, (part,) if single else (0, part)), measured, used)
         if found.holds:
@@ -74,8 +74,8 @@ def reach(
 
 
 def _of_any_order(
-    generators: Sequence[Generator], length: int, measured: Measured, probes: Sequence[Probe]
-) -> Trial:
+    generators: Sequence[Generator], length: int, measured: BudgetedDensity, probes: Sequence[Probe]
+) -> LargestChange:
     """A random order at each point, of which each swap may round anew."""
     rng = np.random.default_rng(0)
     points = []
@@ -86,7 +86,7 @@ def _of_any_order(
         points.append(point)
     changes = np.abs(measured(points) - np.array([probe.value for probe in probes]))
     slacks = [MANY_PARTS * probe.tolerance for probe in probes]
-    return worst([Trial(float(c), s) for c, s in zip(changes, slacks, strict=True)])
+    return worst([LargestChange(float(c), s) for c, s in zip(changes, slacks, strict=True)])
 
 
 class Orbits(NamedTuple):
@@ -99,7 +99,7 @@ class Orbits(NamedTuple):
 def elsewhere(
     generators: list[Generator],
     length: int,
-    measured: Measured,
+    measured: BudgetedDensity,
     probes: Sequence[Probe],
 ) -> list[Orbits]:
     """Search pairs of parts beyond the first two: what a reference part, or unlike groups of parts, hide."""

@@ -58,7 +58,7 @@ class OutOfBudget(OnebasinError):
 
 
 @dataclass
-class Measured:
+class BudgetedDensity:
     """A log density with a count of its evaluations.
 
     Attributes
@@ -88,7 +88,7 @@ class Measured:
         wall, own = self.started
         return min(time.perf_counter() - wall, time.process_time() - own)
 
-    def of(self, density: SearchedDensity, count: int = 0) -> Measured:
+    def of(self, density: SearchedDensity, count: int = 0) -> BudgetedDensity:
         """Another log density under the same limits, with so many evaluations already."""
         return replace(self, density=density, count=count)
 

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 from onebasin.base.errors import InferenceError
 
-from .measuring import Measured, OutOfBudget, Probe, point_of
+from .measuring import BudgetedDensity, OutOfBudget, Probe, point_of
 from .moves import Generator, lengths
 from .result import FoundBlock
 from .spaces import Space
@@ -43,7 +43,7 @@ class Search:
 
     Attributes
     ----------
-    measured : Measured
+    measured : BudgetedDensity
         The log density.
     probes : list of Probe
         Random points.
@@ -59,7 +59,7 @@ class Search:
         The exact searches by how many parts there are.
     """
 
-    measured: Measured
+    measured: BudgetedDensity
     probes: list[Probe]
     given: list[Probe]
     seed: int
@@ -78,7 +78,7 @@ class Search:
         return lengths(self.measured.density.shapes)
 
     @cached_property
-    def ends(self) -> list[Optimum]:
+    def ends(self) -> list[AscentEnd]:
         """Ends of ascents."""
         return optima(self.measured, self.seed)
 
@@ -116,7 +116,7 @@ class Search:
             self.open.append(what)
 
 
-def random_probes(measured: Measured, seed: int) -> list[Probe]:
+def random_probes(measured: BudgetedDensity, seed: int) -> list[Probe]:
     """Random points with a finite log density.
 
     Raises
@@ -154,7 +154,7 @@ def random_probes(measured: Measured, seed: int) -> list[Probe]:
 
 
 @dataclass(frozen=True)
-class Optimum:
+class AscentEnd:
     """Where an ascent ended.
 
     Attributes
@@ -172,7 +172,7 @@ class Optimum:
     converged: bool
 
 
-def optima(measured: Measured, seed: int) -> list[Optimum]:
+def optima(measured: BudgetedDensity, seed: int) -> list[AscentEnd]:
     """The ends of ascents from random points; none where the density has no gradient."""
     density = measured.density
     rng = np.random.default_rng(seed + 1)
@@ -185,7 +185,7 @@ def optima(measured: Measured, seed: int) -> list[Optimum]:
     return found
 
 
-def _ascent(measured: Measured, start: np.ndarray) -> list[Optimum]:
+def _ascent(measured: BudgetedDensity, start: np.ndarray) -> list[AscentEnd]:
     density = measured.density
 
     def loss(vector: np.ndarray) -> tuple[float, np.ndarray]:
@@ -213,10 +213,10 @@ def _ascent(measured: Measured, start: np.ndarray) -> list[Optimum]:
         return []
     steep = float(np.abs(end.jac).max(initial=0.0))
     done = steep < 1e-3 * (1.0 + 1e-3 * abs(float(end.fun))) and np.abs(end.x).max() < FAR
-    return [Optimum(probe, end.x, bool(done))]
+    return [AscentEnd(probe, end.x, bool(done))]
 
 
-def near_posterior(measured: Measured, seed: int, ends: list[Optimum]) -> list[Probe]:
+def near_posterior(measured: BudgetedDensity, seed: int, ends: list[AscentEnd]) -> list[Probe]:
     """Optima and rough draws: the ends of short random walks, each from an optimum, or from the best of random points.
 
     The walks see the density of the unconstrained space without its Jacobian, which is near enough for a look.
@@ -236,7 +236,7 @@ def near_posterior(measured: Measured, seed: int, ends: list[Optimum]) -> list[P
     return [p for p in (*(end.probe for end in ends), *probes) if p.known]
 
 
-def _walk(measured: Measured, starts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _walk(measured: BudgetedDensity, starts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Random-walk Metropolis, each chain with a step of its own that is tuned to accept a quarter."""
     place = starts.copy()
     level = _levels(measured, place)
@@ -254,6 +254,6 @@ def _walk(measured: Measured, starts: np.ndarray, rng: np.random.Generator) -> n
     return place
 
 
-def _levels(measured: Measured, vectors: np.ndarray) -> np.ndarray:
+def _levels(measured: BudgetedDensity, vectors: np.ndarray) -> np.ndarray:
     values = measured.density.constrain(vectors)
     return measured([point_of(values, row) for row in range(len(vectors))])

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from .gf2 import all_sums, bits, echelon, kept_by, least_basis, orthogonal, reduce
-from .measuring import DOUBTFUL, Measured, Probe
+from .measuring import DOUBTFUL, BudgetedDensity, Probe
 from .moves import Generator, Moves, Point, act, by_name
 
 MOST_HALVED = 24
@@ -52,7 +52,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Trial:
+class LargestChange:
     """What a set does to the log density: its change at the point where it is most, beside what rounding makes there.
 
     Attributes
@@ -82,9 +82,11 @@ class Trial:
         return 1.0 < self.ratio <= DOUBTFUL
 
 
-def trial(generators: Sequence[Generator], measured: Measured, probes: Sequence[Probe]) -> Trial:
+def trial(
+    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
+) -> LargestChange:
     """Move points by generators and compare, the first point alone first: mostly it decides."""
-    found: list[Trial] = []
+    found: list[LargestChange] = []
     for some in (probes[:1], probes[1:]):
         values = measured([act(generators, probe.point) for probe in some])
         found += [_at(float(value), probe) for value, probe in zip(values, some, strict=True)]
@@ -93,19 +95,21 @@ def trial(generators: Sequence[Generator], measured: Measured, probes: Sequence[
     return worst(found)
 
 
-def worst(trials: Sequence[Trial]) -> Trial:
+def worst(trials: Sequence[LargestChange]) -> LargestChange:
     """The one that speaks most against a symmetry."""
     return max(trials, key=lambda each: each.ratio)
 
 
-def _at(value: float, probe: Probe) -> Trial:
+def _at(value: float, probe: Probe) -> LargestChange:
     if not np.isfinite(value):
-        return Trial(np.inf, probe.tolerance)
+        return LargestChange(np.inf, probe.tolerance)
     larger = max(1.0, abs(value) / (1.0 + abs(probe.value)))
-    return Trial(abs(value - probe.value), probe.tolerance * larger)
+    return LargestChange(abs(value - probe.value), probe.tolerance * larger)
 
 
-def search(generators: Sequence[Generator], measured: Measured, probes: Sequence[Probe]) -> Space:
+def search(
+    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
+) -> Space:
     """Find all sums of commuting generators that leave the log density unchanged."""
     moves = own_moves(generators, measured, probes[:FEW])
     if not moves.each:
@@ -127,7 +131,7 @@ def search(generators: Sequence[Generator], measured: Measured, probes: Sequence
 
 
 def _in_halves(
-    moves: Moves, failing: list[int], measured: Measured, probes: Sequence[Probe]
+    moves: Moves, failing: list[int], measured: BudgetedDensity, probes: Sequence[Probe]
 ) -> list[int]:
     """The symmetries among sums of sets that are none: A + B is one at x where f(A x) = f(B x)."""
     half = len(failing) // 2
@@ -154,7 +158,7 @@ def _in_halves(
 
 
 def own_moves(
-    generators: Sequence[Generator], measured: Measured, probes: Sequence[Probe]
+    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
 ) -> Moves:
     """The sums of each variable's own generators that stay inside its support and do move it.
 
@@ -206,7 +210,7 @@ def centred(moves: Iterable[tuple[Generator, ...]], point: Point) -> dict[str, n
     return out
 
 
-def candidates(moves: Moves, measured: Measured, probes: Sequence[Probe]) -> list[int]:
+def candidates(moves: Moves, measured: BudgetedDensity, probes: Sequence[Probe]) -> list[int]:
     """A basis of a space that holds every symmetry among sums of the moves."""
     probe, other = probes[0], probes[-1 if len(probes) < 2 else 1].point
     names = moves.names()
@@ -224,7 +228,7 @@ def candidates(moves: Moves, measured: Measured, probes: Sequence[Probe]) -> lis
     return space
 
 
-def _checks(moves: Moves, both: int, point: Point, measured: Measured) -> list[int]:
+def _checks(moves: Moves, both: int, point: Point, measured: BudgetedDensity) -> list[int]:
     """What any symmetry has an even overlap with, from all sums of the moves of two variables at one point."""
     places = bits(both)
     chosen = [_placed(code, places) for code in range(2 ** len(places))]
@@ -256,7 +260,7 @@ def _placed(code: int, places: list[int]) -> int:
 
 
 def _without_interaction(
-    names: tuple[str, ...], measured: Measured, probe: Probe, other: Point
+    names: tuple[str, ...], measured: BudgetedDensity, probe: Probe, other: Point
 ) -> set[tuple[str, str]]:
     """Pairs of variables whose mixed second difference is zero: none of their sums is one symmetry together."""
     single = measured([{**probe.point, name: other[name]} for name in names])

@@ -14,7 +14,7 @@ from .groups import Reach, elsewhere, reach
 from .moves import Generator, Moves, by_name, on_parts, signs_of_part, swaps
 from .result import FoundBlock, Status
 from .search import Axes, Search
-from .spaces import Trial, search, trial, worst
+from .spaces import LargestChange, search, trial, worst
 from .status import copies, one_mode, parts_compete, variables_compete
 
 FEW_PARTS = 2
@@ -115,7 +115,9 @@ def _permuting(s: Search, own: Sequence[Generator]) -> int | None:
     return None
 
 
-def _with_signs(s: Search, found: FoundBlock, names: Sequence[str], tried: Trial) -> FoundBlock:
+def _with_signs(
+    s: Search, found: FoundBlock, names: Sequence[str], tried: LargestChange
+) -> FoundBlock:
     block: Any = found.block
     flips = True if set(names) == set(block.axes) else tuple(n for n in s.order if n in names)
     said = describe.unchanged(
@@ -135,7 +137,7 @@ def _signs_alone(
     own: Sequence[Generator],
     length: int,
     extent: Reach,
-    tried: Trial,
+    tried: LargestChange,
     block: Block[Any] | None,
 ) -> FoundBlock:
     """Signs of parts that no word says, beside a block that has signs of its own if there is one."""

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .measuring import Measured, Probe
+from .measuring import BudgetedDensity, Probe
 from .moves import Generator, Point, act, by_name, on_parts
 from .result import Status
-from .search import Optimum
+from .search import AscentEnd
 
 COUPLED = 100.0
 """Tolerances from which on a mixed second difference is none of rounding."""
@@ -23,7 +23,7 @@ APART = 1e-3
 
 
 def parts_compete(
-    generators: Sequence[Generator], measured: Measured, probes: Sequence[Probe]
+    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
 ) -> Status:
     """Whether the two parts that a set of swaps exchanges depend on one another given all else."""
     apart = [g for g in generators if g.kind == "swap"]
@@ -46,7 +46,7 @@ def parts_compete(
 
 
 def variables_compete(
-    generators: Sequence[Generator], measured: Measured, probes: Sequence[Probe]
+    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
 ) -> Status:
     """Whether the variables that change sign together depend on one another; of one, whether it has a mode beside 0."""
     names = list(by_name(generators))
@@ -63,7 +63,7 @@ def variables_compete(
 
 
 def one_mode(
-    elements: Sequence[Sequence[Generator]], measured: Measured, ends: Sequence[Optimum]
+    elements: Sequence[Sequence[Generator]], measured: BudgetedDensity, ends: Sequence[AscentEnd]
 ) -> bool:
     """Whether every ascent ended at a point that all sets leave in its place, or on a ridge between copies."""
     if not ends or not all(end.converged for end in ends):
@@ -105,7 +105,7 @@ def _replaceable(
     group: tuple[Generator, ...],
     first: int,
     second: int,
-    measured: Measured,
+    measured: BudgetedDensity,
     probes: Sequence[Probe],
 ) -> bool:
     """Whether a part of a variable can be another point's and lie inside the support; a simplex's cannot."""
@@ -136,7 +136,7 @@ def _replaced(
 
 
 def _beside_middle(
-    generators: Sequence[Generator], measured: Measured, probes: Sequence[Probe]
+    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
 ) -> Status:
     """Harmless where the density falls from the middle between a point and its copy outwards, everywhere."""
     steps = (0.0, 0.25, 0.5, 0.75)

@@ -19,7 +19,7 @@ from onebasin.posteriors.draws import Draws, entry_names
 from onebasin.posteriors.view import View, as_view
 
 from ...alignment import align
-from ...alignment.rule import Target
+from ...alignment.rule import AlignmentTarget
 from ...diagnostics.invariants import invariants
 from ...discovery.resolve import resolve
 from ...summaries.deciding import deciding
@@ -47,7 +47,7 @@ class Known:
         Some of its draws, in the canonical labelling; predictions are made of them.
     symmetry : Symmetry
         Blocks that make equal modes.
-    labelling : Target or None
+    labelling : AlignmentTarget or None
         What draws are matched with, to be in the canonical labelling; None without a symmetry.
     parameters : DataFrame
         A row an entry in the canonical labelling, columns of `posterior.quantiles.DESCRIBED`, at least `NEEDED`.
@@ -62,7 +62,7 @@ class Known:
     name: str
     draws: View
     symmetry: Symmetry
-    labelling: Target | None
+    labelling: AlignmentTarget | None
     parameters: pd.DataFrame
     invariants: pd.DataFrame
     measure: Callable[[View], Draws]
