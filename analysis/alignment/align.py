@@ -330,15 +330,16 @@ def aligned_quantity(
 
     def quantity(values: Values, data: object) -> dict[str, np.ndarray]:
         del data
-        arrays = {name: (_axes(name, values[name]), values[name][None]) for name in moved}
+        arrays = {
+            name: (
+                (*schema.SAMPLE_DIMS, *(f"{name}_dim_{at}" for at in range(values[name].ndim - 1))),
+                values[name][None],
+            )
+            for name in moved
+        }
         tree = xr.DataTree.from_dict({schema.POSTERIOR: xr.Dataset(arrays)})
         found = align(tree, known, reference=reference, gauge="keep", threads=1)
         aligned = found.posterior[schema.POSTERIOR].to_dataset()
         return {name: aligned[name].values[0] for name in moved}
 
     return quantity
-
-
-def _axes(name: str, values: np.ndarray) -> tuple[str, ...]:
-    """Axes of a variable in a posterior of one chain."""
-    return (*schema.SAMPLE_DIMS, *(f"{name}_dim_{place}" for place in range(values.ndim - 1)))

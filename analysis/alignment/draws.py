@@ -145,13 +145,13 @@ class DrawReader:
     def read(self, chunk: Chunk) -> Arrays:
         """Return a chunk's arrays (draw, *event)."""
         return {
-            name: _flat(variable[chunk.chains, chunk.draws].values)
+            name: _real(variable[chunk.chains, chunk.draws].values.reshape(-1, *variable.shape[2:]))
             for name, variable in self.variables.items()
         }
 
     def read_one(self, chain: int, draw: int) -> Arrays:
         """Return one draw's arrays (*event)."""
-        return {name: v[chain, draw].values for name, v in self.variables.items()}
+        return {name: _real(v[chain, draw].values) for name, v in self.variables.items()}
 
     def check_finite(self) -> None:
         """Refuse draws that are not finite.
@@ -173,9 +173,8 @@ class DrawReader:
                     )
 
 
-def _flat(values: np.ndarray) -> np.ndarray:
-    flat = values.reshape(-1, *values.shape[2:])
-    return flat if flat.dtype.kind == "f" else flat.astype(np.float64)
+def _real(values: np.ndarray) -> np.ndarray:
+    return values if values.dtype.kind == "f" else values.astype(np.float64)
 
 
 def _split(chains: int, draws: int, at_most: int) -> Iterator[Chunk]:

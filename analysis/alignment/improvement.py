@@ -145,11 +145,15 @@ def first_parts(
         free = _settled(symmetry, place, waiting, shapes)
         block = symmetry[place].restricted(free)
         if block is not None:
-            beside = [*parts[:place], _without_signs(parts[place], block), *parts[place + 1 :]]
+            beside = list(parts)
+            if block.axes and not block.flipped:
+                beside[place] = Permuted(parts[place][0])
             solved = solve_among(symmetry, place, block, values, tuple(beside), reference)
         else:
             solved = _by_signature(values, symmetry[place], reference, parts[place])
-        parts[place] = _with_signs(solved, parts[place])
+        # A block that was solved without its flipped variables keeps the signs it had.
+        arrays: Any = [b if a is None else a for a, b in zip(solved, parts[place], strict=True)]
+        parts[place] = type(solved)(*arrays)
         settled[place] = len(free) == len(symmetry[place].variables)
         waiting.remove(place)
     return tuple(parts), settled
@@ -188,13 +192,3 @@ def _by_signature(values: Values, block: Block, reference: AlignmentReference, p
 def _signature(values: np.ndarray, axis: int) -> np.ndarray:
     front = np.moveaxis(values, axis + 1, 1)
     return np.sort(np.abs(front.reshape(*front.shape[:2], -1)), axis=-1)
-
-
-def _without_signs(part: Part, block: Block) -> Part:
-    return part if block.flipped or not block.axes else Permuted(part[0])
-
-
-def _with_signs(solved: Part, before: Part) -> Part:
-    """A block that was solved without its flipped variables keeps the signs it had."""
-    arrays: Any = [b if a is None else a for a, b in zip(solved, before, strict=True)]
-    return type(solved)(*arrays)

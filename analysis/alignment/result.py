@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import prod
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -312,16 +313,12 @@ def _pieces(
     for chain in range(chains):
         for first in range(0, draws, rows):
             place = (chain, slice(first, first + rows))
-            own = tuple(on_arrays(part, partial(_at, place)) for part in element)
+            own = tuple(on_arrays(part, itemgetter(place)) for part in element)
             yield (
                 chain,
                 first,
                 dict(group.act(own, {n: v[place].values for n, v in variables.items()})),
             )
-
-
-def _at(place: tuple[int, slice], array: np.ndarray) -> np.ndarray:
-    return array[place]
 
 
 def _named(values: xr.DataArray, like: xr.DataArray) -> xr.DataArray:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Float, Int, Num
 
 from onebasin.base.checks import check_count
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
@@ -112,7 +112,7 @@ def switching(
     shuffled = any(several for _, several in _with_parts(moving, canonical))
     return Switching(
         reassigned={int(lag): reassigned(alignment.element, lag) for lag in lags},
-        labellings=_labellings(alignment.element),
+        labellings=tuple(len(np.unique(c, axis=0)) for c in _discrete(alignment.element)),
         ratio=_ratio(alignment, canonical, rng),
         noise_ratio=_noise_ratio(alignment, canonical, rng) if noise else None,
         yardstick="shuffled ones" if shuffled else "noise of the same size",
@@ -121,13 +121,10 @@ def switching(
 
 def reassigned(element: Element, lag: int) -> float:
     """Fraction of components with another place or sign `lag` draws later in the same chain."""
-    changes = [_changes(labels_of(part), lag) for part in element]
+    labels = [labels_of(part) for part in element]
+    changes = [(each[:, lag:] != each[:, :-lag]).any(axis=3) for each in labels]
     flat = np.concatenate([change.ravel() for change in changes])
     return float(flat.mean()) if flat.size else float("nan")
-
-
-def _changes(labels: np.ndarray, lag: int) -> Bool[np.ndarray, "chain draw component"]:
-    return (labels[:, lag:] != labels[:, :-lag]).any(axis=3)
 
 
 def labelling_numbers(element: Element) -> Int[np.ndarray, "chain draw"]:
@@ -144,10 +141,6 @@ def labelling_numbers(element: Element) -> Int[np.ndarray, "chain draw"]:
     numbers = np.empty(len(order), np.int64)
     numbers[order] = np.arange(len(order))
     return numbers[inverse.reshape(rows.shape[:2])]
-
-
-def _labellings(element: Element) -> tuple[int, ...]:
-    return tuple(len(np.unique(chain, axis=0)) for chain in _discrete(element))
 
 
 def _discrete(element: Element) -> Num[np.ndarray, "chain draw entry"]:
@@ -332,8 +325,5 @@ def _alike(element: Element) -> bool:
 
 
 def _count(log_number: float) -> str:
-    return f"{math.exp(log_number):.0f}" if log_number < math.log(1e6) else _power(log_number)
-
-
-def _power(log_number: float) -> str:
-    return f"10^{log_number / math.log(10):.0f}"
+    few = log_number < math.log(1e6)
+    return f"{math.exp(log_number):.0f}" if few else f"10^{log_number / math.log(10):.0f}"

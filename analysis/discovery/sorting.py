@@ -283,15 +283,11 @@ def _starts(
 
 def _by_direction(features: Features, signed: Mask) -> tuple[Permutations, Signs]:
     """By size along the leading direction, with the sign that it has there where all features have one."""
-    leading = features @ _direction(features)
+    flat = features.reshape(-1, features.shape[2])
+    leading = features @ np.linalg.eigh(flat.T @ flat)[1][:, -1]
     sign = np.where(leading < 0, -1.0, 1.0) if signed.all() else np.ones_like(leading)
     order = np.argsort(leading * sign, axis=1, kind="stable")
     return order, np.take_along_axis(sign, order, axis=1)
-
-
-def _direction(features: Features) -> np.ndarray:
-    flat = features.reshape(-1, features.shape[2])
-    return np.linalg.eigh(flat.T @ flat)[1][:, -1]
 
 
 def _beside_noise(left: float, features: Features, signed: Mask, rng: np.random.Generator) -> float:

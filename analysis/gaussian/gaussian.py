@@ -263,16 +263,13 @@ def _of_fit(fit: GaussianFit) -> Iterator[Part]:
             "Gaussian averages over them; fit `ob.align(posterior).posterior` instead.",
             flag="warn",
         )
+    divided = fit.gauge not in (None, "keep")
+    scalings = f"divided out, gauge {fit.gauge}" if divided else "as they were sampled"
     rank, shrinkage = fit.settings.get("rank"), fit.settings.get("shrinkage")
     yield Facts.of(
         ("rank", "" if rank is None else str(rank)),
         ("shrinkage", "" if shrinkage is None else number(shrinkage)),
         ("logarithms", ", ".join(f"`{name}`" for name in fit.log_fitted)),
-        ("scalings", _scalings(fit.gauge) if equal_modes(symmetry) != symmetry else ""),
+        ("scalings", scalings if equal_modes(symmetry) != symmetry else ""),
     )
     yield parameter_table(fit.mean, fit.sd)
-
-
-def _scalings(gauge: str | None) -> str:
-    divided = gauge not in (None, "keep")
-    return f"divided out, gauge {gauge}" if divided else "as they were sampled"

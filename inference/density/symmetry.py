@@ -186,7 +186,11 @@ def hold(
     if not blocks:
         return SymmetryCheck((), points)
     at = "random points" if draws is None else "draws"
-    values = _values(density, blocks, points, seed, draws)
+    if draws is None:
+        values = density.points(points, seed)
+    else:
+        moved = [name for block in blocks for name in block.variables]
+        values = spread_draws(draws, density.names, points, moved)
     count, times = len(next(iter(values.values()))), 1 if draws is None else ELEMENTS_A_DRAW
     derived = Derived.at(density, {n: v[:DERIVED_AT] for n, v in values.items()}, seed)
     symmetry = tuple(_known(block, values, derived) for block in blocks)
@@ -195,7 +199,8 @@ def hold(
     before = cache(lambda measure: measure(values))  # the same for every block
     tiled = {name: np.concatenate([value] * times) for name, value in values.items()}
     differences = []
-    evidence = Evidence(random=derived.random, skipped=_skipped(derived))
+    skipped = f"{', '.join(derived.missing)} could not be computed at the points tried"
+    evidence = Evidence(random=derived.random, skipped=(skipped,) if derived.missing else ())
     for block, part in zip(symmetry, parts, strict=True):
         measure: Any = density.log_density if block.keeps_density else density.log_likelihood
         if (here := before(measure)) is None:
@@ -255,19 +260,6 @@ def evidence_at_draws(
         return replace(found, skipped=(*found.skipped, f"trying draws failed ({words})"))
 
 
-def _values(
-    density: ValueDensity,
-    symmetry: Symmetry,
-    points: int,
-    seed: int,
-    draws: xr.DataTree | None,
-) -> Values:
-    if draws is None:
-        return density.points(points, seed)
-    moved = [name for block in symmetry for name in block.variables]
-    return spread_draws(draws, density.names, points, moved)
-
-
 def _known(block: Block[Any], values: Values, derived: Derived) -> Block[Any]:
     """The block without derived quantities that could not be computed.
 
@@ -304,12 +296,6 @@ def _of_derived(
     compared = [n for n in block.variables if n in derived.values and n not in derived.random]
     agreed = tuple(name for name in compared if name not in random)
     return Evidence(random=tuple(random), left_behind=tuple(left), derived=agreed)
-
-
-def _skipped(derived: Derived) -> tuple[str, ...]:
-    if not derived.missing:
-        return ()
-    return (f"{', '.join(derived.missing)} could not be computed at the points tried",)
 
 
 def _refusal(target: Target, block: Block[Any], difference: float, at: str) -> SymmetryError:

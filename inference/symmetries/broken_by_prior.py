@@ -140,14 +140,11 @@ def _middle(moves: Moves, point: Point, length: int) -> dict[str, np.ndarray]:
         if not axes:
             out = centred((move,), out)
         elif len(axes) == 1:
-            out[name] = _mean_along(out[name], axes[0])
+            mean = out[name].mean(axis=axes[0], keepdims=True)
+            out[name] = np.broadcast_to(mean, out[name].shape).copy()
         else:
             out[name] = _mean_of_square(out[name], axes, length)
     return out
-
-
-def _mean_along(value: np.ndarray, axis: int) -> np.ndarray:
-    return np.broadcast_to(value.mean(axis=axis, keepdims=True), value.shape).copy()
 
 
 def _mean_of_square(value: np.ndarray, axes: tuple[int, ...], length: int) -> np.ndarray:

@@ -239,7 +239,8 @@ def _checks(moves: Moves, both: int, point: Point, measured: BudgetedDensity) ->
     finite = np.isfinite(values)
     if not finite.any():
         return []
-    slack = 2.0 * base.tolerance * _size(values) / (1.0 + abs(base.value) if base.known else 1.0)
+    size = 1.0 + float(np.abs(values[finite]).max())
+    slack = 2.0 * base.tolerance * size / (1.0 + abs(base.value) if base.known else 1.0)
     at = np.arange(len(values))
     filled = np.where(finite, values, 0.0)
     unchanged = [
@@ -249,10 +250,6 @@ def _checks(moves: Moves, both: int, point: Point, measured: BudgetedDensity) ->
         and np.abs(filled - filled[at ^ shift]).max() <= slack
     ]
     return [_placed(check, places) for check in orthogonal(unchanged, len(places))]
-
-
-def _size(values: np.ndarray) -> float:
-    return 1.0 + float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
 
 
 def _placed(code: int, places: list[int]) -> int:
