@@ -1,4 +1,4 @@
-"""What every command says of a symmetry that was not checked, or that draws refute."""
+"""The symmetry of a posterior, and what every command says of one that was not checked, or that draws refute."""
 
 import json
 
@@ -31,6 +31,31 @@ def make(make_mcmc, rng):
         return make_mcmc({"mu": mu}, attrs=attrs)
 
     return build
+
+
+def test_a_given_symmetry_comes_before_the_files_and_that_before_the_draws(make):
+    given = resolve(make(REFUTED), "mu")
+    assert (given.source, given.blocks, given.in_file, given.known) == (
+        "given",
+        BLOCKS,
+        True,
+        False,
+    )
+    declared = resolve(make(WHOLE), look=True)
+    assert (declared.source, declared.equal_modes, declared.known) == ("declared", BLOCKS, True)
+    assert declared.candidates == ()
+    refuted = resolve(make(REFUTED))
+    assert (refuted.source, refuted.blocks) == ("refuted", ())
+    assert resolve(make(symmetry=())).source == "none"
+
+
+def test_a_symmetry_is_found_in_draws_only_where_it_is_looked_for(make, rng):
+    tree = make(symmetry=())
+    tree["posterior"]["mu"][:] = rng.permuted(tree["posterior"]["mu"].values, axis=-1)
+    assert resolve(tree).source == "none"
+    found = resolve(tree, look=True)
+    assert (found.source, found.blocks, found.words) == ("found", BLOCKS, ("mu",))
+    assert not (found.in_file or found.known)
 
 
 def test_symmetry_that_was_checked_needs_no_word(make):
