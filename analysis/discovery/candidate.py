@@ -88,3 +88,8 @@ class Candidate:
     def word(self) -> str:
         """What to declare with ``--exchangeable``."""
         return spell(self.block)
+
+    @property
+    def size(self) -> int:
+        """How many components; 1 where whole variables change sign."""
+        return self.slots[0].size
