@@ -80,7 +80,7 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
 def _judged(
     s: Search, status: Status, elements: Sequence[Sequence[Generator]]
 ) -> tuple[Status, bool]:
-    """Whether a symmetry is live, and whether it is harmless only by the density's maximum."""
+    """Decide whether a symmetry is live, or harmless by the maximum of the density; say whether it is the latter."""
     mode = status == "live" and one_mode(elements, s.measured, s.ends)
     return ("harmless" if mode else status), mode
 
