@@ -167,7 +167,7 @@ def compare(
         caveat=symmetry_caveat(views[truth], given) if frame and frame.alignment else "",
     )
     notes, warnings = say(setting, table), warn(setting, table)
-    return Comparison(_kind(model), truth, table, notes, warnings, moments)
+    return Comparison(_kind(model), truth, table, notes, warnings, moments, frame)
 
 
 def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:

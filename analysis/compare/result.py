@@ -13,6 +13,7 @@ from onebasin.base.card import Card, Part, Table, Words, in_brief, number
 from onebasin.base.jsonable import json_safe
 from onebasin.base.showing import Shown
 
+from .frame import CommonFrame
 from .moments import SHIFT, MomentComparison
 from .words import FLOOR, SHOWN, SMALL
 
@@ -44,6 +45,8 @@ class Comparison(Shown):
         What to beware of, in words.
     moments : mapping of str to MomentComparison
         Means of each posterior compared with the truth's, parameter by parameter; empty for networks.
+    frame : CommonFrame, optional
+        Variables, labelling and scale in which draws were compared; None where only predictions were.
     """
 
     kind: str
@@ -52,6 +55,7 @@ class Comparison(Shown):
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     moments: Mapping[str, MomentComparison] = field(default_factory=dict)
+    frame: CommonFrame | None = None
 
     @property
     def means(self) -> pd.DataFrame:
