@@ -102,7 +102,7 @@ def barriers(
     Returns
     -------
     Barriers
-        Losses, heights and transpositions; `plot_barriers` draws them.
+        Losses, heights and transpositions; `ob.plot.barriers` draws them.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 The SVG loses its header, metadata and namespaces, so that it asks for nothing outside the page; its
 ids get a prefix, because all figures share one document; and the ink, muted, grid and accent
-colours of `analysis.figures.style` become the page's own, which change with light and dark, as do
+colours of `analysis.plots.style` become the page's own, which change with light and dark, as do
 black and white, in which other libraries draw text and ground.
 """
 
@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from onebasin.base.text import shown
 
-from ..figures.style import ACCENT, GRID, INK, MUTED
+from ..plots.style import ACCENT, GRID, INK, MUTED
 
 MAX_SVG_BYTES = 250_000
 _PAGE_COLOURS = {

@@ -10,15 +10,15 @@ import numpy as np
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import View
 
-from ...figures.by_arviz import drawn, few
-from ...figures.style import CHAIN_COLOURS
 from ...page.page import Details, FigureItem, Note, Part, Section
+from ...plots.style import CHAIN_COLOURS
+from ...plots.theme import drawn, few
 from ..parameter_tables import grouped_table
-from ..posterior_figures import elbo_figure
 from ..subject import Quantity, Subject, listed, thinned
 from ..tables import comparison_table, health_table
 from .bands import bands
 from .chains import traces
+from .fits import elbo_figure
 
 if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import onebasin as ob
 from onebasin.inference.runs.origin import Origin

@@ -38,6 +38,7 @@ from .style import (
     add_chain_legend,
     add_legend,
     literal,
+    shortened,
 )
 
 if TYPE_CHECKING:
@@ -91,14 +92,6 @@ def labels(names: Mapping[str, Any], *, longest: int = LONGEST_LABEL) -> dict[st
         given[name] = label
     # A slash would be a path in a tree: the sign for a fraction looks the same.
     return {name: literal(label).replace("/", "\u2215") for name, label in given.items()}
-
-
-def shortened(name: str, longest: int) -> str:
-    """Leave out the middle of a name that is too long; its end, where the indices are, stays."""
-    if len(name) <= longest:
-        return name
-    head = (longest - 1) // 2
-    return f"{name[:head]}…{name[len(name) - (longest - 1 - head) :]}"
 
 
 def drawn(
