@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from onebasin.analysis.diagnostics.result import AlignedDiagnosis
-from onebasin.analysis.page.cells import Column, Table
 from onebasin.analysis.page.page import (
     Code,
     Details,
@@ -22,6 +21,7 @@ from onebasin.analysis.report.provenance import describe_run
 from onebasin.analysis.report.sections.bands import bands
 from onebasin.analysis.report.sections.several import marginals
 from onebasin.analysis.report.subject import Subject
+from onebasin.base.table import Column, Table
 from onebasin.posteriors.view import as_view
 
 from .mixture import HERE, Mixture

@@ -1,11 +1,12 @@
 """Figures of how posteriors were made, the same for every study."""
 
 import numpy as np
+import pandas as pd
 
+from onebasin.analysis.diagnostics.result import Diagnosis
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots.traces import draw_traces, trace_rank, traces_in_words
 from onebasin.analysis.report.sections.fits import elbo_figure
-from onebasin.analysis.report.tables import worst_parameters
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
@@ -34,7 +35,7 @@ def worst_trace(outcomes: Outcomes, cells: Frame) -> FigureItem | None:
     if diagnosis.variational is not None:
         return None
     draws = view.draws()
-    names = list(worst_parameters(diagnosis).index[:WORST_TRACED])
+    names = list(_worst_first(diagnosis).index[:WORST_TRACED])
     names += [_USUAL] if _USUAL in draws.names and _USUAL not in names else []
     quantities = [trace_rank(name, draws.of(name)) for name in names]
     lp = view.stat(schema.LP)
@@ -49,6 +50,12 @@ def worst_trace(outcomes: Outcomes, cells: Frame) -> FigureItem | None:
         "Where the chains agree, every chain's histogram lies near the dashed line.",
         alt=traces_in_words({quantity.name: quantity.draws for quantity in quantities}),
     )
+
+
+def _worst_first(diagnosis: Diagnosis) -> pd.DataFrame:
+    """Sort the parameters that vary, largest R-hat first, then smallest bulk ESS."""
+    varying = diagnosis.parameters.drop(index=list(diagnosis.constants))
+    return varying.sort_values(["rhat", "ess_bulk"], ascending=[False, True], na_position="last")
 
 
 def elbo_traces(outcomes: Outcomes) -> tuple[FigureItem, ...]:

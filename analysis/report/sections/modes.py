@@ -9,9 +9,9 @@ from itertools import combinations
 import numpy as np
 
 from onebasin.base.numbers import format_number
+from onebasin.base.table import Column, Row, Table, TableCell
 from onebasin.posteriors import schema
 
-from ...page.cells import Column, Row, Table, TableCell
 from ...page.page import FigureItem, Section
 from ...plots.pair import draw_modes
 from ...summaries.modes import APART, MATTERS, ModesSummary, modes_of, share

@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.numbers import format_number
+from onebasin.base.table import Column, Row, Table, TableCell
 from onebasin.posteriors import schema
 
-from ...page.cells import Column, Row, Table, TableCell
 from ...page.page import FigureItem, Note, Part, Section
 from ...plots.theme import drawn
 from ..subject import Subject, listed

@@ -1,7 +1,6 @@
 """Tables as Markdown."""
 
-from onebasin.analysis.page.cells import Column, Table, TableCell
-from onebasin.analysis.page.markdown import table_to_markdown
+from onebasin.base.table import Column, Table, TableCell, table_to_markdown
 
 
 def test_a_table_keeps_units_flags_notes_and_bars():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.analysis.page.cells import Column, Table, TableCell
+from onebasin.base.table import Column, Table, TableCell
 
 from ...each import each
 

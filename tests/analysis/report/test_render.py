@@ -7,11 +7,6 @@ from hashlib import sha256
 import pytest
 from matplotlib.figure import Figure
 
-from onebasin.analysis.page.cells import (
-    Column,
-    Table,
-    TableCell,
-)
 from onebasin.analysis.page.page import (
     FigureItem,
     Note,
@@ -28,6 +23,11 @@ from onebasin.analysis.page.render import (
     write,
 )
 from onebasin.base.errors import WriteError
+from onebasin.base.table import (
+    Column,
+    Table,
+    TableCell,
+)
 
 from .conftest import Page, assert_only_our_script, assert_self_contained
 
