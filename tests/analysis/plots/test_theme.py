@@ -5,7 +5,6 @@ import numpy as np
 from matplotlib import pyplot
 
 from onebasin.analysis.plots.labellings import draw_labellings
-from onebasin.analysis.plots.style import INK
 from onebasin.analysis.plots.theme import drawn, few, labels
 
 
@@ -32,16 +31,6 @@ def test_drawing_leaves_neither_figures_nor_settings_behind(rng):
     assert figure.patch.get_alpha() == 0
     shown = [text.get_text() for axes in figure.axes for text in axes.texts]
     assert any("<b>mu" in text for text in shown)
-
-
-def test_black_becomes_the_ink_that_a_page_changes_in_the_dark(rng):
-    from arviz_plots import plot_energy
-
-    from onebasin.analysis.plots.theme import of_stats
-
-    figure = drawn(plot_energy, of_stats({"energy": rng.normal(size=(2, 60))}), height=1.5)
-    points = figure.axes[0].collections[0].get_facecolor()[0]
-    assert matplotlib.colors.to_hex(points) == INK
 
 
 def test_labellings_of_long_chains_are_one_strip_a_chain(rng):
