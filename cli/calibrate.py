@@ -124,7 +124,7 @@ def calibrate(
 
 
 def _write(model: str, found: Calibration) -> None:
-    from onebasin.analysis.page.cells import Column, Table, TableCell
+    from onebasin.base.table import Column, Table, TableCell
 
     from . import console
 

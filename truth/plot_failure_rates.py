@@ -1,16 +1,21 @@
-"""How often alignment is wrong, against how far components lie apart."""
+"""Failure rates of alignment against how far components lie apart."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from onebasin.analysis.figures.picture import Picture
-from onebasin.analysis.figures.style import new_figure
+from onebasin.analysis.plots.style import (
+    INK,
+    TEXT_SIZE,
+    Picture,
+    chain_colour,
+    new_figure,
+    style_axes,
+)
 from onebasin.base.checks import check_class
 from onebasin.base.numbers import format_number
 
 from .alignment_failures import RULES, FailureRates
-from .failure_rates_figure import plot_failure_rates as draw
 
 
 def plot_failure_rates(rates: FailureRates) -> Picture:
@@ -30,20 +35,47 @@ def plot_failure_rates(rates: FailureRates) -> Picture:
     Examples
     --------
     >>> planted = ob.PlantedComponents(components=2, draws=100, repeats=2)
-    >>> figure = ob.plot_failure_rates(ob.failure_rates([1.0, 3.0], planted))
+    >>> figure = ob.plot.failure_rates(ob.failure_rates([1.0, 3.0], planted))
     """
     check_class("rates", rates, FailureRates, remedy="give what `failure_rates` returned")
-    figure = new_figure(6.4, 3.6)
-    draw(rates, ax=figure.subplots())
     told = [
         f"{words}: {_in_words(rates.rates[rule].mean(axis=0), rates.separations)}"
         for rule, words in RULES.items()
         if rule in rates.rates
     ]
     best = _in_words(rates.optimal.mean(axis=0), rates.separations)
-    return figure.on_paper(
+    return draw_failure_rates(rates).on_paper(
         f"Share of draws labelled wrong. {'; '.join(told)}; best possible: {best}."
     )
+
+
+def draw_failure_rates(rates: FailureRates) -> Picture:
+    """Draw failure rates against separation: means over repeats, the least and the largest as whiskers."""
+    figure = new_figure(6.4, 3.6)
+    axes = style_axes(
+        figure.subplots(),
+        x_label="separation of neighbouring means (sds)",
+        y_label="draws labelled wrong",
+    )
+    for place, (rule, found) in enumerate(rates.rates.items()):
+        middle = found.mean(axis=0)
+        reach = np.stack([middle - found.min(axis=0), found.max(axis=0) - middle])
+        axes.errorbar(
+            rates.separations,
+            middle,
+            yerr=reach,
+            color=chain_colour(place),
+            marker="o",
+            markersize=3.5,
+            linewidth=1.1,
+            elinewidth=0.8,
+            label=RULES[rule],
+        )
+    best = rates.optimal.mean(axis=0)
+    axes.plot(rates.separations, best, color=INK, linestyle=(0, (4, 2)), label="best possible")
+    axes.set_ylim(0.0, 1.0)
+    axes.legend(frameon=False, fontsize=TEXT_SIZE, labelcolor=INK)
+    return figure
 
 
 def _in_words(wrong: np.ndarray, separations: np.ndarray) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from onebasin.analysis.figures.style import ACCENT, INK, MUTED, new_panels
+from onebasin.analysis.plots.style import ACCENT, INK, MUTED, new_panels
 
 from .alignment_recovery import Recovery
 

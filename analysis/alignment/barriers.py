@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from onebasin.base.card import Card, Table, Words, number
+from onebasin.base.card import Card, Words, number
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.showing import Shown
+from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -191,7 +192,7 @@ def barriers(
     Returns
     -------
     Barriers
-        Losses, heights and transpositions; `plot_barriers` draws them.
+        Losses, heights and transpositions; `ob.plot.barriers` draws them.
 
     Raises
     ------
@@ -307,7 +308,5 @@ def of_barriers(found: Barriers) -> Card:
         (name, *(number(q) for q in np.quantile(side.height, (0.5, 0.9, 1.0))))
         for name, side in sides.items()
     )
-    table = Table(
-        "rise of the loss, nats an observation", ("median", "90 %", "largest"), rows, words=True
-    )
+    table = Table(("", "median", "90 %", "largest"), rows, "rise of the loss, nats an observation")
     return Card("Barriers between draws", (Words(found.sentence), table))

@@ -19,10 +19,11 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.card import Card, Facts, Flag, Part, Words
+from onebasin.base.card import Card, Facts, Part, Words
 from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.base.showing import Shown
+from onebasin.base.table import Flag
 from onebasin.models.symmetry.blocks import Symmetry, to_json
 from onebasin.models.symmetry.elements import Element, labels_of, on_arrays
 from onebasin.models.symmetry.group import Group

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from onebasin.base.card import Card, Table, Words, number
+from onebasin.base.card import Card, Words, number
 from onebasin.base.showing import Shown
+from onebasin.base.table import Table
 from onebasin.models.symmetry.elements import Element, permuted_parts
 from onebasin.posteriors.view import Posterior
 
@@ -166,9 +167,5 @@ def of_transpositions(found: Transpositions) -> Card:
         (f"block {place}", number(np.median(layer)), number(layer.max()))
         for place, layer in enumerate(found.layers)
     )
-    table = (
-        (Table("transpositions by block", ("median", "most"), rows, words=True),)
-        if len(rows) > 1
-        else ()
-    )
-    return Card("Transpositions", (Words(words), *table))
+    table = Table(("", "median", "most"), rows, "transpositions by block")
+    return Card("Transpositions", (Words(words), *([table] if len(rows) > 1 else [])))

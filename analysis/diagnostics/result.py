@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from onebasin.base.card import Card, Fact, Facts, Flag, Part, Table, Words
+from onebasin.base.card import Card, Fact, Facts, Part, Words
 from onebasin.base.jsonable import json_safe
 from onebasin.base.showing import Shown
+from onebasin.base.table import Flag, Table
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.kinds import Kinds
 
@@ -377,10 +378,10 @@ def worst(caption: str, table: pd.DataFrame) -> Table:
     more = f", {len(rows)} of {len(table)}, worst first" if len(rows) < len(table) else ""
     known = [column for column in _COLUMNS if rows[column].notna().any()]
     cells = tuple(
-        (str(name), *(_number(row[column], column) for column in known))
+        (f"`{name}`", *(_number(row[column], column) for column in known))
         for name, row in rows.iterrows()
     )
-    return Table(caption + more, tuple(_COLUMNS[column] for column in known), cells)
+    return Table(("", *(_COLUMNS[column] for column in known)), cells, caption + more)
 
 
 def _number(value: float, column: str) -> str:

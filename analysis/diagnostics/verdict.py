@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from onebasin.base.card import Flag
+from onebasin.base.table import Flag
 
 from .checks import Outcome
 

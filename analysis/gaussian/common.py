@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from onebasin.base.card import Table, number
+from onebasin.base.card import number
+from onebasin.base.table import Table
 from onebasin.posteriors import schema
 from onebasin.posteriors.network_groups import network_groups
 from onebasin.posteriors.view import View
@@ -20,17 +21,18 @@ def parameter_table(mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray]
     """Every parameter where they are few, else the range of each variable."""
     if size_of(mean) <= MOST:
         rows = tuple(
-            (_entry(name, place), number(mean[name][place]), number(sd[name][place]))
+            (f"`{_entry(name, place)}`", number(mean[name][place]), number(sd[name][place]))
             for name in mean
             for place in np.ndindex(np.shape(mean[name]))
         )
-        return Table("parameters", ("mean", "sd"), rows)
+        return Table(("", "mean", "sd"), rows, "parameters")
     names = list(mean)[:MOST]
     more = f", {MOST} of {len(mean)} variables" if len(mean) > MOST else ""
     ranges = tuple(
-        (f"{n} {_shape(mean[n])}".rstrip(), _range(mean[n]), _range(sd[n])) for n in names
+        (f"`{n} {_shape(mean[n])}`".replace(" `", "`"), _range(mean[n]), _range(sd[n]))
+        for n in names
     )
-    return Table(f"smallest to largest entry of each variable{more}", ("mean", "sd"), ranges)
+    return Table(("", "mean", "sd"), ranges, f"smallest to largest entry of each variable{more}")
 
 
 def _entry(name: str, place: tuple[int, ...]) -> str:

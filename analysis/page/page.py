@@ -13,11 +13,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from onebasin.base.table import Flag, Table, Value
+
+from ..diagnostics.checks import Outcome
 from ..diagnostics.verdict import Verdict
-from .cells import Flag, Table, Value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+OUTCOMES: dict[Outcome, Flag] = {"passed": "good", "failed": "bad", "not judged": "warn"}
+"""The flag of what a check found."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from onebasin.analysis.page.cells import Flag
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
+from onebasin.base.table import Flag
 from onebasin.truth.pairs import MIN_PAIRS, Pairs
 from onebasin.truth.problems.relu_networks import DEFINITION
 

@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from onebasin.analysis.figures import style
 from onebasin.analysis.page.page import FigureItem
+from onebasin.analysis.plots import style
 
 from ..lab import Frames, Outcomes, read
 from ..lab.cells_figure import plot_cells

@@ -5,7 +5,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
-from onebasin.analysis.page.cells import TableCell
+from onebasin.base.table import TableCell
 
 from ..lab import FAILURES, STATEMENTS, TRIALS, VERDICTS, Field, Frame, Frames, Row, View, read
 from ..lab.tables import yes_no

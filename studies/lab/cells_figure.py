@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
-from onebasin.analysis.figures.style import (
+from onebasin.analysis.plots.style import (
     ACCENT,
     CHAIN_COLOURS,
     GRID,

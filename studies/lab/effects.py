@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onebasin.analysis.page.cells import TableCell
+from onebasin.base.table import TableCell
 from onebasin.truth.pairs import CONFIDENCE, MIN_PAIRS, Pairs
 
 from .claims import Holds, Test, Trial

@@ -1,11 +1,21 @@
 """Figures of how posteriors were made, the same for every study."""
 
+import numpy as np
+import pandas as pd
+
+from onebasin.analysis.diagnostics.result import Diagnosis
 from onebasin.analysis.page.page import FigureItem
-from onebasin.analysis.report.posterior_figures import elbo_figure, trace_figure
+from onebasin.analysis.plots.traces import draw_traces, trace_rank, traces_in_words
+from onebasin.analysis.report.sections.fits import elbo_figure
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import as_view
 
 from .cells import ENGINE_WORDS, METHOD_WORDS, Cell, Outcomes
 from .frame import Frame, Row
 
+WORST_TRACED = 3
+_USUAL = "sigma"
+"""A parameter that is traced whether or not it is among the worst."""
 _FAMILIES = {"meanfield": "mean-field", "fullrank": "full-rank"}
 
 
@@ -21,7 +31,31 @@ def worst_trace(outcomes: Outcomes, cells: Frame) -> FigureItem | None:
     if worst is None:
         return None
     (cell,) = (cell for cell in outcomes if cell.key == worst["key"])
-    return trace_figure(outcomes.tree(cell), outcomes.diagnosis(cell))
+    view, diagnosis = as_view(outcomes.tree(cell)), outcomes.diagnosis(cell)
+    if diagnosis.variational is not None:
+        return None
+    draws = view.draws()
+    names = list(_worst_first(diagnosis).index[:WORST_TRACED])
+    names += [_USUAL] if _USUAL in draws.names and _USUAL not in names else []
+    quantities = [trace_rank(name, draws.of(name)) for name in names]
+    lp = view.stat(schema.LP)
+    if lp is not None and np.isfinite(lp).all():
+        quantities.insert(0, trace_rank(schema.LP, lp))
+    if not quantities:
+        return None
+    listed = ", ".join(f"`{quantity.name}`" for quantity in quantities)
+    return FigureItem(
+        draw_traces(quantities),
+        caption=f"Left, traces of {listed}; right, how each chain's draws rank among all draws. "
+        "Where the chains agree, every chain's histogram lies near the dashed line.",
+        alt=traces_in_words({quantity.name: quantity.draws for quantity in quantities}),
+    )
+
+
+def _worst_first(diagnosis: Diagnosis) -> pd.DataFrame:
+    """Sort the parameters that vary, largest R-hat first, then smallest bulk ESS."""
+    varying = diagnosis.parameters.drop(index=list(diagnosis.constants))
+    return varying.sort_values(["rhat", "ess_bulk"], ascending=[False, True], na_position="last")
 
 
 def elbo_traces(outcomes: Outcomes) -> tuple[FigureItem, ...]:

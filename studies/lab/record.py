@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from onebasin.analysis.page.markdown import table_to_markdown
 from onebasin.base.errors import StudyError
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.seal import FIELD, Seal, examine_json, seal_json
 from onebasin.base.jsonable import json_safe, json_text
+from onebasin.base.table import table_to_markdown
 
 from .. import registry
 from .folder import Run

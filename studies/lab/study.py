@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from onebasin.analysis.page.cells import Table
 from onebasin.analysis.page.page import Report
 from onebasin.base.checks import choose
+from onebasin.base.table import Table
 
 from .. import registry
 from .cells import Cell, Context, Outcomes

@@ -6,12 +6,12 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.figures.trace_rank import TraceRank, plot_trace_rank, trace_rank
 from onebasin.analysis.page.page import FigureItem
+from onebasin.analysis.plots.traces import TraceRank, draw_traces, trace_rank
 from onebasin.posteriors.view import as_view
 from onebasin.truth.alignment_failures import RULES, FailureRates, PlantedComponents
 from onebasin.truth.alignment_recovery import Recovery, recover
-from onebasin.truth.failure_rates_figure import plot_failure_rates
+from onebasin.truth.plot_failure_rates import draw_failure_rates
 from onebasin.truth.problems.label_switching import simulate
 from onebasin.truth.recovery_figure import plot_recovery
 
@@ -76,7 +76,7 @@ def trace_figure(row: Row, raw: xr.DataTree, aligned: xr.DataTree) -> FigureItem
     """Draw the worst parameter of a posterior, raw and aligned."""
     name, parameter = row["label"], row["raw_parameter"]
     return FigureItem(
-        plot_trace_rank(worst_traces(row, raw, aligned)),
+        draw_traces(worst_traces(row, raw, aligned)),
         caption=f"{name}: the parameter whose raw R-hat is largest, `{parameter}`, as it came (above) and "
         "aligned (below). Left the trace, right how each chain's draws rank among all; where the chains "
         "agree, every histogram lies near the dashed line.",
@@ -91,7 +91,7 @@ def rates_figure(rates: Frame) -> FigureItem:
     planted = PlantedComponents(first["components"], first["features"], repeats=len(optimal))
     drawn = FailureRates(planted, separations, dict(zip(RULES, found, strict=True)), optimal)
     return FigureItem(
-        plot_failure_rates(drawn),
+        draw_failure_rates(drawn),
         caption="Share of draws whose labels come out wrong, over how far neighbouring parts are apart in the standard "
         "deviations of a part's draws; whiskers from the least to the largest of several posteriors. The dashed "
         "line is what a rule could do that knows what was planted.",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from onebasin.analysis.page.cells import Table, TableCell
+from onebasin.base.table import Table, TableCell
 from onebasin.truth.alignment_failures import RULES
 
 from .. import lab

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from onebasin.analysis.compare.reference.result import FLAGS
-from onebasin.analysis.page.cells import TableCell
+from onebasin.base.table import TableCell
 
 from .. import lab
 from ..lab import Field, Frame, Frames, Row, View

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from onebasin.analysis.figures import style
 from onebasin.analysis.page.page import FigureItem
+from onebasin.analysis.plots import style
 from onebasin.analysis.plots.uncertainty import plot_uncertainty
 
 from ..lab import METHOD_WORDS, Cell, Frames, Outcomes

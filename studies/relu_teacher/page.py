@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
-from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
 from onebasin.analysis.page.page import FigureItem
+from onebasin.analysis.plots.bands import Curve, draw_predictive_bands, predictive_band
+from onebasin.analysis.plots.pair import Pair, draw_pairs
 from onebasin.analysis.predictive.heldout import draw_functions
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.models.data import own_split
@@ -224,11 +224,10 @@ def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureIte
         return None
     draws = {name: as_view(outcomes.tree(cell)).draws for name, cell in shown.items()}
     pairs = {
-        name: WeightPair(*(of(w).of(f"{w}[0,0]") for w in ("W1", "W2")))
-        for name, of in draws.items()
+        name: Pair(*(of(w).of(f"{w}[0,0]") for w in ("W1", "W2"))) for name, of in draws.items()
     }
     return FigureItem(
-        plot_weight_scatter(pairs, columns=len(METHODS)),
+        draw_pairs(pairs, columns=len(METHODS)),
         caption="The paper's Figure 1 (left) remade: draws of `W1[0,0]` against `W2[0,0]` (W₁[1,1] and W₂[1] where "
         "one counts from 1). Scaling a unit up and its output down changes nothing, which draws free weights (above) "
         "out along hyperbolas as far as the priors let them; unit-norm weights (below) stay within ±1. NUTS goes to "
@@ -250,7 +249,7 @@ def _slice(config: Config, outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -
         bands[name] = predictive_band(SLICE, function[..., 0])
     near = (np.abs(data.x[:, 1]) < NEAR) & (np.abs(data.x[:, 0]) <= SLICE[-1])
     return FigureItem(
-        plot_predictive_band(
+        draw_predictive_bands(
             bands,
             data=Curve(data.x[near, 0], np.asarray(data.y, np.float64)[near, 0]),
             truth=Curve(SLICE, data.truth(x)[:, 0]),

@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from onebasin.analysis.page.markdown import table_to_markdown
+from onebasin.base.table import table_to_markdown
 
 from ..lab import Frame
 from ..lab.record import RESULTS

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from onebasin.analysis.page.cells import Table
+from onebasin.base.table import Table
 
 from .. import lab
 from ..lab import Field, Frames, Row, View

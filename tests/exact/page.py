@@ -9,8 +9,7 @@ from typing import Any
 
 from scipy.stats import norm
 
-from onebasin.analysis.page.cells import Column, Row, Table
-from onebasin.analysis.page.markdown import table_to_markdown
+from onebasin.base.table import Column, Row, Table, table_to_markdown
 from onebasin.studies.lab.stamping import stamp
 
 DOCS = Path(__file__).parents[2] / "docs"

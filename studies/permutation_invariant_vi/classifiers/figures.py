@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter, SymmetricalLogLocator
 
-from onebasin.analysis.figures.style import MUTED, add_legend, chain_colour, new_figure, style_axes
 from onebasin.analysis.page.page import FigureItem
+from onebasin.analysis.plots.style import MUTED, add_legend, chain_colour, new_figure, style_axes
 from onebasin.truth.proximity import mean_bound, theorem_bound
 
 from ...lab import Frames, Row, read

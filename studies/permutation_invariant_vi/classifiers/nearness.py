@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from onebasin.analysis.page.cells import Table
+from onebasin.base.table import Table
 from onebasin.truth.proximity import (
     least_useful_width,
     mean_bound,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.analysis.page.cells import Flag, Table, TableCell
+from onebasin.base.table import Flag, Table, TableCell
 from onebasin.truth.pairs import (
     Pairs,
 )

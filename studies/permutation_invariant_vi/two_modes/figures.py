@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from onebasin.analysis.figures import style
 from onebasin.analysis.page.page import FigureItem
+from onebasin.analysis.plots import style
 from onebasin.base.numbers import format_number
 
 from ...lab import Frames

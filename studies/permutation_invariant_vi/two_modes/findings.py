@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.analysis.page.cells import Table
 from onebasin.analysis.page.page import FigureItem, Note
 from onebasin.base.numbers import format_number
+from onebasin.base.table import Table
 
 from ...lab import Chapter, Claim, Field, Frames, Row, Trial, View, read
 from .descent import MIDWAY

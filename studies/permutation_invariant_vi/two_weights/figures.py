@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.ticker import LogLocator, NullLocator
 
-from onebasin.analysis.figures import style
 from onebasin.analysis.page.page import FigureItem
+from onebasin.analysis.plots import style
 
 from ...lab import Frames, Row, read
 from .claims import ERRORS, gain

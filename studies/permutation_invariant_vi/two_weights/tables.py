@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from onebasin.analysis.page.cells import TableCell
+from onebasin.base.table import TableCell
 from onebasin.truth.pairs import Pairs
 
 from ...lab import Field, Frames, Row, View, mean_and_sd, mean_of, read

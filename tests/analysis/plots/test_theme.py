@@ -4,9 +4,8 @@ import matplotlib
 import numpy as np
 from matplotlib import pyplot
 
-from onebasin.analysis.figures.by_arviz import drawn, few, labels
-from onebasin.analysis.figures.labellings import plot_labellings
-from onebasin.analysis.figures.style import INK
+from onebasin.analysis.plots.labellings import draw_labellings
+from onebasin.analysis.plots.theme import drawn, few, labels
 
 
 def test_labels_are_short_and_unlike_each_other():
@@ -34,20 +33,10 @@ def test_drawing_leaves_neither_figures_nor_settings_behind(rng):
     assert any("<b>mu" in text for text in shown)
 
 
-def test_black_becomes_the_ink_that_a_page_changes_in_the_dark(rng):
-    from arviz_plots import plot_energy
-
-    from onebasin.analysis.figures.by_arviz import of_stats
-
-    figure = drawn(plot_energy, of_stats({"energy": rng.normal(size=(2, 60))}), height=1.5)
-    points = figure.axes[0].collections[0].get_facecolor()[0]
-    assert matplotlib.colors.to_hex(points) == INK
-
-
 def test_labellings_of_long_chains_are_one_strip_a_chain(rng):
     numbers = np.zeros((3, 5000), np.int64)
     numbers[1], numbers[2, 2500:] = 1, 9
-    figure = plot_labellings(numbers)
+    figure = draw_labellings(numbers)
     strips = figure.axes[0].images[0].get_array()
     assert strips.shape == (3, 700)
     assert (strips[0] == 0).all()

@@ -1,13 +1,16 @@
-"""Which entries of interchangeable parts are drawn: a row a variable, a line a part.
+"""Interchangeable components: which entries are drawn, and their traces, chain after chain, one colour each.
 
-Convention: a row has one line for every part of its block, the entry at the part's place (on the diagonal where a
-block moves two axes of one variable) and at one place along the other axes; of a block that changes whole variables,
-some entries of its own. What disagrees most between chains is taken, as it came.
+Convention: a row is a variable, and has one line for every component of its block, the entry at the component's place
+(on the diagonal where a block moves two axes of one variable) and at one place along the other axes; of a block that
+changes whole variables, some entries of its own. What disagrees most between chains is taken, as it came.
+
+The horizontal axis goes through the draws of the first chain, then of the second, ...; a rule stands between chains.
+All columns of a row share their vertical axis, so that what moved can be seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -15,16 +18,38 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
 from onebasin.posteriors.view import View
 
 from ..summaries.deciding import rhat_of_entries
+from .style import (
+    INK,
+    MUTED,
+    TEXT_SIZE,
+    Picture,
+    add_legend,
+    chain_colour,
+    literal,
+    new_figure,
+    shortened,
+    style_axes,
+)
+from .traces import envelope
 
 Lines = Float[np.ndarray, "chain draw line"]
 Place = tuple[int, ...]
 COMPONENTS, ENTRIES = 8, 3
 """Lines in a row at most: of components, and of entries that change as a whole, which lie closer together."""
+POINTS = 1200
+"""Of one line's traces in all panels of a row, at most."""
+LONGEST = 22
+"""Characters of a label."""
+NUMBERED = 12
+"""Chains that are numbered on the axis."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +67,7 @@ class Row:
     labels
         What each line is called.
     parts
-        How many lines there could be.
+        How many lines there could be, of which these are some.
     block
         Number of the block in the symmetry.
     rhat
@@ -136,7 +161,7 @@ def _rows(view: View, block: Block, number: int, name: str, most: int) -> Iterat
                 at[axis] = str(_labels(variable, axis)[index])
             places.append(tuple(place))
         title = f"{name}[{', '.join(at)}]" if others else name
-        lines = np.stack([values[_at(place)] for place in places], axis=-1)
+        lines = values[:, :, *np.transpose(places)]
         rhat = _largest(rhat_of_entries(lines))
         yield Row(name, title, tuple(places), labels, len(labels), number, rhat)
 
@@ -157,11 +182,6 @@ def _of_entries(view: View, block: Block, number: int, name: str, most: int) -> 
         labels.append(f"{name}[{', '.join(at)}]" if at else name)
     rhat = _largest(rhat_of_entries(flat[..., chosen]))
     return Row(name, name, tuple(places), tuple(labels), flat.shape[2], number, rhat)
-
-
-def _at(place: Sequence[int]) -> Any:
-    """The index of one entry in every draw."""
-    return (..., *place)
 
 
 def _labels(variable: xr.DataArray, axis: int) -> Sequence[object]:
@@ -195,3 +215,126 @@ def _of_few_parts(view: View, rows: tuple[Row, ...], most: int) -> tuple[Row, ..
         )
         for row in rows
     )
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the draws are.
+
+    Attributes
+    ----------
+    group, draw
+        What a chain is called, and a draw.
+    follow
+        Whether one draw follows from another; if not, they are drawn as points.
+    """
+
+    group: str = "chain"
+    draw: str = "draw"
+    follow: bool = True
+
+
+def draw_columns(
+    columns: Mapping[str, Sequence[Float[np.ndarray, "chain draw _"]]],
+    rows: Sequence[Row],
+    kind: Kind,
+) -> Picture:
+    """Draw every row's lines, in one column or several side by side.
+
+    Parameters
+    ----------
+    columns
+        Draws of every row by the column's heading, at least one column.
+    rows
+        The rows, the same in every column.
+    kind
+        What the draws are.
+    """
+    several = {(row.labels, row.parts) for row in rows if len(row.labels) > 1}
+    figure = new_figure(7.8 if len(columns) == 1 else 8.6, 1.5 * len(rows) + 0.9)
+    grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True, sharey="row")
+    for place, (heading, lines) in enumerate(columns.items()):
+        for number, (row, values) in enumerate(zip(rows, lines, strict=True)):
+            axes = style_axes(
+                grid[number, place],
+                title=heading if number == 0 else "",
+                y_label=shortened(row.title, LONGEST) if place == 0 else "",
+                x_label=_x_label(kind, len(values)) if number == len(rows) - 1 else "",
+            )
+            _draw(axes, values, kind, POINTS // len(columns))
+            if len(several) > 1 and len(row.labels) > 1 and place == len(columns) - 1:
+                _add_row_legend(axes, row)
+    if len(several) == 1:
+        _add_shared_legend(figure, next(row for row in rows if len(row.labels) > 1))
+    return figure
+
+
+def _x_label(kind: Kind, groups: int) -> str:
+    return f"{kind.draw}s of each {kind.group}, in order" if groups > 1 else kind.draw
+
+
+def _draw(axes: Axes, values: Lines, kind: Kind, most: int) -> None:
+    chains, draws, lines = values.shape
+    points = max(40, most // chains)
+    for chain in range(chains):
+        for line in range(lines):
+            trace = values[chain, :, line]
+            colour = chain_colour(line) if lines > 1 else INK
+            if kind.follow:
+                shown = envelope(trace, points=points)
+                style: dict[str, Any] = {"linewidth": 0.8, "alpha": 0.85}
+            else:
+                shown = np.arange(0, draws, max(1, -(-draws // points)))
+                style = {
+                    "linestyle": "none",
+                    "marker": ".",
+                    "markersize": 3 if chains * draws > 200 else 7,
+                }
+            axes.plot(chain * draws + shown + 1, trace[shown], color=colour, **style)
+    axes.set_xlim(0.5, chains * draws + 0.5)
+    axes.locator_params(axis="y", nbins=4)
+    if chains > 1:
+        _part_chains(axes, chains, draws, kind.group)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+
+
+def _part_chains(axes: Axes, chains: int, draws: int, group: str) -> None:
+    for chain in range(1, chains):
+        axes.axvline(chain * draws + 0.5, color=MUTED, linewidth=0.7)
+    middles = (np.arange(chains) + 0.5) * draws
+    names = [f"{group} {k}" if chains <= 5 else str(k) for k in range(chains)]
+    every = max(1, -(-chains // NUMBERED))
+    axes.set_xticks(middles[::every], names[::every])
+    axes.tick_params(axis="x", length=0)
+
+
+def _named(row: Row) -> tuple[list[Line2D], list[str], str]:
+    """Handles and labels for a legend, and its heading where they are some of many."""
+    labels = [literal(shortened(label, LONGEST)) for label in row.labels]
+    handles = [Line2D([], [], color=chain_colour(k), linewidth=2.5) for k in range(len(labels))]
+    return handles, labels, f"{len(labels)} of {row.parts}" if len(labels) < row.parts else ""
+
+
+def _add_shared_legend(figure: Picture, row: Row) -> None:
+    handles, labels, heading = _named(row)
+    if heading:
+        handles, labels = [Line2D([], [], linestyle="none"), *handles], [f"{heading}:", *labels]
+    add_legend(figure, handles, labels, columns=5)
+
+
+def _add_row_legend(axes: Axes, row: Row) -> None:
+    handles, labels, heading = _named(row)
+    legend = axes.legend(
+        handles,
+        labels,
+        title=heading or None,
+        loc="center left",
+        bbox_to_anchor=(1.0, 0.5),
+        frameon=False,
+        fontsize=TEXT_SIZE - 1,
+        labelcolor=INK,
+        handlelength=1.0,
+        labelspacing=0.3,
+    )
+    legend.get_title().set(fontsize=TEXT_SIZE - 1, color=MUTED)

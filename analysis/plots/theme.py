@@ -15,22 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
-from matplotlib import colors
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import Collection, PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.text import Text
 
 from onebasin.posteriors import schema
 
 from .style import (
     CHAIN_COLOURS,
-    GRID,
     INK,
-    MUTED,
     POINTS_TO_RASTERISE,
     RASTER_DPI,
     TEXT_SIZE,
@@ -38,6 +34,7 @@ from .style import (
     add_chain_legend,
     add_legend,
     literal,
+    shortened,
 )
 
 if TYPE_CHECKING:
@@ -46,8 +43,6 @@ if TYPE_CHECKING:
 Quantity = Float[np.ndarray, "chain draw"]
 LONGEST_LABEL = 26
 WIDTH = 7.6
-_GREY = 0.06  # spread of red, green and blue up to which a colour is a grey
-_LIGHT, _MIDDLE = 0.8, 0.3  # of a grey's lightness: from which on it is a grid's, and a remark's
 
 
 def few(
@@ -93,14 +88,6 @@ def labels(names: Mapping[str, Any], *, longest: int = LONGEST_LABEL) -> dict[st
     return {name: literal(label).replace("/", "\u2215") for name, label in given.items()}
 
 
-def shortened(name: str, longest: int) -> str:
-    """Leave out the middle of a name that is too long; its end, where the indices are, stays."""
-    if len(name) <= longest:
-        return name
-    head = (longest - 1) // 2
-    return f"{name[:head]}…{name[len(name) - (longest - 1 - head) :]}"
-
-
 def drawn(
     plot: Callable[..., PlotCollection],
     data: Any,
@@ -143,7 +130,9 @@ def drawn(
         figure = collection.viz["figure"].item()
         pyplot.close(figure)
     _hide(collection, hidden)
-    dress(figure)
+    figure.patch.set_alpha(0.0)
+    for axes in figure.axes:
+        _dress(axes)
     if title:
         figure.suptitle(
             literal(title), x=0.01, ha="left", fontsize=TITLE_SIZE, color=INK, fontweight="bold"
@@ -162,15 +151,18 @@ def _our_settings() -> Iterator[None]:
 
     settings: Any = {
         "axes.prop_cycle": cycler(color=list(CHAIN_COLOURS)),
+        "figure.dpi": RASTER_DPI,
+        "figure.facecolor": "white",  # ArviZ takes its greys from it
         "font.size": TEXT_SIZE,
         "axes.titlesize": TEXT_SIZE,
         "axes.labelsize": TEXT_SIZE,
-        "xtick.labelsize": TEXT_SIZE - 1,
-        "ytick.labelsize": TEXT_SIZE - 1,
-        "figure.facecolor": "white",
         "lines.linewidth": 1.2,
         "axes.spines.top": False,
         "axes.spines.right": False,
+        "axes.linewidth": 0.6,
+        **dict.fromkeys(
+            ("axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "text.color"), INK
+        ),
     }
     with matplotlib.rc_context(settings), pyplot.ioff():
         yield
@@ -185,22 +177,10 @@ def _hide(collection: PlotCollection, names: Sequence[str]) -> None:
                     mark.set_visible(False)
 
 
-def dress(figure: Figure) -> None:
-    """Give a figure that ArviZ drew the look of ours: no background, our greys, heavy marks as images."""
-    figure.patch.set_alpha(0.0)
-    figure.set_dpi(RASTER_DPI)
-    for artist in figure.findobj():
-        _regrey(artist)
-    for axes in figure.axes:
-        _dress_axes(axes)
-
-
-def _dress_axes(axes: Axes) -> None:
+def _dress(axes: Axes) -> None:
+    """Give axes that ArviZ drew our sizes, which it scales by itself, and draw heavy marks as images."""
     axes.set_facecolor("none")
     axes.tick_params(colors=INK, labelsize=TEXT_SIZE - 1, length=3, width=0.6)
-    for spine in axes.spines.values():
-        spine.set_color(INK)
-        spine.set_linewidth(0.6)
     for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
         text.set_fontsize(TEXT_SIZE)
         text.set_color(INK)
@@ -216,32 +196,6 @@ def _points(artist: Artist) -> int:
     if isinstance(artist, PathCollection):
         return len(np.atleast_2d(artist.get_offsets()))
     return 0
-
-
-def _regrey(artist: Artist) -> None:
-    """Turn every grey into the nearest of ours, which a page can show in light and in dark."""
-    if isinstance(artist, Text | Line2D):
-        if (grey := _grey(artist.get_color())) is not None:
-            artist.set_color(grey)
-    elif isinstance(artist, Collection):
-        for get, put in (
-            (artist.get_facecolor, artist.set_facecolor),
-            (artist.get_edgecolor, artist.set_edgecolor),
-        ):
-            present = np.atleast_2d(np.asarray(get()))
-            if len(present) == 1 and present[0, 3] and (grey := _grey(present[0])) is not None:
-                put(colors.to_rgba(grey, float(present[0, 3])))
-
-
-def _grey(colour: Any) -> str | None:
-    try:
-        *parts, _ = colors.to_rgba(colour)
-    except (ValueError, TypeError):
-        return None
-    if max(parts) - min(parts) > _GREY:
-        return None
-    lightness = sum(parts) / 3
-    return GRID if lightness > _LIGHT else MUTED if lightness > _MIDDLE else INK
 
 
 def _dataset(quantities: Mapping[str, np.ndarray]) -> xr.Dataset:

@@ -9,13 +9,18 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from .picture import Picture
-from .style import ACCENT, INK, add_legend, new_panels
+from onebasin.base.numbers import format_number
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import View
+
+from .style import ACCENT, INK, Picture, add_legend, new_panels
 
 FEW = 30
 """Observations below which a density says little."""
 SHOWN = 50
 """Predicted data sets that are drawn."""
+VARIABLES = 4
+"""Predicted variables that are drawn at most, where a posterior has several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,3 +92,58 @@ def _curve(
 
     grid, density, _ = array_stats.kde(np.asarray(values), extend=True, bound_correction=False)
     return grid, density
+
+
+def predictive_checks(views: Mapping[str, View]) -> Picture:
+    """Draw what posteriors predict and observed, of variables that they hold both of."""
+    checks: dict[str, Check] = {}
+    for name, view in views.items():
+        own = _checks_of(view)
+        several = len(views) > 1 and len(own) > 1
+        for check in own:
+            title = f"{name}: {check.name}" if several else name if len(views) > 1 else check.name
+            checks[title] = check
+    told = [_check_in_words(title, check) for title, check in checks.items()]
+    titled = checks if len(checks) > 1 else {"": next(iter(checks.values()))}
+    return draw_checks(titled).on_paper(" ".join(told))
+
+
+def _checks_of(view: View) -> list[Check]:
+    """What is both predicted and observed, all finite, of the same shape."""
+    predicted, observed = (
+        view.group(name) for name in (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA)
+    )
+    found = []
+    if predicted is not None and observed is not None:
+        for name in map(str, predicted.data_vars):
+            if name in observed and observed[name].dtype.kind in "biuf":
+                data = np.asarray(observed[name].values, np.float64)
+                draws = predicted[name].transpose(*schema.SAMPLE_DIMS, ...).values
+                if draws.shape[2:] == data.shape and data.size:
+                    flat = draws.reshape(-1, data.size).astype(np.float64)
+                    if np.isfinite(data).all() and np.isfinite(flat).all():
+                        found.append(Check(name, data.ravel(), flat))
+    if not found:
+        kept = view.parsed(schema.LEFT_OUT)
+        why = kept.get(schema.POSTERIOR_PREDICTIVE) if isinstance(kept, dict) else None
+        reason = f" ({str(why).rstrip('.')})" if why else ""
+        raise ValueError(
+            f"`{view.argument}` holds no predicted data beside the observed{reason}: keep them in the groups "
+            "`posterior_predictive` and `observed_data`, under one name and finite."
+        )
+    return found[:VARIABLES]
+
+
+def _check_in_words(title: str, check: Check) -> str:
+    low, high = np.quantile(check.predicted, [0.05, 0.95], axis=0)
+    inside = 100 * float(((check.observed >= low) & (check.observed <= high)).mean())
+    told = []
+    for word, of in (("mean", np.mean), ("standard deviation", np.std)):
+        ends = np.quantile(of(check.predicted, axis=1), [0.05, 0.95])
+        told.append(
+            f"the observed {word} is {format_number(float(of(check.observed)))}, predicted are "
+            f"{format_number(float(ends[0]))} to {format_number(float(ends[1]))}"
+        )
+    return (
+        f"{title}: {'; '.join(told)}; {inside:.0f} % of observations lie in their 90 % intervals."
+    )

@@ -1,16 +1,54 @@
-"""The rows of a table as markup: written here and not in a template, as there may be ten thousand."""
+"""Plain text and tables as markup: escaped, `backticks` as code, a flag as its mark.
 
-from collections.abc import Iterator, Sequence
+Rows of tables are written here and not in a template, as there may be ten thousand.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from onebasin.base.numbers import EMPTY
+from onebasin.base.table import MARKS, Column, Row, RowGroup, Table, TableCell, Value
+from onebasin.base.text import shown
 
-from .cells import Column, Row, RowGroup, Table, TableCell, Value
-from .text import inline, mark
+MEANINGS: Mapping[str, str] = {"good": "good", "warn": "look at this", "bad": "bad"}
+"""What a flag's mark says to those who do not see it."""
 
+_HYPHENATED = re.compile(r"\b(?:R-hat|k-hat|E-BFMI)\b")
+"""Names that a line should not break in."""
+
+_UNBROKEN = 28
+"""Characters of code that fit in a line of a phone, and stay in one."""
 _NO_MARK = '<span class="mark"></span>'
+
+
+def inline(text: str) -> Markup:
+    """Escape text, with all that acts rather than shows, and set what stands in backticks as code."""
+    escaped = str(escape(shown(text, lines=True)))
+    coded = re.sub(r"`([^`]+)`", _coded, escaped)
+    return Markup(_HYPHENATED.sub(r'<span class="nowrap">\g<0></span>', coded))
+
+
+def _coded(found: re.Match[str]) -> str:
+    # Hyphens inside would let a line break in what is to be typed as it stands.
+    opened = '<code class="nowrap">' if len(found[1]) <= _UNBROKEN else "<code>"
+    return f"{opened}{found[1]}</code>"
+
+
+def paragraphs(text: str) -> Markup:
+    """Escape text and set its paragraphs, which empty lines separate."""
+    parts = (part.strip() for part in re.split(r"\n\s*\n", text))
+    return Markup("").join(Markup("<p>{}</p>").format(inline(part)) for part in parts if part)
+
+
+def mark(flag: str) -> Markup:
+    """Give the mark of a flag, with its meaning in words; nothing without a flag."""
+    if not flag:
+        return Markup("")
+    element = '<span class="mark {}" role="img" aria-label="{}">{}</span>'
+    return Markup(element).format(flag, MEANINGS[flag], MARKS[flag])
 
 
 @dataclass(frozen=True)
@@ -85,7 +123,7 @@ def _bodies(table: Table, writer: RowWriter) -> Iterator[str]:
         yield _body("entries" if group.open else "entries folded", map(writer.write, group.rows))
 
 
-def _body(kind: str, rows: Sequence[str] | Iterator[str]) -> str:
+def _body(kind: str, rows: Iterable[str]) -> str:
     opened = f'<tbody class="{kind}">' if kind else "<tbody>"
     return "\n".join((opened, *rows, "</tbody>"))
 

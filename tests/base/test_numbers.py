@@ -4,7 +4,7 @@ import numpy as np
 
 from onebasin.base.numbers import format_number
 
-from ...each import each
+from ..each import each
 
 
 @each(

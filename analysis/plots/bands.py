@@ -4,18 +4,27 @@ Convention: the coordinate is a single input, or any line through input space th
 laid; bands are central and include the observation noise where the draws do.
 """
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
+from onebasin.base.numbers import format_number
+from onebasin.posteriors.view import View
+
+from ..predictive.drawn import draw_regression
 from ..predictive.regression import central_interval
-from .picture import Picture
-from .style import ACCENT, CHAIN_COLOURS, INK, add_legend, new_panels
+from .style import ACCENT, CHAIN_COLOURS, INK, Picture, add_legend, new_panels
 
 Line = Float[np.ndarray, " obs"]
+Function = Callable[[np.ndarray], Any]
+PLACES = 120
+"""Places along an input at which a band is computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +96,18 @@ def predictive_band(
     )
 
 
-def plot_predictive_band(
+def network_bands(
+    views: Mapping[str, View], places: Line, *, output: int = 0, seed: int = 0
+) -> dict[str, PredictiveBand]:
+    """Predict along the one input of regression networks, with noise, by the posterior's name."""
+    bands = {}
+    for name, view in views.items():
+        drawn = draw_regression(view, places[:, None], output=output, seed=seed)
+        bands[name] = predictive_band(places, drawn.draws, mean=drawn.mean)
+    return bands
+
+
+def draw_predictive_bands(
     bands: Mapping[str, PredictiveBand],
     *,
     data: Curve | None = None,
@@ -163,3 +183,35 @@ def draw_curves(axes: Axes, data: Curve | None, truth: Curve | None) -> None:
         )
     if data is not None:
         axes.scatter(data.x, data.y, s=9, color=INK, alpha=0.6, linewidths=0, label="data")
+
+
+def band_in_words(name: str, band: PredictiveBand, data: Curve | None) -> str:
+    """Say where the mean and the 95 % band lie at both ends and in the middle, and how many of the data lie in it."""
+    ends = ", ".join(
+        f"{format_number(float(band.mean[k]))} (95 % band {format_number(float(band.outer[0][k]))} to "
+        f"{format_number(float(band.outer[1][k]))}) at {format_number(float(band.coordinate[k]))}"
+        for k in (0, len(band.mean) // 2, len(band.mean) - 1)
+    )
+    told = f"{name}: the mean is {ends}."
+    if data is None:
+        return told
+    low, high = (np.interp(data.x, band.coordinate, end) for end in band.outer)
+    inside = 100 * float(((data.y >= low) & (data.y <= high)).mean())
+    return f"{told} {inside:.0f} % of the data lie in the 95 % band."
+
+
+def truth_at(truth: Function, places: np.ndarray) -> Curve:
+    """The true function along one input.
+
+    Raises
+    ------
+    ValueError
+        If it does not return one value for each place.
+    """
+    values = np.asarray(truth(places[:, None]), np.float64)
+    if values.size != places.size:
+        raise ValueError(
+            f"`truth` returned an array of shape {values.shape} for {places.size} inputs of shape "
+            f"({places.size}, 1): return one value for each."
+        )
+    return Curve(places, values.ravel())

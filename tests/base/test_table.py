@@ -1,11 +1,11 @@
-"""The parts of a page: tables that fit, and the text of their cells."""
+"""Tables: rows that fit, the text of their cells, and Markdown."""
 
 import numpy as np
 import pytest
 
-from onebasin.analysis.page.cells import Column, Table, TableCell
+from onebasin.base.table import Column, Table, TableCell, table_to_markdown
 
-from ...each import each
+from ..each import each
 
 
 def test_a_table_refuses_rows_that_do_not_fit():
@@ -51,3 +51,16 @@ def test_a_column_of_numbers_may_have_empty_cells():
     ]
     assert table.cells[0][:3] == (TableCell("a"), TableCell(1), TableCell(2.0, "good"))
     assert Table(("a", "b"), ()).numeric == (False, False)
+
+
+def test_a_table_keeps_units_flags_notes_and_bars():
+    columns = (Column("cell"), Column("R-hat", decimals=2, unit="worst"))
+    rows = (("a|b", TableCell(1.234, "bad", "`mu`")), ("c", TableCell(1.0, "good")))
+    assert table_to_markdown(Table(columns, rows, "What is shown")).splitlines() == [
+        "**What is shown**",
+        "",
+        "| cell | R-hat (worst) |",
+        "| --- | --- |",
+        "| a\\|b | 1.23 ✗ (`mu`) |",
+        "| c | 1.00 ✓ |",
+    ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int
 from matplotlib.colors import BoundaryNorm, ListedColormap
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from .style import CHAIN_COLOURS, GRID, add_legend, new_figure, style_axes
+from onebasin.base.numbers import format_number
+
+from .style import CHAIN_COLOURS, GRID, Picture, add_legend, new_figure, style_axes
 
 NAMED = 6
 """Labellings that have a colour of their own; rarer ones share one."""
@@ -16,7 +17,7 @@ STRIP = 700
 """Columns of a strip; in a longer chain each stands for several draws, and shows the most frequent labelling."""
 
 
-def plot_labellings(numbers: Int[np.ndarray, "chain draw"]) -> Figure:
+def draw_labellings(numbers: Int[np.ndarray, "chain draw"]) -> Picture:
     """Draw the labelling of every draw.
 
     Parameters
@@ -62,3 +63,22 @@ def _strips(numbers: np.ndarray, most: int) -> np.ndarray:
         [np.add.reduceat(numbers == number, edges[:-1], axis=1) for number in range(most + 1)]
     )
     return counts.argmax(axis=0)
+
+
+def labellings_in_words(numbers: Int[np.ndarray, "chain draw"]) -> str:
+    """Say which labelling every chain keeps, or when it switches."""
+    told = []
+    for chain, row in enumerate(numbers):
+        jumps = np.flatnonzero(np.diff(row)) + 1
+        if not len(jumps):
+            told.append(f"chain {chain} keeps labelling {row[0]}")
+        elif len(jumps) <= 3:
+            steps = ", ".join(f"to {row[jump]} at draw {jump}" for jump in jumps)
+            told.append(f"chain {chain} starts in labelling {row[0]} and switches {steps}")
+        else:
+            seen_ones = len(np.unique(row))
+            told.append(
+                f"chain {chain} switches {format_number(len(jumps))} times among {format_number(seen_ones)} labellings"
+            )
+    total = format_number(int(numbers.max()) + 1)
+    return f"{total} labelling{'s' if numbers.max() else ''} in all: {'; '.join(told)}."

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int, Num
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from .style import ACCENT, CHAIN_COLOURS, new_panels
+from .style import ACCENT, CHAIN_COLOURS, Picture, new_panels
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +24,12 @@ def depth_shares(depths: Num[np.ndarray, "chain draw"]) -> DepthShares:
     return DepthShares(values, counts / counts.sum())
 
 
-def plot_tree_depth(
+def draw_tree_depths(
     depths: Mapping[str, DepthShares],
     *,
     max_tree_depth: int | None = None,
     columns: int = 4,
-) -> Figure:
+) -> Picture:
     """Draw how many draws had each tree depth; a depth of k costs up to 2^k - 1 gradients.
 
     Parameters
@@ -58,3 +57,11 @@ def plot_tree_depth(
         axes.bar(shares.depth, shares.share, width=0.8, color=colours)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     return figure
+
+
+def depths_in_words(name: str, shares: DepthShares) -> str:
+    """Say how often every depth occurred."""
+    told = ", ".join(
+        f"{100 * s:.0f} % at depth {d}" for d, s in zip(shares.depth, shares.share, strict=True)
+    )
+    return f"{name}: {told}."

@@ -1,19 +1,24 @@
-"""Tables of a page: columns, cells, rows that fold; no HTML here.
+"""Tables: columns, cells, rows that fold; and a table as Markdown.
 
-Text is plain, as in `page`; a number is written as its column says.
+Convention: text is plain, `backticks` set a name in code type; a number is written as its column says. Cards
+(`base.card`), pages (`analysis.page`), studies and the terminal (`cli.console`) write these tables.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from onebasin.base.numbers import EMPTY, format_number, is_number
+from .numbers import EMPTY, format_number, is_number
 
 Flag = Literal["", "good", "warn", "bad"]
+"""Whether what is shown is good news."""
+MARKS: Mapping[str, str] = {"": "", "good": "✓", "warn": "!", "bad": "✗"}
+"""What a flag is shown by, besides its colour."""
 Value = str | bool | int | float | np.integer | np.floating | None
 
 
@@ -177,3 +182,23 @@ class Table:
     def _by_column(self) -> list[list[TableCell]]:
         cells = self.cells
         return [[row[place] for row in cells] for place in range(len(self.columns))]
+
+
+def table_to_markdown(table: Table) -> str:
+    """Write a table as Markdown, its caption above it."""
+    columns = table.headings
+    heading = [f"{c.name} ({c.unit})" if c.unit else c.name for c in columns]
+    rows = [[_text(cell, c) for cell, c in zip(row, columns, strict=True)] for row in table.cells]
+    lines = [_line(heading), _line(["---"] * len(columns)), *map(_line, rows)]
+    caption = [f"**{table.caption}**", ""] if table.caption else []
+    return "\n".join([*caption, *lines])
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _text(cell: TableCell, column: Column) -> str:
+    note = f" ({cell.note})" if cell.note else ""
+    mark = f" {MARKS[cell.flag]}" if cell.flag else ""
+    return f"{column.write(cell.value)}{mark}{note}"

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from onebasin.analysis.figures import style
-from onebasin.analysis.figures.elbo import ElboTrace, elbo_range, plot_elbo
-from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
-from onebasin.analysis.figures.trace_rank import envelope, plot_trace_rank, trace_rank
-from onebasin.analysis.figures.tree_depth import depth_shares, plot_tree_depth
-from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
+from onebasin.analysis.plots import style
+from onebasin.analysis.plots.bands import Curve, draw_predictive_bands, predictive_band
+from onebasin.analysis.plots.optimisation import ElboTrace, draw_elbo, elbo_range
+from onebasin.analysis.plots.pair import Pair, draw_pairs
+from onebasin.analysis.plots.traces import draw_traces, envelope, trace_rank
+from onebasin.analysis.plots.tree_depth import depth_shares, draw_tree_depths
 from onebasin.base.text import shown
 from onebasin.studies.lab.cells_figure import plot_cells
 
@@ -29,7 +29,7 @@ def _legend(figure):
 
 
 def test_plot_trace_rank_draws_a_row_per_quantity_and_a_line_per_chain(rng):
-    figure = plot_trace_rank([trace_rank(name, rng.normal(size=(3, 50))) for name in ("lp", "mu")])
+    figure = draw_traces([trace_rank(name, rng.normal(size=(3, 50))) for name in ("lp", "mu")])
     assert isinstance(figure, Figure)
     assert len(figure.axes) == 4
     traces = [axes for axes in figure.axes if axes.get_ylabel() in ("lp", "mu")]
@@ -66,17 +66,17 @@ def test_envelope_keeps_the_extremes_and_the_order(rng):
 
 def test_plot_weight_scatter_draws_a_panel_per_posterior_on_shared_axes(rng):
     pairs = {
-        name: WeightPair(rng.normal(size=(2, 40)), scale * rng.normal(size=(2, 40)))
+        name: Pair(rng.normal(size=(2, 40)), scale * rng.normal(size=(2, 40)))
         for name, scale in (("free", 5.0), ("givens", 1.0), ("ordered", 1.0), ("both", 1.0))
     }
-    figure = plot_weight_scatter(pairs, x_label="W1[0,0]", y_label="W2[0,0]", columns=3)
+    figure = draw_pairs(pairs, x_label="W1[0,0]", y_label="W2[0,0]", columns=3)
     panels = _visible(figure)
     assert [axes.get_title(loc="left") for axes in panels] == list(pairs)
     assert all(len(axes.collections) == 2 for axes in panels)
     assert len({axes.get_ylim() for axes in panels}) == 1
     assert panels[0].get_ylabel() == panels[3].get_ylabel() == "W2[0,0]"
     assert panels[3].get_xlabel() == "W1[0,0]"
-    own = plot_weight_scatter(pairs, share_axes=False)
+    own = draw_pairs(pairs, share_axes=False)
     assert len({axes.get_ylim() for axes in _visible(own)}) == 4
     assert all(axes.get_xlabel() and axes.get_ylabel() for axes in _visible(own))
 
@@ -101,7 +101,7 @@ def test_predictive_band_asks_for_one_output(rng):
 def test_plot_predictive_band_draws_data_truth_and_bands(rng):
     x = np.linspace(0, 1, 5)
     band = predictive_band(x, rng.normal(size=(2, 50, 5)))
-    figure = plot_predictive_band(
+    figure = draw_predictive_bands(
         {"free": band, "givens": band},
         data=Curve(x, x),
         truth=Curve(x[::-1], x[::-1]),
@@ -114,14 +114,14 @@ def test_plot_predictive_band_draws_data_truth_and_bands(rng):
     assert (np.diff(panel.lines[1].get_xdata()) > 0).all()
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("x (cm)", "y (standardised)")
     assert _legend(figure) == ["95 %", "50 %", "predictive mean", "true function", "data"]
-    plain = plot_predictive_band({"free": band})
+    plain = draw_predictive_bands({"free": band})
     assert (len(plain.axes[0].collections), len(plain.axes[0].lines)) == (2, 1)
 
 
-def test_plot_elbo_shows_the_late_values_and_says_what_is_hidden():
+def test_draw_elbo_shows_the_late_values_and_says_what_is_hidden():
     elbo = np.concatenate([np.full(5, -1e6), np.linspace(-20.0, -10.0, 25)])
     trace = ElboTrace(np.arange(30.0), elbo)
-    figure = plot_elbo({"mean-field": trace, "full-rank": trace})
+    figure = draw_elbo({"mean-field": trace, "full-rank": trace})
     axes = figure.axes[0]
     assert axes.get_ylabel() == "ELBO (nats)"
     assert len(axes.lines) == 2
@@ -139,7 +139,7 @@ def test_elbo_range_survives_values_that_are_not_finite():
 
 def test_plot_tree_depth_draws_shares_and_marks_the_limit():
     depth = np.asarray([[1, 2, 2, 3], [3, 3, 3, 3]])
-    figure = plot_tree_depth({"nuts": depth_shares(depth)}, max_tree_depth=3)
+    figure = draw_tree_depths({"nuts": depth_shares(depth)}, max_tree_depth=3)
     bars = figure.axes[0].patches
     assert [bar.get_height() for bar in bars] == pytest.approx([1 / 8, 2 / 8, 5 / 8])
     assert bars[2].get_facecolor() != bars[1].get_facecolor() == bars[0].get_facecolor()
@@ -160,11 +160,11 @@ def test_plot_cells_draws_a_row_per_run_and_marks_the_limit():
 @each(
     ("draw", "message"),
     [
-        (lambda: plot_trace_rank([]), "`quantities` is empty"),
-        (lambda: plot_weight_scatter({}), "`pairs` is empty"),
-        (lambda: plot_predictive_band({}), "`bands` is empty"),
-        (lambda: plot_elbo({}), "`traces` holds no ELBO"),
-        (lambda: plot_tree_depth({}), "`depths` is empty"),
+        (lambda: draw_traces([]), "`quantities` is empty"),
+        (lambda: draw_pairs({}), "`pairs` is empty"),
+        (lambda: draw_predictive_bands({}), "`bands` is empty"),
+        (lambda: draw_elbo({}), "`traces` holds no ELBO"),
+        (lambda: draw_tree_depths({}), "`depths` is empty"),
         (lambda: plot_cells({}, x_label="ESS"), "`values` is empty"),
     ],
 )
