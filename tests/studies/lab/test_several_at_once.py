@@ -1,12 +1,15 @@
-"""Cells as a task graph: the same outcomes as one after another, whatever is killed, broken or stopped on the way."""
+"""Several cells at once: the outcomes of one after another, whatever is killed, broken or stopped on the way."""
 
 import json
 import os
+import pickle
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +29,17 @@ from onebasin.studies.lab import (
     Outcomes,
     Study,
     Text,
-    cell_worker,
+    cell_process,
     driver,
-    orders,
 )
 from onebasin.studies.lab.cell_files import CellFiles
-from onebasin.studies.lab.cell_worker import Answer, environment, make_in_process
+from onebasin.studies.lab.cell_process import (
+    Answer,
+    carry_out,
+    environment,
+    start_cell,
+    write_order,
+)
 from onebasin.studies.lab.driver import Schedule, run_cells
 from onebasin.studies.lab.folder import open_run
 from onebasin.studies.lab.making import Made, Recipe, make_cell
@@ -117,12 +125,18 @@ def run(tmp_path):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Make cells in the threads of the local worker, for the sake of time."""
+    """Make cells in threads of this process, for the sake of time."""
 
-    def here(order, inputs, *, cores, cancel, hear):
-        return orders.carry_out(order, inputs, lambda line: hear("says", line))
+    def here(order, *, cores, cancel, hear):
+        return carry_out(order, lambda line: hear("says", line))
 
-    monkeypatch.setattr("onebasin.studies.lab.cell_worker.make_in_process", here)
+    start_by(monkeypatch, here)
+
+
+def start_by(monkeypatch: pytest.MonkeyPatch, start: Callable[..., Answer]) -> None:
+    """Have cells made by a function, here and on workers."""
+    monkeypatch.setattr(driver, "start_cell", start)
+    monkeypatch.setattr(cell_process, "start_cell", start)
 
 
 def values(outcomes: Outcomes) -> dict[str, np.ndarray]:
@@ -147,32 +161,32 @@ def test_what_is_there_takes_no_process(run, at_once, monkeypatch, tmp_path):
     posteriors = tmp_path / "run" / "posteriors"
     (posteriors / "sum.toy.numpy.nc").unlink()
     (posteriors / "p1.toy.numpy.nc").unlink()
-    made, here = [], cell_worker.make_in_process
+    made, here = [], driver.start_cell
 
-    def counted(order, inputs, **how):
-        made.append(sorted(inputs))
-        return here(order, inputs, **how)
+    def counted(order, **how):
+        made.append([one.cell.key for one in pickle.loads(order)[2]])
+        return here(order, **how)
 
-    monkeypatch.setattr("onebasin.studies.lab.cell_worker.make_in_process", counted)
+    start_by(monkeypatch, counted)
     again, said = run()
-    assert made == [[], sorted(cells(Config())[-1].inputs)]
+    assert made == [[], list(cells(Config())[-1].inputs)]
     assert list(again) == list(first)
     for key, drawn in values(first).items():
         np.testing.assert_array_equal(values(again)[key], drawn)
     assert sum(line.endswith(": there already") for line in said) == 2
-    monkeypatch.setattr("onebasin.studies.lab.graph.local_client", None)
+    start_by(monkeypatch, None)
     assert list(run()[0]) == list(first)
 
 
 def test_workers_that_join_later_share_the_cells(run, monkeypatch):
     made = []
 
-    def at_work(order, inputs, *, cores, cancel, hear):
+    def at_work(order, *, cores, cancel, hear):
         made.append(get_worker().address)
         time.sleep(1)
-        return orders.carry_out(order, inputs, lambda line: None)
+        return carry_out(order, lambda line: None)
 
-    monkeypatch.setattr("onebasin.studies.lab.cell_worker.make_in_process", at_work)
+    start_by(monkeypatch, at_work)
     quietly = {"dashboard_address": "127.0.0.1:0", "worker_dashboard_address": "127.0.0.1:0"}
     with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, **quietly) as cluster:
         threading.Timer(1, cluster.scale, [2]).start()
@@ -200,19 +214,16 @@ def test_a_full_disk_stops_the_graph_and_says_what_is_kept(run, at_once):
 
 
 def test_a_worker_that_is_not_set_up_stops_the_graph(run, at_once, monkeypatch):
-    versions = chain([{}] * 4, repeat({"jax": "0.9"}))  # four orders are written, then read
-    own = orders.package_versions("jax")
-    monkeypatch.setattr(
-        orders, "package_versions", lambda *names: dict.fromkeys(names, "0") | own | next(versions)
-    )
+    versions = iter([{"jax": "0.10"}, {"jax": "0.9"}])  # an order is written, then read
+    monkeypatch.setattr(cell_process, "_versions", lambda: next(versions))
     with pytest.raises(StudyError, match=r" with jax 0\.9 instead of .*; 0 of 4 cells are finish"):
-        run()
+        run(workers=1)
 
 
 def test_an_interrupt_stops_what_is_under_way(run, monkeypatch):
     events = []
 
-    def wait(order, inputs, *, cores, cancel, hear):
+    def wait(order, *, cores, cancel, hear):
         events.append(cancel)
         if len(events) == 2:
             hear("says", "both at work")
@@ -223,7 +234,7 @@ def test_an_interrupt_stops_what_is_under_way(run, monkeypatch):
         if text == "both at work":
             threading.Thread(target=lambda: os.kill(os.getpid(), 2)).start()
 
-    monkeypatch.setattr("onebasin.studies.lab.cell_worker.make_in_process", wait)
+    start_by(monkeypatch, wait)
     monkeypatch.setattr(driver._Told, "hear", hear)
     with pytest.raises(Interrupted, match="0 of 4 cells are finished and kept"):
         run()
@@ -267,7 +278,7 @@ def recipe(tmp_path, monkeypatch):
 
 def in_process(recipe: Recipe, cell: Cell, **how: Any) -> Answer:
     how = {"cores": 1, "cancel": threading.Event(), "hear": lambda word, line: None} | how
-    return make_in_process(orders.write(recipe, cell, ()), {}, **how)
+    return start_cell(write_order(recipe, cell, ()), **how)
 
 
 def test_a_killed_process_is_told_and_the_next_one_makes_the_cell(recipe):
@@ -358,11 +369,27 @@ def test_a_schedule_that_is_none_is_refused(how, message):
 
 
 def test_a_scheduler_that_does_not_answer_is_named(run, monkeypatch):
-    monkeypatch.setattr("onebasin.studies.lab.graph.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("onebasin.studies.lab.cluster.CONNECT_SECONDS", 0.5)
     with pytest.raises(
         StudyError, match=r"`--scheduler` is tcp://127.0.0.1:9, where no Dask sched"
     ):
         run(scheduler="tcp://127.0.0.1:9", workers=None)
+
+
+def test_only_a_scheduler_needs_distributed(run, at_once, monkeypatch):
+    script = (
+        "import sys\nsys.modules['distributed'] = None\n"
+        "import onebasin.cli.main, onebasin.studies.lab.driver as driver\n"
+        "from onebasin.studies.lab.study import find\n"
+        "from onebasin.studies.registry import STUDIES\n"
+        "[find(name) for name in STUDIES]"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "onebasin.studies.lab.cluster", raising=False)
+    assert len(list(run()[0])) == 4
+    with pytest.raises(StudyError, match=r"needs .* distributed.*pip install 'onebasin\[cluster"):
+        run(where="cluster", scheduler="tcp://127.0.0.1:9", workers=None)
 
 
 @each(
