@@ -19,12 +19,11 @@ from onebasin.truth.problems.relu_networks import DEFINITION
 
 from .. import lab
 from ..lab import Chapter, Field, Frames, Row, View, at_most
-from ..lab.averages import averages
 from ..lab.cells_figure import plot_cells
 from ..lab.effects import EFFECTS, change
 from ..lab.page import Extra
 from ..shared.heldout import LEVELS, MAX_RHAT, RHAT, chains_that_disagree, mixing
-from ..shared.papers import posterior_name, with_interval
+from ..shared.papers import averaged, posterior_name, with_interval
 from .claims import MSE, OUTSIDE, PAIRS, STATED
 from .design import HIDDEN, OVERLAP, SHALLOW, SHORT, VARIATIONS, Config
 
@@ -59,19 +58,12 @@ def _summaries(frames: Frames) -> Iterator[Row]:
                 }
 
 
-def _methods(frames: Frames) -> Iterator[Row]:
-    """Average over splits, for every posterior that is not a variation, but for the seamless one."""
-    for row in _AVERAGED(frames):
-        if row["problem"] not in VARIATIONS or row["problem"] == "givens_seamless":
-            yield row
+def _no_variations(frames: Frames) -> Iterator[Row]:
+    """Take every posterior that is not a variation, but for the seamless one."""
+    left_out = {*VARIATIONS} - {"givens_seamless"}
+    return (row for row in frames["cells"] if row["problem"] not in left_out)
 
 
-_COVERED = tuple(f"covered_{level}" for level in LEVELS)
-_AVERAGED = averages(
-    "cells",
-    ("problem", "method", "engine"),
-    mean=("mse", "mse_data_units", "log_score", "log_score_data_units", "width_95", "crps", *_COVERED),
-)  # fmt: skip
 SUMMARY = View(
     "Tables 1 and 2: means over splits, without and with unit-norm weights. The paper's rows are recomputed from its "
     "printed tables, by the same code: there the MSE is equal in one split, and the tests differ from those in its "
@@ -94,8 +86,11 @@ _MSE = (
 )
 _LOG_SCORE = Field("log score", "log_score", decimals=3, unit="nats, standardised")
 _AVERAGE = (Field("posterior", posterior_name), Field("splits", "datasets"))
-METHODS = View(
+_ALIKE = ("problem", "method", "engine")
+METHODS = averaged(
     "Every method, means over its splits",
+    _no_variations,
+    _ALIKE,
     (
         *_AVERAGE,
         *_MSE,
@@ -104,12 +99,12 @@ METHODS = View(
         Field("CRPS", "crps", decimals=3, unit="standardised"),
         Field("width", "width_95", decimals=2, unit="95 % interval, standardised"),
     ),
-    over=_methods,
 )
-CALIBRATION = View(
+CALIBRATION = averaged(
     "Calibration: the share of test points inside central predictive intervals, means over splits",
+    _no_variations,
+    _ALIKE,
     (*_AVERAGE, *(Field(f"{level} %", f"covered_{level}", decimals=3) for level in LEVELS)),
-    over=_methods,
 )
 MIXING = mixing(("problem", "engine"), "NUTS: how far the chains have got, over splits")
 

@@ -1,9 +1,12 @@
 """What the studies of several papers repeat: counts, claims that are effects, names of posteriors, their numbers."""
 
+from collections.abc import Sequence
+
 from onebasin.base.errors import StudyError
 from onebasin.truth.pairs import MIN_PAIRS
 
-from ..lab import ENGINE_WORDS, METHOD_WORDS, Claim, Row, Test
+from ..lab import ENGINE_WORDS, METHOD_WORDS, Claim, Field, Row, Rows, Test, View
+from ..lab.averages import averages
 from ..lab.effects import Effect
 
 MOST = 99
@@ -41,3 +44,14 @@ def with_interval(effect: Effect, form: str = "+.3f") -> str:
     """Write an effect and its interval; the effect alone where it is of a single pair."""
     ends = f" ({effect.low:{form}} to {effect.high:{form}})" if effect.pairs > 1 else ""
     return f"{effect.estimate:{form}}{ends}"
+
+
+def averaged(caption: str, rows: Rows, factors: Sequence[str], fields: Sequence[Field]) -> View:
+    """Tabulate rows with the same `factors` as one: of their number as `datasets`, and of whatever its fields name.
+
+    That are means, and of a column `max_NAME` the largest NAME; see `lab.averages`.
+    """
+    columns = {field.value for field in fields if isinstance(field.value, str)}
+    largest = [name.removeprefix("max_") for name in columns if name.startswith("max_")]
+    mean = columns - {*factors, "datasets", *(f"max_{name}" for name in largest)}
+    return View(caption, tuple(fields), over=averages(rows, factors, tuple(mean), largest))
