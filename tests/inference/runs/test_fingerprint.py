@@ -224,7 +224,7 @@ def test_fingerprint_sees_every_digit_of_every_value(tmp_path: Path, index: int)
     path.write_text("data { vector[2000] y; }")
 
     def of(data: dict[str, Any]) -> str | None:
-        return fingerprint(stan_program(path, data), engine="cmdstan")
+        return fingerprint(stan_program(path, data), engine="stanli")
 
     values = np.arange(2000.0)
     base = of({"y": values})
@@ -248,10 +248,10 @@ def with_include(tmp_path: Path) -> Target:
 
 
 def test_fingerprint_sees_every_included_file(with_include: Target, tmp_path: Path) -> None:
-    base = fingerprint(with_include, engine="cmdstan")
-    assert base == fingerprint(with_include, engine="cmdstan")
+    base = fingerprint(with_include, engine="stanli")
+    assert base == fingerprint(with_include, engine="stanli")
     (tmp_path / "where.stan").write_text("1000\n")
-    assert base != fingerprint(with_include, engine="cmdstan")
+    assert base != fingerprint(with_include, engine="stanli")
 
 
 @pytest.mark.slow
