@@ -19,8 +19,8 @@ from onebasin.truth.problems.relu_networks import DEFINITION
 
 from .. import lab
 from ..lab import Chapter, Field, Frames, Row, View, at_most
-from ..lab.cells_figure import plot_cells
 from ..lab.effects import EFFECTS, change
+from ..lab.figures import plot_cells
 from ..lab.page import Extra
 from ..shared.heldout import LEVELS, MAX_RHAT, RHAT, chains_that_disagree, mixing
 from ..shared.papers import averaged, posterior_name, with_interval

@@ -10,7 +10,7 @@ from onebasin.analysis.figures import style
 from onebasin.analysis.page.page import FigureItem
 
 from ..lab import Frames, Outcomes, read
-from ..lab.cells_figure import plot_cells
+from ..lab.figures import plot_cells
 from .design import DYNAMICS, SWAPS, Config, rows
 from .text import GAUSSIAN, PAIRS
 

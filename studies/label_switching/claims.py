@@ -2,8 +2,7 @@
 
 from onebasin.analysis.diagnostics.limits import PER_CHAIN, Limits
 
-from ..lab import Claim, Frames, Row, each, select
-from ..lab.comparisons import Finding
+from ..lab import Claim, Finding, Frames, Row, each, select
 
 HOPELESS = 1.1
 """R-hat above which chains are said to disagree."""

@@ -21,7 +21,7 @@ from onebasin.truth.alignment_recovery import Recovery, recover
 from onebasin.truth.problems.label_switching import PROBLEMS, simulate
 
 from ..lab import Cell, Frame, Frames, Outcomes, where
-from ..lab.diagnosis import diagnosis_columns
+from ..lab.cells import diagnosis_columns
 from .design import Config, target
 
 HELD_OUT_CHAINS = 4

@@ -39,7 +39,7 @@ from ..lab import (
     select,
     where,
 )
-from ..lab.cells_figure import plot_cells
+from ..lab.figures import plot_cells
 from ..lab.page import Extra
 from .claims import APART, GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
 from .design import Config

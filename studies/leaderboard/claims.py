@@ -8,8 +8,7 @@ from functools import partial
 from onebasin.analysis.compare.reference.differences import FALSE_ALARM
 from onebasin.base.card import number
 
-from ..lab import Claim, Frames, Row, Test, Trial, each, read
-from ..lab.comparisons import Finding
+from ..lab import Claim, Finding, Frames, Row, Test, Trial, each, read
 
 NARROW = 0.9
 """Ratio of sds below which a parameter's spread is called too small."""

@@ -9,7 +9,7 @@ from onebasin.analysis.page.page import FigureItem
 
 from .. import lab
 from ..lab import Chapter, Frames, Outcomes, Text, count_verdicts, failed
-from ..lab.cells_figure import plot_cells
+from ..lab.figures import plot_cells
 from ..lab.page import Extra
 from . import views
 from .design import Config, problem_of

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from onebasin.truth.pairs import MIN_PAIRS
 
-from ..lab import METHOD_WORDS, Field, Frames, Row, Test, View, join, pair, select
-from ..lab.comparisons import Void
+from ..lab import METHOD_WORDS, Field, Frames, Row, Test, View, Void, join, pair, select
 from ..lab.effects import Measure, Side, change, changes, exceeds
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import effect_claim, with_interval

@@ -14,7 +14,7 @@ from onebasin.analysis.summaries.weight_moments import weight_moments
 from onebasin.posteriors.view import as_view
 
 from ..lab import Cell, Frame, Frames, Outcomes, Row
-from ..lab.diagnosis import diagnosis_columns
+from ..lab.cells import diagnosis_columns
 from ..lab.posteriors import from_tree
 from ..shared.heldout import MAX_RHAT
 from .design import (

@@ -23,9 +23,9 @@ from ..lab import (
     read,
     select,
 )
-from ..lab.averages import averages
 from ..lab.effects import EFFECTS
 from ..lab.figures import elbo_traces
+from ..lab.frame import averages
 from ..lab.page import Extra
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import averaged

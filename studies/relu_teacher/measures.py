@@ -8,7 +8,7 @@ import xarray as xr
 from onebasin.analysis.predictive.heldout import predict_held_out
 
 from ..lab import Frame, Frames, Outcomes, Row
-from ..lab.diagnosis import diagnosis_columns
+from ..lab.cells import diagnosis_columns
 from ..shared.against_nuts import agreements, from_nuts
 from ..shared.heldout import columns_of
 from .design import Config, data_of, target

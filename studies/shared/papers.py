@@ -6,8 +6,8 @@ from onebasin.base.errors import StudyError
 from onebasin.truth.pairs import MIN_PAIRS
 
 from ..lab import ENGINE_WORDS, METHOD_WORDS, Claim, Field, Row, Rows, Test, View
-from ..lab.averages import averages
 from ..lab.effects import Effect
+from ..lab.frame import averages
 
 MOST = 99
 """Data sets, or splits, at most: keys number them by two digits."""
@@ -49,7 +49,7 @@ def with_interval(effect: Effect, form: str = "+.3f") -> str:
 def averaged(caption: str, rows: Rows, factors: Sequence[str], fields: Sequence[Field]) -> View:
     """Tabulate rows with the same `factors` as one: of their number as `datasets`, and of whatever its fields name.
 
-    That are means, and of a column `max_NAME` the largest NAME; see `lab.averages`.
+    That are means, and of a column `max_NAME` the largest NAME; see `lab.frame.averages`.
     """
     columns = {field.value for field in fields if isinstance(field.value, str)}
     largest = [name.removeprefix("max_") for name in columns if name.startswith("max_")]

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from onebasin.analysis.page.cells import Column, Row, Table
 from onebasin.analysis.page.markdown import table_to_markdown
-from onebasin.studies.lab.stamping import stamp
+from onebasin.studies.lab.record import stamp
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "explanations" / "exact-cases.md"

@@ -14,7 +14,7 @@ from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.models.networks.prediction import mean_and_sd
 from onebasin.studies.lab import Frame, Options, Row
-from onebasin.studies.lab.stamping import BEGIN, END
+from onebasin.studies.lab.record import BEGIN, END
 from onebasin.studies.lab.study import conclude
 from onebasin.studies.remedies import STUDY
 from onebasin.studies.remedies.claims import CLAIMS

@@ -15,7 +15,7 @@ from onebasin.analysis.figures.trace_rank import envelope, plot_trace_rank, trac
 from onebasin.analysis.figures.tree_depth import depth_shares, plot_tree_depth
 from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
 from onebasin.base.text import shown
-from onebasin.studies.lab.cells_figure import plot_cells
+from onebasin.studies.lab.figures import plot_cells
 
 from ...each import each
 
