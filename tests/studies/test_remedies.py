@@ -18,9 +18,8 @@ from onebasin.studies.lab.record import BEGIN, END
 from onebasin.studies.lab.study import conclude
 from onebasin.studies.remedies import STUDY
 from onebasin.studies.remedies.claims import CLAIMS
-from onebasin.studies.remedies.design import REMEDIES, RunCell, configure, target
+from onebasin.studies.remedies.design import REMEDIES, RunCell, configure, side_by_side, target
 from onebasin.studies.remedies.guide import RECORD, stamped
-from onebasin.studies.remedies.making import side_by_side
 from onebasin.studies.remedies.measures import measure
 from onebasin.studies.remedies.problems import PROBLEMS, parts
 from onebasin.truth.problems.images import Images
