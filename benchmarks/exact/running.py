@@ -49,7 +49,7 @@ def record(jobs: Iterable[Job], folder: Path) -> dict[str, Any]:
         )
         rows[kind].append({**vars(job), **row(job, tree)})
     return {
-        "command": "python -m tests.exact FOLDER",
+        "command": "python -m benchmarks.exact FOLDER",
         "seed": SEED,
         "versions": versions(),
         "machine": machine(),

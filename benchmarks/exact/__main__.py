@@ -1,4 +1,4 @@
-"""Run every method on every case; write the record, its tables, the figures: `python -m tests.exact FOLDER [WORDS]`.
+"""Run every method on every case; write record, tables and figures: `python -m benchmarks.exact FOLDER [WORDS]`.
 
 Posteriors are kept in FOLDER and not made again. With WORDS only the jobs whose names hold one of them are run, and
 nothing is written; with the word `write` nothing is run, and what there is is recorded.
