@@ -87,5 +87,5 @@ from .stan import open_library as open_library
 from .stan import stan_program as stan_program
 from .truth.alignment_failures import PlantedComponents as PlantedComponents
 from .truth.alignment_failures import failure_rates as failure_rates
-from .truth.plot_failure_rates import plot_failure_rates as plot_failure_rates
+from .truth.figures import plot_failure_rates as plot_failure_rates
 from .truth.reference import open_reference as open_reference

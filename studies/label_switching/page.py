@@ -13,9 +13,8 @@ from onebasin.analysis.report.definitions import DIAGNOSTICS as DIAGNOSTIC_TERMS
 from onebasin.posteriors.view import as_view
 from onebasin.truth.alignment_failures import RULES, FailureRates, PlantedComponents
 from onebasin.truth.alignment_recovery import Recovery, recover
-from onebasin.truth.failure_rates_figure import plot_failure_rates
+from onebasin.truth.figures import draw_failure_rates, plot_recovery
 from onebasin.truth.problems.label_switching import PROBLEMS, simulate
-from onebasin.truth.recovery_figure import plot_recovery
 
 from ..lab import (
     CLAIM_VERDICTS,
@@ -341,7 +340,7 @@ def rates_figure(rates: Frame) -> FigureItem:
     planted = PlantedComponents(first["components"], first["features"], repeats=len(optimal))
     drawn = FailureRates(planted, separations, dict(zip(RULES, found, strict=True)), optimal)
     return FigureItem(
-        plot_failure_rates(drawn),
+        draw_failure_rates(drawn),
         caption="Share of draws whose labels come out wrong, over how far neighbouring parts are apart in the standard "
         "deviations of a part's draws; whiskers from the least to the largest of several posteriors. The dashed "
         "line is what a rule could do that knows what was planted.",

@@ -27,8 +27,8 @@ from onebasin.studies.label_switching.measures import compare
 from onebasin.studies.label_switching.page import trace_figure, worst_traces
 from onebasin.truth.alignment_failures import PlantedComponents
 from onebasin.truth.alignment_recovery import recover
+from onebasin.truth.figures import plot_recovery
 from onebasin.truth.problems.label_switching import condition, simulate
-from onebasin.truth.recovery_figure import plot_recovery
 
 from ..command_fixtures import InMemory, chain_stats
 from ..each import each
