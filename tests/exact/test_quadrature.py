@@ -11,7 +11,7 @@ from scipy.stats import dirichlet, gamma, norm
 
 import onebasin as ob
 from onebasin.studies.permutation_invariant_vi.two_weights.design import Points
-from onebasin.studies.permutation_invariant_vi.two_weights.truth import solve, statistics
+from onebasin.studies.permutation_invariant_vi.two_weights.posterior import solve, statistics
 
 from .cases import ALL, NETWORKS, case
 from .mixtures import CONCENTRATION, COUNTS
