@@ -4,7 +4,13 @@ Convention: lists are over fits, each of which has a seed that all methods share
 the differences fit by fit. A symmetrised ELBO is that of the same estimator for all methods, whatever they were
 trained with: the lower end of its interval where nothing else is said. Accuracies and log scores are of test images, of
 class probabilities averaged over draws of q. Agreement and halved total variation are of these with those of all of
-HMC's draws; distances in weights are those of `truth.weight_distance`.
+HMC's draws; distances in weights are those of `weight_distance`.
+
+HMC is the truth: weights have N(0, 1) priors, so they count in their own units. Posterior and q are compared modulo
+permutations: HMC's draws are aligned to their iterated mean, and draws of q to the same mean, by the same rule. What
+is compared are these aligned distributions; where HMC's draws are not in one basin, so that their labelling is
+arbitrary, a distance to them cannot become small by any q, and the halves of HMC's own chains, and draws from the
+prior aligned alike, show what small and large are.
 """
 
 from collections.abc import Iterator, Mapping

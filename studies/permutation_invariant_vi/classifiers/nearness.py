@@ -1,4 +1,4 @@
-"""What the nearest equivalent modes show: claims, table, sentences."""
+"""What the nearest equivalent modes show: claims, table, sentences, and distances over the width beside the bounds."""
 
 from collections.abc import Callable, Iterator, Sequence
 

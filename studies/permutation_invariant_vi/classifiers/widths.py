@@ -1,4 +1,4 @@
-"""What the classifiers' fits show: methods compared seed by seed, claims, tables, sentences."""
+"""What the classifiers' fits show: methods compared seed by seed, claims, tables, sentences, curves over the width."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial

@@ -1,4 +1,34 @@
-"""What the experiment of one Gaussian between two modes computes, and at what size."""
+"""Where one Gaussian sits between two equal modes: all optima, descents, and the thresholds of both, as frames.
+
+Convention: `alpha` is half the distance between the modes +alpha u and -alpha u, each of standard deviation `sigma`
+(Gelberg et al. 2024, section 3 and Appendix A, where ||mu*|| / alpha is 1 at a mode and 0 midway, so that alpha is half
+the distance there too). A `ratio` is alpha / sigma, which alone decides (see
+`quadrature`). Three thresholds:
+
+- `vanishing`: below it the midpoint is the only optimum;
+- `switching`: above it an optimum near a mode has a lower KL than the midpoint;
+- where descents that start at a mode end, which is `vanishing` but for their time and noise (`descend`).
+
+Of every Gaussian three numbers are kept: `shift`, ||mu|| / alpha; `determinant`, det Sigma / sigma^4, in the plane,
+1 at a component; and `divergence`, KL(q || p) in nats, by quadrature.
+
+The paper's stochastic descent is of a Gaussian in the plane, from a mode, down a sampled reverse KL. Every step
+draws points x_i = mu + L e_i of q = N(mu, L L') and goes down the gradient of (Gelberg et al. 2024, equation 8)
+
+    (1 / M) sum_i log q(x_i) - log p(x_i)
+
+with respect to mu and the lower triangle L, through the draws (reparametrised), by plain gradient descent at a constant
+rate. It starts at the component N(alpha u, sigma^2 I).
+
+The paper's numbers of samples and of steps and its rate are missing from our text of it: they are chosen here. The rate
+is in units of sigma^2, which makes a descent the same at every sigma but for its draws: gradients are in units of
+1 / sigma, mu and L in units of sigma. With one rate for all, sigma = 2 would get a 64th of the time of sigma = 1/4.
+
+Two things move the threshold that a descent finds. Time, steps x rate, near the threshold: where the optimum near the
+mode has just vanished, the slope is small, and a descent that is stopped early still stands there. And noise: the
+variance of a step is in proportion to rate / M, and where that is large q is knocked over the saddle, though there is
+an optimum near the mode.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field

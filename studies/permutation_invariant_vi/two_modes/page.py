@@ -1,4 +1,4 @@
-"""What the experiment of one Gaussian between two modes shows: claims, tables, sentences."""
+"""What the experiment of one Gaussian between two modes shows: claims, tables, sentences, figures."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial

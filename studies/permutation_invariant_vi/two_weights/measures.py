@@ -1,11 +1,14 @@
-"""The best mean-field Gaussians over alpha, noise and data sets, beside the exact posterior.
+"""What is measured: the best mean-field Gaussians over alpha, noise and data sets, and trained approximations.
 
 Convention: KL divergences are from the approximation to the posterior, in nats. The error of a prediction is the
 expected squared distance of its mean from the true function, E_x[(f_mean(x) - alpha |x|)^2] over x ~ N(0, 1): half the
 summed squares of the two slopes' errors. Added to the noise's variance it is the expected test MSE. `separation` is
 how far apart two means are, and of the posterior the mean of |w1 - w2|.
 
-Beyond the source (Gelberg et al. 2024, section 5): all of it; the paper shows fits of one data set.
+Of trained approximations lists are over fits (the posterior's chains). Predictions are averaged over the draws of a
+fit, as in the paper; divergences are of the fitted Gaussian, not of its draws.
+
+Source: Gelberg et al. 2024, section 5, Tables 2 and 3, for the fits of one data set; all else goes beyond it.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The tables on the network of two weights."""
+"""What the network of two weights shows: tables, sentences and the chapter of the page."""
 
 from collections.abc import Callable, Iterator
 

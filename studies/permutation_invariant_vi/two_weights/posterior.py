@@ -1,6 +1,6 @@
-"""The posterior of the network with two weights, by quadrature.
+"""The network with two weights: its posterior by quadrature, and mean-field Gaussians for it, without chance.
 
-Convention: f is linear on either side of zero, f(x) = |x| s(w), with the slopes
+The posterior: f is linear on either side of zero, f(x) = |x| s(w), with the slopes
 
     s_+(w) = relu(w1) + relu(w2)  where x > 0,    s_-(w) = relu(-w1) + relu(-w2)  where x < 0,
 
@@ -8,7 +8,16 @@ so that the likelihood needs five numbers of the data (`Statistics`), and inside
 posterior is quadratic. The rule is Gauss and Legendre's on equal panels in both weights, with an edge at zero, where
 the log density has its kinks; panels are halved until the evidence stands still.
 
-Source: Gelberg et al. 2024, section 5, where the posterior is called tractable; they show it only as a picture.
+The Gaussians: q(w) = N(w1; m1, s1^2) N(w2; m2, s2^2); q^G is the mean of q and of q with the weights swapped. The ELBO
+is in closed form, as the moments of relu(w) are; nothing is dropped from it, so that the log evidence less the ELBO is
+KL(q || p), and less the ELBO plus the information I it is KL(q^G || p). With w = m + s e,
+
+    I = log 2 - E_e[log(1 + e^d)],   d = log q(w2, w1) - log q(w1, w2),
+
+by the trapezoidal rule in both e, which converges geometrically for such integrands.
+
+Source: Gelberg et al. 2024, section 5, where the posterior is called tractable and shown as a picture; Theorem 4.1, for
+this group of two elements. Optima are found by L-BFGS from several starts; the paper has Adam on noisy gradients.
 """
 
 import math
