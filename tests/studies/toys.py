@@ -214,7 +214,7 @@ def compact_representation() -> Toy:
 
 def permutation_invariant_vi() -> Toy:
     from onebasin.studies.permutation_invariant_vi import design
-    from onebasin.studies.permutation_invariant_vi.two_modes.settings import (
+    from onebasin.studies.permutation_invariant_vi.two_modes.measures import (
         Descent,
         InterpolationSettings,
     )

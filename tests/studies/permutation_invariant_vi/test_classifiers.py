@@ -1,4 +1,4 @@
-"""Classifiers of growing width: verdicts, tables and curves."""
+"""Classifiers of growing width: verdicts, tables and curves; and nearest copies."""
 
 import math
 from dataclasses import replace
@@ -6,18 +6,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from onebasin.models import BayesianNetwork, Categorical, Network
+from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.options import Options
 from onebasin.studies.permutation_invariant_vi import design
-from onebasin.studies.permutation_invariant_vi.classifiers.figures import curves
+from onebasin.studies.permutation_invariant_vi.classifiers import nearness
+from onebasin.studies.permutation_invariant_vi.classifiers.measures import nearest_row
 from onebasin.studies.permutation_invariant_vi.classifiers.widths import (
     CLAIMS,
     beside_infonce,
     beside_mfvi,
     best_infonce,
+    curves,
     gain,
 )
 from onebasin.studies.permutation_invariant_vi.design import configure
+from onebasin.truth.proximity import least_useful_width, nearest, theorem_bound
 
 METHODS = design.methods(replace(configure(Options()), infonce=(2, 10)), 8)
 
@@ -80,3 +85,20 @@ def test_curves_have_a_line_for_each_method_but_mfvi_in_gains():
     assert (len(gain.containers), len(share.containers)) == (3, 4)
     heights = np.asarray(gain.containers[2].lines[0].get_ydata(), dtype=float)
     np.testing.assert_allclose(heights, [0.5, 3.0])
+
+
+def test_proximity_claims_follow_the_distances(rng):
+    block = Exchangeable({"W1": 1, "b1": 0, "W2": 0})
+    common, rows = {"unit_size": 6, "threshold": 2.26}, []
+    for width in (4, 16):
+        model = BayesianNetwork(Network(3, (width,), 2, "relu"), Categorical())
+        values = {n: rng.standard_normal((10, *s)) for n, s in model.network.shapes.items()}
+        rows.append(nearest_row("prior", width, nearest(values, block)))
+    frames = {"classifiers": Frame.of([common]), "nearest": Frame.of(rows)}
+    assert [claim.on(frames).verdict for claim in nearness.CLAIMS] == ["reproduces", "reproduces"]
+    assert f"from 2^{least_useful_width(6):.0f} units on" in nearness.text(common)
+    bound = theorem_bound(16, 6) * 1.01
+    rows[1] |= {"distance": bound, "largest": bound}
+    frames |= {"nearest": Frame.of(rows)}
+    verdicts = [claim.on(frames).verdict for claim in nearness.CLAIMS]
+    assert verdicts == ["does not reproduce", "does not reproduce"]
