@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from onebasin.analysis.compare.frame import fit_frame
 from onebasin.analysis.diagnostics.result import AlignedDiagnosis
 from onebasin.analysis.page.cells import Column, Table
 from onebasin.analysis.page.page import (
@@ -120,7 +121,7 @@ def _network(fits: Fits) -> Section:
         )
     )
     views = {name: as_view(tree) for name, tree in fits.posteriors.items()}
-    figures = marginals(views, REFERENCE), bands(views)
+    figures = marginals(views, REFERENCE, fit_frame(views[REFERENCE])), bands(views)
     parts: list[Part] = [stats, score_table(fits.scores, MEASURES)]
     parts += [figure for figure in figures if figure is not None]
     text = (

@@ -103,14 +103,14 @@ def _comparison(
     parts.append(comparison_table(comparison))
     if (means := means_table(comparison)) is not None:
         parts.append(means)
-    for item in (_marginals(views, truth, comparison.frame), bands(views)):
+    for item in (marginals(views, truth, comparison.frame), bands(views)):
         if item is not None:
             parts.append(item)
     parts.append("\n\n".join(comparison.notes))
     return Section(title, parts=tuple(parts))
 
 
-def _marginals(
+def marginals(
     views: Mapping[str, View], truth: str, frame: CommonFrame | None
 ) -> FigureItem | None:
     """Draw densities of the parameters whose medians lie furthest apart, in one labelling."""
