@@ -9,7 +9,7 @@ from .analysis.plots.pair import plot_pair
 from .analysis.plots.predictive import plot_predictive
 from .analysis.plots.traces import plot_traces
 from .analysis.plots.uncertainty import plot_uncertainty
-from .truth.plot_failure_rates import plot_failure_rates
+from .truth.figures import plot_failure_rates
 
 aligned = plot_aligned
 barriers = plot_barriers

@@ -121,8 +121,7 @@ def _network(fits: Fits) -> Section:
         )
     )
     views = {name: as_view(tree) for name, tree in fits.posteriors.items()}
-    frame = fit_frame(views[REFERENCE])
-    figures = marginals(views, REFERENCE, frame), bands(views)
+    figures = marginals(views, REFERENCE, fit_frame(views[REFERENCE])), bands(views)
     parts: list[Part] = [stats, score_table(fits.scores, MEASURES)]
     parts += [figure for figure in figures if figure is not None]
     text = (

@@ -23,6 +23,8 @@ from .frame import Frame
 from .study import Findings, Study, conclude, find
 
 RESULTS = Path(__file__).parents[1] / "results"
+BEGIN, END = "<!-- from the record: begins -->", "<!-- from the record: ends -->"
+"""Around the part of a hand-written page that follows from a record alone."""
 
 
 def write_record(name: str, run: Run, findings: Findings, *, size: str = "") -> tuple[Path, Path]:
@@ -100,6 +102,23 @@ def rewrite(study: Study, stem: str, numbers: dict[str, Any]) -> tuple[str, Find
     frames = {name: Frame.from_json(kept) for name, kept in numbers["frames"].items()}
     findings = conclude(study, frames)
     return _page(numbers["study"], stem, numbers, findings), findings
+
+
+def stamp(page: str, said: str) -> str:
+    """Put what a record says into a page, between the markers.
+
+    Raises
+    ------
+    ValueError
+        If the page lacks one of them.
+    """
+    before, began, rest = page.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not (began and ended):
+        raise ValueError(
+            f"`page` lacks {END if began else BEGIN}; it takes what the record says there."
+        )
+    return f"{before}{BEGIN}\n\n{said}\n\n{END}{after}"
 
 
 def command(words: list[str]) -> str:

@@ -15,8 +15,7 @@ from typing import Any
 from onebasin.base.table import table_to_markdown
 
 from ..lab import Frame
-from ..lab.record import RESULTS
-from ..lab.stamping import stamp
+from ..lab.record import RESULTS, stamp
 from ..lab.study import conclude
 
 RECORD = RESULTS / "remedies.json"

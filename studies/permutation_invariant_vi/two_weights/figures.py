@@ -14,9 +14,8 @@ from onebasin.analysis.plots import style
 from ...lab import Frames, Row, read
 from .claims import ERRORS, gain
 from .design import Problem, TwoWeightSettings
-from .fits import separations
-from .gaussian import log_density
-from .truth import log_joint, statistics
+from .measures import separations
+from .posterior import log_density, log_joint, statistics
 
 MASSES = (0.99, 0.9, 0.5)
 """Probability inside the contours, from the outermost."""

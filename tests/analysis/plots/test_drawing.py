@@ -15,7 +15,7 @@ from onebasin.analysis.plots.pair import Pair, draw_pairs
 from onebasin.analysis.plots.traces import draw_traces, envelope, trace_rank
 from onebasin.analysis.plots.tree_depth import depth_shares, draw_tree_depths
 from onebasin.base.text import shown
-from onebasin.studies.lab.cells_figure import plot_cells
+from onebasin.studies.lab.figures import plot_cells
 
 from ...each import each
 
