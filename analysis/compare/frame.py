@@ -20,14 +20,13 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.posteriors import schema
 from onebasin.posteriors.columns import Columns
 from onebasin.posteriors.draws import MIN_DRAWS, Draws, checked, lay_out_columns, refuse_broken
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import Alignment, align
 from ..summaries.units import units_of
-from .labels import labelled_as
+from .comparable import labelled_as, shape_of
 from .thinning import MAX_DRAWS, thin
 
 Progress = Callable[[int, int], None]
@@ -239,8 +238,9 @@ def _shapes(view: View, var_names: Sequence[str] | None) -> dict[str, tuple[int,
             f"variables are: {', '.join(there)}."
         )
     return {
-        name: tuple(n for d, n in view.posterior[name].sizes.items() if d not in schema.SAMPLE_DIMS)
+        name: shape
         for name in (there if var_names is None else var_names)
+        if (shape := shape_of(view, name)) is not None
     }
 
 

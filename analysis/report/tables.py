@@ -132,6 +132,35 @@ def comparison_table(comparison: Comparison, *, caption: str = "") -> Table:
     return Table(columns, rows, caption).without_empty_columns()
 
 
+MEANS = 20
+"""Parameters whose means are shown side by side."""
+
+
+def means_table(comparison: Comparison, *, most: int = MEANS, caption: str = "") -> Table | None:
+    """Tabulate the means side by side, those that lie furthest apart first; None for networks."""
+    table = comparison.means
+    if table.empty:
+        return None
+    apart = [name for name in table if str(name).startswith("z ")]
+    order = table[apart].abs().max(axis=1).sort_values(ascending=False, na_position="last").index
+    bounds = {f"z {name}": found.z_bound for name, found in comparison.moments.items()}
+    gated = {f"z {name}": {*found.gated} for name, found in comparison.moments.items()}
+
+    def cell(column: str, row: str) -> TableCell | Value:
+        value = float(table.loc[row, column])
+        if column not in bounds:
+            return value
+        if row in gated[column]:
+            return TableCell(value, "warn", "not judged")
+        return TableCell(value, "bad" if abs(value) > bounds[column] else "good")
+
+    names = [str(name) for name in table]
+    rows = tuple((str(row), *(cell(c, row) for c in names)) for row in order[:most])
+    more = f"; {most} of {len(table)} parameters, largest |z| first" if len(table) > most else ""
+    columns = ("parameter", *(Column(c, decimals=1) if c in bounds else Column(c) for c in names))
+    return Table(columns, rows, caption or f"means side by side{more}")
+
+
 def reference_table(
     comparison: ReferenceComparison, *, worst: int = SHOWN, caption: str = ""
 ) -> Table:

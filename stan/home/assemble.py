@@ -72,9 +72,9 @@ def assemble(
         ``jobs`` is not positive.
     """
     report = progress or (lambda stage: None)
-    toolchain, wheel = find_parts()
     if jobs is not None and jobs < 1:
         raise ValueError(f"`jobs` is {jobs}; it has to be 1 or more.")
+    toolchain, wheel = find_parts()
     root = cache_dir or default_cache()
     target = root / folder_name(toolchain, wheel)
     check_home_path(target.absolute(), "assembled")

@@ -30,7 +30,7 @@ def _methods(names: Iterable[str]) -> list:
     """Methods, each with all of its cases, marked where they need Stan."""
     stan = [name.endswith("stan") or name == "Pathfinder" for name in names]
     return [
-        pytest.param(name, marks=[pytest.mark.stan] if needed else [])
+        pytest.param(name, marks=[pytest.mark.stan, pytest.mark.cmdstan] if needed else [])
         for name, needed in zip(names, stan, strict=True)
     ]
 
@@ -77,8 +77,8 @@ def _of_approximation(job: Job, this: Case, tree: xr.DataTree) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        pytest.param("unit-known", "nuts stan", marks=pytest.mark.stan),
-        pytest.param("skip-known", "nuts stan", marks=pytest.mark.stan),
+        pytest.param("unit-known", "nuts stan", marks=[pytest.mark.stan, pytest.mark.cmdstan]),
+        pytest.param("skip-known", "nuts stan", marks=[pytest.mark.stan, pytest.mark.cmdstan]),
         ("free-two-units", "nuts numpyro"),
     ],
 )
