@@ -106,7 +106,8 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
         said = f":\n{last_words(printed)}" if printed else "; the run was cut short."
         raise StanRunError(f"Stan wrote no draws to `{path.name}`{said}") from error
     try:
-        comments = _comments(path)
+        with path.open() as file:
+            comments = tuple(line[1:].strip() for line in file if line.startswith("#"))
         columns = parse_header(",".join(header))
         for values in _tables(path, len(header)):
             yield _block(columns, values, comments)
@@ -145,11 +146,6 @@ def _block(columns: dict[str, Variable], values: np.ndarray, comments: tuple[str
     method = {name: array for name, array in arrays.items() if name.endswith("__")}
     variables = {name: array for name, array in arrays.items() if name not in method}
     return Output(method, variables, comments)
-
-
-def _comments(path: Path) -> tuple[str, ...]:
-    with path.open() as file:
-        return tuple(line[1:].strip() for line in file if line.startswith("#"))
 
 
 def _tables(path: Path, width: int) -> Iterator[np.ndarray]:

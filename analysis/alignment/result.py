@@ -19,9 +19,9 @@ from jaxtyping import Float
 from onebasin.base.card import Card, Facts, Flag, Part, Words
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import Symmetry, to_json
+from onebasin.models.symmetry.describe import in_words
 from onebasin.models.symmetry.elements import Element, labels_of
 from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.telling import in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.scratch import close_with
