@@ -25,9 +25,9 @@ from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.base.showing import Shown
 from onebasin.base.table import Flag
 from onebasin.models.symmetry.blocks import Symmetry, to_json
+from onebasin.models.symmetry.describe import in_words
 from onebasin.models.symmetry.elements import Element, labels_of, on_arrays
 from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.telling import in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.scratch import Scratch, close_with

@@ -1,4 +1,4 @@
-"""A Stan program with its data, held in this process: its functions at one point or at many."""
+"""A Stan program with its data in this process: its functions at one point or at many."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class StanLibrary:
 
     Points are vectors of the unconstrained space; every function takes one of them, or an array whose last axis is a
     point, and evaluates them in one call. It can be used by several threads, and holds its own copy of the data.
+    Every function raises a `ValueError` for a point of another length, and a `StanRunError` with the program's words
+    where the program fails.
 
     Parameters
     ----------
@@ -61,8 +63,8 @@ class StanLibrary:
         try:
             handle = interface.construct(data, seed % 2**32, self._print)
         except StanDataError as error:
-            words = f"{shown(path.name)} refuses its data:\n{self._own(str(error))}"
-            raise StanDataError(words) from None
+            own = in_own_names(str(error), path)
+            raise StanDataError(f"{shown(path.name)} refuses its data:\n{own}") from None
         self._handle, self._dim = handle, interface.dim(handle)
         # The function that prints outlives the model, which may call it to the last. At the end of the process nothing
         # is freed: other threads may still be at work.
@@ -148,18 +150,11 @@ class StanLibrary:
         -------
         array, (...)
             The log densities; -inf where the program rejects a point.
-
-        Raises
-        ------
-        ValueError
-            If `points` is of another length.
-        StanRunError
-            If the program fails; the message holds its own words.
         """
         rows, lead = self._rows("points", points, self.dim)
         values = np.empty(len(rows))
         entry = self.density_entry(propto=propto, jacobian=jacobian)
-        self._call("densities", entry, len(rows), _at(rows), _at(values))
+        self._call("densities", entry, len(rows), rows, values)
         return values.reshape(lead)[()]
 
     def log_density_gradient(
@@ -180,16 +175,11 @@ class StanLibrary:
             The log densities; -inf where the program rejects a point.
         array, (..., dim)
             Their gradients; NaN there.
-
-        Raises
-        ------
-        ValueError, StanRunError
-            As of `log_density`.
         """
         rows, lead = self._rows("points", points, self.dim)
         values, gradients = np.empty(len(rows)), np.empty_like(rows)
         entry = self.density_entry(propto=propto, jacobian=jacobian)
-        self._call("gradients", entry, len(rows), _at(rows), _at(values), _at(gradients))
+        self._call("gradients", entry, len(rows), rows, values, gradients)
         return values.reshape(lead)[()], gradients.reshape(*lead, self.dim)
 
     def log_density_hessian(
@@ -215,16 +205,15 @@ class StanLibrary:
 
         Raises
         ------
-        ValueError, StanRunError
-            As of `log_density`; also where the program rejects the point or one beside it.
+        StanRunError
+            Also where the program rejects the point or one of its neighbours.
         """
         centre = self._rows("point", np.asarray(point, dtype=float).ravel(), self.dim)[0]
         steps = np.diag(STEP * np.maximum(1.0, np.abs(centre[0])))
         rows = np.concatenate([centre, centre + steps, centre - steps])
         values, gradients = np.empty(len(rows)), np.empty_like(rows)
         entry = self.density_entry(propto=propto, jacobian=jacobian)
-        where = (len(rows), _at(rows), _at(values), _at(gradients))
-        self._call("gradients", entry, *where, reject=True)
+        self._call("gradients", entry, len(rows), rows, values, gradients, reject=True)
         ahead, behind = np.split(gradients[1:], 2)
         slopes = (ahead - behind) / (2 * steps.diagonal()[:, None])
         return float(values[0]), gradients[0], 0.5 * (slopes + slopes.T)
@@ -252,18 +241,13 @@ class StanLibrary:
         -------
         array, (..., entry)
             In the order of `names`; NaN where the program rejects a point.
-
-        Raises
-        ------
-        ValueError, StanRunError
-            As of `log_density`.
         """
         rows, lead = self._rows("points", points, self.dim)
         entry = self.values_entry(include_tp=include_tp, include_gq=include_gq)
         out = np.empty((len(rows), entry.values))
         source = generator or (self.generator(self.seed) if include_gq else None)
         random = source and source.handle
-        self._call("constrain", entry, len(rows), _at(rows), _at(out), random)
+        self._call("constrain", entry, len(rows), rows, out, random)
         return out.reshape(*lead, entry.values)
 
     def unconstrain(self, values: ArrayLike) -> np.ndarray:
@@ -278,16 +262,11 @@ class StanLibrary:
         -------
         array, (..., dim)
             Unconstrained; NaN where a value does not satisfy its constraint.
-
-        Raises
-        ------
-        ValueError, StanRunError
-            As of `log_density`.
         """
         entry = self.values_entry()
         rows, lead = self._rows("values", values, entry.values)
         out = np.empty((len(rows), self.dim))
-        self._call("unconstrain", entry, len(rows), _at(rows), _at(out))
+        self._call("unconstrain", entry, len(rows), rows, out)
         return out.reshape(*lead, self.dim)
 
     def unpack(
@@ -384,7 +363,7 @@ class StanLibrary:
         Returns
         -------
         Entry
-            It stays valid as long as the library.
+            Valid as long as the library.
         """
         key = ("values", include_tp, include_gq)
         if key not in self._entries:
@@ -394,21 +373,15 @@ class StanLibrary:
         return self._entries[key]
 
     def _entry(self, model: int, minus: int | None, count: int, *flags: bool) -> Entry:
-        addresses = [self._interface.address(name) for name in FUNCTIONS]
+        addresses = map(self._interface.address, FUNCTIONS)
         return Entry(model, minus, self.dim, count, *flags, self._interface.lenient, *addresses)
 
     def _call(self, name: str, entry: Entry, *arguments: Any, reject: bool = False) -> None:
         """Call a function of `calls.c`. Values show rejected points, unless those are to `reject` the whole call."""
         error = ctypes.c_char_p()
         function = getattr(self._native, f"onebasin_{name}")
-        code = function(ctypes.byref(entry), *arguments, ctypes.byref(error))
-        words = self._interface.take(error)
+        passed = (a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments)
+        code = function(ctypes.byref(entry), *passed, ctypes.byref(error))
+        words = in_own_names(self._interface.take(error), self._path)
         if code < 0 or (code and reject):
-            raise StanRunError(f"{shown(self._path.stem)} fails:\n{self._own(words)}")
-
-    def _own(self, words: str) -> str:
-        return in_own_names(words, self._path)
-
-
-def _at(array: np.ndarray) -> int:
-    return array.ctypes.data
+            raise StanRunError(f"{shown(self._path.stem)} fails:\n{words}")
