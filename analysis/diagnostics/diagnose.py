@@ -13,10 +13,9 @@ from onebasin.posteriors.view import Posterior, View, as_view
 
 from . import answers, other_answers
 from .aligned import diagnose_aligned
-from .facts import Facts, gather
 from .judge import Case, broken, stuck
 from .labels import Labels, declared_blocks, look_for_labels
-from .measure import measure
+from .measure import Facts, gather, measure
 from .result import AlignedDiagnosis, Diagnosis
 from .verdict import Verdict
 

@@ -21,8 +21,8 @@ from onebasin.posteriors.view import as_view
 
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
-from .facts import Facts
 from .invariants import invariants
+from .measure import Facts
 from .result import AlignedDiagnosis
 
 if TYPE_CHECKING:

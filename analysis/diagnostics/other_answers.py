@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from .facts import Facts
-from .remarks import left_out, unjudged
+from .describe import left_out, unjudged
+from .measure import Facts
 from .verdict import Answer, Cause, Row, Verdict
 
 _NO_LABELS = Row(

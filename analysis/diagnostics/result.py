@@ -22,9 +22,7 @@ from onebasin.posteriors.kinds import Kinds
 
 from ..summaries.sampler import NAN, SamplerSummary
 from ..summaries.variational import VariationalSummary
-from .checks import Check, Outcome, in_words, overall
-from .limits import PER_CHAIN, Extreme, Limits
-from .verdict import Verdict
+from .verdict import PER_CHAIN, Check, Extreme, Limits, Outcome, Verdict, in_words, overall
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
@@ -72,8 +70,6 @@ class Diagnosis(Shown):
         Whether the draws are Markov chains: no variational fit, and no ensemble.
     checks : tuple of Check
         Every check that applies, with what came of it: passed, failed or not judged.
-    warnings : tuple of str
-        Sentences: what is wrong, and what to do next.
     notes : tuple of str
         Sentences: what does not apply here or could not be judged, and why.
     judgement : Verdict or None
@@ -88,9 +84,9 @@ class Diagnosis(Shown):
     num_chains: int
     num_draws: int
     parameters: pd.DataFrame
-    rhat: Extreme
-    ess_bulk: Extreme
-    ess_tail: Extreme
+    rhat: Extreme = field(default_factory=Extreme)
+    ess_bulk: Extreme = field(default_factory=Extreme)
+    ess_tail: Extreme = field(default_factory=Extreme)
     constants: tuple[str, ...] = ()
     undefined: tuple[str, ...] = ()
     broken: Mapping[str, int] = field(default_factory=dict)
@@ -105,7 +101,6 @@ class Diagnosis(Shown):
     has_chains: bool = True
     limits: Limits = field(default_factory=Limits)
     checks: tuple[Check, ...] = ()
-    warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     judgement: Verdict | None = None
     aligned: AlignedDiagnosis | None = None
@@ -140,6 +135,13 @@ class Diagnosis(Shown):
     def exchangeable(self) -> tuple[str, ...]:
         """What to declare with ``--exchangeable``, one text a block."""
         return self.judgement.exchangeable if self.judgement else ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences: what is wrong, and what to do next."""
+        return tuple(
+            s for check in self.checks if check.outcome == "failed" for s in check.sentences
+        )
 
     @property
     def outcome(self) -> Outcome:

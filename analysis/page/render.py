@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from onebasin.base.errors import OnebasinError
 
-from ..diagnostics.checks import Outcome
+from ..diagnostics.verdict import Outcome
 from .cells import Flag
 from .layout import Layout
 from .page import Provenance, Report

@@ -10,8 +10,7 @@ from onebasin.base.checks import check_count
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 
-from ..diagnostics.facts import gather
-from ..diagnostics.measure import measure
+from ..diagnostics.measure import gather, measure
 from ..figures.picture import Picture
 from ..figures.trace_rank import plot_trace_rank, trace_rank
 from ..report import seen

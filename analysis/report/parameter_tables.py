@@ -8,7 +8,7 @@ import pandas as pd
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.draws import variable_of
 
-from ..diagnostics.facts import DECIDES
+from ..diagnostics.measure import DECIDES
 from ..diagnostics.result import Diagnosis
 from ..page.cells import Column, Flag, Row, RowGroup, Table, TableCell
 

@@ -8,8 +8,8 @@ import pandas as pd
 from ..compare.reference.differences import TESTED
 from ..compare.reference.result import SHOWN, ReferenceComparison
 from ..compare.result import Comparison
-from ..diagnostics.checks import Outcome
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
+from ..diagnostics.verdict import Outcome
 from ..page.cells import Column, Flag, Table, TableCell, Value
 
 Row = tuple[TableCell | Value, ...]

@@ -6,7 +6,7 @@ import math
 
 from onebasin.base.numbers import format_number
 
-from ...diagnostics.facts import DECIDES
+from ...diagnostics.measure import DECIDES
 from ...page.cells import Flag
 from ...page.page import AnswerCard, Stat
 from ..subject import Subject
