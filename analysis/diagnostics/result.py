@@ -22,7 +22,17 @@ from onebasin.posteriors.kinds import Kinds
 
 from ..summaries.sampler import NAN, SamplerSummary
 from ..summaries.variational import VariationalSummary
-from .verdict import PER_CHAIN, Check, Extreme, Limits, Outcome, Verdict, in_words, overall
+from .verdict import (
+    PER_CHAIN,
+    Check,
+    Extreme,
+    Limits,
+    Outcome,
+    Verdict,
+    failures,
+    in_words,
+    overall,
+)
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
@@ -138,10 +148,8 @@ class Diagnosis(Shown):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences: what is wrong, and what to do next."""
-        return tuple(
-            s for check in self.checks if check.outcome == "failed" for s in check.sentences
-        )
+        """What is wrong, and what to do next, in sentences."""
+        return failures(self.checks)
 
     @property
     def outcome(self) -> Outcome:
@@ -330,10 +338,9 @@ def of_diagnosis(diagnosis: Diagnosis) -> Card:
     numbers = tuple(_tables(diagnosis))
     if verdict is None:
         words = [Words(sentence, flag="warn") for sentence in diagnosis.warnings]
-        return Card(
-            "Numbers of a posterior",
-            (Words(f"{_begin(diagnosis.checks_in_words)}."), *words, *numbers),
-        )
+        checks = diagnosis.checks_in_words
+        first = Words(f"{checks[:1].upper()}{checks[1:]}.")
+        return Card("Numbers of a posterior", (first, *words, *numbers))
     beside = (Words(s, small=True) for s in (*verdict.unjudged, *verdict.left_out))
     return Card(verdict.heading, (*of_verdict(verdict), *numbers, *beside), verdict.flag)
 
@@ -391,7 +398,3 @@ def _number(value: float, column: str) -> str:
     if column == "rhat":
         return f"{value:.3f}"
     return f"{value:.0f}" if column.startswith("ess") else f"{value:.3g}"
-
-
-def _begin(words: str) -> str:
-    return words[:1].upper() + words[1:]

@@ -8,7 +8,7 @@ a variational fit) is not among a diagnosis's checks at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -147,17 +147,23 @@ def overall(checks: Sequence[Check]) -> Outcome:
     return "passed" if outcomes == {"passed"} else "not judged"
 
 
+def failures(checks: Sequence[Check], told: Collection[str] = ()) -> tuple[str, ...]:
+    """Say what is wrong and what to do, but of checks whose names are told of elsewhere."""
+    bad = (c for c in checks if c.outcome == "failed" and c.name not in told)
+    return tuple(sentence for check in bad for sentence in check.sentences)
+
+
 def in_words(checks: Sequence[Check]) -> str:
     """Say what the checks come to, in one line."""
-    failures = [check.name for check in checks if check.outcome == "failed"]
+    failed_ones = [check.name for check in checks if check.outcome == "failed"]
     open_ones = [check.name for check in checks if check.outcome == "not judged"]
     if overall(checks) == "passed":
         return "every check is passed"
     if not checks:
         return "nothing could be checked"
     unjudged = f"not judged: {', '.join(open_ones)}" if open_ones else ""
-    if failures:
-        said = f"failed: {', '.join(failures)}"
+    if failed_ones:
+        said = f"failed: {', '.join(failed_ones)}"
         return f"{said}; {unjudged}" if unjudged else said
     return f"no check failed, but not every check could be judged; {unjudged}"
 

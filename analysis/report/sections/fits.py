@@ -7,6 +7,7 @@ import numpy as np
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 
+from ...diagnostics.verdict import failures
 from ...figures.training import plot_loss
 from ...page.page import FigureItem, Note, Section
 from ..posterior_figures import elbo_figure
@@ -23,17 +24,11 @@ def fits(subject: Subject) -> Section | None:
         for item in (elbo_figure({subject.name: subject.view}), _loss(subject))
         if item is not None
     ]
-    notes = () if subject.has_chains else tuple(Note(text, "warn") for text in _findings(subject))
+    found = () if subject.has_chains else failures(subject.diagnosis.checks, _OF_CHAINS)
+    notes = tuple(Note(text, "warn") for text in found)
     if not items and not notes:
         return None
     return Section("Optimisation", text=_khat(subject), notes=notes, figures=tuple(items))
-
-
-def _findings(subject: Subject) -> tuple[str, ...]:
-    checks = (
-        c for c in subject.diagnosis.checks if c.outcome == "failed" and c.name not in _OF_CHAINS
-    )
-    return tuple(sentence for check in checks for sentence in check.sentences)
 
 
 def _khat(subject: Subject) -> str:
