@@ -6,16 +6,14 @@ import math
 from collections.abc import Iterator
 
 from ..alignment.switching import one_labelling
-from .causes.modes import Heights
-from .facts import Facts
-from .integration import NAME as BIAS
-from .integration import bounds
+from .causes import Heights
+from .describe import alike_parts, left_out, listed, rhat, unjudged
 from .judge import Case
 from .labels import Labels
-from .remarks import alike_parts, left_out, unjudged
-from .result import Diagnosis, Extreme
-from .sentences import listed, rhat
-from .verdict import Answer, Cause, Row, Verdict
+from .measure import Facts
+from .method_checks import BIAS, bounds
+from .result import Diagnosis
+from .verdict import Answer, Cause, Extreme, Row, Verdict
 
 LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
 _SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)

@@ -16,15 +16,23 @@ from onebasin.posteriors.draws import variable_of
 
 from ..summaries.deciding import rhat_of_entries
 from ..summaries.modes import ModesSummary, modes_of
-from . import sentences as say
-from .causes.funnel import ALONE, Funnel, find_funnel
-from .causes.modes import LOOKED_AT, Heights, compare_heights, settled
-from .causes.not_finite import first_broken
-from .causes.short import times_as_many
-from .causes.stuck import Run, longest_run, narrow_chains
-from .facts import Facts
-from .integration import is_gross, step_size_bias
+from . import describe as say
+from .causes import (
+    ALONE,
+    LOOKED_AT,
+    Funnel,
+    Heights,
+    Run,
+    compare_heights,
+    find_funnel,
+    longest_run,
+    narrow_chains,
+    settled,
+    times_as_many,
+)
 from .labels import Labels
+from .measure import Facts
+from .method_checks import is_gross, step_size_bias
 from .verdict import Answer, Cause
 
 DIVERGES = 0.05
@@ -36,10 +44,12 @@ def broken(facts: Facts) -> Cause | None:
     entries = [entry for entries in facts.names.values() for entry in entries]
     name = next((entry for entry in entries if entry in facts.raw.broken), None)
     if name is not None:
-        chain, draw = first_broken(
-            facts.view.draws(variable_of(name, facts.names), finite=False).of(name)
+        draws = facts.view.draws(variable_of(name, facts.names), finite=False)
+        bad = ~np.isfinite(draws.of(name))
+        draw = int(bad.any(axis=0).argmax())
+        return say.not_finite(
+            name, int(bad[:, draw].argmax()), draw, sum(e in facts.raw.broken for e in entries)
         )
-        return say.not_finite(name, chain, draw, sum(e in facts.raw.broken for e in entries))
     undefined = set(facts.raw.undefined)
     if entries and undefined.issuperset(entries):
         return say.never_finite(tuple(facts.names))

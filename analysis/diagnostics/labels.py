@@ -24,8 +24,8 @@ from ..discovery.discover import discover
 from ..discovery.resolve import resolve
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
-from .facts import Facts
 from .invariants import invariants
+from .measure import Facts
 from .result import AlignedDiagnosis
 
 ALIKE = 4.0

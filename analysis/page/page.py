@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from onebasin.base.table import Flag, Table, Value
 
-from ..diagnostics.checks import Outcome
-from ..diagnostics.verdict import Verdict
+from ..diagnostics.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

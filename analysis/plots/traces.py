@@ -21,8 +21,7 @@ from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 
-from ..diagnostics.facts import gather
-from ..diagnostics.measure import measure
+from ..diagnostics.measure import gather, measure
 from .style import (
     INK,
     MUTED,

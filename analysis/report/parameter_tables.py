@@ -9,7 +9,7 @@ from onebasin.base.numbers import format_number
 from onebasin.base.table import Column, Flag, Row, RowGroup, Table, TableCell
 from onebasin.posteriors.draws import variable_of
 
-from ..diagnostics.facts import DECIDES
+from ..diagnostics.measure import DECIDES
 from ..diagnostics.result import Diagnosis
 
 OPEN = 16

@@ -1,6 +1,6 @@
 """What is claimed of label switching, and how it is tried on every posterior that it is about."""
 
-from onebasin.analysis.diagnostics.limits import PER_CHAIN, Limits
+from onebasin.analysis.diagnostics.verdict import PER_CHAIN, Limits
 
 from ..lab import Claim, Finding, Frames, Row, each, select
 

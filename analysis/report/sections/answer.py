@@ -7,7 +7,7 @@ import math
 from onebasin.base.numbers import format_number
 from onebasin.base.table import Flag
 
-from ...diagnostics.facts import DECIDES
+from ...diagnostics.measure import DECIDES
 from ...page.page import AnswerCard, Stat
 from ..subject import Subject
 

@@ -10,6 +10,7 @@ from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 
+from ...diagnostics.verdict import failures
 from ...page.page import FigureItem, Note, Section
 from ...plots.optimisation import ElboTrace, draw_elbo, draw_loss, elbo_in_words
 from ...summaries.variational import elbo_trace
@@ -26,7 +27,8 @@ def fits(subject: Subject) -> Section | None:
         for item in (elbo_figure({subject.name: subject.view}), _loss(subject))
         if item is not None
     ]
-    notes = () if subject.has_chains else tuple(Note(text, "warn") for text in _findings(subject))
+    found = () if subject.has_chains else failures(subject.diagnosis.checks, _OF_CHAINS)
+    notes = tuple(Note(text, "warn") for text in found)
     if not items and not notes:
         return None
     return Section("Optimisation", text=_khat(subject), notes=notes, figures=tuple(items))
@@ -48,13 +50,6 @@ def elbo_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
         "be compared.",
         alt=" ".join(elbo_in_words(name, trace) for name, trace in traces.items()),
     )
-
-
-def _findings(subject: Subject) -> tuple[str, ...]:
-    checks = (
-        c for c in subject.diagnosis.checks if c.outcome == "failed" and c.name not in _OF_CHAINS
-    )
-    return tuple(sentence for check in checks for sentence in check.sentences)
 
 
 def _khat(subject: Subject) -> str:

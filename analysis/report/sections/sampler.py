@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 
+from ...diagnostics.verdict import failures
 from ...page.page import Details, FigureItem, Note, Part, Section
 from ...plots.style import CHAIN_COLOURS
 from ...plots.theme import drawn, few, of_stats
@@ -41,11 +42,8 @@ def sampler(subject: Subject) -> Section | None:
 
 def _findings(subject: Subject) -> tuple[str, ...]:
     """What failed of the sampler's own checks; what is said of parameters, the answer and the tables say."""
-    checks = (
-        c for c in subject.diagnosis.checks if c.outcome == "failed" and c.name not in _ABOUT_CHAINS
-    )
     said = " ".join(row.sentence for row in subject.verdict.rows) if subject.verdict else ""
-    return tuple(s for check in checks for s in check.sentences if s not in said)
+    return tuple(s for s in failures(subject.diagnosis.checks, _ABOUT_CHAINS) if s not in said)
 
 
 def _pairs(subject: Subject) -> FigureItem | None:

@@ -1,7 +1,9 @@
-"""What unadjusted dynamics leaves in its draws: a bias of the step size, which no comparison of chains can show.
+"""Checks of what single methods leave behind: a variational fit, and the steps of unadjusted dynamics.
 
-Gradients of the log density at the draws can: they have to satisfy two identities, whose misses bound how far means and
-variances are off (`inference/microcanonical/step_bias.py`).
+A fit's optimiser may not have ended, and what it found may be far from the posterior. Unadjusted dynamics leaves a bias
+of the step size in its draws, which no comparison of chains can show; gradients of the log density at the draws can:
+they have to satisfy two identities, whose misses bound how far means and variances are off
+(`inference/microcanonical/step_bias.py`).
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ from __future__ import annotations
 import math
 
 from ..summaries.sampler import Identities, SamplerSummary
-from .checks import Check, failed, not_judged, passed
+from ..summaries.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
+from .verdict import Check, failed, not_judged, passed
 
-NAME = "step-size bias"
+BIAS = "step-size bias"
 LOST = 1.0
 """Energy variance per parameter from which on the integrator does not follow the density at all."""
 SHIFT = 0.1
@@ -26,40 +29,40 @@ REMEDY = "Lower `energy_variance`, warm up longer, or use `adjusted=True`"
 def step_size_bias(sampler: SamplerSummary) -> Check | None:
     """Judge microcanonical dynamics by energy errors and gradients at the draws; passed where it was adjusted."""
     if sampler.acceptance_per_chain:
-        return passed(NAME)
+        return passed(BIAS)
     variance, found = sampler.energy_variance, sampler.identities
     if math.isnan(variance):
         return not_judged(
-            NAME,
+            BIAS,
             "Energy errors were not recorded",
             remedy="Keep `energy_variance` in `sample_stats`",
         )
     fact = f"Unadjusted steps with an energy variance of {variance:.2g} per parameter"
     if variance > LOST:
         return failed(
-            NAME,
+            BIAS,
             fact,
             "the integrator does not follow the density, and the draws are not those of the posterior",
             REMEDY,
         )
     if found is None:
         return not_judged(
-            NAME,
+            BIAS,
             fact,
             "the draws have a bias of the step size, which neither R-hat nor ESS shows",
             "Hold what matters against a run with a smaller `energy_variance`, `adjusted=True` or `nuts`",
         )
     if off := _off(found):
         return failed(
-            NAME,
+            BIAS,
             f"By the gradients of the log density at the draws {off}",
             "the steps are too long for the density, or the chains were still on their way to it",
             REMEDY,
         )
     if found.shift.most <= SHIFT and found.spread.most <= SPREAD:
-        return passed(NAME)
+        return passed(BIAS)
     return not_judged(
-        NAME,
+        BIAS,
         f"{fact}, and {bounds(found)}",
         "a bias of the step size is not excluded, which neither R-hat nor ESS shows",
         "Take more draws, which narrow these bounds, or hold what matters against `adjusted=True` or `nuts`",
@@ -95,3 +98,58 @@ def _off(found: Identities) -> str:
             f"the variance of `{found.spread.coordinate}` is off by at least {found.spread.least:.0%}"
         )
     return " and ".join(parts)
+
+
+def fit_checks(fit: VariationalSummary) -> tuple[Check | None, ...]:
+    """Judge the optimiser, the ELBO and k-hat, in this order; None for one that does not apply."""
+    return _optimiser(fit), _elbo(fit), _khat(fit)
+
+
+def _optimiser(fit: VariationalSummary) -> Check | None:
+    name = "optimiser"
+    if fit.converged is None:
+        return None  # said nowhere today: nothing was optimised, or its criterion was not kept
+    if fit.converged:
+        return passed(name)
+    return failed(
+        name, "The optimiser stopped before its criterion was met", remedy="Allow more iterations"
+    )
+
+
+def _elbo(fit: VariationalSummary) -> Check | None:
+    name = "ELBO"
+    if not fit.elbo_evaluations:
+        return None
+    if math.isfinite(fit.elbo):
+        return passed(name)
+    return failed(
+        name, f"The last ELBO is {fit.elbo}", "the fit has failed", "Use a smaller step size"
+    )
+
+
+def _khat(fit: VariationalSummary) -> Check:
+    name = "k-hat"
+    if fit.non_finite_ratios:
+        ratios, verb = ("ratio", "is") if fit.non_finite_ratios == 1 else ("ratios", "are")
+        return failed(
+            name,
+            f"{fit.non_finite_ratios} importance {ratios} `lp - log_q` of the draws {verb} not finite, so k-hat cannot "
+            "be computed",
+            "draws fall outside the posterior's support or overflow",
+        )
+    if math.isnan(fit.khat):
+        return not_judged(
+            name,
+            "k-hat was not computed",
+            f"it needs `lp` and `log_q` of at least {MIN_DRAWS_FOR_KHAT} draws, and largest ratios that are not all "
+            "alike",
+        )
+    if fit.khat > fit.khat_limit:
+        return failed(
+            name,
+            f"Pareto k-hat is {fit.khat:.2f}, above {fit.khat_limit:.2f}",
+            "the approximation misses part of the posterior",
+            "Hold its intervals against MCMC before using them, or try a richer family (full rank) or a better "
+            "parametrisation",
+        )
+    return passed(name)
