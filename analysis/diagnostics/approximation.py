@@ -7,6 +7,15 @@ import math
 from ..summaries.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
 from .checks import Check, failed, not_judged, passed
 
+_REMEDY = (
+    "Compare its intervals with those of MCMC before using them, or try a richer family (full rank) or a better "
+    "parametrisation"
+)
+_UNSAMPLED = (
+    "Run it again without resampling (CmdStan: `psis_resample=0`; cmdstanpy: `psis_resample=False`), which gives the "
+    "k-hat of all draws"
+)
+
 
 def fit_checks(fit: VariationalSummary) -> tuple[Check | None, ...]:
     """Judge the optimiser, the ELBO and k-hat, in this order; None for one that does not apply."""
@@ -53,11 +62,12 @@ def _khat(fit: VariationalSummary) -> Check:
             "alike",
         )
     if fit.khat > fit.khat_limit:
+        of = "" if fit.distinct_draws is None else f" of the {fit.distinct_draws} distinct draws"
+        again = "" if fit.distinct_draws is None else ", where draws were resampled"
         return failed(
             name,
-            f"Pareto k-hat is {fit.khat:.2f}, above {fit.khat_limit:.2f}",
+            f"Pareto k-hat{of} is {fit.khat:.2f}, above {fit.khat_limit:.2f}{again}",
             "the approximation misses part of the posterior",
-            "Hold its intervals against MCMC before using them, or try a richer family (full rank) or a better "
-            "parametrisation",
+            _REMEDY if fit.distinct_draws is None else _UNSAMPLED,
         )
     return passed(name)

@@ -15,6 +15,8 @@ from jaxtyping import Bool, Float, Int
 
 SHARE = 0.1
 """Share of a chain's draws that a run of equal ones has to take."""
+LEAST_RUN = 3
+"""Equal draws that say nothing by themselves: in short chains a tenth of the draws is less."""
 NARROW = 4e-4
 """Variance of a variable in one chain over the median chain's, below which the chain does not explore it."""
 
@@ -67,7 +69,7 @@ def _honest(share: Float[np.ndarray, " param"], draws: int) -> Float[np.ndarray,
     """The longest run that a share of repeats explains."""
     with np.errstate(divide="ignore"):
         explained = -3 * np.log(draws) / np.log(np.clip(share, 0, 1 - 1e-9))
-    return np.minimum(np.maximum(SHARE * draws, explained), 0.99 * draws)
+    return np.minimum(np.maximum(max(SHARE * draws, LEAST_RUN), explained), 0.99 * draws)
 
 
 def _longest(same: Bool[np.ndarray, " step"]) -> tuple[int, int]:
