@@ -220,7 +220,7 @@ class Case:
 
     def _settled(self) -> bool:
         """Whether chains have settled, each in a mode of its own."""
-        if self.after.raw.num_chains < 2:
+        if self.after.raw.num_chains < 2 or self.after.raw.num_draws < say.FEW:
             return False
         worst = self.identified.bad_rhat.sort_values("rhat", ascending=False).index[:LOOKED_AT]
         if not len(worst):
