@@ -27,6 +27,8 @@ from onebasin.posteriors.chains import bulk_ess
 
 SHARE = 0.1
 """Share of a chain's draws that a run of equal ones has to take."""
+LEAST_RUN = 3
+"""Equal draws that say nothing by themselves: in short chains a tenth of the draws is less."""
 NARROW = 4e-4
 """Variance of a variable in one chain over the median chain's, below which the chain does not explore it."""
 
@@ -79,7 +81,7 @@ def _honest(share: Float[np.ndarray, " param"], draws: int) -> Float[np.ndarray,
     """The longest run that a share of repeats explains."""
     with np.errstate(divide="ignore"):
         explained = -3 * np.log(draws) / np.log(np.clip(share, 0, 1 - 1e-9))
-    return np.minimum(np.maximum(SHARE * draws, explained), 0.99 * draws)
+    return np.minimum(np.maximum(max(SHARE * draws, LEAST_RUN), explained), 0.99 * draws)
 
 
 def _longest(same: Bool[np.ndarray, " step"]) -> tuple[int, int]:
@@ -158,15 +160,18 @@ def find_funnel(values: Values, diverging: Bool[np.ndarray, "chain draw"] | None
 
 
 def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]:
+    # Ranks within chains: chains in different modes differ in everything, which is no funnel.
     spreads = {
-        name: _ranks(spread) for name, v in values.items() if (spread := _spread(v)) is not None
+        name: _ranks_by_chain(spread)
+        for name, v in values.items()
+        if (spread := _spread(v)) is not None
     }
     for variable, name, scale in _scales(values):
-        ranks = _ranks(scale)
+        ranks, within = _ranks(scale.ravel()), _ranks_by_chain(scale)
         for vector, spread in spreads.items():
             if vector == variable:
                 continue
-            r = float(np.corrcoef(ranks, spread)[0, 1])
+            r = float(np.corrcoef(within, spread)[0, 1])
             large = r < 0 and bool(scale.min() > 0)
             if abs(r) > GOES_WITH and (r > 0 or large):
                 yield (
@@ -175,23 +180,29 @@ def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]
                 )
 
 
-def _scales(values: Values) -> Iterator[tuple[str, str, Float[np.ndarray, " all"]]]:
+def _scales(values: Values) -> Iterator[tuple[str, str, Float[np.ndarray, "chain draw"]]]:
     """Scalars, and entries of short positive vectors: variable, name, draws."""
     for name, drawn in values.items():
         if drawn.ndim == 2:
-            yield name, name, drawn.ravel()
+            yield name, name, drawn
         elif drawn.ndim == 3 and drawn.shape[2] <= SHORT_VECTOR and drawn.min(initial=1.0) > 0:
             for place in range(drawn.shape[2]):
-                yield name, f"{name}[{place}]", drawn[..., place].ravel()
+                yield name, f"{name}[{place}]", drawn[..., place]
 
 
-def _spread(drawn: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, " all"] | None:
+def _spread(
+    drawn: Float[np.ndarray, "chain draw *event"],
+) -> Float[np.ndarray, "chain draw"] | None:
     """Log mean square of a vector about its mean over entries, draw by draw; None where it is no vector."""
     flat = drawn.reshape(drawn.shape[0] * drawn.shape[1], -1)
     if flat.shape[1] < 2:
         return None
     square = flat.var(axis=1)
-    return np.log(square) if square.min() > 0 else None
+    return np.log(square).reshape(drawn.shape[:2]) if square.min() > 0 else None
+
+
+def _ranks_by_chain(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, " all"]:
+    return np.concatenate([_ranks(chain) for chain in values])
 
 
 def _ranks(values: Float[np.ndarray, " all"]) -> Float[np.ndarray, " all"]:

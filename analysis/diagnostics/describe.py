@@ -18,6 +18,9 @@ from .measure import Facts
 from .result import Diagnosis
 from .verdict import Cause, Check
 
+FEW = 10
+"""Draws of a chain below which R-hat and ESS say nothing."""
+ENOUGH = 100
 NAMED = 4
 """Names that a sentence lists at most."""
 
@@ -41,6 +44,17 @@ def never_finite(names: Sequence[str]) -> Cause:
         f"No draw of {listed(names)} is finite.",
         "Find out why the model produces no number: an overflow, a division by zero, or a start outside of the "
         "support.",
+    )
+
+
+def statistic_not_finite(name: str, chain: int, draw: int, count: int, total: int) -> Cause:
+    """A log density or an energy that is no number in some draws."""
+    what = "The log density `lp`" if name == "lp" else f"`{name}`"
+    return Cause(
+        "not-finite",
+        f"{what} is not finite in {count} of {total} draws, first in draw {draw} of chain {chain}.",
+        "Find out why: a sampler accepts no draw without a finite log density, so the file or the model is wrong "
+        "there. Sample again, or write the file again.",
     )
 
 
@@ -157,6 +171,13 @@ def weights(found: ModesSummary) -> Cause:
 def short(facts: Facts, times: int, agree: bool) -> Cause:
     """Too few effective draws, or chains that disagree with their own halves."""
     ess, lp_ess = facts.least_ess, facts.lp_numbers[1]
+    draws = facts.raw.num_draws
+    if draws < FEW:
+        return Cause(
+            "short",
+            f"Chains of {draws} draws are too short to judge.",
+            f"Draw at least {ENOUGH} times a chain, after a warmup.",
+        )
     shown = []
     if not agree:
         shown.append(

@@ -22,6 +22,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, entry_names
 from onebasin.posteriors.view import Posterior, View, as_view
 
+from ..discovery.resolve import resolve
 from ..summaries.deciding import deciding, looked_at, rhat_of_entries
 from ..summaries.sampler import NAN, recorded, sampler_summary
 from ..summaries.summary import bulk_ess, tabulate

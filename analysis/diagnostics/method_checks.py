@@ -25,6 +25,15 @@ GROSS = 2.5
 """How many times as far off the draws are of no use: a quarter of a standard deviation, half of a variance."""
 REMEDY = "Lower `energy_variance`, warm up longer, or use `adjusted=True`"
 
+_RICHER = (
+    "Compare its intervals with those of MCMC before using them, or try a richer family (full rank) or a better "
+    "parametrisation"
+)
+_UNSAMPLED = (
+    "Run it again without resampling (CmdStan: `psis_resample=0`; cmdstanpy: `psis_resample=False`), which gives the "
+    "k-hat of all draws"
+)
+
 
 def step_size_bias(sampler: SamplerSummary) -> Check | None:
     """Judge microcanonical dynamics by energy errors and gradients at the draws; passed where it was adjusted."""
@@ -145,11 +154,12 @@ def _khat(fit: VariationalSummary) -> Check:
             "alike",
         )
     if fit.khat > fit.khat_limit:
+        of = "" if fit.distinct_draws is None else f" of the {fit.distinct_draws} distinct draws"
+        again = "" if fit.distinct_draws is None else ", where draws were resampled"
         return failed(
             name,
-            f"Pareto k-hat is {fit.khat:.2f}, above {fit.khat_limit:.2f}",
+            f"Pareto k-hat{of} is {fit.khat:.2f}, above {fit.khat_limit:.2f}{again}",
             "the approximation misses part of the posterior",
-            "Hold its intervals against MCMC before using them, or try a richer family (full rank) or a better "
-            "parametrisation",
+            _RICHER if fit.distinct_draws is None else _UNSAMPLED,
         )
     return passed(name)
