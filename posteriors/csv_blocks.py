@@ -12,9 +12,9 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BufferedIOBase
 from itertools import islice
 from pathlib import Path
-from typing import IO, cast
 
 import numpy as np
 
@@ -68,11 +68,11 @@ _MISSING = frozenset(["", "NA", "N/A", "null", "NULL"])
 """Fields that say that there is no number."""
 
 
-def open_table(path: Path) -> IO[bytes]:
+def open_table(path: Path) -> BufferedIOBase:
     """Open a file's text as bytes, unpacked."""
     with path.open("rb") as file:
         packed = file.read(2) == GZIP
-    return cast(IO[bytes], gzip.open(path, "rb")) if packed else path.open("rb")
+    return gzip.open(path, "rb") if packed else path.open("rb")
 
 
 def _delimiter_of(header: str) -> str:
@@ -168,7 +168,7 @@ def _numbers(lines: list[str], table: Survey, before: int) -> np.ndarray:
 def _row(fields: list[str], table: Survey, number: int) -> list[float]:
     if len(fields) != len(table.header):
         raise ValueError(
-            f"row {number} has {len(fields)} fields, and the header {len(table.header)}"
+            f"row {number} has {len(fields)} of {len(table.header)} fields: the line is cut short or too long"
         )
     out = []
     for name, field in zip(table.header, fields, strict=True):

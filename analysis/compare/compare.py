@@ -19,6 +19,7 @@ import pandas as pd
 from onebasin.base.checks import check_count, check_seed
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors import schema
+from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.resolve import resolve
@@ -134,6 +135,8 @@ def compare(
     moments: dict[str, MomentComparison] = {}
     if weights or model is None:
         blocks, names = resolved.equal_modes, var_names
+        for block in blocks:
+            block.check(event_shapes(views[truth].posterior))
         if model is None and var_names is None:
             shared = shared_variables(views, blocks)
             names = shared.names
