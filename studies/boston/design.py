@@ -152,9 +152,12 @@ def cells(config: Config) -> tuple[Cell, ...]:
         if variation.base in asked and name not in asked
     ]
     return tuple(
-        Cell(*what, config.seed + number - 1, split=number)
+        Cell(problem, method, engine, settings, config.seed + number - 1, split=number)
         for number in range(1, config.splits + 1)
-        for what in (*alike, *(varied if number <= config.why_splits else ()))
+        for problem, method, engine, settings in (
+            *alike,
+            *(varied if number <= config.why_splits else ()),
+        )
     )
 
 
