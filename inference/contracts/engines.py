@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NUMPYRO = Engine(
     "numpyro",
     ("numpyro", "stan"),
-    "onebasin.inference.density.values:NumpyroValues",
+    "onebasin.inference.density.numpyro:NumpyroValues",
 )
 """JAX, in this process; a Stan program's log density is that of its library."""
 STANLI = Engine("stanli", ("stan",), "onebasin.inference.density.stan:stan_density")

@@ -14,8 +14,7 @@ from onebasin.stan.library import open_library
 from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.program import definition
 
-from .numpyro import NumpyroDensity
-from .values import NumpyroValues
+from .numpyro import NumpyroDensity, NumpyroValues
 
 
 class StanNetworkDensity:

@@ -25,10 +25,7 @@ from onebasin.models.target import Target, check_target
 
 from ..contracts.density import ValueDensity
 from ..contracts.engines import defined_by, density_by
-from .changes import changes
-from .derived import Derived
-from .moving import each_array, moving_parts
-from .spread import spread_draws
+from .moving import Derived, changes, each_array, moving_parts, spread_draws
 
 Values = dict[str, np.ndarray]
 

@@ -29,7 +29,6 @@ from ..contracts.method import Job
 from ..density.network import density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
-from ..density.start import random_starts
 from .devices import device_of, here, num_devices, on_device
 from .hmc import Hmc
 from .nuts import Nuts
@@ -55,7 +54,7 @@ def chain_starts(
     """
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     if settings.init == "random":
-        return random_starts(density, keys, settings.init_radius)
+        return density.random_starts(keys, settings.init_radius)
     search = BestOptimum(density.log_density)
     return jnp.stack([search(points) for points in points_to_climb_from(density, settings, seed)])
 
@@ -72,7 +71,7 @@ def points_to_climb_from(
     """
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     several = jax.vmap(partial(jax.random.split, num=settings.init_starts))(keys)
-    points = random_starts(density, several.reshape(-1), settings.init_radius)
+    points = density.random_starts(several.reshape(-1), settings.init_radius)
     return points.reshape(settings.chains, settings.init_starts, -1)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from onebasin.base.errors import InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
-from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
 from ..contracts.method import Job
@@ -109,7 +108,7 @@ class MclmcRunner:
 
 def resolved(settings: Mclmc, target: Target) -> Mclmc:
     """The settings with nothing left to the target's kind."""
-    network = isinstance(target, NetworkTarget)
+    network = target.is_network
     metric, variance = settings.metric, settings.energy_variance
     return replace(
         settings,

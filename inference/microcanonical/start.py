@@ -13,12 +13,10 @@ import optax
 from jaxtyping import Array, Float
 
 from onebasin.base.seeds import Purpose, keys_for
-from onebasin.models.networks.bayesian import NetworkTarget
 
+from ..density.network import NetworkDensity
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
-from ..density.start import random_starts
-from ..training.members import he_values
 from .mclmc import Mclmc
 
 Vector = Float[Array, " param"]
@@ -34,12 +32,11 @@ def first_points(
     InferenceError
         If no point with a finite log density is found.
     """
-    target = density.target
-    if isinstance(target, NetworkTarget):
+    if isinstance(density, NetworkDensity):
         keys = keys_for(Purpose.MEMBER_START, seed, settings.chains)
-        return keys, lambda key: density.unconstrain(he_values(target, key))
+        return keys, lambda key: density.unconstrain(density.he_values(key))
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
-    return random_starts(density, keys, settings.init_radius), lambda point: point
+    return density.random_starts(keys, settings.init_radius), lambda point: point
 
 
 def climbed(density: NumpyroDensity | StanVectors, settings: Mclmc, point: Vector) -> Vector:

@@ -23,10 +23,8 @@ from onebasin.base.seeds import Purpose, key_for, keys_for
 from ..contracts.method import Found, Job
 from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
-from ..density.start import random_starts
 from ..mcmc.optimum import BestOptimum, Optimum
-from ..variational.families.base import log_diagonal
-from ..variational.families.full_rank import FullRank
+from ..variational.gaussians import FullRank, log_diagonal
 from ..variational.result import draw_fit
 from .approximation import approximation
 from .laplace import Laplace
@@ -96,7 +94,7 @@ def _search(density: NumpyroDensity, height: Any, job: Job[Any]) -> Optimum:
     keys = keys_for(Purpose.OPTIMUM_START, job.seed, s.starts)
     bar = job.bars.add("optimum", s.starts)
     search = BestOptimum(height, maxiter=s.iterations, **EXACT)
-    starts = random_starts(density, keys, s.init_radius)
+    starts = density.random_starts(keys, s.init_radius)
     return search.best(starts, lambda done: job.bars.move(bar, done))
 
 

@@ -20,7 +20,6 @@ from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 
 from ..density.network import density_of
-from ..density.start import random_starts
 from ..mcmc.optimum import BestOptimum, Optimum
 from .folding import Folding, Vector
 
@@ -95,7 +94,7 @@ def find_tops(
         If no start leads to an optimum with a finite log density.
     """
     plain = density_of(target)  # in whose own charts points are drawn
-    points = random_starts(plain, keys_for(Purpose.MODE_START, seed, starts), init_radius)
+    points = plain.random_starts(keys_for(Purpose.MODE_START, seed, starts), init_radius)
     vectors = jax.vmap(lambda v: folding.density.unconstrain(plain.constrain(v)))(points)
     search = BestOptimum(folding.density.log_density, maxiter=ITERATIONS)
     found = [end for end in search.every(vectors, done) if np.isfinite(end.potential)]

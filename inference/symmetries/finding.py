@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from onebasin.models.target import check_target
 
-from ..density.spread import spread_draws
+from ..density.moving import spread_draws
 from .find import SECONDS, find
 from .result import FoundSymmetry
 from .targets import searched

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from onebasin.base.precision import precision
 from onebasin.models.target import Target
 
-from ..density.values import NumpyroValues
+from ..density.numpyro import NumpyroValues
 
 BATCH = 32
 """Points that JAX evaluates at once; fewer are filled up, so that it compiles once."""

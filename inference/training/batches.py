@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import jax
 from jaxtyping import Array, Int
 
-from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
 
@@ -42,12 +41,12 @@ def check_batches(target: Target, batch_size: int | None) -> None:
     """Refuse batches of a target that is no network, and a batch larger than the data."""
     if batch_size is None:
         return
-    if not isinstance(target, NetworkTarget):
+    if not target.is_network:
         raise ValueError(
             f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
             "not known which part of the density belongs to which observation; use batch_size=None."
         )
-    if batch_size > (num_obs := len(target.x)):
+    if batch_size > (num_obs := target.num_obs):
         raise ValueError(
             f"`batch_size` is {batch_size}, but the target has {num_obs} observations; give at most {num_obs}, "
             "or None for all of them."

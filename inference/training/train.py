@@ -25,9 +25,9 @@ from onebasin.base.seeds import Purpose, keys_for
 from onebasin.base.settings import given_or_default
 from onebasin.base.showing import Shown
 from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.target import Target
 
 from ..density.network import NetworkDensity
-from ..density.start import given_start
 from ..runs.checkpoint import Keeper, Kept
 from .batches import Batches, check_batches
 from .settings import Train
@@ -91,7 +91,7 @@ class State(NamedTuple):
 
 
 def train(
-    target: NetworkTarget,
+    target: Target,
     start: Mapping[str, Any],
     settings: Train | None = None,
     seed: int = 0,
@@ -197,14 +197,14 @@ class Trainer:
 
     def __init__(
         self,
-        target: NetworkTarget,
+        target: Target,
         settings: Train,
         seed: int,
         members: int,
         same_batches: bool,
     ) -> None:
         self.target, self.settings, self.members = target, settings, members
-        self.batches = Batches(len(target.x), settings.batch_size or len(target.x))
+        self.batches = Batches(target.num_obs, settings.batch_size or target.num_obs)
         self.density = NetworkDensity.of(target)
         self.adam = optax.adam(_learning_rate(settings, self.batches))
         self._keys = keys_for(Purpose.TRAINING_BATCHES, seed, 1 if same_batches else members)
@@ -216,7 +216,7 @@ class Trainer:
     def first(self, start: Mapping[str, Any]) -> State:
         """The state before the first step."""
         rows = [{k: np.asarray(v)[i] for k, v in start.items()} for i in range(self.members)]
-        points = jnp.stack([given_start(self.density, row) for row in rows])
+        points = jnp.stack([self.density.given_start(row) for row in rows])
         return State(points, jax.vmap(self.adam.init)(points))
 
     def epoch(self, state: State, number: int) -> tuple[State, Float[Array, " member"]]:

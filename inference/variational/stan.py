@@ -33,11 +33,11 @@ from onebasin.stan.translation import ProgramInfo
 
 from ..contracts.method import Found, Job
 from ..density.network import density_of
-from ..density.start import check_names, given_start
+from ..density.start import check_names
 from ..mcmc.stan import SIGNIFICANT_FIGURES
 from ..mcmc.stan_start import write
 from .advi import Advi
-from .fit import elbo_trace, found_by_advi
+from .result import elbo_trace, found_by_advi
 
 OURS: Mapping[str, tuple[Any, ...]] = {
     "local_reparametrisation": (False, None),
@@ -163,7 +163,7 @@ def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> 
     if isinstance(target, NetworkTarget):
         with precision("float64"):
             density = density_of(target)
-            return pack_unconstrained(target, density.unravel(given_start(density, start)))
+            return pack_unconstrained(target, density.unravel(density.given_start(start)))
     check_names(start, info.parameters)
     return start
 

@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
-from ..contracts.method import Method, Running, called_as
+from ..contracts.method import Running, called_as
+from .settings import Variational
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from onebasin.models.target import Target
 
-_WHERE = "onebasin.inference.variational.symmetrised_fit:fit"
+_WHERE = "onebasin.inference.variational.approximate:fit"
 
 
 @settings
-class Symmetrised(Method):
+class Symmetrised(Variational):
     """Fit a Gaussian whose average over the target's symmetry approximates the posterior.
 
     Parameters
@@ -89,7 +90,6 @@ class Symmetrised(Method):
     engines: ClassVar = dict.fromkeys(("numpyro", "stanli", "cmdstan"), _WHERE)
     needs: ClassVar = frozenset({"symmetry"})
     resumes: ClassVar[bool] = True
-    takes_start: ClassVar[bool] = True
     by_jax: ClassVar[bool] = True
     checks_symmetry: ClassVar[bool] = True
     apart: ClassVar = ("family", "mutual_information")
@@ -126,6 +126,16 @@ class Symmetrised(Method):
     def amount(self) -> tuple[int, int]:
         """A chain a fit, and its draws."""
         return self.fits, self.draws
+
+    @property
+    def most_steps(self) -> int:
+        """Most steps of the optimiser."""
+        return self.steps
+
+    @property
+    def draws_a_step(self) -> int:
+        """Draws from q of each gradient."""
+        return self.samples
 
     @property
     def label(self) -> str:
