@@ -23,10 +23,9 @@ from ..variational.approximate import Begun, planned
 from ..variational.engine import State, annealed, has_settled
 from ..variational.result import draw_fit
 from ..variational.symmetrised import Symmetrised
-from .compiled import stacked
+from .compiled import stacked, traced
 from .drawn import Drawn, Simulation
 from .family import Family
-from .traced import traced
 
 
 class CompiledFits:

@@ -27,9 +27,9 @@ from onebasin.models.target import Target
 
 from ..contracts.method import Job
 from ..mcmc.chains import run_chains
-from ..mcmc.gathered import Gathered
 from ..mcmc.numpyro import ChainRunner, Course
 from ..mcmc.nuts import Nuts
+from ..mcmc.places import Gathered
 from .bridge import Normal
 from .folding import Folding, Points, Vector
 from .sample_modes import Modes

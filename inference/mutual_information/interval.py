@@ -17,8 +17,7 @@ from jaxtyping import Array, Bool, Float
 
 from .estimators import bethe, exact, importance, information, proposals_only
 from .permanent import MAX_PARTS
-from .pytree import pytree
-from .ratios import LogRatios
+from .ratios import LogRatios, pytree
 
 
 @pytree("log_group_order")

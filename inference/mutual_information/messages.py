@@ -17,8 +17,7 @@ import jax.numpy as jnp
 from jax.scipy.special import entr, xlog1py
 from jaxtyping import Array, Float
 
-from .piecewise import by_draw
-from .ratios import LogRatios
+from .ratios import LogRatios, by_draw
 
 CONVERGED = {"float32": 1e-5, "float64": 1e-9}
 """Largest difference of row and column marginals at which messages count as converged."""

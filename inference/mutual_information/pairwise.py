@@ -18,8 +18,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
-from .piecewise import by_draw
-from .ratios import LogRatios, log_ratios
+from .ratios import LogRatios, by_draw, log_ratios
 
 
 def mean_field(

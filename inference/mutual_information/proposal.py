@@ -19,7 +19,7 @@ from jax.scipy.special import entr
 from jaxtyping import Array, Float, Int
 
 from .messages import marginals
-from .pytree import pytree
+from .ratios import pytree
 
 FRACTION = 0.75
 """c of the messages. At c = 1 marginals can be 0 or 1 where the truth is neither; at 1/2 they are vaguer."""

@@ -17,13 +17,48 @@ that factorises over parts, given w_0. It does not hold where a part depends on 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .pytree import pytree
+ENTRIES = 2**22
+"""Numbers of one array that are held at a time: 32 MB in double precision, times some temporaries."""
+
+
+def by_draw[T](function: Callable[..., T], *arrays: jax.Array) -> T:
+    """Map over the leading axis that all arrays share; the last array is the one that counts."""
+    draws, *shape = arrays[-1].shape
+    together = max(1, ENTRIES // math.prod(shape))
+    if draws <= together:
+        return jax.vmap(function)(*arrays)
+    return jax.lax.map(lambda each: function(*each), arrays, batch_size=together)
+
+
+def pytree[T](*static: str) -> Callable[[type[T]], type[T]]:
+    """Decorate a frozen dataclass: all fields are leaves or subtrees, but those named."""
+
+    def register(cls: type[T]) -> type[T]:
+        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        moving = [name for name in names if name not in static]
+
+        def flatten(value: T) -> tuple[list[Any], tuple[Any, ...]]:
+            return [getattr(value, n) for n in moving], tuple(getattr(value, n) for n in static)
+
+        def rebuild(aux: tuple[Any, ...], children: Any) -> T:
+            value = object.__new__(cls)
+            pairs = [*zip(moving, children, strict=True), *zip(static, aux, strict=True)]
+            for name, entry in pairs:
+                object.__setattr__(value, name, entry)
+            return value
+
+        jax.tree_util.register_pytree_node(cls, flatten, rebuild)
+        return cls
+
+    return register
 
 
 @pytree("flips")

@@ -39,7 +39,7 @@ from .elbo import Objective, applies_locally
 from .engine import Elbo, State
 from .gaussians import GAUSSIANS, Family, family_of
 from .layout import Layout, layout_of
-from .result import found_by_advi, plain, symmetrised
+from .result import plain, symmetrised
 from .symmetrised import Symmetrised
 from .symmetry_check import check_fit, check_start
 from .term import Information, check_permutations, choose_estimator
@@ -190,12 +190,7 @@ def fit(job: Job[Any]) -> Found:
         if optimised.settled.all():
             bars.move(bar, int(optimised.iteration[-1]), f"{plan.label}, stopping rule met")
         if layout is None:
-            draws, stats, group = plain(begun.elbo, optimised, begun.draws[0])
-            gradients = int(optimised.iteration[-1]) * s.gradient_samples
-            converged = bool(optimised.settled[0])
-            return found_by_advi(
-                job, draws, stats, group, converged=converged, gradient_evaluations=gradients
-            )
+            return plain(job, begun.elbo, optimised, begun.draws[0])
         found = symmetrised(begun.elbo, optimised, job.seed, begun.draws)
 
     def check(tree: xr.DataTree) -> None:

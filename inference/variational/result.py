@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ from onebasin.base.seeds import Purpose, keys_for
 from onebasin.posteriors import schema
 
 from ..contracts.density import Values
-from ..contracts.method import Found, Job
+from ..contracts.method import Found, Job, one_chain
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
 from .advi import Advi
@@ -29,41 +30,26 @@ Described = Mapping[str, tuple[tuple[str, ...], jax.Array]]
 
 def found_by_advi(
     job: Job[Advi],
-    draws: dict[str, np.ndarray],
-    stats: dict[str, np.ndarray],
+    draws: Mapping[str, Any],
+    stats: Mapping[str, Any],
     variational: xr.Dataset,
     *,
     converged: bool,
-    gradient_evaluations: int,
+    steps: int,
     attempts: Sequence[Mapping[str, Any]] = (),
 ) -> Found:
-    """Put a fitted approximation together.
+    """Put a fit of ADVI together; `contracts.method.one_chain` describes the arguments.
 
-    Parameters
-    ----------
-    job : Job
-        The fit.
-    draws : dict of str to array (chain, draw, ...)
-        By variable.
-    stats : dict of str to array (chain, draw)
-        ``lp`` and ``log_q``.
-    variational : Dataset
-        ELBO trace and, where the engine gives them, the parameters.
-    converged : bool
-        Whether the stopping rule was met.
-    gradient_evaluations : int
-        Gradients of the log density that the optimiser took.
-    attempts : sequence of mapping
-        Each attempt, where an engine makes several.
+    `steps` are those that the optimiser took, and `attempts` each attempt, where an engine makes several.
     """
     how: dict[str, Any] = {
-        "gradient_evaluations": gradient_evaluations,
+        "gradient_evaluations": steps * job.method.gradient_samples,
         "converged": int(converged),
         "attempts": list(attempts),
     }
     if job.start is not None:
         how["start"] = _digest(job.start)
-    return Found(draws, stats, how, {schema.VARIATIONAL: variational})
+    return replace(one_chain(draws, stats, variational, converged=converged), attributes=how)
 
 
 def _digest(start: Mapping[str, Any]) -> str:
@@ -85,20 +71,21 @@ def elbo_trace(
     }
 
 
-def plain(
-    elbo: Elbo, optimised: Optimised, key: jax.Array
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], xr.Dataset]:
-    """Draws (chain, draw, ...) of one fit, their statistics, and the group `variational`."""
+def plain(job: Job[Advi], elbo: Elbo, optimised: Optimised, key: jax.Array) -> Found:
+    """Draws of one fit, their statistics, and the group `variational`."""
     params = jax.tree.map(lambda leaf: leaf[0], optimised.params)
-    density, family, num = elbo.objective.density, elbo.family, elbo.settings.draws
+    density, family, num = elbo.objective.density, elbo.family, job.method.draws
     draws, lp, log_q = jax.jit(lambda p: draw_fit(density, family, p, key, num))(params)
     described = {n: (d, np.asarray(v)) for n, (d, v) in family.describe(params).items()}
     described |= parameter_traces(family, optimised.recorded)
     trace = elbo_trace(optimised.iteration, optimised.elbo[:, 0])
-    return (
-        {name: np.asarray(values)[None] for name, values in draws.items()},
-        {"lp": np.asarray(lp)[None], "log_q": np.asarray(log_q)[None]},
+    return found_by_advi(
+        job,
+        draws,
+        {"lp": lp, "log_q": log_q},
         xr.Dataset(trace | described),
+        converged=bool(optimised.settled[0]),
+        steps=int(optimised.iteration[-1]),
     )
 
 
