@@ -44,7 +44,7 @@ from onebasin.inference.mutual_information import (
     path_gradient,
     training_marginals,
 )
-from onebasin.inference.mutual_information.pairwise import mean_field
+from onebasin.inference.mutual_information.ratios import mean_field
 from onebasin.inference.runs.provenance import machine, versions
 from onebasin.inference.variational.elbo import Objective
 from onebasin.inference.variational.engine import Elbo

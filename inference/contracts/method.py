@@ -199,9 +199,11 @@ def one_chain(
     """
     import numpy as np
 
-    parts = ({name: np.asarray(v)[None] for name, v in part.items()} for part in (draws, stats))
+    def chain(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return {name: np.asarray(value)[None] for name, value in values.items()}
+
     groups = {} if variational is None else {"variational": variational}
-    return Found(*parts, {"converged": int(converged)}, groups)
+    return Found(chain(draws), chain(stats), {"converged": int(converged)}, groups)
 
 
 @settings

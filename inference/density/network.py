@@ -82,6 +82,13 @@ class NetworkDensity(NumpyroDensity):
     target: NetworkTarget
     observed: tuple[jax.Array, jax.Array] | None = None
 
+    @classmethod
+    def of(cls, target: Target) -> NetworkDensity:
+        """The density of a network; see `NumpyroDensity`."""
+        found = super().of(target)
+        assert isinstance(found, cls), "made by the class"
+        return found
+
     @property
     def data(self) -> tuple[jax.Array, jax.Array]:
         """Inputs and targets of all observations."""

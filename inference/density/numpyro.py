@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -104,7 +104,7 @@ class NumpyroDensity:
     replayed: bool
 
     @classmethod
-    def of(cls, target: Target) -> Self:
+    def of(cls, target: Target) -> NumpyroDensity:
         """The density of a target.
 
         Raises

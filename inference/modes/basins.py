@@ -31,9 +31,8 @@ from ..mcmc.numpyro import ChainRunner, Course
 from ..mcmc.nuts import Nuts
 from ..mcmc.places import Gathered
 from .bridge import Normal
-from .folding import Folding, Points, Vector
 from .sample_modes import Modes
-from .tops import Top, highest_evidence
+from .tops import Folding, Points, Top, Vector, highest_evidence
 
 PILOT_WARMUP, PILOT_DRAWS = 300, 200
 """Iterations of the short chains."""

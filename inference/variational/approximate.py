@@ -33,7 +33,7 @@ from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
 from ..runs.checkpoint import keeper_in
 from ..runs.fingerprint import fingerprint
-from ..training.batches import check_batches
+from ..training.train import check_batches
 from .advi import Advi
 from .elbo import Objective, applies_locally
 from .engine import Elbo, State

@@ -28,7 +28,7 @@ from onebasin.base.seeds import Purpose, key_for, keys_for
 
 from ..density.network import NetworkDensity
 from ..runs.checkpoint import Keeper, Kept
-from ..training.batches import Batches
+from ..training.train import Batches
 from .advi import Advi
 from .elbo import Data, Objective
 from .gaussians import Parameters, sample

@@ -20,7 +20,7 @@ from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float, Int
 
 from ..mutual_information import LogRatios
-from ..mutual_information.pairwise import block, mean_field
+from ..mutual_information.ratios import block, mean_field
 from .layout import Columns, Layout
 
 Parameters = dict[str, jax.Array]

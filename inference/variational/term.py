@@ -39,8 +39,7 @@ from ..mutual_information import (
     path_gradient,
     training_marginals,
 )
-from ..mutual_information.interval import from_values
-from ..mutual_information.layers import layered_interval
+from ..mutual_information.interval import from_values, layered_interval
 from ..mutual_information.permanent import check_size
 from .gaussians import Family, MeanField, Parameters
 from .layout import Columns, Element, Layout

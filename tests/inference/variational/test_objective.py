@@ -12,7 +12,7 @@ import pytest
 
 from onebasin.inference import Advi, Symmetrised
 from onebasin.inference.density.network import density_of
-from onebasin.inference.training.batches import Batches
+from onebasin.inference.training.train import Batches
 from onebasin.inference.variational.elbo import Objective, applies_locally
 from onebasin.inference.variational.engine import Elbo
 from onebasin.inference.variational.gaussians import MeanField, family_of
