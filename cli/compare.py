@@ -56,7 +56,7 @@ def compare(
     check_seed(seed)
     prepare_jax_if_used()
     from onebasin.analysis.compare.compare import compare as compare_trees
-    from onebasin.analysis.report import comparison_table
+    from onebasin.analysis.report import comparison_table, means_table
 
     files = reading.posteriors(runs)
     reference = against.reference_named(files, truth)
@@ -93,11 +93,15 @@ def compare(
     if json:
         console.write_json({"files": [str(run) for run in runs], **comparison.to_dict()})
         return
-    console.write_table(comparison_table(comparison))
-    for sentence in comparison.notes:
+    for sentence in comparison.sentences:
         console.write_sentence(sentence)
     for sentence in comparison.warnings:
         console.write_remark(sentence, "warn")
+    console.write_table(comparison_table(comparison))
+    if (means := means_table(comparison)) is not None:
+        console.write_table(means)
+    for sentence in comparison.notes:
+        console.write_sentence(sentence)
 
 
 def _refuse_with_reference(exchangeable: list[str] | None, permutations: int) -> None:

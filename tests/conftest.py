@@ -99,11 +99,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
-        engines = [value for value in parameters if isinstance(value, str)]
-        if CMDSTAN_FIXTURES & set(getattr(item, "fixturenames", ())) or {
-            "cmdstan",
-            "stan",
-        } & set(engines):
+        engines = {e for v in parameters if isinstance(e := getattr(v, "engine", v), str)}
+        asks = CMDSTAN_FIXTURES & set(getattr(item, "fixturenames", ()))
+        if asks or {"cmdstan", "stan"} & engines:
             item.add_marker(pytest.mark.cmdstan)
     place = {Path(__file__).parent / name: i for i, name in enumerate(HEAVY)}
     items.sort(key=lambda item: place.get(item.path, len(HEAVY)))

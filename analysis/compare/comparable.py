@@ -1,15 +1,22 @@
-"""Which posteriors may stand beside each other: of one network or of none, and of the same data."""
+"""Which posteriors and which of their variables can be compared, and one posterior's entries under another's names.
+
+A CSV numbers entries from 0 and an engine from 1, where a model with named coordinates says `mu[a]`: entries of equal
+shapes correspond by place. Only where an axis has the same labels in another order do they correspond by label.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors import schema
-from onebasin.posteriors.view import View
+from onebasin.posteriors.draws import entry_names
+from onebasin.posteriors.view import View, as_view
 
 from ..predictive.points import Points
 
@@ -40,6 +47,76 @@ def check_comparable(views: Mapping[str, View], truth: str) -> None:
                 f"{ours.get(fact) or 'none'}: give posteriors of the same network."
             )
         _check_data(name, view, truth, views[truth])
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Variables that are compared, and those that are not.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Variables that every posterior has, with the same shape of one draw.
+    only_in : mapping of str to str
+        Variables that some posterior lacks or has with another shape, and a posterior that has them.
+    with_labels : tuple of str
+        Variables that may carry labels of components and that the symmetry does not move: their means depend on the
+        labelling that a chain happened to take.
+    """
+
+    names: tuple[str, ...]
+    only_in: Mapping[str, str]
+    with_labels: tuple[str, ...]
+
+
+def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
+    """Find the variables that posteriors without a network can be compared on.
+
+    A sampled parameter that a symmetry leaves in place has no labels. A quantity computed from parameters may have
+    some. It is compared if no symmetry is used, or if a check of the symmetry on the log density found it unchanged.
+
+    Parameters
+    ----------
+    views
+        The posteriors, the reference first.
+    symmetry
+        Modulo what they are compared.
+
+    Raises
+    ------
+    ValueError
+        If they share no variable.
+    """
+    shapes = {name: {v: shape_of(view, v) for v in view.variables} for name, view in views.items()}
+    only_in: dict[str, str] = {}
+    for name, own in shapes.items():
+        for variable, shape in own.items():
+            if any(other.get(variable) != shape for other in shapes.values()):
+                only_in.setdefault(variable, name)
+    first, reference = next(iter(views.items()))
+    names = [variable for variable in shapes[first] if variable not in only_in]
+    if not names:
+        held = "; ".join(f"`{name}` has {', '.join(own)}" for name, own in shapes.items())
+        raise ValueError(f"`posteriors` share no variable of the same shape: {held}.")
+    moved = {variable for block in symmetry for variable in block.variables}
+    carriers = _may_carry_labels(reference) if moved else set()
+    with_labels = tuple(v for v in names if v in carriers and v not in moved)
+    kept = tuple(v for v in names if v not in with_labels)
+    if not kept:
+        raise ValueError(
+            f"`posteriors` share only {', '.join(names)}, which may carry labels that the symmetry does not move: "
+            "choose them with `var_names` to compare them as they are."
+        )
+    return Shared(kept, only_in, with_labels)
+
+
+def _may_carry_labels(view: View) -> set[str]:
+    """Name the computed quantities that no check found to be the same under every labelling."""
+    computed = set(view.kinds.named("transformed", "generated"))
+    evidence = view.symmetry_evidence
+    if evidence is None or evidence.skipped or not (evidence.points or evidence.draws):
+        return computed - set(evidence.derived if evidence else ())
+    return computed & {*evidence.left_behind, *evidence.random}
 
 
 def stored_points(view: View, model: BayesianNetwork, name: str) -> Points:
@@ -116,3 +193,57 @@ def _equal(a: np.ndarray, b: np.ndarray) -> bool:
         return bool(np.array_equal(a, b))
     largest = float(np.max(np.abs(a), initial=0.0, where=np.isfinite(a)))
     return np.allclose(a, b, rtol=1e-6, atol=1e-7 * largest, equal_nan=True)
+
+
+def labelled_as(view: View, other: View, names: Sequence[str]) -> View:
+    """Give variables of a posterior the axes and labels that they have in another one.
+
+    Returns
+    -------
+    View
+        One that holds these variables alone; the posterior itself where its entries have these names already, and
+        where variables are missing or of other shapes, which is for the comparison to refuse.
+    """
+    shapes = [(shape_of(view, name), shape_of(other, name)) for name in names]
+    if any(own is None or own != theirs for own, theirs in shapes):
+        return view
+    pairs = {name: (view.posterior[name], other.posterior[name]) for name in names}
+    if all(tuple(entry_names(own)) == tuple(entry_names(like)) for own, like in pairs.values()):
+        return view
+    tree = view.tree.copy()
+    tree[schema.POSTERIOR] = xr.DataTree(
+        xr.Dataset({name: _labelled(*pair) for name, pair in pairs.items()})
+    )
+    return as_view(tree, view.argument)
+
+
+def _labelled(variable: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
+    axes = dict(zip(_axes(variable), _axes(like), strict=True))
+    for own, theirs in axes.items():
+        if own in variable.coords and theirs in like.coords:
+            order = _order(variable.coords[own].values, like.coords[theirs].values)
+            variable = variable if order is None else variable.isel({own: order})
+    bare = variable.drop_vars([c for c in variable.coords if c not in schema.SAMPLE_DIMS])
+    labels = {dim: like.coords[dim].values for dim in axes.values() if dim in like.coords}
+    return bare.rename(axes).assign_coords(labels)
+
+
+def _order(labels: np.ndarray, wanted: np.ndarray) -> list[int] | None:
+    """Places of the wanted labels; None where they are others, or in order already."""
+    place = {label: number for number, label in enumerate(labels.tolist())}
+    if len(place) < len(labels) or set(place) != set(wanted.tolist()):
+        return None
+    order = [place[label] for label in wanted.tolist()]
+    return None if order == sorted(order) else order
+
+
+def shape_of(view: View, name: str) -> tuple[int, ...] | None:
+    """Give the shape of a variable in one draw; None where the posterior lacks it."""
+    if name not in view.variables:
+        return None
+    variable = view.posterior[name]
+    return tuple(variable.sizes[dim] for dim in _axes(variable))
+
+
+def _axes(variable: xr.DataArray) -> list[str]:
+    return [str(dim) for dim in variable.dims if dim not in schema.SAMPLE_DIMS]

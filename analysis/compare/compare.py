@@ -19,9 +19,9 @@ import pandas as pd
 from onebasin.base.checks import check_count, check_seed
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors import schema
-from onebasin.posteriors.symmetry import symmetry_caveat
 from onebasin.posteriors.view import Posterior, View, as_view
 
+from ..discovery.resolve import resolve
 from ..predictive.points import (
     CLASS_DISTANCES,
     CLASS_SCORES,
@@ -31,9 +31,14 @@ from ..predictive.points import (
     distances,
     predict_points,
 )
-from .comparable import check_comparable, stored_points, unlike_weights
+from .comparable import (
+    check_comparable,
+    shared_variables,
+    stored_points,
+    unlike_weights,
+)
 from .frame import CommonFrame, fit_frame, halves
-from .moments import compare_moments
+from .moments import MomentComparison, compare_moments
 from .result import MOMENTS, WEIGHTS, Comparison
 from .two_sample import two_sample
 from .words import FLOOR, Setting, say, warn
@@ -77,7 +82,9 @@ def compare(
     symmetry : tuple of blocks, str or sequence of str, optional
         Modulo what; by default what the truth declares.
     var_names : sequence of str, optional
-        Variables whose draws are compared; by default all, which then have to be the same ones.
+        Variables whose draws are compared. By default, of a network all weights; else the variables that all posteriors
+        have in the same shape. Where a symmetry is used, computed quantities that may carry labels and that it does not
+        move are left out. The notes and warnings name what is left out.
     permutations : int
         Behind each p-value.
     seed : int
@@ -117,22 +124,34 @@ def compare(
     named = {truth: posteriors[truth]} | dict(posteriors)
     views = {name: as_view(posterior, f"posteriors[{name!r}]") for name, posterior in named.items()}
     check_comparable(views, truth)
-    given = None if symmetry is None else views[truth].as_symmetry(symmetry)
+    resolved = resolve(views[truth], symmetry)
     model = views[truth].network
     points = _points(views[truth], truth, x, y)
     rows: Rows = {name: {} for name in (*views, FLOOR)}
     if model is not None and points is not None:
         _predict(rows, views, truth, model, points, seed)
-    frame, obstacles = None, {}
+    frame, obstacles, shared = None, {}, None
+    moments: dict[str, MomentComparison] = {}
     if weights or model is None:
-        frame = fit_frame(views[truth], given, var_names=var_names, progress=progress)
+        blocks, names = resolved.equal_modes, var_names
+        if model is None and var_names is None:
+            shared = shared_variables(views, blocks)
+            names = shared.names
+            blocks = tuple(b for block in blocks if (b := block.restricted(names)) is not None)
+        frame = fit_frame(views[truth], blocks, var_names=names, progress=progress)
         obstacles = _obstacles(views, truth, frame)
         compared = {name: view for name, view in views.items() if name not in obstacles}
         aligned = _align(compared, truth, frame, progress)
         if weights:
             _weigh(rows, aligned, truth, frame, permutations, seed)
         if model is None:
-            _hold_moments(rows, aligned, truth, tuple(frame.shapes))
+            moments = {
+                name: compare_moments(aligned[truth], view, var_names=tuple(frame.shapes))
+                for name, view in aligned.items()
+                if name != truth
+            }
+            for name, found in moments.items():
+                rows[name] |= {column: getattr(found, column) for column in MOMENTS}
     table = _table(rows, model)
     setting = Setting(
         truth=truth,
@@ -143,9 +162,11 @@ def compare(
         weighed=weights,
         permutations=permutations,
         obstacles=obstacles,
-        caveat=symmetry_caveat(views[truth], given) if frame and frame.alignment else "",
+        shared=shared,
+        caveat=resolved.caveat if frame and frame.alignment else "",
     )
-    return Comparison(_kind(model), truth, table, say(setting, table), warn(setting, table))
+    notes, warnings = say(setting, table), warn(setting, table)
+    return Comparison(_kind(model), truth, table, notes, warnings, moments, frame)
 
 
 def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
@@ -253,16 +274,6 @@ def _weigh(
         rows[name] |= {column: getattr(distance, column) for column in WEIGHTS[:-1]}
         rows[name]["num_draws"] = len(pair[1])
     rows[truth]["num_draws"] = len(samples[truth])
-
-
-def _hold_moments(
-    rows: Rows, aligned: Mapping[str, View], truth: str, names: tuple[str, ...]
-) -> None:
-    """Fill in how far means lie apart."""
-    for name, view in aligned.items():
-        if name != truth:
-            moments = compare_moments(aligned[truth], view, var_names=names)
-            rows[name] |= {column: getattr(moments, column) for column in MOMENTS}
 
 
 def _table(rows: Rows, model: BayesianNetwork | None) -> pd.DataFrame:

@@ -19,15 +19,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.posteriors import schema
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors.columns import Columns
 from onebasin.posteriors.draws import MIN_DRAWS, Draws, checked, lay_out_columns, refuse_broken
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import Alignment, align
+from ..discovery.resolve import resolve
 from ..summaries.units import units_of
-from .labels import labelled_as
+from .comparable import labelled_as, shape_of
 from .thinning import MAX_DRAWS, thin
 
 Progress = Callable[[int, int], None]
@@ -177,7 +177,7 @@ def fit_frame(
     view = as_view(reference)
     shapes = _shapes(view, var_names)
     first, rest = halves(view)
-    blocks = equal_modes(view.symmetry if symmetry is None else symmetry)
+    blocks = resolve(view, symmetry).equal_modes
     alignment = align(first, blocks, progress=progress) if blocks else None
     draws = _draws(
         as_view(alignment.posterior, view.argument) if alignment else first, tuple(shapes)
@@ -239,8 +239,9 @@ def _shapes(view: View, var_names: Sequence[str] | None) -> dict[str, tuple[int,
             f"variables are: {', '.join(there)}."
         )
     return {
-        name: tuple(n for d, n in view.posterior[name].sizes.items() if d not in schema.SAMPLE_DIMS)
+        name: shape
         for name in (there if var_names is None else var_names)
+        if (shape := shape_of(view, name)) is not None
     }
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
-from onebasin.base.card import Card, Part, Table, Words, number
+from onebasin.base.card import Card, Part, Words, in_brief, number
 from onebasin.base.jsonable import json_safe
 from onebasin.base.showing import Shown
+from onebasin.base.table import Table
 
-from .words import FLOOR, SMALL
+from .frame import CommonFrame
+from .moments import SHIFT, MomentComparison
+from .words import FLOOR, SHOWN, SMALL
 
 WEIGHTS = ("energy", "energy_p", "mmd", "mmd_p", "num_draws")
 MOMENTS = ("max_abs_z", "max_abs_d", "verdict")
@@ -41,6 +44,10 @@ class Comparison(Shown):
         What was compared, in words.
     warnings : tuple of str
         What to beware of, in words.
+    moments : mapping of str to MomentComparison
+        Means of each posterior compared with the truth's, parameter by parameter; empty for networks.
+    frame : CommonFrame, optional
+        Variables, labelling and scale in which draws were compared; None where only predictions were.
     """
 
     kind: str
@@ -48,6 +55,23 @@ class Comparison(Shown):
     table: pd.DataFrame
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
+    moments: Mapping[str, MomentComparison] = field(default_factory=dict)
+    frame: CommonFrame | None = None
+
+    @property
+    def means(self) -> pd.DataFrame:
+        """Means and sds of the truth and of the others side by side, with z of the difference, a row a parameter."""
+        if not self.moments:
+            return pd.DataFrame()
+        columns: dict[str, pd.Series] = {}
+        for name, found in self.moments.items():
+            if not columns:
+                columns |= {
+                    f"mean {self.truth}": found.table["mean_a"],
+                    f"sd {self.truth}": found.table["sd_a"],
+                }
+            columns |= {f"mean {name}": found.table["mean_b"], f"z {name}": found.table["z"]}
+        return pd.DataFrame(columns)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -61,7 +85,10 @@ class Comparison(Shown):
         """Return everything as plain types for JSON, numbers that are not finite as None."""
         rows = [{"posterior": name, **row} for name, row in self.table.to_dict("index").items()]
         fields = ("kind", "truth", "notes", "warnings")
-        return json_safe({name: getattr(self, name) for name in fields} | {"posteriors": rows})
+        means = {name: found.to_dict() for name, found in self.moments.items()}
+        answers = dict(sentences(self))
+        whole = {name: getattr(self, name) for name in fields}
+        return json_safe(whole | {"answers": answers, "posteriors": rows, "moments": means})
 
 
 MOST = 8
@@ -103,7 +130,13 @@ def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
     mixed = not floor.get("energy_p", math.nan) <= SMALL
     for name, row in table.drop(index=[comparison.truth, FLOOR]).iloc[:MOST].iterrows():
         said = [
-            part for part in (_prediction(row, floor), _moments(row), _draws(row, mixed)) if part
+            part
+            for part in (
+                _prediction(row, floor),
+                _moments(row, comparison.moments.get(str(name))),
+                _draws(row, mixed),
+            )
+            if part
         ]
         yield str(name), f"{'; '.join(said)}." if said else "Nothing could be compared."
 
@@ -118,14 +151,31 @@ def _prediction(row: pd.Series, floor: pd.Series) -> str:
     return ""
 
 
-def _moments(row: pd.Series) -> str:
-    said = {
-        "agree": "means agree within their Monte Carlo errors",
-        "differ": "means differ, by up to {} sds",
-        "undecided": "means are not seen to differ, but not all could be judged",
-    }
-    verdict = row.get("verdict")
-    return said[verdict].format(number(row["max_abs_d"], 2)) if verdict in said else ""
+def _moments(row: pd.Series, found: MomentComparison | None) -> str:
+    if found is None:
+        return ""
+    if found.verdict == "differ":
+        trusted = found.table.loc[~found.table["gated"]]
+        beyond = int((trusted["z"].abs() > found.z_bound).sum())
+        worst = str(trusted["z"].abs().idxmax())
+        most = f"that of {worst} by {number(abs(trusted.loc[worst, 'd']), 2)} sds"
+        return (
+            f"means differ, {most}"
+            if beyond == 1
+            else f"{beyond} means differ, {most} most clearly"
+        )
+    seen = f"a shift by {SHIFT:g} sds would be seen with probability {number(found.power, 2)}"
+    if found.verdict == "agree":
+        return f"means agree within their Monte Carlo errors ({seen})"
+    if not found.gated:
+        return (
+            f"means are not seen to differ, but the draws are too few to call them equal ({seen})"
+        )
+    total = len(found.table)
+    return (
+        f"means are not seen to differ, but {len(found.gated)} of {total} could not be judged, because "
+        f"effective draws are too few or chains disagree ({in_brief(found.gated, SHOWN)})"
+    )
 
 
 def _draws(row: pd.Series, mixed: bool) -> str:
@@ -149,4 +199,4 @@ def _table(comparison: Comparison) -> Table:
         (_MEASURES[name], *(number(table[name].loc[one]) for one in shown)) for name in known
     )
     more = f", {MOST} of {len(table) - 2} posteriors" if len(table) - 2 > MOST else ""
-    return Table(f"{comparison.kind}{more}", tuple(map(str, shown)), rows, words=True)
+    return Table(("", *map(str, shown)), rows, f"{comparison.kind}{more}")

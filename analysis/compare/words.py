@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from onebasin.base.card import in_brief
+
 from .two_sample import MIN_DRAWS
 
 if TYPE_CHECKING:  # brings JAX along, which tables of a report do without
     from ..predictive.points import Points
+    from .comparable import Shared
 
 FLOOR = "floor"
 """Name of the row of the truth against itself."""
 SMALL = 0.01
-"""p-value of the floor below which the truth's own halves are said to differ."""
+"""p-value up to which distributions are called different, of a posterior and of the truth's own halves."""
+SHOWN = 6
+"""Names listed in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Setting:
         Behind each p-value.
     obstacles
         Why the weights of some posteriors were not compared, by name.
+    shared
+        Which variables were compared; None where they were chosen or are a network's weights.
     caveat
         What nobody has checked of the symmetry, in a sentence; empty where nothing is left.
     """
@@ -54,6 +61,7 @@ class Setting:
     weighed: bool
     permutations: int
     obstacles: Mapping[str, str]
+    shared: Shared | None = None
     caveat: str = ""
 
 
@@ -94,6 +102,12 @@ def _sentences(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
         yield (
             f"p-values are by {setting.permutations} permutations, each for itself; there are {tests} of a kind."
         )
+    if setting.shared is not None and setting.shared.only_in:
+        sides: dict[str, list[str]] = {}
+        for variable, name in setting.shared.only_in.items():
+            sides.setdefault(name, []).append(variable)
+        held = "; ".join(f"`{name}` has {in_brief(names, SHOWN)}" for name, names in sides.items())
+        yield f"Not compared, because not every posterior has them in the same shape: {held}."
     for name, why in setting.obstacles.items():
         yield f"Draws of `{name}` are compared in prediction alone: {why.rstrip('.')}."
 
@@ -107,6 +121,12 @@ def _warnings(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
         yield (
             f"Targets have other names than that of `{setting.truth}` ({ours}): "
             f"{', '.join(other)}. Are they the same model of the same data?"
+        )
+    if setting.shared is not None and setting.shared.with_labels:
+        yield (
+            f"Left out: {in_brief(setting.shared.with_labels, SHOWN)}. They may carry labels of components, and the "
+            "symmetry does not move them, so their means depend on the labelling. To compare them, declare them with "
+            "the components."
         )
     if not setting.weighed:
         return

@@ -23,9 +23,8 @@ import numpy as np
 
 from onebasin.base.errors import InferenceError
 from onebasin.stan import command
-from onebasin.stan.adaptation import Adaptation, read_adaptation
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.output import Output, read, read_blocks
+from onebasin.stan.output import Adaptation, Output, read, read_adaptation, read_blocks
 from onebasin.stan.program import ReadyProgram
 from onebasin.stan.run import run
 

@@ -20,12 +20,11 @@ from onebasin.base.files.makers import is_running
 from onebasin.base.processes.children import run_guarded
 
 from .cache import PART, default_cache, folder_name, is_complete, sources
-from .contents import FIELD, digests
-from .directory import MARKER, Home, Progress, read_home
+from .directory import MARKER, Home, Progress, building_lock, read_home
 from .environment import build_environment, check_home_path
 from .errors import HomeBuildError
+from .integrity import FIELD, digests
 from .toolchain import Toolchain, Wheel, find_parts
-from .turn import turn
 
 _FREE_BYTES = 1_500_000_000
 _BYTES_PER_JOB = 2_500_000_000
@@ -73,16 +72,16 @@ def assemble(
         ``jobs`` is not positive.
     """
     report = progress or (lambda stage: None)
-    toolchain, wheel = find_parts()
     if jobs is not None and jobs < 1:
         raise ValueError(f"`jobs` is {jobs}; it has to be 1 or more.")
+    toolchain, wheel = find_parts()
     root = cache_dir or default_cache()
     target = root / folder_name(toolchain, wheel)
     check_home_path(target.absolute(), "assembled")
     order = _Order(toolchain, wheel, jobs or _default_jobs(), report)
     try:
         root = cache_dir or make_user_cache(PART)
-        with turn(target, report):
+        with building_lock(target, report):
             _sweep(target)
             if force or not is_complete(target):
                 _replace(target, order)

@@ -4,9 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onebasin.analysis.page.cells import (
-    Table,
-)
 from onebasin.analysis.page.page import (
     FigureItem,
     Note,
@@ -17,6 +14,9 @@ from onebasin.analysis.report import (
     cost_table,
     describe_run,
     health_table,
+)
+from onebasin.base.table import (
+    Table,
 )
 
 from .cells import Cell, Outcomes

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator
 import pytest
 import xarray as xr
 
+from benchmarks.exact.case import Case
+from benchmarks.exact.cases import case
+from benchmarks.exact.measure import LEAST_ESS, MOST_ERRORS, bound, compare, differences, least_ess
+from benchmarks.exact.methods import APPROXIMATIONS, FITTED, SAMPLERS, Job, jobs
+from benchmarks.exact.running import best
 from onebasin import diagnose
-
-from .case import Case
-from .cases import case
-from .measure import LEAST_ESS, MOST_ERRORS, bound, compare, differences, least_ess
-from .methods import APPROXIMATIONS, FITTED, SAMPLERS, Job, jobs
-from .running import best
 
 BOUNDED = (*FITTED, "symmetrised VI")
 FAR = 4.0
@@ -30,7 +29,7 @@ def _methods(names: Iterable[str]) -> list:
     """Methods, each with all of its cases, marked where they need Stan."""
     stan = [name.endswith("stan") or name == "Pathfinder" for name in names]
     return [
-        pytest.param(name, marks=[pytest.mark.stan] if needed else [])
+        pytest.param(name, marks=[pytest.mark.stan, pytest.mark.cmdstan] if needed else [])
         for name, needed in zip(names, stan, strict=True)
     ]
 
@@ -77,8 +76,8 @@ def _of_approximation(job: Job, this: Case, tree: xr.DataTree) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        pytest.param("unit-known", "nuts stan", marks=pytest.mark.stan),
-        pytest.param("skip-known", "nuts stan", marks=pytest.mark.stan),
+        pytest.param("unit-known", "nuts stan", marks=[pytest.mark.stan, pytest.mark.cmdstan]),
+        pytest.param("skip-known", "nuts stan", marks=[pytest.mark.stan, pytest.mark.cmdstan]),
         ("free-two-units", "nuts numpyro"),
     ],
 )

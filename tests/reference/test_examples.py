@@ -25,10 +25,12 @@ LONG = (
         "laplace",
         "mixture_gap",
         "optimize",
-        "plot_calibration",
+        "plot.calibration",
     ),
-    *("plot_elbo", "summarise_predictions", "symmetrised_vi"),
+    *("plot.elbo", "summarise_predictions", "symmetrised_vi"),
 )
+COMPILED = ("cmdstan_model",)
+"""Examples that need CmdStan."""
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,8 @@ def own_cache():
 @pytest.mark.parametrize(
     "among",
     [
-        pytest.param([name for name in EXAMPLES if name not in LONG], id="quick"),
+        pytest.param([name for name in EXAMPLES if name not in (*LONG, *COMPILED)], id="quick"),
+        pytest.param([*COMPILED], id="compiled", marks=pytest.mark.cmdstan),
         *(pytest.param([name], id=name, marks=pytest.mark.slow) for name in LONG),
     ],
 )

@@ -37,6 +37,7 @@ def test_an_accepted_program_lists_what_it_declares(tmp_path):
     assert look(tmp_path, NORMAL, WHOLE | {"more": 1, "x": [1]}).info.inputs == ("n", "y", "s")
 
 
+@pytest.mark.cmdstan
 @each(
     ("text", "reason"),
     [
@@ -93,6 +94,7 @@ def test_data_that_do_not_fit_are_refused(tmp_path, data, words):
         look(tmp_path, NORMAL, data)
 
 
+@pytest.mark.cmdstan
 def test_the_rule_looks_at_the_program_and_its_data_alone(tmp_path, monkeypatch, empty_machine):
     """Without a compiler, a cache or a CmdStan; and a file that changes is examined again."""
     path = tmp_path / "m.stan"

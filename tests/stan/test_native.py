@@ -146,6 +146,7 @@ def test_without_a_binary_the_compiler_makes_one(monkeypatch, tmp_path):
         library.load.__wrapped__()
 
 
+@pytest.mark.cmdstan
 def test_another_layout_of_xlas_interface_is_compiled(monkeypatch, tmp_path):
     place = tmp_path / "xla/ffi/api/c_api.h"
     place.parent.mkdir(parents=True)

@@ -104,7 +104,14 @@ def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in STUDIES],
+    [
+        pytest.param(
+            name,
+            marks=[pytest.mark.slow] * (name in SLOW)
+            + [pytest.mark.cmdstan] * (name == "label-switching"),
+        )
+        for name in STUDIES
+    ],
 )
 def test_a_toy_run_is_measured_concluded_shown_and_taken_up_again(
     onebasin, here, request, monkeypatch, name

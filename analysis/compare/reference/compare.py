@@ -23,9 +23,8 @@ from ...predictive.points import (
     predict_points,
 )
 from ...summaries.quantiles import describe
-from ..comparable import check_comparable, unlike_weights
+from ..comparable import check_comparable, labelled_as, unlike_weights
 from ..frame import halves
-from ..labels import labelled_as
 from . import words
 from .differences import differences
 from .judging import INVARIANT, PARAMETER, Judged, judge, why_not

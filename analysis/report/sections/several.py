@@ -10,18 +10,20 @@ import numpy as np
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import View
 
-from ...figures.by_arviz import drawn, few
-from ...figures.style import CHAIN_COLOURS
 from ...page.page import Details, FigureItem, Note, Part, Section
+from ...plots.style import CHAIN_COLOURS
+from ...plots.theme import drawn, few
 from ..parameter_tables import grouped_table
-from ..posterior_figures import elbo_figure
 from ..subject import Quantity, Subject, listed, thinned
-from ..tables import comparison_table, health_table
+from ..tables import comparison_table, health_table, means_table
 from .bands import bands
 from .chains import traces
+from .fits import elbo_figure
 
 if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
+
+    from ...compare.frame import CommonFrame
 
 OVERLAID = 8
 """Parameters whose marginals are drawn."""
@@ -96,9 +98,12 @@ def _comparison(
         comparison = compare(views, truth=truth, symmetry=symmetry, var_names=var_names)
     except ValueError as error:
         return Section(title, notes=(Note(f"They are not compared: {error}", "warn"),))
-    parts: list[Part] = [comparison_table(comparison)]
+    parts: list[Part] = [*comparison.sentences]
     parts += [Note(text, "warn") for text in comparison.warnings]
-    for item in (marginals(views, truth, symmetry, var_names), bands(views)):
+    parts.append(comparison_table(comparison))
+    if (means := means_table(comparison)) is not None:
+        parts.append(means)
+    for item in (marginals(views, truth, comparison.frame), bands(views)):
         if item is not None:
             parts.append(item)
     parts.append("\n\n".join(comparison.notes))
@@ -106,15 +111,11 @@ def _comparison(
 
 
 def marginals(
-    views: Mapping[str, View],
-    truth: str,
-    symmetry: Symmetry | None = None,
-    var_names: Sequence[str] | None = None,
+    views: Mapping[str, View], truth: str, frame: CommonFrame | None
 ) -> FigureItem | None:
     """Draw densities of the parameters whose medians lie furthest apart, in one labelling."""
-    from ...compare.frame import fit_frame  # here: it loads JAX
-
-    frame = fit_frame(views[truth], symmetry, var_names=var_names)
+    if frame is None:
+        return None
     chosen = {truth: views[truth]} | dict(views)
     draws = {}
     for name, view in chosen.items():

@@ -1,8 +1,12 @@
 """What a comparison shows of itself: each posterior in a sentence, which claims no more than its numbers do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
+import pytest
 
+from onebasin.analysis.compare.moments import compare_moments
 from onebasin.analysis.compare.result import Comparison
 
 from ...cards import check_page
@@ -43,16 +47,36 @@ def test_draws_are_not_judged_beside_a_truth_that_has_not_mixed():
 
 
 @each(
-    ("verdict", "said"),
+    ("draws", "shift", "said"),
     [
-        ("agree", "means agree within their Monte Carlo errors"),
-        ("differ", "means differ, by up to 0.42 sds"),
-        ("undecided", "means are not seen to differ, but not all could be judged"),
+        (
+            1000,
+            0.0,
+            "means agree within their Monte Carlo errors (a shift by 0.2 sds would be seen",
+        ),
+        (1000, 0.5, "means differ, that of mu[1] by 0.5"),
+        (
+            60,
+            0.0,
+            "means are not seen to differ, but the draws are too few to call them equal (a shift",
+        ),
+        (
+            20,
+            0.0,
+            "means are not seen to differ, but 2 of 2 could not be judged, because effective draws",
+        ),
     ],
 )
-def test_parameters_are_said_to_agree_only_where_they_do(verdict, said):
-    found = compared("parameters", verdict=verdict, max_abs_d=0.42, max_abs_z=9.0, energy=np.nan)
-    assert found.sentences == (f"`<b>fit`: {said}.",)
+def test_parameters_are_said_to_agree_only_where_they_do(draws, shift, said):
+    rng = np.random.default_rng(3)
+    a, b = ({"mu": rng.normal(size=(4, draws, 2))} for _ in range(2))
+    b["mu"][..., 1] += shift
+    moments = compare_moments(a, b)
+    found = replace(compared("parameters", energy=np.nan), moments={"<b>fit": moments})
+    (sentence,) = found.sentences
+    assert sentence.startswith(f"`<b>fit`: {said}"), sentence
+    assert list(found.means) == ["mean hmc", "sd hmc", "mean <b>fit", "z <b>fit"]
+    assert found.means.loc["mu[1]", "mean hmc"] == pytest.approx(a["mu"][..., 1].mean())
 
 
 def test_a_comparison_shows_sentences_before_its_table_and_notes_after_it():

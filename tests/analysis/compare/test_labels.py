@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from onebasin.analysis.compare.comparable import labelled_as
 from onebasin.analysis.compare.compare import compare
-from onebasin.analysis.compare.labels import labelled_as
 from onebasin.analysis.compare.moments import compare_moments
 from onebasin.posteriors.view import as_view
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from onebasin.analysis.compare.moments import compare_moments
+from onebasin.analysis.compare.moments import ERRORS, compare_moments
 
 SHAPE = (4, 1000, 3)
 
@@ -18,7 +18,7 @@ def test_compare_moments_agrees_on_two_samples_of_one_distribution(make_mcmc, rn
     assert comparison.verdict == "agree"
     assert comparison.gated == ()
     assert comparison.max_abs_z < comparison.z_bound
-    assert comparison.z_bound == pytest.approx(norm.isf(0.025 / 3))
+    assert comparison.z_bound == pytest.approx(norm.isf(ERRORS / 2 / 3))
     single = make_mcmc({"mu": rng.normal(size=(1, 1000, 3))})
     assert compare_moments(a, single).verdict == "undecided"
 

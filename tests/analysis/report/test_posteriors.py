@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.page.cells import (
-    Table,
-)
 from onebasin.analysis.page.page import (
     Code,
     Details,
@@ -24,6 +21,9 @@ from onebasin.analysis.report import (
 from onebasin.analysis.report.sections import (
     chains,
     sampler,
+)
+from onebasin.base.table import (
+    Table,
 )
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry import Exchangeable
@@ -53,9 +53,10 @@ def test_posterior_report_shows_both_kinds_of_posterior(posteriors, blank_figure
     assert {"Optimisation", "Checks", "Cost"} <= set(titles)
     assert "Shape of the posterior" not in titles
     assert [run.name for run in report.provenance] == ["nuts", "advi"]
-    # traces (one Markov chain), ELBO; variables differ, so that nothing is drawn over each other
-    assert len(page.all("svg")) + len(page.all("img")) == 2
-    assert "They are not compared: posteriors['advi'] lacks b1, b2, sigma" in page.text
+    # traces (one Markov chain), ELBO, and marginals of the variables that both have
+    assert len(page.all("svg")) + len(page.all("img")) == 3
+    assert "not every posterior has them in the same shape: nuts has b1, b2, sigma" in page.text
+    assert page.text.index("advi: means") < page.text.index("means side by side")
     for text in ("k-hat", "E-BFMI", "target_accept = 0.8", "jax = 0.10.2", "a processor, 2 cores"):
         assert text in page.text
 

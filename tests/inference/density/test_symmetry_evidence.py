@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 import pytest
 
 from onebasin import Complement, Exchangeable, Target, stan
-from onebasin.inference.density.moving import changes
+from onebasin.inference.density.changes import changes
 from onebasin.inference.density.numpyro import NumpyroValues
 from onebasin.inference.density.symmetry import (
     SymmetryError,
@@ -178,30 +178,28 @@ def test_derived_quantities_alone_are_no_block():
         check_symmetry(target(Exchangeable({"squares": 0}), derived=derived))
 
 
-@pytest.mark.stan
 def test_stan_computes_derived_quantities_at_moved_points():
     data = {"K": 3, "N": 12, "y": np.linspace(-2, 2, 12)}
     whole = Exchangeable({"weight": 0, "mu": 0, "sigma": 0})
     plain = stan.stan_program(FREE_MIXTURE, data, symmetry=(whole,))
-    assert check_symmetry(plain, engine="cmdstan").evidence.left_behind == ("precision",)
+    assert check_symmetry(plain, engine="stanli").evidence.left_behind == ("precision",)
     block = Exchangeable({**whole.axes, "precision": 0})
     declared = dataclasses.replace(plain, symmetry=(block,))
-    assert check_symmetry(declared, engine="cmdstan").evidence.derived == ("precision",)
+    assert check_symmetry(declared, engine="stanli").evidence.derived == ("precision",)
     signs = dataclasses.replace(
         plain,
         symmetry=(Exchangeable(dict(whole.axes), complements=()), Exchangeable({"precision": 0})),
     )
     with pytest.raises(ValueError, match="moves precision, which follow"):
-        check_symmetry(signs, engine="cmdstan")
+        check_symmetry(signs, engine="stanli")
 
 
-@pytest.mark.stan
 def test_random_quantities_of_a_stan_program_are_not_compared():
     counts = FREE_MIXTURE.with_name("counts.stan")
     fair = stan.stan_program(
         counts, {"N": 10, "successes": 5}, symmetry=(Complement("theta"),)
     )  # binomial, half successes: theta and 1 - theta are alike
-    found = check_symmetry(fair, engine="cmdstan").evidence
+    found = check_symmetry(fair, engine="stanli").evidence
     assert set(found.random) == {"again", "dice"}
     assert "`again`, `dice` not checked" in found.sentence
 

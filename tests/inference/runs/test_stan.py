@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import onebasin as ob
 from onebasin.inference.runs.origin import Origin
@@ -72,14 +71,13 @@ def test_programs_without_data_have_no_groups_of_them(tmp_path):
     assert set(tree.children) == {"posterior", "sample_stats"}
 
 
-@pytest.mark.stan
 def test_named_quantities_of_a_program(tmp_path):
     data = {"N": 10, "successes": 4}
     target = ob.stan_program(
         PROGRAMS / "counts.stan", data, posterior_predictive={"successes": "again"}
     )
     settings = ob.Nuts(chains=1, warmup=50, draws=60)
-    tree = ob.infer(target, engine="cmdstan", method=settings)
+    tree = ob.infer(target, engine="stanli", method=settings)
     again = ob.open_posterior(ob.save(tree, tmp_path / "run.nc"))
     assert set(again["posterior"].data_vars) == {"theta", "dice"}
     assert again["posterior_predictive"]["successes"].dtype.kind == "i"

@@ -168,13 +168,12 @@ def test_fit_starts_where_it_is_told() -> None:
         np.testing.assert_allclose(post[name][0, 0], value, atol=1e-6)
 
 
-@pytest.mark.stan
 @each("parametrisation", PARAMETRISATIONS[::3])
 def test_stans_init_file_holds_the_start(parametrisation: Parametrisation, tmp_path: Path) -> None:
     """The program itself reads the file and says what its weights then are."""
     target = small_target(parametrisation)
     start = natural_start(target)
-    program = make_ready(target, tmp_path, engine="cmdstan")
+    program = make_ready(target, tmp_path, engine="stanli")
     init = write(tmp_path, init_values(target, program.info, start))
     csv = tmp_path / "draws.csv"
     files = command.Files(data=program.data, output=csv)
@@ -200,7 +199,6 @@ def test_start_and_scale_reach_the_first_approximation(batch_size: int | None) -
     assert len(tree.attrs["start"]) == 64
 
 
-@pytest.mark.stan
 def test_stan_starts_at_the_given_values() -> None:
     """From a start so far out that Stan cannot come back in these iterations, unlike from a near one."""
     settings = Advi(iterations=10, draws=200)
@@ -209,7 +207,7 @@ def test_stan_starts_at_the_given_values() -> None:
         start = {"x": [first, first], "tau": 1.0}
         try:
             post = infer(
-                known_target("stan"), settings, engine="cmdstan", start=start, seed=1
+                known_target("stan"), settings, engine="stanli", start=start, seed=1
             ).posterior
         except AdviFailed:
             return np.nan
@@ -242,10 +240,9 @@ def test_start_that_does_not_fit_is_refused() -> None:
             advi(known_target("numpyro"), start=start)
 
 
-@pytest.mark.stan
 def test_stan_start_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="`start` lacks tau; give x, tau"):
-        advi(known_target("stan"), engine="cmdstan", start={"x": [1.0, 2.0]})
+        advi(known_target("stan"), engine="stanli", start={"x": [1.0, 2.0]})
 
 
 @pytest.mark.usefixtures("unchecked")

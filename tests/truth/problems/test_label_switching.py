@@ -109,7 +109,6 @@ DENSITIES = {
 }
 
 
-@pytest.mark.stan
 @pytest.mark.parametrize(
     "label",
     ["mixture", *(pytest.param(n, marks=pytest.mark.slow) for n in [*DENSITIES][1:])],
@@ -125,10 +124,10 @@ def test_programs_have_their_density_and_their_symmetry(label):
     at = [{name: value[i] for name, value in points.items()} for i in range(4)]
     expected = np.array([density(made.data, point) for point in at])
     np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-8, atol=1e-8)
-    assert max(check_symmetry(target, engine="cmdstan").differences) < 1e-10
+    assert max(check_symmetry(target, engine="stanli").differences) < 1e-10
     # Without one of the variables that belong along it is no symmetry.
     (block,) = problem.symmetry
     if len(block.axes) > 1:
         less = Exchangeable(dict(list(block.axes.items())[1:]))
         with pytest.raises(SymmetryError, match="does not hold"):
-            check_symmetry(replace(target, symmetry=(less,)), engine="cmdstan")
+            check_symmetry(replace(target, symmetry=(less,)), engine="stanli")

@@ -47,7 +47,6 @@ def test_at_least_eight_problems_have_a_symmetry():
     assert "relu-teacher-ordered" not in SYMMETRIC
 
 
-@pytest.mark.stan
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=() if n.startswith(QUICK) else pytest.mark.slow) for n in PROBLEMS],
@@ -60,7 +59,7 @@ def test_both_engines_have_the_same_density(name):
             for key, value in at.items()
         }
     )
-    found = (log_density(target, draws, engine=engine).values for engine in ("numpyro", "stan"))
+    found = (log_density(target, draws, engine=engine).values for engine in ("numpyro", "stanli"))
     np.testing.assert_allclose(*(np.diff(values) for values in found), rtol=1e-8, atol=1e-7)
 
 
