@@ -150,6 +150,13 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
         raise ValueError(f"`posterior` cannot be aligned. {resolved.caveat}")
     if resolved.source == "none":
         resolved = resolve(view, look=True)
+        if resolved.source == "partial":
+            seen = ", ".join(resolved.words)
+            raise ValueError(
+                f"`posterior` cannot be aligned. Its draws show that components of {seen} change places, and together "
+                f"with them {in_brief(resolved.companions, SHOWN)}: to move one without the other would leave the "
+                "posterior. Write the components as arrays in the model, or give all that moves together."
+            )
         if not resolved.blocks:
             raise ValueError(
                 "`symmetry` is not given, `posterior` declares none, and its draws show "

@@ -42,7 +42,8 @@ class Labels:
     ----------
     state
         ``none``: no switching is seen; ``stay``: a symmetry is declared, and all draws have one labelling; ``switch``:
-        labels switch, and alignment sorts them; ``overlap``: they switch, and parts overlap or turn into one another.
+        labels switch, and alignment sorts them; ``overlap``: they switch, and parts overlap or turn into one another;
+        ``partial``: they switch, together with quantities that cannot be moved along, so that nothing is aligned.
     facts
         The posterior modulo the symmetry.
     declared
@@ -53,14 +54,17 @@ class Labels:
         The posterior before and after alignment; None where nothing was aligned.
     looked
         Whether labels were looked for at all.
+    companions
+        What switches together with what was found and cannot be moved along.
     """
 
-    state: Literal["none", "stay", "switch", "overlap"]
+    state: Literal["none", "stay", "switch", "overlap", "partial"]
     facts: Facts
     declared: Symmetry = ()
     found: tuple[Candidate, ...] = ()
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
+    companions: tuple[str, ...] = ()
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
@@ -126,6 +130,8 @@ def _search(
 ) -> Labels:
     rest = _undeclared(_discover(after), (*declared, *_already_aligned(facts)))
     certain = tuple(candidate for candidate in rest if candidate.certain)
+    if certain and (companions := left_behind(facts.view, certain, after.values)):
+        return Labels("partial", after, declared, certain, aligned, companions=companions)
     if certain:
         for candidate in certain:
             after = after.moved(candidate.values)
