@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
+
 NUMBERS = 1 << 21
 """Numbers that are parsed at once: a table's text and its arrays do not fit into memory beside each other."""
 
@@ -110,5 +112,5 @@ def blocks(path: Path, width: int, *, numbers: int | None = None) -> Iterator[np
         while chunk := list(islice(lines, rows_at_once(width, numbers=numbers))):
             table = np.loadtxt(chunk, delimiter=",", comments=None, ndmin=2)
             if table.shape[1] != width:
-                raise ValueError(f"a row has {table.shape[1]} numbers instead of {width}")
+                raise ArgumentError(f"a row has {table.shape[1]} numbers instead of {width}")
             yield table

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 
 from onebasin.analysis.figures.style import ACCENT, INK, MUTED, new_panels
+from onebasin.base.errors import ArgumentError
 
 from .alignment_recovery import Recovery
 
@@ -25,7 +26,7 @@ def plot_recovery(found: Mapping[str, Recovery]) -> Figure:
         If there is nothing to draw.
     """
     if not found:
-        raise ValueError("`found` is empty: give the recovery of at least one posterior.")
+        raise ArgumentError("`found` is empty: give the recovery of at least one posterior.")
     figure, panels = new_panels(
         list(found),
         columns=3,

@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 import xarray as xr
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.models.symmetry.elements import Element
@@ -55,7 +56,7 @@ def moved(dataset: xr.Dataset, group: Group, element: Element, argument: str) ->
         try:
             filed = _filed(first, group, element)
         except ClaimError as error:
-            raise ValueError(f"`{argument}` cannot be aligned: it {error}.") from error
+            raise ArgumentError(f"`{argument}` cannot be aligned: it {error}.") from error
         there = filed[schema.POSTERIOR].data_vars
         made = {n: _named(there[n], variable) for n, variable in first.items()}
     else:

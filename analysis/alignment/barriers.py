@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.checks import check_count
+from onebasin.base.errors import ArgumentError
 
 Values = Mapping[str, np.ndarray]
 Loss = Callable[[dict[str, np.ndarray]], Any]
@@ -78,7 +79,7 @@ def barrier(first: Values, second: Values, loss: Loss, *, num_points: int = 25) 
     for place, t in enumerate(position):
         here = np.asarray(loss({n: (1 - t) * first[n] + t * second[n] for n in first}))
         if here.shape != (pairs,):
-            raise ValueError(
+            raise ArgumentError(
                 f"`loss` returned an array of shape {here.shape} for {pairs} networks; return one "
                 f"number for each, ({pairs},)."
             )
@@ -88,17 +89,17 @@ def barrier(first: Values, second: Values, loss: Loss, *, num_points: int = 25) 
 
 def _check(first: Values, second: Values) -> int:
     if set(first) != set(second) or not first:
-        raise ValueError(
+        raise ArgumentError(
             f"`first` holds {', '.join(first) or 'nothing'} and `second` {', '.join(second) or 'nothing'}; "
             "give two networks of the same architecture."
         )
     for name in first:
         if first[name].shape != second[name].shape or not first[name].ndim:
-            raise ValueError(
+            raise ArgumentError(
                 f"`first` holds {name} of shape {first[name].shape}, and `second` of shape "
                 f"{second[name].shape}; give (pair, ...), the same in both."
             )
     pairs = {name: len(array) for name, array in first.items()}
     if len(set(pairs.values())) > 1:
-        raise ValueError(f"`first` holds different numbers of networks by variable: {pairs}.")
+        raise ArgumentError(f"`first` holds different numbers of networks by variable: {pairs}.")
     return next(iter(pairs.values()))

@@ -17,6 +17,7 @@ from jaxtyping import Int
 
 from onebasin.base.card import Card, Table, Words, number
 from onebasin.base.checks import check_count, check_seed
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -186,12 +187,12 @@ def transpositions(posterior: Posterior | Alignment) -> Transpositions:
 
 def _network_of(view: View) -> BayesianNetwork:
     if view.network is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` is of no network, and a barrier is the loss between networks: give a posterior whose "
             "attribute `model` describes one."
         )
     if not blocks_of(view.network.symmetry, Exchangeable):
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` is of a network whose hidden units have an order (its parametrisation), so that there "
             "is nothing to match: give one with free biases."
         )
@@ -200,7 +201,7 @@ def _network_of(view: View) -> BayesianNetwork:
 
 def _data(view: View, model: BayesianNetwork, x: Any, y: Any) -> Points:
     if (x is None) != (y is None):
-        raise ValueError(
+        raise ArgumentError(
             "`x` and `y` belong together: give both, or neither for the data that the posterior keeps."
         )
     points = (
@@ -209,7 +210,7 @@ def _data(view: View, model: BayesianNetwork, x: Any, y: Any) -> Points:
         else None
     )
     if points is None or points.y is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` keeps no data, which the loss is of: give `x` and `y`."
         )
     return points
@@ -218,7 +219,7 @@ def _data(view: View, model: BayesianNetwork, x: Any, y: Any) -> Points:
 def _choose_pairs(view: View, pairs: int, rng: np.random.Generator) -> np.ndarray:
     chains, draws = view.num_chains, view.num_draws
     if chains * draws < 2:
-        raise ValueError(f"`{view.argument}` holds one draw, and a line needs two: give more.")
+        raise ArgumentError(f"`{view.argument}` holds one draw, and a line needs two: give more.")
     chosen = np.empty((pairs, 2, 2), np.int64)
     for pair in range(pairs):
         if chains > 1:

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import check_inputs
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part
 from onebasin.models.symmetry.group import Group
@@ -87,7 +88,7 @@ class Preparation:
         shapes = event_shapes(dataset, own.reader.names)
         for name, shape in own.reader.shapes.items():
             if shapes.get(name, shape) != shape:
-                raise ValueError(
+                raise ArgumentError(
                     f"`{view.argument}` holds {name} of shape {shapes[name]}, and `{own.reader.argument}` "
                     f"of shape {shape}; give a posterior of the same model."
                 )
@@ -110,7 +111,9 @@ def prepare(
         If the symmetry is empty, or activations have no network or no inputs.
     """
     if not symmetry:
-        raise ValueError("`symmetry` has no blocks: there is nothing to align; give at least one.")
+        raise ArgumentError(
+            "`symmetry` has no blocks: there is nothing to align; give at least one."
+        )
     model = view.network
     inputs = _inputs(view, model, x) if cost == "activations" else None
     return Preparation(symmetry, model, inputs, gauge, max_bytes)
@@ -150,13 +153,13 @@ def choose_symmetry(view: View, symmetry: Any) -> tuple[Symmetry, tuple[str, ...
     if symmetry is not None:
         return view.as_symmetry(symmetry), ()
     if view.symmetry_evidence is not None and not view.symmetry_evidence.holds:
-        raise ValueError(f"`posterior` cannot be aligned. {view.symmetry_evidence.sentence}")
+        raise ArgumentError(f"`posterior` cannot be aligned. {view.symmetry_evidence.sentence}")
     if view.symmetry:
         return view.symmetry, ()
     seen = search_posterior(view)
     certain = [candidate for candidate in seen if candidate.certain]
     if not certain:
-        raise ValueError(
+        raise ArgumentError(
             f"`symmetry` is not given, `posterior` declares none, and its draws show {_unclear(seen)}. Give blocks or "
             "words of what is interchangeable, such as 'mu,sigma'."
         )
@@ -171,13 +174,13 @@ def _unclear(seen: Sequence[Candidate]) -> str:
 
 def _inputs(view: View, model: BayesianNetwork | None, x: Any) -> np.ndarray:
     if model is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`cost` is 'activations', but `{view.argument}` has no attribute `model` that describes a "
             "network; use cost='weights'."
         )
     x = view.x if x is None else x
     if x is None:
-        raise ValueError(
+        raise ArgumentError(
             "`cost` is 'activations', which needs inputs: give `x` (obs, in), or a posterior that "
             "keeps its own in the group `constant_data`."
         )

@@ -17,6 +17,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.card import Card, Facts, Flag, Part, Words
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import Symmetry, to_json
 from onebasin.models.symmetry.elements import Element, labels_of
@@ -180,7 +181,7 @@ def element_of(dataset: xr.Dataset, symmetry: Symmetry) -> Element:
 def _array(dataset: xr.Dataset, place: int, word: str) -> np.ndarray:
     name = f"block{place}_{word}"
     if name not in dataset:
-        raise ValueError(
+        raise ArgumentError(
             f"`dataset` lacks {name}; give the group `alignment` that was saved with this symmetry."
         )
     return dataset[name].values

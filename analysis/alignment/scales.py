@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from onebasin.base.checks import check_positive
+from onebasin.base.errors import ArgumentError
 
 from .features import Features
 from .units import FeatureUnits
@@ -35,7 +36,7 @@ def choose_scales(
     for name, scale in given.items():
         check_positive(f"scales[{name!r}]", scale)
         if name not in features.names:
-            raise ValueError(
+            raise ArgumentError(
                 f"`scales` names {name}, which is not matched; that are {', '.join(features.names)}."
             )
     if features.transform is not None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
+
 from .costs import Reference
 from .units import Arrays, FeatureUnits
 
@@ -50,7 +52,7 @@ class Target:
         sds = {name: np.asarray(scale.get(name, np.nan), np.float64) for name in means}
         for name, sd in sds.items():
             if sd.shape != means[name].shape or not (sd > 0).all():
-                raise ValueError(
+                raise ArgumentError(
                     f"`scale` of {name} must be positive and of shape {means[name].shape}, as its centre is; got "
                     f"{str(scale.get(name))[:60]}."
                 )

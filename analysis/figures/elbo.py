@@ -11,6 +11,8 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
+from onebasin.base.errors import ArgumentError
+
 from .picture import Picture
 from .style import CHAIN_COLOURS, MUTED, TEXT_SIZE, add_legend, chain_colour, new_figure, style_axes
 
@@ -32,7 +34,7 @@ def plot_elbo(traces: Mapping[str, ElboTrace]) -> Picture:
         The traces, by the fit's name.
     """
     if not traces or not any(np.size(trace.elbo) for trace in traces.values()):
-        raise ValueError("`traces` holds no ELBO: give at least one fit with recorded values.")
+        raise ArgumentError("`traces` holds no ELBO: give at least one fit with recorded values.")
     figure = new_figure(7.6, 3.2)
     axes = figure.subplots()
     for place, trace in enumerate(traces.values()):

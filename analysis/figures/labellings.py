@@ -8,6 +8,8 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from onebasin.base.errors import ArgumentError
+
 from .style import CHAIN_COLOURS, GRID, add_legend, new_figure, style_axes
 
 NAMED = 6
@@ -25,7 +27,7 @@ def plot_labellings(numbers: Int[np.ndarray, "chain draw"]) -> Figure:
         Of every draw, 0 for the most frequent labelling, 1 for the next, ...
     """
     if not numbers.size:
-        raise ValueError("`numbers` is empty: give the labelling of at least one draw.")
+        raise ArgumentError("`numbers` is empty: give the labelling of at least one draw.")
     chains, draws = numbers.shape
     known = min(int(numbers.max()) + 1, NAMED)
     colours = [*CHAIN_COLOURS[:known], GRID]

@@ -8,6 +8,8 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.lines import Line2D
 
+from onebasin.base.errors import ArgumentError
+
 from .picture import Picture
 from .style import (
     CHAIN_COLOURS,
@@ -36,7 +38,7 @@ def plot_modes(
         Names of the two quantities.
     """
     if not points:
-        raise ValueError("`points` is empty: give the draws of at least one mode.")
+        raise ArgumentError("`points` is empty: give the draws of at least one mode.")
     figure = new_figure(4.6, 3.9)
     axes = style_axes(figure.subplots(), x_label=x_label, y_label=y_label)
     draw_points(axes, [(drawn[:, 0], drawn[:, 1]) for drawn in points.values()], _colour)

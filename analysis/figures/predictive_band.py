@@ -11,6 +11,8 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
+from onebasin.base.errors import ArgumentError
+
 from ..predictive.regression import central_interval
 from .picture import Picture
 from .style import ACCENT, CHAIN_COLOURS, INK, add_legend, new_panels
@@ -72,7 +74,7 @@ def predictive_band(
     """
     coordinate, draws = np.asarray(coordinate, np.float64), np.asarray(draws, np.float64)
     if draws.ndim != 3 or coordinate.shape != draws.shape[2:]:
-        raise ValueError(
+        raise ArgumentError(
             f"`coordinate` has shape {coordinate.shape} and `draws` has {draws.shape}; (obs,) and "
             "(chain, draw, obs) are needed. Choose one output, such as `draws[..., 0]`."
         )
@@ -112,7 +114,7 @@ def plot_predictive_band(
         Panels in a row.
     """
     if not bands:
-        raise ValueError("`bands` is empty: give the band of at least one posterior.")
+        raise ArgumentError("`bands` is empty: give the band of at least one posterior.")
     figure, panels = band_panels(bands, columns=columns, x_label=x_label, y_label=y_label)
     for axes, band in zip(panels, bands.values(), strict=True):
         ends = ((*band.outer, 0.18, "95 %"), (*band.inner, 0.34, "50 %"))

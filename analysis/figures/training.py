@@ -4,6 +4,8 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
+from onebasin.base.errors import ArgumentError
+
 from .style import ACCENT, POINTS_TO_RASTERISE, new_figure, style_axes
 
 MOST_LINES = 50
@@ -12,7 +14,7 @@ MOST_LINES = 50
 def plot_loss(loss: Float[np.ndarray, "member epoch"]) -> Figure:
     """Draw the training loss of the members of an ensemble, the first 50 of many."""
     if not loss.size:
-        raise ValueError("`loss` is empty: give the loss of at least one member at one epoch.")
+        raise ArgumentError("`loss` is empty: give the loss of at least one member at one epoch.")
     figure = new_figure(7.6, 2.8)
     axes = style_axes(figure.subplots(), x_label="epoch", y_label="loss")
     shown = loss[:MOST_LINES]

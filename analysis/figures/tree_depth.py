@@ -8,6 +8,8 @@ from jaxtyping import Float, Int, Num
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from onebasin.base.errors import ArgumentError
+
 from .style import ACCENT, CHAIN_COLOURS, new_panels
 
 
@@ -43,7 +45,7 @@ def plot_tree_depth(
         Panels in a row.
     """
     if not depths:
-        raise ValueError("`depths` is empty: give the tree depths of at least one posterior.")
+        raise ArgumentError("`depths` is empty: give the tree depths of at least one posterior.")
     figure, panels = new_panels(
         depths,
         columns=columns,

@@ -10,6 +10,8 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
+from onebasin.base.errors import ArgumentError
+
 from .picture import Picture
 from .style import GRID, POINTS_TO_RASTERISE, add_chain_legend, chain_colour, new_panels
 
@@ -44,7 +46,7 @@ def plot_weight_scatter(
         Panels in a row.
     """
     if not pairs:
-        raise ValueError("`pairs` is empty: give the draws of at least one posterior.")
+        raise ArgumentError("`pairs` is empty: give the draws of at least one posterior.")
     figure, panels = new_panels(
         pairs,
         columns=columns,

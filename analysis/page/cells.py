@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import EMPTY, format_number, is_number
 
 Flag = Literal["", "good", "warn", "bad"]
@@ -123,7 +124,7 @@ class Table:
         """Refuse rows that do not fit the heading."""
         for row in self.all_rows:
             if len(row) != len(self.columns):
-                raise ValueError(
+                raise ArgumentError(
                     f"`rows` has a row of {len(row)} cells ({row[:1]!r} ...), and there are "
                     f"{len(self.columns)} `columns`: give one cell per column, None where empty."
                 )

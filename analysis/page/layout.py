@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
+from onebasin.base.errors import ArgumentTypeError
 from onebasin.base.text import shown
 
 from .cells import Column, Table
@@ -62,7 +63,7 @@ class Layout:
             case Details():
                 inside = [self.part(each) for each in part.parts]
                 return {"kind": "details", "details": part, "parts": inside}
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`parts` has {part!r}: give texts, notes, tables, figures, rows of figures, key figures, code or details."
         )
 

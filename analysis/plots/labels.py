@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import check_count
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -124,7 +125,7 @@ def _alignment_of(posterior: object, symmetry: Symmetry | str | Sequence[str] | 
         return posterior.alignment
     if isinstance(posterior, Diagnosis):
         if posterior.aligned is None:
-            raise ValueError(
+            raise ArgumentError(
                 "`posterior` is a diagnosis that aligned nothing; give the posterior itself, with `symmetry` if it "
                 "declares none."
             )
@@ -137,7 +138,7 @@ def _blocks(view: View, symmetry: Symmetry | str | Sequence[str] | None) -> Symm
     given = view.symmetry if symmetry is None else view.as_symmetry(symmetry)
     blocks = equal_modes(given) or tuple(each.block for each in search_posterior(view))
     if not blocks:
-        raise ValueError(
+        raise ArgumentError(
             f"`symmetry` is not given, `{view.argument}` declares none, and its draws show no labels that switch: give "
             "blocks or words of what is interchangeable, such as 'mu,sigma'."
         )

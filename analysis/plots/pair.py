@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.view import View
@@ -57,7 +58,7 @@ def _draws_of(view: View, entry: str) -> np.ndarray:
     there = view.draws(variable) if variable in view.variables else None
     if there is None or entry not in there.names:
         known = ", ".join(there.names[:6] if there else view.variables[:6])
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` has no scalar parameter {entry!r}: choose one such as {known}."
         )
     return there.of(entry)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebasin.base.checks import check_seed
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
@@ -84,19 +85,19 @@ def plot_predictive(
     views = views_of(posteriors)
     first = next(iter(views.values()))
     if any((view.network is None) != (first.network is None) for view in views.values()):
-        raise ValueError(
+        raise ArgumentError(
             "`posteriors` hold both networks and posteriors of other models: draw them apart."
         )
     model = first.network
     if model is None:
         if x is not None or y is not None or truth is not None:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{first.argument}` is of no network that could predict at `x`: leave `x`, `y` and `truth` out."
             )
         return _checks(views)
     points = _points(first, model, x, y)
     if not 0 <= output < model.network.out_dim:
-        raise ValueError(
+        raise ArgumentError(
             f"`output` is {output}, and the network has {model.network.out_dim}: choose one of them, from 0."
         )
     if model.is_classifier:
@@ -104,7 +105,7 @@ def plot_predictive(
     if model.network.in_dim == 1:
         return _bands(views, points, truth, output, seed)
     if truth is not None:
-        raise ValueError(
+        raise ArgumentError(
             f"`truth` is drawn over one input, and the network has {model.network.in_dim}: leave it out."
         )
     return _intervals(views, points, output, seed)
@@ -113,9 +114,9 @@ def plot_predictive(
 def _points(view: View, model: BayesianNetwork, x: Any, y: Any) -> Points:
     """Inputs, and what was observed there."""
     if x is None and y is not None:
-        raise ValueError("`y` is given without `x`: give the inputs that it belongs to.")
+        raise ArgumentError("`y` is given without `x`: give the inputs that it belongs to.")
     if x is None and view.x is None:
-        raise ValueError(f"`{view.argument}` keeps no inputs to predict at: give `x`.")
+        raise ArgumentError(f"`{view.argument}` keeps no inputs to predict at: give `x`.")
     return Points.of(model, view.x if x is None else x, view.y if x is None else y)
 
 
@@ -146,7 +147,7 @@ def truth_at(truth: Function, places: np.ndarray) -> Curve:
     """
     values = np.asarray(truth(places[:, None]), np.float64)
     if values.size != places.size:
-        raise ValueError(
+        raise ArgumentError(
             f"`truth` returned an array of shape {values.shape} for {places.size} inputs of shape "
             f"({places.size}, 1): return one value for each."
         )
@@ -155,7 +156,7 @@ def truth_at(truth: Function, places: np.ndarray) -> Curve:
 
 def _observed(points: Points) -> np.ndarray:
     if points.y is None:
-        raise ValueError(
+        raise ArgumentError(
             "`y` is missing, and there is nothing to hold predictions against: give it."
         )
     return points.y
@@ -230,7 +231,7 @@ def _checks_of(view: View) -> list[Check]:
         kept = view.parsed(schema.LEFT_OUT)
         why = kept.get(schema.POSTERIOR_PREDICTIVE) if isinstance(kept, dict) else None
         reason = f" ({str(why).rstrip('.')})" if why else ""
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` holds no predicted data beside the observed{reason}: keep them in the groups "
             "`posterior_predictive` and `observed_data`, under one name and finite."
         )

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import check_class
+from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
@@ -81,7 +82,7 @@ def _flat(points: Points, names: tuple[str, ...]) -> tuple[dict[str, np.ndarray]
         held = points[schema.POSTERIOR] if schema.POSTERIOR in points.children else points
         points = held.to_dataset()
     if absent := [name for name in names if name not in points]:
-        raise ValueError(
+        raise ArgumentError(
             f"`points` lack {', '.join(f'`{name}`' for name in absent)}; give every parameter of the target: "
             f"{', '.join(names)}."
         )

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from onebasin.base.errors import ArgumentTypeError
 from onebasin.stan.native.library import Entry, keep, load_for_xla
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def check_double(array: jax.Array | None = None) -> None:
         If JAX is in single precision here, or the array is.
     """
     if (jnp.result_type(float) if array is None else array.dtype) != np.float64:
-        raise TypeError(
+        raise ArgumentTypeError(
             "A Stan program's log density is computed in double precision, and JAX is in single here: use "
             "dtype='float64', or jax.config.update('jax_enable_x64', True) before arrays are made."
         )

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.target import Target
 
 from ..contracts.density import Values
@@ -70,7 +71,7 @@ class StanVectors:
         program = definition(target)
         check_double()
         if jax.default_backend() != "cpu":
-            raise ValueError(
+            raise ArgumentError(
                 f"`target` {target.name!r} is a Stan program, which is computed on a processor, and JAX is on "
                 f"{jax.default_backend()!r}; set JAX_PLATFORMS=cpu."
             )
@@ -78,7 +79,7 @@ class StanVectors:
         check_variables(target, library.names(include_tp=True, include_gq=True))
         shapes = library.variables()
         if not library.dim:
-            raise ValueError(
+            raise ArgumentError(
                 f"`target` {target.name!r} has a Stan program without parameters; there is nothing to infer."
             )
         calls = StanCalls(library)
@@ -162,7 +163,7 @@ class StanVectors:
             If some observations are asked for.
         """
         if rows is not None:
-            raise ValueError(
+            raise ArgumentError(
                 f"`rows` are given, but {self.target.name!r} is a Stan program, which does not tell which part of the "
                 "density belongs to which observation. Use None, for all data."
             )

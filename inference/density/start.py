@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from numpyro.infer.initialization import init_to_uniform
 from numpyro.infer.util import initialize_model
 
-from onebasin.base.errors import InferenceError
+from onebasin.base.errors import ArgumentError, InferenceError
 
 from .charts import Chart
 from .numpyro import NumpyroDensity, require_numpyro
@@ -107,14 +107,14 @@ def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> None:
     if missing or unknown:
         faults = [f"lacks {', '.join(missing)}"] if missing else []
         faults += [f"has {', '.join(unknown)}, which the target does not"] if unknown else []
-        raise ValueError(f"`start` {' and '.join(faults)}; give {', '.join(expected)}.")
+        raise ArgumentError(f"`start` {' and '.join(faults)}; give {', '.join(expected)}.")
 
 
 def _stan_coordinates(density: StanVectors, start: Mapping[str, Any]) -> Float[Array, " param"]:
     given = {n: _shaped(n, chart.event_shape, start[n]) for n, chart in density.own.items()}
     vector = density.unconstrain(given)
     if not np.isfinite(vector).all():
-        raise ValueError(
+        raise ArgumentError(
             "`start` gives a value that is not finite or does not satisfy its constraint in the program; a mean of "
             "constrained draws can lie outside, so project it first."
         )
@@ -124,7 +124,9 @@ def _stan_coordinates(density: StanVectors, start: Mapping[str, Any]) -> Float[A
 def _shaped(name: str, shape: tuple[int, ...], start: Any) -> np.ndarray:
     values = np.asarray(start, np.float64)
     if values.shape != shape:
-        raise ValueError(f"`start` gives {name} the shape {values.shape}; the target's is {shape}.")
+        raise ArgumentError(
+            f"`start` gives {name} the shape {values.shape}; the target's is {shape}."
+        )
     return values
 
 
@@ -133,7 +135,7 @@ def _coordinates(name: str, chart: Chart, start: Any) -> jax.Array:
     value = jnp.asarray(values, jnp.result_type(float))
     coordinates = chart.inverse(value)
     if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates))):
-        raise ValueError(
+        raise ArgumentError(
             f"`start` gives {name} a value that is not finite or outside its support ({chart.support}); a mean of "
             "constrained draws can lie outside, so project it first."
         )

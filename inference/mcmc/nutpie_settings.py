@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from onebasin.base.errors import ArgumentError
+
 from .nuts import Nuts
 
 RADIUS = 2.0
@@ -22,7 +24,7 @@ def checked(settings: Nuts, *, by_stan: bool) -> Nuts:
     for name, value in allowed.items():
         if (given := getattr(settings, name)) != value:
             of = " of a Stan program" if name.startswith("init") else ""
-            raise ValueError(
+            raise ArgumentError(
                 f"`{name}` is {given!r}, but engine='nutpie' has {value!r} alone{of}; leave it out, or use "
                 "engine='numpyro' or 'stanli'."
             )

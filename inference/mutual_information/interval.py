@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from onebasin.base.errors import ArgumentError
+
 from .estimators import bethe, exact, importance, information, proposals_only
 from .permanent import MAX_PARTS
 from .pytree import pytree
@@ -91,7 +93,7 @@ def sides(
 ) -> tuple[Float[Array, " draw"], Float[Array, " draw"], Float[Array, " draw"]]:
     """Values of both sides of every draw, and effective numbers of permutations; arguments as of `interval`."""
     if max_exact > MAX_PARTS:
-        raise ValueError(
+        raise ArgumentError(
             f"`max_exact` is {max_exact}; the exact permanent allows at most {MAX_PARTS} parts. Lower it: more parts "
             "than that get a lower and an upper bound."
         )

@@ -32,6 +32,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from onebasin.base.errors import ArgumentError
+
 from .estimators import Estimator, information
 from .interval import Interval, from_values, interval, sides
 from .ratios import LogRatios
@@ -140,7 +142,7 @@ def _fewest(numbers: list[jax.Array]) -> jax.Array:
 def _check(full: Sequence[LogRatios], chains: Sequence[Sequence[LogRatios]]) -> None:
     lengths = [len(chain) for chain in chains]
     if not full or not lengths or min(lengths) < 1 or max(lengths) > len(full):
-        raise ValueError(
+        raise ArgumentError(
             f"`full` has {len(full)} layers and `chains` have {lengths}; there must be one or more layers, and one or "
             "more chains, each with a layer or more and at most all of them. Give the order from the output and that "
             "from the input."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.target import check_target
 
 from ..density.spread import spread_draws
@@ -89,7 +90,7 @@ def find_symmetry(
     """
     check_target(target)
     if not seconds > 0:
-        raise ValueError(f"`seconds` is {seconds}; it has to be more than 0.")
+        raise ArgumentError(f"`seconds` is {seconds}; it has to be more than 0.")
     density, noise = searched(target, engine, progress)
     given = None if draws is None else spread_draws(draws, tuple(density.shapes), DRAWS, ())
     return find(density, draws=given, seed=seed, seconds=seconds, noise=noise)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import jax
 from jaxtyping import Array, Int
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
@@ -43,12 +44,12 @@ def check_batches(target: Target, batch_size: int | None) -> None:
     if batch_size is None:
         return
     if not isinstance(target, NetworkTarget):
-        raise ValueError(
+        raise ArgumentError(
             f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
             "not known which part of the density belongs to which observation; use batch_size=None."
         )
     if batch_size > (num_obs := len(target.x)):
-        raise ValueError(
+        raise ArgumentError(
             f"`batch_size` is {batch_size}, but the target has {num_obs} observations; give at most {num_obs}, "
             "or None for all of them."
         )

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Int
 
 from onebasin.base.card import Card, Facts, Words, in_sizes, number
 from onebasin.base.checks import check_class, check_seed
+from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.base.settings import given_or_default
@@ -151,7 +152,7 @@ def train(
     seed = check_seed(seed)
     check_batches(target, settings.batch_size)
     if record_every is not None and (record_every < 1 or keeper is not None):
-        raise ValueError(
+        raise ArgumentError(
             f"`record_every` must be at least 1 epoch, or None; got {record_every}, with keeper={keeper!r}. A keeper "
             "keeps no checkpoints: use one of the two."
         )
@@ -258,7 +259,7 @@ def _count_members(start: Mapping[str, Any]) -> int:
     counts = {name: np.shape(value)[:1] for name, value in start.items()}
     if len(set(counts.values())) != 1 or () in counts.values() or (0,) in counts.values():
         said = ", ".join(f"{name} {np.shape(value)}" for name, value in start.items()) or "nothing"
-        raise ValueError(
+        raise ArgumentError(
             f"`start` must give every variable a leading axis of members, equally many; got {said}."
         )
     return next(iter(counts.values()))[0]

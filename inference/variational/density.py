@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
@@ -73,7 +74,7 @@ def log_density(
         coordinates here than its values say, or parts are coupled in a group too large to go through.
     """
     if posterior.attrs.get(schema.METHOD) != SYMMETRISED:
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` was made by {posterior.attrs.get(schema.METHOD, 'an unknown method')!r}; give one of "
             "`symmetrised_vi`."
         )
@@ -81,7 +82,7 @@ def log_density(
     check_names(values, tuple(layout.density.charts))
     loose = [name for name, chart in layout.density.charts.items() if not chart.exact]
     if loose:
-        raise ValueError(
+        raise ArgumentError(
             f"`values` of {', '.join(loose)} do not tell where they stand among q's coordinates, of which there is "
             "one more than a simplex has. The density of q is known for targets without exchangeable simplex weights."
         )
@@ -98,7 +99,7 @@ def average_log_density(
     information = Information(layout, family, "none", Symmetrised())
     if not information.by_parts or layout.overlaps:
         if not information.enumerable:
-            raise ValueError(
+            raise ArgumentError(
                 "`target` has parts that the family or the symmetry couples (several hidden layers do), and a group "
                 "too large to go through: the density of the average over it is not known. `symmetrised_vi` reports "
                 "bounds of its ELBO."

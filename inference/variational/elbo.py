@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.local_reparametrisation import sample_outputs
 from onebasin.models.target import Target
@@ -179,7 +180,7 @@ def applies_locally(target: Target, family: Family, wanted: bool | None) -> bool
     """
     fits = has_normal_weights(target, family)
     if wanted and not fits:
-        raise ValueError(
+        raise ArgumentError(
             "`local_reparametrisation` is True, but it applies to networks with free weights and family='meanfield' "
             "alone: elsewhere a layer's values are not normal given the layer before. Use None, or False."
         )

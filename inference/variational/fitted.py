@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import xarray as xr
 
 from onebasin.base.checks import check_count
+from onebasin.base.errors import ArgumentError
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
@@ -31,7 +32,7 @@ def fitted(
     group = _parameters(posterior, fit)
     layout = layout_of(target)
     if any(not chart.exact for chart in layout.density.charts.values()) and _is_advi(posterior):
-        raise ValueError(
+        raise ArgumentError(
             "`posterior` is of `advi`, whose coordinates of a simplex no exchange of its weights moves; give one of "
             "`symmetrised_vi`."
         )
@@ -39,7 +40,7 @@ def fitted(
         posterior.attrs.get(schema.FAMILY, "meanfield"), layout, group.sizes.get("rank", 1)
     )
     if group.sizes["param"] != layout.density.size:
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` is of an approximation of {group.sizes['param']} coordinates; the target {target.name!r} "
             f"has {layout.density.size}. Give the target that was approximated."
         )
@@ -56,27 +57,27 @@ def _parameters(posterior: xr.DataTree, fit: int) -> xr.Dataset:
     group = posterior[schema.VARIATIONAL].to_dataset() if schema.VARIATIONAL in posterior else None
     if group is None or method not in (SYMMETRISED, MEAN_FIELD) or "loc" not in group:
         by = " on Stan's engine" if method == MEAN_FIELD else ""
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` was made by {method!r}{by}; give one of `symmetrised_vi`, or of `advi` with "
             "family='meanfield' and engine='numpyro'."
         )
     check_count("fit", fit, least=0)
     fits = group.sizes.get("chain", 1)
     if fit >= fits:
-        raise ValueError(f"`fit` is {fit}; the posterior has {fits}, counted from 0.")
+        raise ArgumentError(f"`fit` is {fit}; the posterior has {fits}, counted from 0.")
     return group.isel(chain=fit) if "chain" in group.dims else group
 
 
 def _traced(group: xr.Dataset, evaluation: int) -> xr.Dataset:
     """The parameters at an evaluation."""
     if schema.LOC_TRACE not in group:
-        raise ValueError(
+        raise ArgumentError(
             f"`evaluation` is {evaluation}, but the posterior tells its parameters at the end alone; fit it by `advi` "
             "with trace_parameters=True, or leave `evaluation` out."
         )
     check_count("evaluation", evaluation, least=0)
     if evaluation >= (known := group.sizes["evaluation"]):
-        raise ValueError(f"`evaluation` is {evaluation}; the trace has {known}, counted from 0.")
+        raise ArgumentError(f"`evaluation` is {evaluation}; the trace has {known}, counted from 0.")
     there = group[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
     return there.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from onebasin.base.errors import AdviFailed
+from onebasin.base.errors import AdviFailed, ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, key_for, keys_for
 from onebasin.models.networks.bayesian import NetworkTarget
@@ -102,7 +102,7 @@ def check_init(target: Target, settings: Advi, start: object = None) -> None:
         If it was asked for, and no `start` takes its place.
     """
     if start is None and settings.init == "he" and not isinstance(target, NetworkTarget):
-        raise ValueError(
+        raise ArgumentError(
             f"`init` is 'he', but the target {target.name!r} is no network; use init='random', or give a "
             "`start`."
         )

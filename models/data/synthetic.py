@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.checks import check_seed
+from onebasin.base.errors import ArgumentError
 
 from .dataset import Dataset, Truth
 
@@ -250,15 +251,15 @@ def _draw(
 def _check_counts(num_obs: int, num_test: int) -> None:
     for name, value in (("num_obs", num_obs), ("num_test", num_test)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"`{name}` is {value!r}; it must be a whole number of at least 1")
+            raise ArgumentError(f"`{name}` is {value!r}; it must be a whole number of at least 1")
 
 
 def _check_noise(noise_sd: float) -> None:
     if not (math.isfinite(noise_sd) and noise_sd >= 0):
-        raise ValueError(f"`noise_sd` is {noise_sd!r}; it must be a finite number of at least 0")
+        raise ArgumentError(f"`noise_sd` is {noise_sd!r}; it must be a finite number of at least 0")
 
 
 def _check_positive(**values: float) -> None:
     for name, value in values.items():
         if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"`{name}` is {value!r}; it must be a finite number above 0")
+            raise ArgumentError(f"`{name}` is {value!r}; it must be a finite number above 0")

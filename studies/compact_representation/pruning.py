@@ -25,6 +25,7 @@ from onebasin.analysis.gaussian import GaussianFit
 from onebasin.analysis.predictive.classification import accuracy
 from onebasin.analysis.predictive.regression import rmse
 from onebasin.base.checks import check_labels, check_outputs, check_seed, choose
+from onebasin.base.errors import ArgumentError
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import predict
 from onebasin.posteriors import schema
@@ -145,7 +146,7 @@ def pruning_curve(
     for share in keep:
         _check_share(share)
     if not len(keep):
-        raise ValueError("`keep` is empty; give at least one share, such as 0.5.")
+        raise ArgumentError("`keep` is empty; give at least one share, such as 0.5.")
     order = _order(fit, _prunable(model, biases), by, seed)
     counts = _counts(order, keep)
     outputs = predict(model, _pruned(fit, order, counts), x, batch_size=batch_size)
@@ -157,13 +158,13 @@ def pruning_curve(
 def _network(fit: GaussianFit) -> BayesianNetwork:
     model = schema.network_of(fit.attributes)
     if model is None:
-        raise ValueError(
+        raise ArgumentError(
             "`fit` has no attribute `model` that describes a network; only networks are pruned. Fit a "
             "posterior of `BayesianNetwork(...).condition(x, y)`."
         )
     absent = [name for name in model.network.shapes if name not in fit.names]
     if absent:
-        raise ValueError(
+        raise ArgumentError(
             f"`fit` lacks {', '.join(absent)} of its network; fit all weights and biases."
         )
     return model
@@ -172,7 +173,7 @@ def _network(fit: GaussianFit) -> BayesianNetwork:
 def _check_share(keep: Any) -> None:
     number = isinstance(keep, Real) and not isinstance(keep, bool)
     if not number or not 0 <= keep <= 1:
-        raise ValueError(f"`keep` must be a share from 0 to 1; got {keep!r}.")
+        raise ArgumentError(f"`keep` must be a share from 0 to 1; got {keep!r}.")
 
 
 def _prunable(model: BayesianNetwork, biases: bool) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from onebasin.analysis.figures.style import (
     new_figure,
     style_axes,
 )
+from onebasin.base.errors import ArgumentError
 
 
 def plot_cells(
@@ -40,7 +41,7 @@ def plot_cells(
     """
     rows = list(dict.fromkeys(row for group in values.values() for row in group))
     if not rows:
-        raise ValueError("`values` is empty: give a number for at least one run.")
+        raise ArgumentError("`values` is empty: give a number for at least one run.")
     figure = new_figure(7.2, 0.34 * len(rows) + 1.2)
     axes = style_axes(figure.subplots(), x_label=x_label)
     markers = "osD^vP"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from onebasin.base.errors import ArgumentError
+
 BEGIN, END = "<!-- from the record: begins -->", "<!-- from the record: ends -->"
 
 
@@ -16,7 +18,7 @@ def stamp(page: str, said: str) -> str:
     before, began, rest = page.partition(BEGIN)
     _, ended, after = rest.partition(END)
     if not (began and ended):
-        raise ValueError(
+        raise ArgumentError(
             f"`page` lacks {END if began else BEGIN}; it takes what the record says there."
         )
     return f"{before}{BEGIN}\n\n{said}\n\n{END}{after}"

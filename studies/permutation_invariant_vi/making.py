@@ -11,6 +11,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.analysis.predictive.classification import class_log_probability
+from onebasin.base.errors import ArgumentTypeError
 from onebasin.models import BayesianNetwork, NetworkTarget, predict
 from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
@@ -102,7 +103,7 @@ def _predictive(model: BayesianNetwork, posterior: xr.Dataset, test: Dataset) ->
 
 def _network_target(context: Context) -> NetworkTarget:
     if not isinstance(context.target, NetworkTarget):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`target` is a {type(context.target).__name__}; a NetworkTarget is needed."
         )
     return context.target

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.predictive.heldout import predict_held_out
-from onebasin.base.errors import StudyError
+from onebasin.base.errors import ArgumentError, StudyError
 from onebasin.inference import Advi, Nuts
 from onebasin.models import NetworkTarget
 from onebasin.models.data import Dataset
@@ -168,7 +168,7 @@ def _measure_data(
 def _held_out(config: Config, cell: Cell) -> Dataset:
     data = data_of(config, cell)
     if data.held_out is None or data.truth is None:
-        raise ValueError(f"`{data.name}` has no held-out points or no true function.")
+        raise ArgumentError(f"`{data.name}` has no held-out points or no true function.")
     return data.held_out
 
 

@@ -14,6 +14,8 @@ from typing import Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 
+from onebasin.base.errors import ArgumentError
+
 from ...mutual_information import LogRatios
 from ..layout import Columns
 
@@ -83,7 +85,7 @@ def log_diagonal(scale: jax.Array) -> jax.Array:
 
 def couples(family: str) -> ValueError:
     """What a family that couples the components answers to whoever asks for their distributions."""
-    return ValueError(
+    return ArgumentError(
         f"`family` is {family!r}, which couples the parts, so that they have no distributions of their own. Use "
         "mutual_information='infonce', or family='meanfield'."
     )

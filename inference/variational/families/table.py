@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from onebasin.base.errors import ArgumentError
+
 from ..layout import Layout
 from .base import Family
 from .full_rank import FullRank
@@ -28,7 +30,7 @@ def family_of(name: str, layout: Layout, rank: int) -> Family:
     if name == "lowrank":
         return LowRank(layout.density.size, rank)
     if layout.overlaps or not layout.has_parts:
-        raise ValueError(
+        raise ArgumentError(
             "`family` is 'block', but a coordinate of this target belongs to more than one part (a weight between two "
             "hidden layers, an entry of a transition matrix), so that parts have no covariances of their own. Use "
             "family='meanfield'."

@@ -25,6 +25,8 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 from scipy.optimize import minimize
 
+from onebasin.base.errors import InferenceError
+
 from .truth import Statistics, Truth
 
 REACH, STEP, COARSE = 8.5, 0.1, 0.25
@@ -111,7 +113,7 @@ def optimum(found: Statistics, *, symmetrised: bool) -> Approximation:
     ends = (minimize(loss, start, **how) for start in starts(found))
     known = [end for end in ends if np.isfinite(end.fun)]
     if not known:
-        raise RuntimeError(
+        raise InferenceError(
             "No start leads to an optimum of the ELBO: are the data finite, and `alphas` and "
             "`noises` within a few powers of ten?"
         )

@@ -19,6 +19,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
+from onebasin.base.errors import InferenceError
+
 from .design import Points
 
 BEYOND = 8.5
@@ -119,7 +121,7 @@ def solve(found: Statistics) -> Truth:
         if moved < STILL:
             return Truth(node, weight, values - evidence, evidence, moved)
         before = evidence
-    raise RuntimeError(
+    raise InferenceError(
         f"The log evidence still moves by {moved:.1e} nats at {MOST} panels; allowed are "
         f"{STILL:g}. The likelihood is too narrow for the grid: take fewer points or more noise."
     )
