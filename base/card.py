@@ -10,20 +10,17 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 
+from .table import MARKS, Flag, Table
 from .text import shown
-
-Flag = Literal["", "good", "warn", "bad"]
-"""Whether what is said is good news."""
 
 MOST = 12
 """Names that a line lists."""
 WIDTH = 88
 """Columns of the text."""
-MARKS: dict[Flag, str] = {"": "", "good": "✓", "warn": "!", "bad": "✗"}
 
 
 @dataclass(frozen=True)
@@ -67,28 +64,6 @@ class Facts:
     def of(cls, *rows: tuple[str, str]) -> Facts:
         """Give facts without judgement, those without text left out."""
         return cls(tuple(Fact(name, text) for name, text in rows if text))
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of texts: names in the first column, numbers in the others.
-
-    Attributes
-    ----------
-    caption
-        What the table is of.
-    heads
-        Names of all columns but the first.
-    rows
-        A text for each column, the first included.
-    words
-        Whether the first column holds words; else names, as they are written in code.
-    """
-
-    caption: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    words: bool = False
 
 
 Part = Words | Facts | Table
@@ -166,7 +141,7 @@ def _lines(part: Part) -> Iterator[str]:
             yield from _wrapped(row.text, lead, " " * len(lead))
     else:
         yield f"{shown(part.caption)}:"
-        yield from _columns((("", *part.heads), *part.rows))
+        yield from _columns(part)
 
 
 def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
@@ -180,8 +155,15 @@ def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
     )
 
 
-def _columns(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    texts = [[shown(text) for text in row] for row in rows]
+def _columns(table: Table) -> Iterator[str]:
+    """A table's heading and rows, names to the left and numbers to the right."""
+    columns = table.headings
+    rows = [[column.name for column in columns]]
+    rows += [
+        [column.write(cell.value) for column, cell in zip(columns, row, strict=True)]
+        for row in table.cells
+    ]
+    texts = [[shown(text.replace("`", "")) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     for name, *cells in texts:
         row = [f"{name:<{widths[0]}}"]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from html import escape
 
-from .card import MARKS, Card, Fact, Facts, Flag, Part, Table, Words
+from .card import Card, Fact, Facts, Part, Words
+from .table import MARKS, Column, Flag, Table, TableCell
 from .text import shown
 
 STYLE = """
@@ -77,17 +78,19 @@ def _fact(row: Fact, marked: bool) -> str:
 
 
 def _table(table: Table) -> str:
-    heads = "".join(f'<th class="n">{text(head)}</th>' for head in table.heads)
-    rows = "".join(_row(row, words=table.words) for row in table.rows)
-    head = f"<caption>{text(table.caption)}</caption><tr><th></th>{heads}</tr>"
+    columns = table.headings
+    heads = "".join(f'<th class="n">{text(column.name)}</th>' for column in columns[1:])
+    rows = "".join(_row(row, columns) for row in table.cells)
+    head = (
+        f"<caption>{text(table.caption)}</caption><tr><th>{text(columns[0].name)}</th>{heads}</tr>"
+    )
     return f"<div><table>{head}{rows}</table></div>"
 
 
-def _row(row: tuple[str, ...], *, words: bool) -> str:
-    name, *cells = row
-    numbers = "".join(f'<td class="n">{text(cell)}</td>' for cell in cells)
-    said = escape(shown(name)) if words else f"<code>{escape(shown(name))}</code>"
-    return f'<tr><td class="name"{LEFT}>{said}</td>{numbers}</tr>'
+def _row(row: tuple[TableCell, ...], columns: tuple[Column, ...]) -> str:
+    name, *cells = (text(c.write(cell.value)) for c, cell in zip(columns, row, strict=True))
+    numbers = "".join(f'<td class="n">{cell}</td>' for cell in cells)
+    return f'<tr><td class="name"{LEFT}>{name}</td>{numbers}</tr>'
 
 
 def _class(flag: Flag) -> str:

@@ -124,7 +124,7 @@ def calibrate(
 
 
 def _write(model: str, found: Calibration) -> None:
-    from onebasin.analysis.page.cells import Column, Table, TableCell
+    from onebasin.base.table import Column, Table, TableCell
 
     from . import console
 
@@ -209,7 +209,7 @@ def _arguments(data: Path | None) -> dict[str, Any] | None:
 
 
 def _aligned(family: Family, symmetry: Any) -> Family:
-    from onebasin.analysis.alignment.quantity import aligned_quantity
+    from onebasin.analysis.alignment.align import aligned_quantity
 
     return family.looking_at({"aligned": aligned_quantity(symmetry)}) if symmetry else family
 

@@ -80,7 +80,7 @@ def info(
         listed = [asdict(home) | {"path": str(home.path)} for home in homes]
         console.write_json({"used": chosen, "assembled": listed})
         return
-    from onebasin.analysis.page.cells import Column, Table
+    from onebasin.base.table import Column, Table
 
     table = Table(
         ("assembled", "drivers", Column("size", unit="GB"), "current"),

@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from onebasin.base.notices import LOGGER
+from onebasin.base.table import MARKS
 from onebasin.base.text import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from onebasin.analysis.page.cells import Column, Table, TableCell
+    from onebasin.base.table import Column, Table, TableCell
 
 _PAGE = 80
 """Width where stdout is no terminal and nobody has said another."""
-_MARKS = {"good": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
+_COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
 
 
 class _Notices(logging.Handler):
@@ -140,8 +141,7 @@ def write_headline(heading: str, sentence: str, flag: str) -> None:
     """Write an answer to stdout: a heading in the colour of its flag, and what it means."""
     from rich.text import Text
 
-    mark, colour = _MARKS[flag]
-    _write(Text.assemble((f"{mark} {plain(heading)}", f"bold {colour}")))
+    _write(Text.assemble((f"{MARKS[flag]} {plain(heading)}", f"bold {_COLOURS[flag]}")))
     _write(Text(plain(sentence)))
 
 
@@ -152,7 +152,7 @@ def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
     widest = max((len(plain(name)) for _, name, _ in rows), default=0)
     stdout().print()
     for flag, name, text in rows:
-        mark = _MARKS[flag] if flag else (" ", "")
+        mark = (MARKS[flag], _COLOURS[flag]) if flag else (" ", "")
         line = Text.assemble(mark, f" {plain(name):<{widest}} ", plain(text))
         _write(line, indent=widest + 3)
 
@@ -182,8 +182,7 @@ def write_remark(sentence: str, flag: str) -> None:
     """Write a sentence to stdout, with its mark."""
     from rich.text import Text
 
-    mark, colour = _MARKS[flag]
-    _write(Text.assemble((f"{mark} ", colour), plain(sentence)), indent=2)
+    _write(Text.assemble((f"{MARKS[flag]} ", _COLOURS[flag]), plain(sentence)), indent=2)
 
 
 def write_sentence(sentence: str, *, indent: int = 0) -> None:
@@ -226,8 +225,7 @@ def _cell(cell: TableCell, column: Column) -> Text:
 
     parts: list[str | tuple[str, str]] = [plain(column.write(cell.value))]
     if cell.flag:
-        mark, colour = _MARKS[cell.flag]
-        parts.append((f"{NO_BREAK}{mark}", colour))
+        parts.append((f"{NO_BREAK}{MARKS[cell.flag]}", _COLOURS[cell.flag]))
     if cell.note:
         parts.append((f" {plain(cell.note)}", "dim"))
     return Text.assemble(*parts)

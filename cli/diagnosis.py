@@ -127,6 +127,7 @@ def _write_aligned(found: AlignedDiagnosis) -> None:
 
 def _write_remarks(diagnosis: Diagnosis) -> None:
     """What checks found beside the answer, what could not be judged, and what the answer does not rest on."""
+    from onebasin.analysis.diagnostics.verdict import failures
     from onebasin.analysis.summaries.sampler import restarted
 
     verdict = diagnosis.judgement
@@ -134,10 +135,8 @@ def _write_remarks(diagnosis: Diagnosis) -> None:
     told = {"R-hat", "moving chains", "divergences", "tree depth", "E-BFMI", "finite draws"} | (
         set() if diagnosis.verdict in ("usable", "unusable") else {"bulk ESS", "tail ESS"}
     )
-    for check in diagnosis.checks:
-        if check.outcome == "failed" and check.name not in told:
-            for sentence in check.sentences:
-                console.write_remark(sentence, "bad")
+    for sentence in failures(diagnosis.checks, told):
+        console.write_remark(sentence, "bad")
     for sentence in (*(diagnosis.notes if verdict is None else verdict.unjudged),):
         console.write_remark(sentence, "warn")
     for sentence in () if verdict is None else (*verdict.left_out, *restarted(diagnosis.sampler)):

@@ -57,7 +57,7 @@ def found_in(target: Target, *, seed: int, say: Callable[[str], None]) -> Found:
 def _searched(target: Target, seed: int, say: Callable[[str], None]) -> Found:
     from onebasin.inference.contracts.engines import defined_by
     from onebasin.inference.runs import declared
-    from onebasin.inference.symmetries.finding import find_symmetry
+    from onebasin.inference.symmetries.find import find_symmetry
 
     engine = defined_by(target, None)
     found = find_symmetry(target, engine=engine, seed=seed, progress=say)

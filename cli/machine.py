@@ -162,7 +162,7 @@ def _optional(build: bool, progress: Callable[[str], None]) -> list[Check]:
 
 def _toolchain() -> list[Check]:
     from onebasin.stan.home.errors import HomeBuildError
-    from onebasin.stan.home.soundness import cannot_run
+    from onebasin.stan.home.integrity import cannot_run
     from onebasin.stan.home.toolchain import find_toolchain
 
     try:
@@ -202,7 +202,7 @@ def _wheel() -> Check:
 
 def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     from onebasin import stan
-    from onebasin.stan.home import soundness
+    from onebasin.stan.home import integrity
     from onebasin.stan.home.cache import default_cache
     from onebasin.stan.home.environment import check_home_path
     from onebasin.stan.home.toolchain import find_toolchain, find_wheel
@@ -225,7 +225,7 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     if not found.supports_jacobian_statement:
         remedy = f"CmdStan {number} is too old for the networks: 2.36 or newer is needed."
         return Check("CmdStan", False, f"{number} at {found.path}", remedy, "cmdstan")
-    broken = soundness.fault(found)
+    broken = integrity.fault(found)
     where = f"{number} at {found.path} ({found.origin}{_unset(found.origin)})"
     return Check("CmdStan", not broken, where, broken, "cmdstan")
 

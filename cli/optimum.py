@@ -45,7 +45,7 @@ def write_optimum(file: Path, tree: xr.DataTree, *, json: bool) -> None:
 
 
 def _write_table(optimum: dict[str, np.ndarray]) -> None:
-    from onebasin.analysis.page.cells import Table
+    from onebasin.base.table import Table
 
     rows = [
         (name if not place else f"{name}[{', '.join(map(str, place))}]", float(value[place]))

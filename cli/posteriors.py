@@ -92,7 +92,7 @@ def align(
 
     prepare_jax_if_used()
     from onebasin.analysis.alignment import align as align_tree
-    from onebasin.analysis.alignment.labelling import one_labelling
+    from onebasin.analysis.alignment.switching import one_labelling
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.outputs import claim
     from onebasin.posteriors.writing import format_of, write_tree

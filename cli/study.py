@@ -96,8 +96,8 @@ def study(
     from onebasin.studies.lab.driver import Schedule
     from onebasin.studies.lab.folder import default_folder, open_run
     from onebasin.studies.lab.rerun import read_manifest, settings_of
-    from onebasin.studies.lab.selection import only as restricted
     from onebasin.studies.lab.study import find
+    from onebasin.studies.lab.study import only as restricted
 
     from .running import carry_out, keep_record, words_in, write_findings
 

@@ -38,7 +38,7 @@ def symmetry(
     prepare_jax()
     quieten_stan()
     from onebasin.base.errors import check_seed
-    from onebasin.inference.symmetries.finding import find_symmetry
+    from onebasin.inference.symmetries.find import find_symmetry
 
     from . import reading
     from .sampling import opened

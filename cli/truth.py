@@ -98,9 +98,9 @@ def make(
     prepare_jax()
     quieten_stan()
     from onebasin.truth.posteriordb import export
+    from onebasin.truth.produce import keep as keep_small
     from onebasin.truth.produce import kept_labelling, place_of, produce
     from onebasin.truth.reference import open_reference
-    from onebasin.truth.writing import keep as keep_small
 
     from .truth_order import Given, ordered
 

@@ -13,7 +13,7 @@ from onebasin.base.errors import StudyError
 from onebasin.inference.contracts.engines import engine_for
 from onebasin.models.numpyro_file import model_file_in
 from onebasin.models.target import Target
-from onebasin.truth.order import LEAST_THIN, MOST_THIN, Order, order_of_problem
+from onebasin.truth.making import LEAST_THIN, MOST_THIN, Order, order_of_problem
 from onebasin.truth.problems import PROBLEMS
 
 from . import finding

@@ -24,7 +24,7 @@ from .modes.sample_modes import Modes as Modes
 from .modes.sample_modes import sample_modes as sample_modes
 from .runs.posterior import open_posterior as open_posterior
 from .runs.posterior import save as save
-from .symmetries.finding import find_symmetry as find_symmetry
+from .symmetries.find import find_symmetry as find_symmetry
 from .training.ensemble import Ensemble as Ensemble
 from .training.ensemble import ensemble as ensemble
 from .training.settings import Train as Train

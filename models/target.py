@@ -15,7 +15,7 @@ from onebasin.base.errors import ArgumentTypeError
 from onebasin.base.showing import Shown
 
 from .symmetry.blocks import Symmetry, check_blocks
-from .symmetry.telling import in_words
+from .symmetry.describe import in_words
 
 _ENGINES = {"numpyro": "NumPyro", "stan": "Stan"}
 
@@ -110,7 +110,8 @@ class Target(Shown):
         return f"<{type(self).__name__} {self.name!r}: {self._definition()}{moved}>"
 
     def _card(self) -> Card:
-        lead = f"{_capital(self._definition())}: a model conditioned on data, which every method takes."
+        words = self._definition()
+        lead = f"{words[:1].upper()}{words[1:]}: a model conditioned on data, which every method takes."
         undeclared = "none is declared; `ob.diagnose` looks for interchangeable parts in the draws"
         facts = Facts.of(
             ("engine", " and ".join(_ENGINES[name] for name in self.engines) or "none"),
@@ -130,10 +131,6 @@ class Target(Shown):
         if self.stan_program is not None:
             return getattr(self.stan_program, "data", {})
         return {name: array for name, (_, array) in (self.inputs | self.outputs).items()}
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 def check_target(target: Any) -> None:

@@ -117,7 +117,7 @@ ob.diagnose(posteriors["stan"])
 # The two engines' predictions, and the data:
 
 # %%
-ob.plot_predictive(posteriors)
+ob.plot.predictive(posteriors)
 
 # %%
 comparison = ob.compare(posteriors, truth="numpyro", x=grid)

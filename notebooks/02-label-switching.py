@@ -55,7 +55,7 @@ diagnosis
 # This is what it saw, one colour a component as the chain named it. One chain has the colours swapped:
 
 # %%
-ob.plot_labels(posterior)
+ob.plot.labels(posterior)
 
 # %% [markdown]
 # Within a chain nothing switches, and a longer run would not help. What does harm is averaging over
@@ -79,7 +79,7 @@ aligned = ob.align(posterior)
 aligned
 
 # %%
-ob.plot_aligned(aligned, rows=2)
+ob.plot.aligned(aligned, rows=2)
 
 # %% [markdown]
 # Every draw has the same labels now. Only names have changed: `lp`, predictions and everything else
@@ -142,7 +142,7 @@ print(f"worst R-hat as the draws came: {raw.rhat.value:.3f}")
 print("mean of mu as the draws came: ", np.round(means, 2))
 
 # %%
-ob.plot_aligned(mixing, var_names=["mu"])
+ob.plot.aligned(mixing, var_names=["mu"])
 
 # %% [markdown]
 # R-hat is fine as the draws came, and rightly: all chains explore both labellings alike. So the two

@@ -43,7 +43,7 @@ diagnosis
 # Chain by chain, the discriminations of four of the items:
 
 # %%
-ob.plot_labels(posterior, var_names=["a"], components=4)
+ob.plot.labels(posterior, var_names=["a"], components=4)
 
 # %% tags=["remove-cell"]
 assert diagnosis.verdict == "aligned"
@@ -99,7 +99,7 @@ assert (whole < 0).mean(axis=(0, 1))[[1, 2, 4, 5, 6, 7]].max() < 0.1
 
 # %%
 aligned = ob.align(posterior)
-ob.plot_aligned(aligned, var_names=["a"], components=4)
+ob.plot.aligned(aligned, var_names=["a"], components=4)
 
 # %%
 repaired = ob.diagnose(aligned.posterior)

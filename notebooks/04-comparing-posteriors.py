@@ -173,7 +173,7 @@ comparison
 # `comparison.table` holds all columns.
 
 # %%
-ob.plot_comparison(comparison)
+ob.plot.comparison(comparison)
 
 # %% tags=["remove-cell"]
 table = comparison.table
@@ -191,7 +191,7 @@ if full:
 # The bands hold 50 % and 95 % of predictions, with noise.
 
 # %%
-ob.plot_predictive(posteriors, x=points, truth=function)
+ob.plot.predictive(posteriors, x=points, truth=function)
 
 # %% [markdown]
 # In the gap and outside of the data they differ most. How wide a band is there says what the
@@ -225,7 +225,7 @@ aligned = {
     name: ob.align(posterior, reference=in_one_labelling).posterior
     for name, posterior in posteriors.items()
 }
-ob.plot_pair(aligned, "W1[0,2]", "W2[2,0]")
+ob.plot.pair(aligned, "W1[0,2]", "W2[2,0]")
 
 # %% [markdown]
 # This picture explains the table. In the posterior the two weights lie on a banana: a larger one is

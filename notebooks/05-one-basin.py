@@ -55,7 +55,7 @@ ob.diagnose(posterior)
 
 # %%
 alignment = ob.align(posterior)
-ob.plot_aligned(alignment, var_names=["b1", "W2"])
+ob.plot.aligned(alignment, var_names=["b1", "W2"])
 
 # %% [markdown]
 # How much had to be moved is a number of **transpositions**: how many exchanges of two units bring
@@ -93,7 +93,7 @@ barriers = ob.barriers(posterior, pairs=pairs)
 print(barriers.sentence)
 
 # %%
-ob.plot_barriers(barriers)
+ob.plot.barriers(barriers)
 
 # %% tags=["remove-cell"]
 before, after = barriers.as_they_came.height, barriers.aligned.height
@@ -165,7 +165,7 @@ pd.DataFrame(
 # remain:
 
 # %%
-ob.plot_barriers(ob.barriers(wide, pairs=pairs))
+ob.plot.barriers(ob.barriers(wide, pairs=pairs))
 
 # %% tags=["remove-cell"]
 if full:
@@ -189,7 +189,7 @@ if full:
 rates = ob.failure_rates(
     [0, 1, 2, 3, 4, 6], ob.PlantedComponents(components=3, features=3, draws=planted)
 )
-ob.plot_failure_rates(rates)
+ob.plot.failure_rates(rates)
 
 # %%
 names = {"gaussian": "align (iterated Gaussian)", "draw": "matched with one draw"}

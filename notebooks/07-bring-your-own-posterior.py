@@ -66,7 +66,7 @@ ob.diagnose(fit)
 
 # %%
 alignment = ob.align(fit)
-ob.plot_aligned(alignment)
+ob.plot.aligned(alignment)
 
 # %% tags=["remove-cell"]
 found = ob.diagnose(fit)

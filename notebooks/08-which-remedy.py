@@ -148,7 +148,7 @@ table.round(3)
 
 # %%
 shown = ["NUTS", "nothing", "ordered biases", "orthogonal skips", "distilled", "ensemble"]
-ob.plot_uncertainty({name: fits[name] for name in shown}, x=[[-2.0], [2.0]], truth=data.truth)
+ob.plot.uncertainty({name: fits[name] for name in shown}, x=[[-2.0], [2.0]], truth=data.truth)
 
 # %% tags=["remove-cell"]
 distance = table["distance, in sds"]

@@ -5,6 +5,7 @@ asked for, so that the import itself costs nothing. What the rooms (`onebasin.mo
 `.analysis`, `.studies`) hold besides may change.
 """
 
+from functools import cache
 from typing import Any
 
 import lazy_loader
@@ -18,4 +19,17 @@ def __getattr__(name: str) -> Any:
         from .inference.runs.former import former_class
 
         return former_class(name)
+    if name.startswith("plot_"):
+        return _former_plot(name)
     return _known(name)
+
+
+@cache
+def _former_plot(name: str) -> Any:
+    from . import plot
+    from .base.notices import notice
+
+    new = name.removeprefix("plot_")
+    found = getattr(plot, new)
+    notice(f"`{name}` is now `plot.{new}`; the old name goes with version 0.5")
+    return found

@@ -1,26 +1,17 @@
 # The public names. `__init__.py` reads this file: a name stands here and nowhere else.
 
+from . import plot as plot
 from ._version import __version__ as __version__
 from .analysis.alignment import align as align
-from .analysis.alignment.between import barriers as barriers
-from .analysis.alignment.between import transpositions as transpositions
-from .analysis.alignment.quantity import aligned_quantity as aligned_quantity
+from .analysis.alignment.align import aligned_quantity as aligned_quantity
+from .analysis.alignment.barriers import barriers as barriers
+from .analysis.alignment.transpositions import transpositions as transpositions
 from .analysis.compare.compare import compare as compare
 from .analysis.compare.reference.compare import compare_with_reference as compare_with_reference
 from .analysis.diagnostics.diagnose import diagnose as diagnose
 from .analysis.gaussian import fit_gaussian as fit_gaussian
 from .analysis.gaussian.distillation import DistillationSettings as DistillationSettings
 from .analysis.gaussian.distillation import distil as distil
-from .analysis.plots.barriers import plot_barriers as plot_barriers
-from .analysis.plots.calibration import plot_calibration as plot_calibration
-from .analysis.plots.comparison import plot_comparison as plot_comparison
-from .analysis.plots.elbo import plot_elbo as plot_elbo
-from .analysis.plots.labels import plot_aligned as plot_aligned
-from .analysis.plots.labels import plot_labels as plot_labels
-from .analysis.plots.pair import plot_pair as plot_pair
-from .analysis.plots.predictive import plot_predictive as plot_predictive
-from .analysis.plots.traces import plot_traces as plot_traces
-from .analysis.plots.uncertainty import plot_uncertainty as plot_uncertainty
 from .analysis.predictive.convergence import summarise_predictions as summarise_predictions
 from .analysis.predictive.regression import score_predictions as score_predictions
 from .analysis.predictive.uncertainty import predictive_uncertainty as predictive_uncertainty
@@ -87,5 +78,4 @@ from .stan import open_library as open_library
 from .stan import stan_program as stan_program
 from .truth.alignment_failures import PlantedComponents as PlantedComponents
 from .truth.alignment_failures import failure_rates as failure_rates
-from .truth.plot_failure_rates import plot_failure_rates as plot_failure_rates
 from .truth.reference import open_reference as open_reference

@@ -1,11 +1,18 @@
-"""Tables of numbers as text: lines of comments (`#`), a header, and rows that are read some at a time."""
+"""Tables of numbers as text: lines of comments (`#`), a header, and rows that are read some at a time.
+
+Fields end at commas, semicolons or tabs, as the header shows. A byte order mark is skipped, gzip is unpacked, and NA or
+an empty field is NaN.
+"""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BufferedIOBase
 from itertools import islice
 from pathlib import Path
 
@@ -42,6 +49,8 @@ class Survey:
         Whether the last line ends as lines do.
     digest : str
         Of the first rows.
+    delimiter : str
+        What its fields end at.
     """
 
     path: Path
@@ -52,6 +61,26 @@ class Survey:
     cut: bool
     ended: bool
     digest: str
+    delimiter: str = ","
+
+
+GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_MISSING = frozenset(["", "NA", "N/A", "null", "NULL"])
+"""Fields that say that there is no number."""
+
+
+def open_table(path: Path) -> BufferedIOBase:
+    """Open a file's text as bytes, unpacked."""
+    with path.open("rb") as file:
+        packed = file.read(2) == GZIP
+    return gzip.open(path, "rb") if packed else path.open("rb")
+
+
+def _delimiter_of(header: str) -> str:
+    """What fields end at: the sign that the header has most of, a comma in doubt."""
+    bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\([^)]*\)', "", header)
+    return max(",;\t", key=bare.count)
 
 
 def survey(path: Path) -> Survey:
@@ -68,8 +97,9 @@ def survey(path: Path) -> Survey:
     before: dict[str, int] = {}
     header, last, line, rows = b"", b"", b"\n", -1
     seen, digest = 0, hashlib.sha256()
-    with path.open("rb") as file:
+    with open_table(path) as file:
         for line in file:
+            line = line.removeprefix(_BOM)
             if line.startswith(b"#"):
                 comments.append(line[1:].decode().strip())
                 before.setdefault(comments[-1], max(rows, 0))
@@ -80,16 +110,19 @@ def survey(path: Path) -> Survey:
                     digest.update(line)
                     seen += len(line)
                 last, rows = line, rows + 1
-    names = next(csv.reader([header.decode().strip()]), []) if header else []
+    text = header.decode().strip("\r\n ")
+    delimiter = _delimiter_of(text)
+    names = next(csv.reader([text], delimiter=delimiter), []) if header else []
     return Survey(
         path,
         tuple(name.strip() for name in names),
         max(rows, 0),
         tuple(comments),
         before,
-        rows > 0 and last.count(b",") + 1 != len(names),
+        rows > 0 and last.count(delimiter.encode()) + 1 != len(names),
         line.endswith(b"\n"),
         digest.hexdigest(),
+        delimiter,
     )
 
 
@@ -98,19 +131,57 @@ def rows_at_once(width: int, *, numbers: int | None = None) -> int:
     return max(1, (numbers or NUMBERS) // max(width, 1))
 
 
-def blocks(path: Path, width: int, *, numbers: int | None = None) -> Iterator[np.ndarray]:
+def blocks(table: Survey, *, numbers: int | None = None) -> Iterator[np.ndarray]:
     """Read the rows after the header, about so many numbers at a time, each as its text says to the last bit.
 
     Raises
     ------
     ValueError
-        If a row does not have `width` numbers.
+        If a row does not have as many numbers as the table has columns, or a field is no number; it says where.
     """
-    with path.open() as file:
-        lines = (line for line in file if not line.startswith("#") and not line.isspace())
+    width, rows = len(table.header), 0
+    with open_table(table.path) as file:
+        lines = (line for line in file if not line.startswith(b"#") and not line.isspace())
         next(lines, None)
         while chunk := list(islice(lines, rows_at_once(width, numbers=numbers))):
-            table = np.loadtxt(chunk, delimiter=",", comments=None, ndmin=2)
-            if table.shape[1] != width:
-                raise ArgumentError(f"a row has {table.shape[1]} numbers instead of {width}")
-            yield table
+            yield _numbers([line.decode() for line in chunk], table, rows)
+            rows += len(chunk)
+
+
+def _numbers(lines: list[str], table: Survey, before: int) -> np.ndarray:
+    """Parse rows; those with fields that are missing only where plain parsing fails."""
+    try:
+        found = np.loadtxt(lines, delimiter=table.delimiter, comments=None, ndmin=2)
+    except ValueError:
+        fields = [
+            [field.strip().strip('"') for field in line.rstrip("\r\n").split(table.delimiter)]
+            for line in lines
+        ]
+        found = np.array(
+            [_row(row, table, before + number) for number, row in enumerate(fields, start=1)]
+        )
+    if found.shape[1] != len(table.header):
+        raise ArgumentError(
+            f"a row has {found.shape[1]} numbers instead of {len(table.header)}"
+        ) from None
+    return found
+
+
+def _row(fields: list[str], table: Survey, number: int) -> list[float]:
+    if len(fields) != len(table.header):
+        raise ArgumentError(
+            f"row {number} has {len(fields)} of {len(table.header)} fields: the line is cut short or too long"
+        )
+    out = []
+    for name, field in zip(table.header, fields, strict=True):
+        try:
+            out.append(float("nan") if field in _MISSING else float(field))
+        except ValueError:
+            comma = (
+                ": write decimal points" if field.replace(",", "").lstrip("+-").isdigit() else ""
+            )
+            raise ArgumentError(
+                f"column {name!r} holds {field[:20]!r} in row {number}, which is no number"
+                f"{comma or ': leave the column out, or write NA'}"
+            ) from None
+    return out

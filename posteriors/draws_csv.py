@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 CHAIN_COLUMNS = ("chain", ".chain")
-_COUNTING = (*CHAIN_COLUMNS, "draw", ".draw", "iteration", ".iteration")
+_ORDER_COLUMNS = (".iteration", "iteration", "draw", ".draw")
+"""Columns that number a chain's draws; the first one that is there tells their order."""
+_COUNTING = (*CHAIN_COLUMNS, *_ORDER_COLUMNS, "")
 _ROWS = 256
 """Rows that are written at once."""
 
@@ -61,7 +63,7 @@ def read(file: ChainFile, *, lazy: bool) -> xr.DataTree:
     except ClaimError as error:
         raise FormatError(file.path, str(error)) from None
     try:
-        _fill(scratch, file, place, list(chains), variables, stats)
+        _fill(scratch, _ordered(file, place), place, list(chains), variables, stats)
     except BaseException:
         scratch.remove()
         raise
@@ -86,24 +88,43 @@ def _chains(file: ChainFile, place: int) -> dict[float, int]:
 
 def _column(file: ChainFile, place: int) -> Iterator[np.ndarray]:
     try:
-        for table in blocks(file.path, len(file.survey.header)):
+        for table in blocks(file.survey):
             yield table[:, place]
     except ValueError as error:
-        raise FormatError(
-            file.path, "cannot be read as a table of numbers: a line is cut short or holds text"
-        ) from error
+        raise FormatError(file.path, f"cannot be read as a table of numbers: {error}") from error
+
+
+def _ordered(file: ChainFile, chain: int) -> Iterator[np.ndarray]:
+    """Read the rows in the order of their chains' draws: block by block where they are in order, else all at once."""
+    header = file.survey.header
+    column = next((header.index(name) for name in _ORDER_COLUMNS if name in header), None)
+    if column is None or all(_in_order(file, chain, column)):
+        yield from blocks(file.survey)
+        return
+    whole = np.concatenate(list(blocks(file.survey)))
+    yield whole[np.lexsort((whole[:, column], whole[:, chain]))]
+
+
+def _in_order(file: ChainFile, chain: int, column: int) -> Iterator[bool]:
+    """Whether each chain's draws are numbered upwards, block by block."""
+    last: dict[float, float] = {}
+    for table in blocks(file.survey):
+        for label in np.unique(table[:, chain]):
+            numbers = table[table[:, chain] == label, column]
+            yield bool((np.diff(numbers) >= 0).all() and numbers[0] >= last.get(label, -np.inf))
+            last[label] = numbers[-1]
 
 
 def _fill(
     scratch: Scratch,
-    file: ChainFile,
+    tables: Iterator[np.ndarray],
     place: int,
     labels: list[float],
     variables: dict[str, Entries],
     stats: Stats,
 ) -> None:
     done = [0] * len(labels)
-    for table in blocks(file.path, len(file.survey.header)):
+    for table in tables:
         for number, label in enumerate(labels):
             rows = table[table[:, place] == label]
             for name, entries in variables.items():

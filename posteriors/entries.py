@@ -1,6 +1,7 @@
 """Names of scalar columns and the arrays that they are entries of: `theta.1.2`, `theta[1,2]`, `t:1`.
 
-Convention: places are counted from 1, as Stan does, in any order of columns. A tuple's part is a variable of its own
+Convention: places are counted from 1, as Stan does, or from 0 where one in brackets is 0, in any order of columns. A
+tuple's part is a variable of its own
 (`t:1`), an array of tuples an array for each part; `z.real` and `z.imag` of a complex variable are two variables.
 Columns whose places leave gaps (`theta[2]` alone) stay scalars under their own names.
 """
@@ -18,6 +19,8 @@ import numpy as np
 Index = tuple[int, ...]
 
 _BRACKETS = re.compile(r"(?P<base>.*[^\]])\[(?P<index>\d+(?:\s*,\s*\d+)*)\]", re.DOTALL)
+_TUPLE = re.compile(r"""\(['"](?P<base>[^'"]+)['"],\s*(?P<index>\d+(?:\s*,\s*\d+)*)\)""")
+"""A column of a pandas table as ArviZ makes it: `('mu', 0)`."""
 _DOTS = re.compile(r"(?P<base>.*?[^.\d].*?)(?P<index>(?:\.\d+)+)", re.DOTALL)
 
 
@@ -49,12 +52,14 @@ def gather(names: Sequence[str]) -> dict[str, Entries]:
         groups.setdefault(base, {}).setdefault(index, place)
     out: dict[str, Entries] = {}
     for base, places in groups.items():
-        shape = _shape(places)
+        bracketed = all(names[place][-1] in "])" for place in places.values())
+        first = 0 if bracketed and any(0 in index for index in places) else 1
+        shape = _shape(places, first)
         if shape is None:
             for place in places.values():
                 out[names[place]] = Entries((), np.array([place]))
         else:
-            indices = product(*(range(1, size + 1) for size in shape))
+            indices = product(*(range(first, first + size) for size in shape))
             out[base] = Entries(shape, np.array([places[index] for index in indices], int))
     return out
 
@@ -65,7 +70,7 @@ def split(name: str) -> tuple[str, Index]:
     >>> split("theta.1.2"), split("theta[1,2]"), split("t.3:1.2"), split("lp__")
     (('theta', (1, 2)), ('theta', (1, 2)), ('t:1', (3, 2)), ('lp__', ()))
     """
-    if found := _BRACKETS.fullmatch(name):
+    if found := _BRACKETS.fullmatch(name) or _TUPLE.fullmatch(name):
         return found["base"], tuple(map(int, found["index"].split(",")))
     head, *parts = name.split(":")
     base, index = _dotted(head)
@@ -84,13 +89,13 @@ def _dotted(name: str) -> tuple[str, Index]:
     return found["base"], tuple(int(place) for place in found["index"].split(".")[1:])
 
 
-def _shape(places: Mapping[Index, int]) -> Index | None:
-    """The shape that these places fill, or None where they leave gaps."""
+def _shape(places: Mapping[Index, int], first: int) -> Index | None:
+    """The shape that these places fill, counted from `first`, or None where they leave gaps."""
     depths = {len(index) for index in places}
     if len(depths) > 1:
         return None
-    shape = tuple(max(index[axis] for index in places) for axis in range(depths.pop()))
-    filled = prod(shape) == len(places) and all(min(index, default=1) > 0 for index in places)
+    shape = tuple(max(index[axis] for index in places) + 1 - first for axis in range(depths.pop()))
+    filled = prod(shape) == len(places) and all(min(index, default=1) >= first for index in places)
     return shape if filled else None
 
 

@@ -14,7 +14,7 @@ from onebasin.base.files.faults import FormatError
 
 from . import draws_csv, draws_json, schema, stan_csv, zarr_store
 from .adopt import adopted
-from .csv_blocks import survey
+from .csv_blocks import GZIP, survey
 from .join import join
 from .naming import expanded, is_csv
 
@@ -90,6 +90,8 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
         if glob.has_magic(str(first)):
             raise FormatError(first, "is a pattern that no file matches")
         return _netcdf(first, lazy=lazy)  # says so
+    if _begins(first).startswith(GZIP):
+        return _text(first, lazy=lazy)
     if zipfile.is_zipfile(first) and not _begins(first).startswith(_HDF5):
         return _zip(first, lazy=lazy)
     return _text(first, lazy=lazy) if _is_text(first) else _netcdf(first, lazy=lazy)
@@ -121,7 +123,7 @@ def _text(path: Path, *, lazy: bool) -> xr.DataTree:
         return draws_json.read(path)
     try:
         file = stan_csv.ChainFile(survey(path))
-    except ValueError as error:
+    except (ValueError, EOFError, OSError) as error:
         raise FormatError(path, "is no text, as CSV files are") from error
     if draws_csv.is_table(file):
         return draws_csv.read(file, lazy=lazy)
@@ -134,7 +136,7 @@ def _is_text(path: Path) -> bool:
     head = _begins(path)
     if head.startswith((_HDF5, _CLASSIC)):
         return False
-    if suffix in (".csv", ".json"):
+    if suffix in (".csv", ".tsv", ".json"):
         return True
     return suffix not in (".nc", ".nc4", ".h5", ".zarr", ".zip") and (
         b"stan_version" in head or head.lstrip()[:1] in (b"[", b"{")

@@ -195,7 +195,7 @@ def _fill(
 ) -> None:
     skip, done = file.skipped, 0
     try:
-        for table in blocks(file.path, len(file.survey.header)):
+        for table in blocks(file.survey):
             rows, skip = table[skip:], max(0, skip - len(table))
             for name, entries in variables.items():
                 scratch.put(schema.POSTERIOR, name, number, done, entries.take(rows))
@@ -203,9 +203,7 @@ def _fill(
                 scratch.put(schema.SAMPLE_STATS, name, number, done, rows[:, column])
             done += len(rows)
     except ValueError as error:
-        raise FormatError(
-            file.path, "cannot be read as a table of numbers: a line is cut short or holds text"
-        ) from error
+        raise FormatError(file.path, f"cannot be read as a table of numbers: {error}") from error
 
 
 def _check_together(files: Sequence[ChainFile]) -> None:

@@ -249,13 +249,6 @@ class View:
         return self._described(schema.MODEL, schema.network_of)
 
     @cached_property
-    def symmetry(self) -> Symmetry:
-        """The symmetry that the posterior declares; empty where it declares none, or its draws refute it."""
-        if self.symmetry_evidence is not None and not self.symmetry_evidence.holds:
-            return ()
-        return self.declared_symmetry
-
-    @cached_property
     def declared_symmetry(self) -> Symmetry:
         """The symmetry that the posterior declares, whether it holds or not; empty where it declares none.
 
@@ -294,10 +287,12 @@ class View:
 
     @cached_property
     def declares_equal_modes(self) -> bool:
-        """Whether it declares a symmetry that makes equal modes, still to be divided out."""
-        return schema.ALIGNMENT not in self.tree.attrs and any(
-            block.keeps_density for block in self.symmetry
-        )
+        """Whether it declares a symmetry that makes equal modes and is not refuted, still to be divided out."""
+        if schema.ALIGNMENT in self.tree.attrs:
+            return False
+        if self.symmetry_evidence is not None and not self.symmetry_evidence.holds:
+            return False
+        return any(block.keeps_density for block in self.declared_symmetry)
 
     @cached_property
     def is_variational(self) -> bool:

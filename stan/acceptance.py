@@ -26,10 +26,9 @@ from onebasin.base.text import shown
 from .data import check_numbers
 from .home.errors import StanDataError, StanError, StanProgramError
 from .interpreter.includes import full_text, included_files
+from .interpreter.process import ending
 from .interpreter.runtime import InterpreterMissing, load
-from .interpreter.signals import ending
-from .translation import ProgramInfo, check_declares
-from .words import last_words
+from .translation import ProgramInfo, check_declares, last_words
 
 _OWN = re.compile(r"^stanli (?:\w+): ")
 _ABSENT = re.compile(r"^absent: (.+)$")

@@ -30,12 +30,11 @@ from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 
 from .home.bridge import bridge_folder, bridge_home, build_interface
-from .home.contents import check_whole
-from .home.directory import Home, Progress, activate
+from .home.directory import Home, Progress, activate, building_lock
 from .home.environment import build_environment, build_flags, unfit_character
 from .home.errors import StanProgramError
+from .home.integrity import check_whole
 from .home.search import find_cmdstan
-from .home.turn import turn
 from .translation import NAME, ProgramInfo, Translation, check_declares, in_own_names, translate
 
 if TYPE_CHECKING:
@@ -163,7 +162,7 @@ def _compiled(
 ) -> Path:
     """Give what a program is compiled to, from the cache if it is there."""
     entry = _entry(product, translation, where)
-    with turn(entry, report):
+    with building_lock(entry, report):
         if not _is_whole(entry, product):
             name = shown(path.name)
             if entry.exists():
@@ -232,7 +231,7 @@ def _compile_into(
             _make(build, product, translation, path, where)
         else:
             kept = _entry(product.object, translation, where)
-            with turn(kept):  # who waits for the product is told already
+            with building_lock(kept):  # who waits for the product is told already
                 _make_from_object(build, kept, product, translation, path, where)
         _fill(entry, product, build, translation)
 

@@ -16,14 +16,13 @@ from onebasin.models.target import Target
 
 from .compile import compile_library
 from .data import read_data
-from .held import StanLibrary
 from .home.bridge import bridge_home
 from .home.directory import Progress
 from .home.errors import StanProgramError
-from .interface import Interface
 from .interpreted import Interpreted
-from .opened import Opened
+from .opened import Interface, Opened
 from .program import StanProgram, definition, stan_program, write_data
+from .stan_library import StanLibrary
 from .trial import check_survives
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +13,19 @@ import pandas as pd
 from stanio import Variable, parse_header
 
 from .home.errors import StanRunError
-from .words import last_words
+from .translation import last_words
 
 _SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
 
 _CHUNK = 1 << 16
 """Numbers that are parsed at once: a chain's text and its arrays do not fit into memory beside each other."""
+
+_METRICS = {
+    "Diagonal elements of inverse mass matrix:": 1,
+    "Elements of inverse mass matrix:": 2,
+    "No free parameters for unit metric": 0,
+}
+"""How the comments announce a metric, and its number of axes; of a unit metric nothing follows."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,8 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
         said = f":\n{last_words(printed)}" if printed else "; the run was cut short."
         raise StanRunError(f"Stan wrote no draws to `{path.name}`{said}") from error
     try:
-        comments = _comments(path)
+        with path.open() as file:
+            comments = tuple(line[1:].strip() for line in file if line.startswith("#"))
         columns = parse_header(",".join(header))
         for values in _tables(path, len(header)):
             yield _block(columns, values, comments)
@@ -140,11 +148,6 @@ def _block(columns: dict[str, Variable], values: np.ndarray, comments: tuple[str
     return Output(method, variables, comments)
 
 
-def _comments(path: Path) -> tuple[str, ...]:
-    with path.open() as file:
-        return tuple(line[1:].strip() for line in file if line.startswith("#"))
-
-
 def _tables(path: Path, width: int) -> Iterator[np.ndarray]:
     """The rows, some megabytes at a time; one table without a row where there are none."""
     found = False
@@ -155,3 +158,43 @@ def _tables(path: Path, width: int) -> Iterator[np.ndarray]:
             yield table.to_numpy()
     if not found:
         yield np.empty((0, width))
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """Step size and metric of CmdStan's warmup, for another run without it.
+
+    Attributes
+    ----------
+    step_size : float
+        Of the draws.
+    inverse_metric : array
+        Diagonal or whole matrix; empty of a unit metric. CmdStan writes six figures of it.
+    """
+
+    step_size: float
+    inverse_metric: np.ndarray
+
+    def write(self, folder: Path) -> Path | None:
+        """Write the metric for CmdStan; None where it is the unit."""
+        from stanio import write_stan_json
+
+        if not self.inverse_metric.size:
+            return None
+        path = folder / "metric.json"
+        write_stan_json(str(path), {"inv_metric": self.inverse_metric})
+        return path
+
+
+def read_adaptation(comments: Sequence[str], step_size: float) -> Adaptation | None:
+    """Find the metric in the comments of a CSV file; None where the warmup had not ended."""
+    for place, line in enumerate(comments):
+        axes = _METRICS.get(line)
+        if axes is None:
+            continue
+        # A diagonal is one line; a matrix has as many lines as its first has numbers.
+        lines = axes if axes < 2 else comments[place + 1].count(",") + 1
+        rows = [line.split(",") for line in comments[place + 1 : place + 1 + lines]]
+        metric = np.array(rows, dtype=np.float64)
+        return Adaptation(step_size, metric[0] if axes == 1 else metric)
+    return None

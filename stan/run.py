@@ -10,10 +10,9 @@ from pathlib import Path
 from onebasin.base.processes.children import run_guarded
 
 from .home.errors import StanRunError
-from .interpreter.signals import ending
+from .interpreter.process import ending
 from .program import ReadyProgram
-from .translation import in_own_names
-from .words import last_words
+from .translation import in_own_names, last_words
 
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
 """What keeps memory with the program between gradients, in glibc's words.

@@ -17,10 +17,10 @@ from pathlib import Path
 from onebasin.base.files.leftovers import working_folder
 from onebasin.base.text import shown
 
-from .home.contents import check_whole
 from .home.directory import Home
 from .home.environment import build_environment
 from .home.errors import CmdStanNotFound, StanProgramError
+from .home.integrity import check_whole
 
 NAME = "program"
 """What every program is called while it is translated and compiled."""
@@ -30,6 +30,11 @@ _BESIDE = "beside"
 
 _NAMESPACE = re.compile(r"\b\w+_model_namespace::\w+: ")
 """Where in the C++ a check of data failed, which says nothing of the program."""
+
+SHOWN_LINES, SHOWN_WIDTH = 12, 400
+
+_TELLING = ("Er", "Ex", "Initialization", "Rejecting", "Posterior is improper")
+"""Of a program's messages: how many lines are shown, how wide, and how those begin that say what went wrong."""
 
 
 @dataclass(frozen=True)
@@ -175,3 +180,11 @@ def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
         words = in_own_names(done.stderr.strip(), path)
         raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
     return done.stdout
+
+
+def last_words(printed: str) -> str:
+    """Return the lines that say what went wrong, such as "Exception: ..."; without one, the last lines."""
+    lines = [line[:SHOWN_WIDTH] for line in printed.splitlines() if line.strip()]
+    telling = [line for line in lines if line.startswith(_TELLING)]
+    once = list(dict.fromkeys(telling or lines))
+    return "\n".join(once[-SHOWN_LINES:])

@@ -17,8 +17,7 @@ from onebasin.base.text import shown
 
 from .home.errors import StanRunError
 from .interpreter.check import trial_points
-from .interpreter.limits import bound_memory
-from .interpreter.signals import ending
+from .interpreter.process import bound_memory, ending
 
 _PRINT = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_char), ctypes.c_int)
 

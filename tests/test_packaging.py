@@ -32,7 +32,7 @@ CONDA_BOUNDS = {"cmdstan": SpecifierSet(">=2.36")}
 CONDA_ONLY = {"python", "pip"}
 
 # What the second lock and environment.yml bring besides what runs; `cuda` is for machines that have it.
-EXTRAS = ("cmdstan", "data", "notebook", "docs", "dev")
+EXTRAS = ("cluster", "cmdstan", "data", "notebook", "docs", "dev")
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 
@@ -134,8 +134,9 @@ def test_lock_pins_exact_versions_with_hashes_and_names_no_place(name):
 def test_imported_packages_are_declared(project):
     """What a room imports itself is asked for by name, not brought by something else."""
     extras = project["optional-dependencies"]
-    # What runs in a notebook alone may import what notebooks have, and an engine of its own its package.
-    lines = project["dependencies"] + extras["data"] + extras["notebook"] + extras["nutpie"]
+    # What runs in a notebook alone may import what notebooks have, an engine its package, the cluster Dask's.
+    optional = ("cluster", "data", "notebook", "nutpie")
+    lines = project["dependencies"] + [line for name in optional for line in extras[name]]
     declared = {Requirement(line).name for line in lines}
     providers = importlib.metadata.packages_distributions()
     for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):

@@ -24,10 +24,11 @@ from jaxtyping import Float, Int
 
 from onebasin.analysis.alignment.align import align
 from onebasin.analysis.alignment.parts import flatten
-from onebasin.base.card import Card, Table, Words, number
+from onebasin.base.card import Card, Words, number
 from onebasin.base.checks import check_count, check_positive, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
+from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Element, Permuted, permuted_parts
 from onebasin.models.symmetry.group import Group
@@ -329,10 +330,9 @@ def of_failure_rates(rates: FailureRates) -> Card:
     more = f", the first {MOST} of {len(order)}" if len(order) > MOST else ""
     names = tuple(_RULES.get(name, name) for name in means)
     table = Table(
-        f"separation: draws labelled wrongly ({of}){more}",
-        (*names, "best possible"),
+        ("", *names, "best possible"),
         rows,
-        words=True,
+        f"separation: draws labelled wrongly ({of}){more}",
     )
     return Card("How often alignment is wrong", (Words(lead), table))
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.result import Alignment
-from onebasin.analysis.alignment.target import Target
+from onebasin.analysis.alignment.rule import AlignmentTarget
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
 from onebasin.models.symmetry.elements import Permuted, Swapped
 from onebasin.posteriors.view import View
@@ -50,9 +50,9 @@ class Labelling:
     canonical: str
 
     @property
-    def target(self) -> Target:
+    def target(self) -> AlignmentTarget:
         """The same for `align`."""
-        return Target.of(self.centre, self.scale)
+        return AlignmentTarget.of(self.centre, self.scale)
 
     def applied(self, view: View, symmetry: Symmetry) -> Alignment:
         """Match every draw."""

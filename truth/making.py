@@ -1,4 +1,4 @@
-"""A reference made: chains, thinned until draws are independent, canonically labelled, described, written.
+"""Making a reference: an order, and its chains, thinned until draws are independent, labelled and described.
 
 Chains are kept as they go, in the folder `chains` beside the files, so that the same command goes on from there; more
 thinning goes on with the same chains. Energies and divergences are those of all iterations after the warmup, not of
@@ -7,8 +7,8 @@ the kept ones alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,23 +18,106 @@ import xarray as xr
 from onebasin.analysis.alignment.result import Alignment
 from onebasin.analysis.compare.reference.known import nothing, without_lp
 from onebasin.analysis.diagnostics.invariants import invariants
+from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.summaries.deciding import deciding, rhat_of_entries
 from onebasin.analysis.summaries.quantiles import describe
-from onebasin.inference import infer
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.base.errors import StudyError, check_seed
+from onebasin.inference import Nuts, infer
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import labels_of
+from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import View, as_view
 
 from . import criteria
-from .invariants import measured
 from .labelling import Labelling, fitted
-from .order import Order
+from .problems import PROBLEMS
+from .problems.problem import RECIPE, Invariant
 from .quotient import Quotient, one_copy
+from .reference import measured
 
 CHAINS = "chains"
+LEAST_THIN, MOST_THIN = 10, 40
+DRAWS = 1000
+"""Draws kept of each of ten chains, 10,000 in all."""
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """A posterior, and how its reference is sampled.
+
+    Attributes
+    ----------
+    name, title : str
+        Of the posterior.
+    target : Target
+        With its symmetry.
+    problem : str
+        Which of `PROBLEMS` it is; empty for somebody's own.
+    settings : Nuts
+        Chains, warmup, adaptation; `draws` are those kept of a chain after thinning.
+    thin, max_thin : int
+        Every how many-th draw is kept; doubled up to the second while the kept ones depend on one another.
+    seed : int
+        Of the chains.
+    engine : str
+        Whose definition is sampled.
+    invariants : mapping
+        Functions of draws that no relabelling changes; empty for what holds for any symmetry.
+    references, keywords : tuple of str
+        As posteriordb has them.
+    quotient_of : Target or None
+        What is sampled instead, where the posterior is one copy of that one's; see `quotient`.
+    """
+
+    name: str
+    title: str
+    target: Target
+    problem: str = ""
+    settings: Nuts = field(default_factory=lambda: replace(RECIPE, draws=DRAWS))
+    thin: int = LEAST_THIN
+    max_thin: int = MOST_THIN
+    seed: int = 1
+    engine: str = "numpyro"
+    invariants: Mapping[str, Invariant] = field(default_factory=dict)
+    references: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    quotient_of: Target | None = None
+
+    @property
+    def sampled(self) -> Target:
+        """What chains are run on."""
+        return self.quotient_of or self.target
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no sense."""
+        check_seed(self.seed)
+        if not 1 <= self.thin <= self.max_thin:
+            raise StudyError(
+                f"`--thin` is {self.thin} and `--max-thin` {self.max_thin}; give whole numbers from 1, the second not "
+                "below the first."
+            )
+
+
+def order_of_problem(name: str) -> Order:
+    """Give the order for one of our problems."""
+    problem = PROBLEMS[name]
+    target = problem.target()
+    cover = PROBLEMS[problem.quotient_of] if problem.quotient_of else None
+    return Order(
+        name,
+        problem.title,
+        target,
+        problem=name,
+        settings=replace((cover or problem).settings, draws=DRAWS),
+        engine=target.engines[0],
+        invariants=problem.invariants,
+        references=problem.references,
+        keywords=problem.keywords,
+        quotient_of=cover.target() if cover else None,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +175,7 @@ class Made:
         )
 
 
-def made(
+def make(
     order: Order, folder: Path, *, labelling: Labelling | None, progress: bool, say: Say
 ) -> Made:
     """Sample, with more thinning as long as that can help.
@@ -165,7 +248,7 @@ def _described(
     if order.quotient_of is not None:
         tree, quotient = one_copy(tree, order.quotient_of, order.target)
         view = as_view(tree)
-    symmetry = equal_modes(view.symmetry)
+    symmetry = resolve(view).equal_modes
     if symmetry:
         labelling = labelling or fitted(view, symmetry)
         alignment = labelling.applied(view, symmetry)

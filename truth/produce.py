@@ -1,23 +1,42 @@
-"""A reference from beginning to end: made, written, and checked by code that shares no line with what made it."""
+"""A reference from beginning to end: made, written, and checked by code that shares no line with what made it.
+
+Its files are written whole or not at all, with checksums of each other.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
 
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.cache import make_user_cache, user_cache
-from onebasin.models.symmetry.blocks import equal_modes
+from onebasin.base.files.netcdf import write_tree
+from onebasin.base.jsonable import json_safe
+from onebasin.inference.runs import provenance
+from onebasin.models.symmetry import words
+from onebasin.models.symmetry.blocks import equal_modes, to_json
+from onebasin.posteriors import schema
 
-from . import checker
+from . import checker, criteria
 from .labelling import Labelling
-from .making import made
-from .order import Order
-from .reference import Reference, open_reference, references
-from .writing import write
+from .making import Made, Order, make
+from .reference import FULL, Reference, open_reference, references, status_of
 
 CACHE = "truth"
+KEPT_DRAWS = 1000
+"""Draws of all chains in the file that is kept with the package."""
+TRAJECTORY = "trajectory"
+"""Group of the full file: energies and divergences of all iterations after the warmup."""
+_DIGITS = 10
+_LEFT_OUT = (schema.COMMAND, schema.WALL_TIME, schema.FINGERPRINT)
 
 
 def place_of(name: str, seed: int, *, make: bool = False) -> Path:
@@ -59,7 +78,7 @@ def produce(
         Called with a line of text before what takes long.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    found = made(order, folder, labelling=labelling, progress=progress, say=say)
+    found = make(order, folder, labelling=labelling, progress=progress, say=say)
     say("writing, and checking what is written")
     reference = write(found, folder)
     return reference, recorded_check(reference)
@@ -68,7 +87,174 @@ def produce(
 def recorded_check(reference: Reference) -> checker.Verdict:
     """Check a reference that has all its draws beside it, and write what came of it."""
     verdict = checker.check(reference.folder, reference.name)
-    text = json.dumps(verdict.to_dict(), indent=1)
     with replacing(reference.file("check.json")) as part:
-        part.write_text(text + "\n", encoding="utf-8")
+        part.write_text(json.dumps(verdict.to_dict(), indent=1) + "\n", encoding="utf-8")
     return verdict
+
+
+def write(made: Made, folder: Path) -> Reference:
+    """Write all files of a reference."""
+    name = made.order.name
+    reference = Reference(folder, name)
+    whole = _whole(made)
+    write_tree(whole, reference.file(FULL))
+    write_tree(_some(made), reference.file("draws.nc"))
+    _write_json(reference.file("summary.json"), _summary(made), indent=None)
+    sums = {part: sha256(reference.file(part)) for part in ("summary.json", "draws.nc", FULL)}
+    _write_json(reference.file("info.json"), _info(made) | {"sha256": sums})
+    return Reference(folder, name)
+
+
+def keep(reference: Reference, folder: Path) -> Path:
+    """Copy what is small of a reference into a folder of its name."""
+    place = folder / reference.name
+    place.mkdir(parents=True, exist_ok=True)
+    for part in ("info.json", "summary.json", "draws.nc", "check.json"):
+        with replacing(place / f"{reference.name}.{part}") as there:
+            there.write_bytes(reference.file(part).read_bytes())
+    return place
+
+
+def sha256(path: Path) -> str:
+    """The checksum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _whole(made: Made) -> xr.DataTree:
+    posterior = made.tree["posterior"].to_dataset()[list(made.names)]
+    iterations = xr.Dataset(
+        {
+            schema.ENERGY: (("chain", "iteration"), made.energy),
+            schema.DIVERGING: (("chain", "iteration"), made.diverging.astype(bool)),
+        }
+    )
+    groups = {
+        "posterior": _compressed(posterior),
+        "sample_stats": _compressed(made.tree["sample_stats"].to_dataset()),
+        TRAJECTORY: _compressed(iterations),
+    }
+    return _tree(groups, made)
+
+
+def _some(made: Made) -> xr.DataTree:
+    """A thousand draws in single precision, with the data that they are of."""
+    step = max(1, made.tree["posterior"].sizes["chain"] * made.order.settings.draws // KEPT_DRAWS)
+    some = made.tree["posterior"].to_dataset()[list(made.names)].isel(draw=slice(0, None, step))
+    stats = made.tree["sample_stats"].to_dataset()
+    chosen = [n for n in (schema.LP, schema.ENERGY, schema.DIVERGING) if n in stats]
+    groups = {
+        "posterior": _compressed(some.astype(np.float32)),
+        "sample_stats": _compressed(stats[chosen].isel(draw=slice(0, None, step))),
+    }
+    for name in schema.DATA_GROUPS:
+        if name in made.tree.children:
+            groups[name] = _compressed(made.tree[name].to_dataset())
+    return _tree(groups, made)
+
+
+def _tree(groups: dict[str, xr.Dataset], made: Made) -> xr.DataTree:
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs = {k: v for k, v in made.tree.attrs.items() if k not in _LEFT_OUT}
+    tree.attrs[schema.SYMMETRY] = to_json(made.symmetry)
+    return tree
+
+
+def _compressed(dataset: xr.Dataset) -> xr.Dataset:
+    packed = dataset.copy()
+    for variable in packed.variables.values():
+        variable.encoding = {"zlib": True, "complevel": 6, "shuffle": True} if variable.ndim else {}
+    return packed
+
+
+def _summary(made: Made) -> dict[str, Any]:
+    return {
+        "columns": list(made.parameters.columns),
+        "parameters": _rows(made.parameters),
+        "invariants": _rows(made.invariants),
+    }
+
+
+def _rows(table: pd.DataFrame) -> dict[str, list[float]]:
+    return {
+        str(row): [float(f"{value:.{_DIGITS}g}") for value in values]
+        for row, values in zip(table.index, table.to_numpy(), strict=True)
+    }
+
+
+def _info(made: Made) -> dict[str, Any]:
+    order, tree = made.order, made.tree
+    settings = replace(order.settings, draws=order.settings.draws * made.thin)
+    kept = tree["sample_stats"].to_dataset()[schema.ENERGY].values
+    chains, draws = tree["posterior"].sizes["chain"], tree["posterior"].sizes["draw"]
+    shape: dict[str, Any] = {
+        "chains": chains,
+        "draws": draws,
+        "divergences": [int(n) for n in made.diverging.sum(axis=1)],
+        "energies": criteria.efmi(kept),
+    }
+    info: dict[str, Any] = {
+        "name": order.name,
+        "title": order.title,
+        "inference": {
+            "method": f"{order.engine}_nuts",
+            "method_arguments": {
+                "chains": chains,
+                "iter": settings.warmup + settings.draws,
+                "warmup": settings.warmup,
+                "thin": made.thin,
+                "seed": order.seed,
+                "control": {
+                    "adapt_delta": settings.target_acceptance,
+                    "max_treedepth": settings.max_tree_depth,
+                },
+                "settings": asdict(settings),
+            },
+        },
+        "diagnostics": criteria.diagnostics(made.parameters, **shape)
+        | {
+            "expected_fraction_of_missing_information_unthinned": _round(criteria.efmi(made.energy))
+        },
+        "diagnostics_of_invariants": criteria.diagnostics(made.invariants, **shape),
+        "checks_made": made.checks(made.parameters),
+        "checks_of_invariants": made.checks(made.invariants),
+    }
+    info["status"] = status_of(info)
+    return info | {
+        "symmetry": json.loads(to_json(made.symmetry)),
+        "symmetry_in_words": [_word(block) for block in made.symmetry],
+        "symmetry_described": [block.describe() for block in made.symmetry],
+        "labelling": None if made.labelling is None else made.labelling.to_json(),
+        "quotient": None if made.quotient is None else made.quotient.to_json(),
+        "dimensions": {name: list(tree["posterior"][name].shape[2:]) for name in made.names},
+        "evidence": made.evidence,
+        "problem": order.problem,
+        "program_name": str(tree.attrs.get(schema.PROGRAM_NAME, "")),
+        "data_sha256": str(tree.attrs.get(schema.DATA_SHA256, "")),
+        "references": list(order.references),
+        "keywords": list(order.keywords),
+        "comments": None,
+        "added_by": "onebasin truth make",
+        "added_date": schema.now()[:10],
+        "versions": provenance.versions(),
+        "machine": provenance.machine(order.engine),
+    }
+
+
+def _word(block: Any) -> str:
+    try:
+        return words.spell(block)
+    except ValueError:
+        return str(block.describe())
+
+
+def _round(values: list[float]) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]
+
+
+def _write_json(path: Path, value: Any, *, indent: int | None = 1) -> None:
+    text = json.dumps(json_safe(value), indent=indent, ensure_ascii=False)
+    if indent is None:  # a row a line: small, and its changes can be read
+        text = text.replace('], "', '],\n"').replace('{"', '{\n"')
+    with replacing(path) as part:
+        part.write_text(text + "\n", encoding="utf-8")

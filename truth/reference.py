@@ -14,13 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from onebasin.analysis.compare.reference.known import Known, nothing, without_lp
 from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.base.errors import OnebasinError
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import View, as_view
 
-from .invariants import measured
 from .problems import PROBLEMS
 from .problems.problem import Invariant
 
@@ -222,6 +223,20 @@ class Reference:
         return read_tree(
             self.file(part), "posterior", error=ReferenceError, writer="onebasin truth make"
         )
+
+
+def measured(view: View, functions: Mapping[str, Invariant]) -> Draws:
+    """Compute invariants; one of several numbers is named by their places, `f[0]`, `f[1]`, ..."""
+    values = {name: np.asarray(view.values(name), np.float64) for name in view.variables}
+    names: list[str] = []
+    columns = []
+    for name, function in functions.items():
+        found = np.asarray(function(values), np.float64)
+        flat = found.reshape(*found.shape[:2], -1)
+        names += [name] if found.ndim == 2 else [f"{name}[{i}]" for i in range(flat.shape[2])]
+        columns.append(flat)
+    empty = np.empty((view.num_chains, view.num_draws, 0))
+    return Draws(tuple(names), np.concatenate([empty, *columns], axis=-1))
 
 
 def status_of(info: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from onebasin.analysis.page.cells import Column, Flag, Table, TableCell
+from onebasin.base.table import Column, Flag, Table, TableCell
 
 from .problems import PROBLEMS
 from .reference import Reference, open_reference, references

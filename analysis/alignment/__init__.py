@@ -8,12 +8,12 @@
 
 from .align import align
 from .result import Alignment, element_of
-from .rule import Rule
+from .rule import AlignmentRule
 from .switching import Switching, switching
 
 __all__ = [
     "Alignment",
-    "Rule",
+    "AlignmentRule",
     "Switching",
     "align",
     "element_of",

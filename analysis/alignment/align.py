@@ -17,27 +17,25 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from onebasin.base.checks import choose
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.words import as_symmetry
+from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 
-from .costs import Reference, distance
-from .descent import Problem, match
-from .draws import MAX_BYTES, Arrays
+from .costs import AlignmentReference, about, distance
+from .descent import MatchingProblem, match
+from .draws import MAX_BYTES, Arrays, workers
 from .features import Features
 from .iteration import Iterated, iterate
-from .moments import about
-from .moving import move
-from .parts import take
-from .preparation import choose_symmetry, prepare, whole_element
+from .parts import move, take
+from .preparation import choose_scales, choose_symmetry, prepare, whole_element
 from .result import Alignment
-from .rule import REFERENCES, Rule
-from .scales import choose_scales
-from .target import Target
+from .rule import REFERENCES, AlignmentRule, AlignmentTarget
 from .units import FeatureUnits
-from .workers import workers
 
 Progress = Callable[[int, int], None]
 
@@ -46,7 +44,7 @@ def align(
     posterior: Posterior,
     symmetry: Symmetry | str | Sequence[str] | None = None,
     *,
-    reference: str | Alignment | Target | Posterior = "gaussian",
+    reference: str | Alignment | AlignmentTarget | Posterior = "gaussian",
     reference_draw: tuple[int, int] = (0, 0),
     cost: str = "weights",
     x: Any = None,
@@ -129,8 +127,10 @@ def align(
     """
     words = choose("reference", reference, REFERENCES) if isinstance(reference, str) else None
     earlier = reference if isinstance(reference, Alignment) else None
-    aim = earlier.target if earlier else reference if isinstance(reference, Target) else None
-    rule = Rule(
+    aim = (
+        earlier.target if earlier else reference if isinstance(reference, AlignmentTarget) else None
+    )
+    rule = AlignmentRule(
         reference=words or ("posterior" if aim is None else "alignment"),
         reference_draw=reference_draw,
         cost=cost,
@@ -140,8 +140,8 @@ def align(
         seed=seed,
     )
     view = as_view(posterior)
-    chosen, found = choose_symmetry(view, symmetry)
-    prepared = prepare(view, chosen, cost, x, gauge, max_bytes)
+    resolved = choose_symmetry(view, symmetry)
+    prepared = prepare(view, resolved.blocks, cost, x, gauge, max_bytes)
     features = prepared.features(view.posterior, view.argument).in_units()
     units = features.units
     if earlier:
@@ -160,7 +160,7 @@ def align(
     if fixed is None and not isinstance(reference, str):
         fixed = about(prepared.mean_of(reference, features), inner)
     with workers(threads) as team:
-        problem = Problem(features, team, _reporter(progress, rule, features.total))
+        problem = MatchingProblem(features, team, _reporter(progress, rule, features.total))
         matched = _find(problem, rule, inner, fixed)
         before, after = _distances(problem, matched, inner)
     if progress:
@@ -168,10 +168,10 @@ def align(
     return Alignment(
         source=view,
         symmetry=prepared.symmetry,
-        found=found,
+        found=resolved.words,
         rule=rule,
         element=whole_element(features, matched.parts),
-        target=Target(matched.reference, units),
+        target=AlignmentTarget(matched.reference, units),
         cost=_as_came(matched, features, units),
         converged=matched.converged,
         distance_before=before.reshape(features.reader.lead),
@@ -180,10 +180,10 @@ def align(
 
 
 def _find(
-    problem: Problem,
-    rule: Rule,
+    problem: MatchingProblem,
+    rule: AlignmentRule,
     scales: Mapping[str, float],
-    fixed: Reference | None,
+    fixed: AlignmentReference | None,
 ) -> Iterated:
     """Match the draws as the rule says; `fixed` is what another posterior gives."""
     limits = {"max_sweeps": rule.max_sweeps, "restarts": rule.restarts, "seed": rule.seed}
@@ -199,7 +199,7 @@ def _find(
     return Iterated(swept.parts, reference, matched.trace, matched.converged, distances)
 
 
-def _refuse_other_rule(earlier: Rule, rule: Rule) -> None:
+def _refuse_other_rule(earlier: AlignmentRule, rule: AlignmentRule) -> None:
     """Refuse the reference of an alignment that matched something else."""
     for word in ("cost", "gauge"):
         theirs, ours = getattr(earlier, word), getattr(rule, word)
@@ -209,7 +209,7 @@ def _refuse_other_rule(earlier: Rule, rule: Rule) -> None:
             )
 
 
-def _reference_of(aim: Target, features: Features) -> Reference:
+def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReference:
     """What an alignment matched its draws with, in the units of other draws."""
     theirs = {name: np.shape(mean) for name, mean in aim.reference.mean.items()}
     for name, shape in features.shapes.items():
@@ -243,14 +243,16 @@ def _row(place: tuple[int, int], features: Features) -> int:
     return chain * draws + draw
 
 
-def _starts(first: int, total: int, rule: Rule) -> tuple[int, ...]:
+def _starts(first: int, total: int, rule: AlignmentRule) -> tuple[int, ...]:
     others = np.delete(np.arange(total), first)
     rng = np.random.default_rng(rule.seed)
     more = rng.choice(others, size=min(rule.restarts - 1, len(others)), replace=False)
     return (first, *(int(row) for row in more))
 
 
-def _reporter(progress: Progress | None, rule: Rule, draws_in_all: int) -> Callable[[int], None]:
+def _reporter(
+    progress: Progress | None, rule: AlignmentRule, draws_in_all: int
+) -> Callable[[int], None]:
     if progress is None:
         return lambda draws: None
     total = draws_in_all * (1 + rule.max_sweeps) * rule.restarts
@@ -265,7 +267,7 @@ def _reporter(progress: Progress | None, rule: Rule, draws_in_all: int) -> Calla
 
 
 def _distances(
-    problem: Problem, matched: Iterated, scales: Mapping[str, float]
+    problem: MatchingProblem, matched: Iterated, scales: Mapping[str, float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Squared distances to the reference before and after."""
     features = problem.features
@@ -286,3 +288,59 @@ def _distances(
 
         problem.workers.over(chunk.stop - chunk.start, piece)
     return before, after if matched.distance is None else matched.distance
+
+
+Values = Mapping[str, np.ndarray]
+
+
+def aligned_quantity(
+    symmetry: Symmetry | str, *, reference: str = "gaussian"
+) -> Callable[..., dict[str, np.ndarray]]:
+    """Make a test quantity of `calibrate`: parameters in one labelling, which all draws agree on.
+
+    The draws and the truth among them are aligned together, with a Gaussian that is fitted to all of them. The rule
+    does not know which of them is the truth: so if draws are of the posterior, the truth's rank is uniform after
+    alignment as before.
+
+    Parameters
+    ----------
+    symmetry : tuple of blocks or str
+        Modulo what; blocks that keep the likelihood alone, as positive scalings do, are left out.
+    reference : {"gaussian", "mean", "draw"}
+        As of `align`.
+
+    Returns
+    -------
+    callable
+        From values (point, ...) and data to the variables that the symmetry moves, (point, ...).
+
+    Raises
+    ------
+    TypeError
+        If it is no symmetry.
+
+    Examples
+    --------
+    >>> aligned = ob.aligned_quantity("mu,sigma")
+    >>> values = {"mu": np.array([[-2.0, 1.0], [1.1, -1.9], [-2.1, 0.9]]), "sigma": np.ones((3, 2))}
+    >>> bool(np.ptp(aligned(values, None)["mu"], axis=0).max() < 0.5)
+    True
+    """
+    known = equal_modes(as_symmetry(symmetry))
+    moved = tuple(dict.fromkeys(name for block in known for name in block.variables))
+
+    def quantity(values: Values, data: object) -> dict[str, np.ndarray]:
+        del data
+        arrays = {
+            name: (
+                (*schema.SAMPLE_DIMS, *(f"{name}_dim_{at}" for at in range(values[name].ndim - 1))),
+                values[name][None],
+            )
+            for name in moved
+        }
+        tree = xr.DataTree.from_dict({schema.POSTERIOR: xr.Dataset(arrays)})
+        found = align(tree, known, reference=reference, gauge="keep", threads=1)
+        aligned = found.posterior[schema.POSTERIOR].to_dataset()
+        return {name: aligned[name].values[0] for name in moved}
+
+    return quantity

@@ -8,6 +8,10 @@ with w = 1 / scale^2 (Ainsworth, Hayase and Srinivasa 2023, equation 1, all vari
 once), or the inverse variances of a diagonal Gaussian: its negative log density is half of the
 distance plus half the sum of log variances (Stephens 2000, section 4, the loss behind his algorithm
 for a Gaussian). Either is additive over components, so that one block is a linear assignment problem.
+
+References come from draws: one draw, a mean, a diagonal Gaussian. Sums are taken about a shift (one draw), so that
+variances lose no digits. A variance is at least 1e-6 of its variable's mean one and 1e-12 of the squared scale, or of
+the squared spread where that is less (features are in units in which it is about 1): a single draw has none.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from onebasin.models.symmetry.blocks import Block, axes_of
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
+class AlignmentReference:
     """What draws are matched with.
 
     Attributes
@@ -45,7 +49,7 @@ class Reference:
 
 
 def distance(
-    values: Mapping[str, np.ndarray], reference: Reference, names: tuple[str, ...]
+    values: Mapping[str, np.ndarray], reference: AlignmentReference, names: tuple[str, ...]
 ) -> Float[np.ndarray, " draw"]:
     """Weighted squared distance of draws (draw, *event) to the reference."""
     total = 0.0
@@ -104,7 +108,7 @@ class Targets(NamedTuple):
 def targets(
     values: Mapping[str, np.ndarray],
     block: Block,
-    reference: Reference,
+    reference: AlignmentReference,
     turned: Collection[str] = (),
 ) -> Targets:
     """Prepare a reference for `cost_matrices`, in the precision of the draws.
@@ -115,7 +119,7 @@ def targets(
         Draws, every variable with one axis in the block.
     block : Block
         One that permutes.
-    reference : Reference
+    reference : AlignmentReference
         What is matched.
     turned : collection of str
         Variables that `cost_matrices` will be given a `Turn` of.
@@ -213,3 +217,76 @@ def _by_place(values: np.ndarray, axis: int) -> np.ndarray:
     """(place, rest)."""
     front = np.moveaxis(values, axis, 0)
     return front.reshape(len(front), -1)
+
+
+Arrays = dict[str, np.ndarray]
+
+
+def about(mean: Mapping[str, np.ndarray], scales: Mapping[str, float]) -> AlignmentReference:
+    """Reference with one weight for a whole variable: 1 / scale^2."""
+    weight = {name: np.asarray(scale**-2.0) for name, scale in scales.items()}
+    return AlignmentReference({name: np.asarray(mean[name], np.float64) for name in scales}, weight)
+
+
+@dataclass(eq=False)
+class Moments:
+    """Sums over aligned draws, filled chunk by chunk.
+
+    Parameters
+    ----------
+    shift : mapping of str to array (*event)
+        Close to the draws.
+    """
+
+    shift: Mapping[str, np.ndarray]
+    count: int = 0
+    first: Arrays = field(default_factory=dict)
+    second: Arrays = field(default_factory=dict)
+
+    def add(self, values: Mapping[str, np.ndarray], *, squares: bool) -> None:
+        """Take in draws (draw, *event)."""
+        self.count += len(next(iter(values.values())))
+        for name, array in values.items():
+            gap = array - self.shift[name].astype(array.dtype)
+            self.first[name] = self.first.get(name, 0.0) + gap.sum(axis=0, dtype=np.float64)
+            if squares:
+                total = np.einsum("i...,i...->...", gap, gap, dtype=np.float64)
+                self.second[name] = self.second.get(name, 0.0) + total
+
+    def merge(self, other: Moments) -> None:
+        """Take in the sums of other draws, about the same shift."""
+        self.count += other.count
+        for own, theirs in ((self.first, other.first), (self.second, other.second)):
+            for name, total in theirs.items():
+                own[name] = own.get(name, 0.0) + total
+
+    def mean(self) -> Arrays:
+        """Means."""
+        return {n: np.asarray(self.shift[n] + s / self.count) for n, s in self.first.items()}
+
+    def gaussian(
+        self, scales: Mapping[str, float], of_one_variance: Collection[str] = ()
+    ) -> AlignmentReference:
+        """Diagonal Gaussian: half the distance in its standard deviations, plus their logarithms.
+
+        Parameters
+        ----------
+        scales : mapping of str to float
+            Of every variable.
+        of_one_variance : collection of str
+            Variables all of whose entries have their mean variance.
+
+        References
+        ----------
+        Stephens 2000, Dealing with label switching in mixture models, JRSS B 62(4), section 4.
+        """
+        weight, logs = {}, 0.0
+        for name, scale in scales.items():
+            gap = self.first[name] / self.count
+            variance = np.maximum(self.second[name] / self.count - gap**2, 0.0)
+            least = max(1e-6 * float(variance.mean()), 1e-12 * min(scale, 1.0) ** 2)
+            variance = np.maximum(variance, least)
+            shared = np.asarray(variance.mean()) if name in of_one_variance else variance
+            weight[name] = np.asarray(1 / shared)
+            logs += float(np.log(np.broadcast_to(shared, variance.shape)).sum())
+        return AlignmentReference(self.mean(), weight, offset=0.5 * logs, factor=0.5)

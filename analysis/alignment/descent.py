@@ -18,26 +18,21 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from onebasin.models.symmetry.blocks import Block, Symmetry
-from onebasin.models.symmetry.elements import Shapes
+from onebasin.models.symmetry.elements import Shapes, differ
 from onebasin.models.symmetry.group import Group
 
-from .costs import Reference, distance
-from .draws import Arrays
+from .costs import AlignmentReference, Moments, distance
+from .draws import Arrays, Workers
 from .features import Features
-from .improvement import Flags, improve
-from .moments import Moments
-from .moving import move
-from .ordering import single_numbers
-from .parts import Parts, copy, differ, put, take
-from .solving import ELEMENTS_AT_ONCE, method
-from .start import first_parts
-from .workers import Workers
+from .improvement import Flags, first_parts, improve
+from .parts import Parts, copy, move, put, take
+from .solving import ELEMENTS_AT_ONCE, method, single_numbers
 
 _AT_A_STRETCH = 2**22
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class MatchingProblem:
     """The features that are matched, and the workers among whom a chunk's draws are shared out.
 
     `report` is told how many draws a sweep has just gone through.
@@ -110,8 +105,8 @@ class Swept:
 
 
 def sweep(
-    problem: Problem,
-    reference: Reference,
+    problem: MatchingProblem,
+    reference: AlignmentReference,
     before: Swept | None,
     *,
     same: bool = False,
@@ -122,9 +117,9 @@ def sweep(
 
     Parameters
     ----------
-    problem : Problem
+    problem : MatchingProblem
         What is matched.
-    reference : Reference
+    reference : AlignmentReference
         With what.
     before : Swept, optional
         Where draws are; without, they get their first element.
@@ -189,7 +184,12 @@ class Matched:
 
 
 def match(
-    problem: Problem, reference: Reference, *, max_sweeps: int, restarts: int, seed: int
+    problem: MatchingProblem,
+    reference: AlignmentReference,
+    *,
+    max_sweeps: int,
+    restarts: int,
+    seed: int,
 ) -> Matched:
     """Match every draw with a fixed reference.
 
@@ -218,7 +218,9 @@ def match(
     return best
 
 
-def _descend(problem: Problem, reference: Reference, swept: Swept, max_sweeps: int) -> Matched:
+def _descend(
+    problem: MatchingProblem, reference: AlignmentReference, swept: Swept, max_sweeps: int
+) -> Matched:
     fresh = bool(np.isinf(swept.cost).any())
     trace = [] if fresh else [float(swept.cost.mean())]
     if problem.exact:

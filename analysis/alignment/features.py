@@ -30,8 +30,7 @@ from onebasin.models.symmetry.blocks import (
 from onebasin.models.symmetry.elements import Scaled
 
 from .draws import Arrays, Chunk, DrawReader
-from .rescaling import factors, rescale
-from .units import FeatureUnits, find_units
+from .units import FeatureUnits, factors, find_units, rescale
 
 if TYPE_CHECKING:
     import jax
@@ -129,7 +128,7 @@ class Features:
     def read_one(self, row: int) -> Arrays:
         """Return one draw's features (*event)."""
         one = self.reader.read_one(*divmod(row, self.reader.num_draws))
-        values = {n: np.asarray(v)[None].astype(_real(v)) for n, v in one.items()}
+        values = {n: v[None] for n, v in one.items()}
         return {n: v[0, ...] for n, v in self._featurise(values, slice(row, row + 1)).items()}
 
     @cached_property
@@ -172,9 +171,9 @@ def activations(
     inputs = jnp.asarray(x)
 
     def transform(values: Arrays) -> Arrays:
-        hidden = _hidden(
-            model.network, {n: jnp.asarray(values[n]) for n in _needed(model.network)}, inputs
-        )
+        layers = model.network.layers[:-1]
+        needed = [name for layer in layers for name in (layer.weight, layer.bias) if name]
+        hidden = _hidden(model.network, {n: jnp.asarray(values[n]) for n in needed}, inputs)
         return {name: np.asarray(h) for name, h in hidden.items()}
 
     return Features(reader, declared, moving, gauge, transform)
@@ -190,11 +189,6 @@ def _layer_block(block: Block, network: Network) -> Exchangeable:
     )
 
 
-def _needed(network: Network) -> list[str]:
-    """The parameters that hidden activations depend on."""
-    return [name for layer in network.layers[:-1] for name in (layer.weight, layer.bias) if name]
-
-
 def _hidden(network: Network, draws: Mapping[str, jax.Array], x: jax.Array) -> dict[str, jax.Array]:
     """Activations (draw, obs, hidden) of every hidden layer: `Network.apply` without its last layer."""
     import jax.numpy as jnp
@@ -208,8 +202,3 @@ def _hidden(network: Network, draws: Mapping[str, jax.Array], x: jax.Array) -> d
         h = network.nonlinearity.function(h)
         out[f"hidden{number}"] = h
     return out
-
-
-def _real(values: np.ndarray) -> np.dtype:
-    dtype = np.asarray(values).dtype
-    return dtype if dtype.kind == "f" else np.dtype(np.float64)

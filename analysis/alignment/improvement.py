@@ -1,24 +1,30 @@
-"""One round over the blocks of a symmetry: each gets its best element, the others held.
+"""Rounds over the blocks of a symmetry: each gets its best element, the others held; and the element to begin with.
 
 Blocks that are settled are passed over, see `descent`. Where a variable's other axis is moved by one other block (a
 network's weights between two hidden layers), the reference is moved back instead of the draws being moved: then
 whole rows of one matrix are copied, and not columns of every draw.
+
+The first element of a draw does not depend on how the draw's components are numbered. Blocks are solved one after the
+other, each only on variables whose other axes are settled: the first hidden layer of a network by its incoming weights,
+the second by weights from units that are matched by then, and so on. Where a block has no such variable, components
+are compared by their sorted entries. Descent from here gives the same result for every labelling of the input, which a
+start at the labels as they came (Ainsworth, Hayase and Srinivasa 2023, algorithm 1) does not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Bool
 
-from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
-from onebasin.models.symmetry.elements import Part, Permuted
+from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_of
+from onebasin.models.symmetry.elements import Part, Permuted, differ
+from onebasin.models.symmetry.group import Group
 
-from .costs import Reference, Turn
-from .moving import move
-from .parts import Parts, copy, differ, put, take
+from .costs import AlignmentReference, Turn
+from .parts import Parts, copy, move, put, take
 from .solving import method, solve
 
 Flags = Bool[np.ndarray, "draw block"]
@@ -28,7 +34,7 @@ _MOST = 0.75
 
 
 def improve(
-    symmetry: Symmetry, values: Values, reference: Reference, parts: Parts, settled: Flags
+    symmetry: Symmetry, values: Values, reference: AlignmentReference, parts: Parts, settled: Flags
 ) -> Parts:
     """Solve every block that is not settled, one after the other.
 
@@ -38,7 +44,7 @@ def improve(
         The blocks.
     values : mapping of str to array (draw, *event)
         Draws as they came.
-    reference : Reference
+    reference : AlignmentReference
         What they are matched with.
     parts : Parts
         Where they are.
@@ -74,7 +80,7 @@ def solve_among(
     block: Block,
     values: Values,
     parts: Parts,
-    reference: Reference,
+    reference: AlignmentReference,
 ) -> Part:
     """Solve one block, the others where they are.
 
@@ -90,7 +96,7 @@ def solve_among(
         Draws as they came.
     parts : Parts
         Where they are.
-    reference : Reference
+    reference : AlignmentReference
         What they are matched with.
     """
     turns = _turns(symmetry, place, block, values, parts)
@@ -123,3 +129,66 @@ def _turn(block: Block, name: str, part: Part) -> Turn | None:
     if signs is None or name not in block.flipped:
         return Turn(back)
     return Turn(back, np.take_along_axis(signs, back, axis=1))
+
+
+def first_parts(
+    values: Values, symmetry: Symmetry, reference: AlignmentReference
+) -> tuple[Parts, list[bool]]:
+    """Match draws (draw, *event) with a reference, block after block; say which blocks that settles."""
+    num = len(next(iter(values.values())))
+    shapes = {name: array.shape[1:] for name, array in values.items()}
+    parts = list(Group(symmetry, shapes).identity((num,)))
+    waiting = list(range(len(symmetry)))
+    settled = [False] * len(symmetry)
+    while waiting:
+        place = next((p for p in waiting if _settled(symmetry, p, waiting, shapes)), waiting[0])
+        free = _settled(symmetry, place, waiting, shapes)
+        block = symmetry[place].restricted(free)
+        if block is not None:
+            beside = list(parts)
+            if block.axes and not block.flipped:
+                beside[place] = Permuted(parts[place][0])
+            solved = solve_among(symmetry, place, block, values, tuple(beside), reference)
+        else:
+            solved = _by_signature(values, symmetry[place], reference, parts[place])
+        # A block that was solved without its flipped variables keeps the signs it had.
+        arrays: Any = [b if a is None else a for a, b in zip(solved, parts[place], strict=True)]
+        parts[place] = type(solved)(*arrays)
+        settled[place] = len(free) == len(symmetry[place].variables)
+        waiting.remove(place)
+    return tuple(parts), settled
+
+
+def _settled(
+    symmetry: Symmetry, place: int, waiting: list[int], shapes: Mapping[str, tuple[int, ...]]
+) -> list[str]:
+    """Variables of a block that no waiting block moves, and that make it an easy problem."""
+    block = symmetry[place]
+    others = {n for p in waiting if p != place for n in symmetry[p].variables}
+    free = [name for name in block.variables if name not in others]
+    if block.axes:
+        if method(block, shapes) == "exchange":
+            free = [n for n in free if n in block.axes and len(axes_of(block.axes[n])) == 1]
+        if not any(name in block.axes for name in free):
+            return []
+    return free
+
+
+def _by_signature(values: Values, block: Block, reference: AlignmentReference, part: Part) -> Part:
+    """Match components by their entries in order of size, which no other block changes."""
+    if not block.axes:
+        return part
+    seen, means, weights = {}, {}, {}
+    for name, places in block.axes.items():
+        for axis in axes_of(places):
+            key = f"{name}, axis {axis}"
+            seen[key] = _signature(values[name], axis)
+            means[key] = _signature(reference.mean[name][None], axis)[0]
+            weights[key] = np.asarray(np.mean(reference.weight[name]))
+    bare = Exchangeable(dict.fromkeys(seen, 0))
+    return solve(seen, bare, Permuted(part[0]), AlignmentReference(means, weights))
+
+
+def _signature(values: np.ndarray, axis: int) -> np.ndarray:
+    front = np.moveaxis(values, axis + 1, 1)
+    return np.sort(np.abs(front.reshape(*front.shape[:2], -1)), axis=-1)

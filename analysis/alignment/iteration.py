@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .costs import Reference
-from .descent import Problem, Swept, match, sweep
+from onebasin.models.symmetry.elements import on_arrays
+
+from .costs import AlignmentReference, Moments, about
+from .descent import MatchingProblem, Swept, match, sweep
 from .draws import Arrays
-from .moments import Moments, about
-from .moving import bare, move
-from .ordering import of_one_variance
-from .parts import Parts, on_arrays, take
+from .parts import Parts, bare, move, take
+from .solving import of_one_variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +31,14 @@ class Iterated:
     """
 
     parts: Parts
-    reference: Reference
+    reference: AlignmentReference
     trace: tuple[float, ...]
     converged: bool
     distance: np.ndarray | None = None
 
 
 def iterate(
-    problem: Problem,
+    problem: MatchingProblem,
     kind: str,
     scales: Mapping[str, float],
     starts: tuple[int, ...],
@@ -51,7 +51,7 @@ def iterate(
 
     Parameters
     ----------
-    problem : Problem
+    problem : MatchingProblem
         What is matched.
     kind : {"mean", "gaussian"}
         What is estimated.
@@ -77,7 +77,7 @@ def iterate(
 
 
 def _run(
-    problem: Problem,
+    problem: MatchingProblem,
     kind: str,
     scales: Mapping[str, float],
     start: int,
@@ -102,7 +102,7 @@ def _run(
 
 
 def _moments(
-    problem: Problem, swept: Swept, shift: Mapping[str, np.ndarray], squares: bool
+    problem: MatchingProblem, swept: Swept, shift: Mapping[str, np.ndarray], squares: bool
 ) -> Moments:
     moments = Moments(shift)
     features = problem.features
@@ -122,14 +122,14 @@ def _moments(
 
 
 def _estimate(
-    problem: Problem, moments: Moments, kind: str, scales: Mapping[str, float]
-) -> Reference:
+    problem: MatchingProblem, moments: Moments, kind: str, scales: Mapping[str, float]
+) -> AlignmentReference:
     if kind == "mean":
         return about(moments.mean(), scales)
     return moments.gaussian(scales, of_one_variance(problem.symmetry, problem.features.shapes))
 
 
-def _in_labels_of(problem: Problem, run: Iterated, row: int) -> Iterated:
+def _in_labels_of(problem: MatchingProblem, run: Iterated, row: int) -> Iterated:
     """Move everything by one element, so that one draw keeps the labels that it came with."""
     group, symmetry = problem.group, problem.symmetry
     back = group.inverse(take(run.parts, slice(row, row + 1)))
@@ -140,7 +140,7 @@ def _in_labels_of(problem: Problem, run: Iterated, row: int) -> Iterated:
     by_entry = {n: np.asarray(w)[None] for n, w in weight.items() if np.ndim(w)}
     if by_entry:
         weight |= {n: w[0, ...] for n, w in move(by_entry, *bare(symmetry, back), by_entry).items()}
-    moved = Reference(
+    moved = AlignmentReference(
         {n: m[0, ...] for n, m in mean.items()}, weight, run.reference.offset, run.reference.factor
     )
     return Iterated(group.compose(run.parts, every), moved, run.trace, run.converged)

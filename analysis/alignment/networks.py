@@ -7,7 +7,7 @@ activations may also change their signs, which no transposition counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -23,10 +23,10 @@ from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 
 from .align import align
-from .barriers import Loss
 from .transpositions import Transpositions, transpositions_of
 
 Values = Mapping[str, np.ndarray]
+Loss = Callable[[dict[str, np.ndarray]], Any]
 
 _AT_ONCE = 16
 """Networks whose losses are computed at a time."""

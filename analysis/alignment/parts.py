@@ -1,23 +1,21 @@
-"""Parts of elements, one for each draw: taking some draws' parts, replacing them, stacking them."""
+"""Parts of elements, one for each draw: taking some draws' parts, replacing them, moving draws by them.
+
+`Group.act` moves everything; with `move` a block sees its variables as all *other* blocks have moved them. Blocks that
+permute act on different axes, so they commute, and each block's part of an element can be replaced without regard to
+the others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
 
-from onebasin.models.symmetry.elements import Element, Part
+from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.elements import Element, Part, on_arrays
 
 Parts = tuple[Part, ...]
-
-
-def on_arrays[P: Part](part: P, function: Callable[..., np.ndarray], *others: Part) -> P:
-    """Apply a function to every array of a part (and the same arrays of others)."""
-    arrays = zip(part, *others, strict=True)
-    made: Any = [None if group[0] is None else function(*group) for group in arrays]
-    return type(part)(*made)
 
 
 def take(parts: Parts, rows: Any) -> Parts:
@@ -31,13 +29,6 @@ def put(parts: Parts, rows: Any, new: Parts) -> None:
         for array, values in zip(part, other, strict=True):
             if array is not None and values is not None:
                 array[rows] = values
-
-
-def choose[P: Part](mask: Bool[np.ndarray, " draw"], first: P, second: P) -> P:
-    """`first` for the draws where the mask is true, `second` for the others."""
-    return on_arrays(
-        first, lambda a, b: np.where(mask.reshape(-1, *[1] * (a.ndim - 1)), a, b), second
-    )
 
 
 def stack(parts: Sequence[Part]) -> Part:
@@ -60,11 +51,46 @@ def flatten(element: Element) -> Parts:
     return tuple(on_arrays(part, lambda a: a.reshape(-1, *a.shape[2:])) for part in element)
 
 
-def differ(first: Parts, second: Parts) -> Bool[np.ndarray, " draw"]:
-    """Which draws have another permutation, other signs or another complement."""
-    differs: Any = False
-    for part, other in zip(first, second, strict=True):
-        for a, b in zip(part, other, strict=True):
-            if a is not None:
-                differs = differs | (a != b).reshape(len(a), -1).any(axis=1)
-    return np.asarray(differs)
+def move(
+    values: Mapping[str, np.ndarray],
+    symmetry: Symmetry,
+    parts: Sequence[Part],
+    names: Iterable[str],
+    *,
+    without: int | None = None,
+) -> dict[str, np.ndarray]:
+    """Move draws (draw, *event) by every block, or by all but one.
+
+    Parameters
+    ----------
+    values : mapping of str to array
+        Draws.
+    symmetry : Symmetry
+        `Exchangeable` and `Complement` blocks.
+    parts : sequence of Part
+        One element a draw.
+    names : iterable of str
+        The variables to return.
+    without : int, optional
+        Number of the block that stays out.
+
+    Returns
+    -------
+    dict
+        The moved variables; one that no block moved is the array that was given.
+    """
+    moved = {name: values[name] for name in names}
+    for place, (block, part) in enumerate(zip(symmetry, parts, strict=True)):
+        if place != without:
+            moved = block.act(moved, *part)
+    return moved
+
+
+def bare(symmetry: Symmetry, parts: Sequence[Part]) -> tuple[Symmetry, Parts]:
+    """Return how variances move, which have no sign and no complement."""
+    kept = [
+        moving
+        for block, part in zip(symmetry, parts, strict=True)
+        if (moving := block.of_variances(part)) is not None
+    ]
+    return tuple(block for block, _ in kept), tuple(part for _, part in kept)

@@ -1,15 +1,19 @@
-"""From a posterior to what is matched: symmetry, network, inputs, features, another posterior's mean."""
+"""From a posterior to what is matched: symmetry, network, inputs, features, scales, another posterior's mean.
+
+Networks are divided by the prior's standard deviations. Any other posterior: by the spread of a variable, as `units`
+finds it; 1 where it never varies.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from onebasin.base.checks import check_inputs
+from onebasin.base.checks import check_inputs, check_positive
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part
@@ -18,10 +22,11 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.candidate import Candidate
-from ..discovery.of_posterior import search_posterior
+from ..discovery.resolve import Resolved, resolve
 from .draws import DrawReader
 from .features import Features, activations, weights
 from .parts import Parts, lead_by
+from .units import FeatureUnits
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
@@ -133,37 +138,27 @@ def whole_element(features: Features, parts: Parts) -> Element:
     return lead_by(group.compose(tuple(first), tuple(then)), features.reader.lead)
 
 
-def choose_symmetry(view: View, symmetry: Any) -> tuple[Symmetry, tuple[str, ...]]:
-    """Return the symmetry to align by, and the words of its blocks where nothing but the draws told of them.
-
-    Parameters
-    ----------
-    view : View
-        The posterior.
-    symmetry : Symmetry, str, sequence of str or None
-        What was asked for; None for what the posterior declares, or else its draws show.
+def choose_symmetry(view: View, symmetry: Any) -> Resolved:
+    """Resolve the symmetry to align by: what was asked for, what the posterior declares, or what its draws show.
 
     Raises
     ------
     TypeError
-        If it is none of these.
+        If `symmetry` is neither blocks nor words of them.
     ValueError
         If a word cannot be read, what the posterior declares does not hold, or there is nothing to align by.
     """
-    if symmetry is not None:
-        return view.as_symmetry(symmetry), ()
-    if view.symmetry_evidence is not None and not view.symmetry_evidence.holds:
-        raise ArgumentError(f"`posterior` cannot be aligned. {view.symmetry_evidence.sentence}")
-    if view.symmetry:
-        return view.symmetry, ()
-    seen = search_posterior(view)
-    certain = [candidate for candidate in seen if candidate.certain]
-    if not certain:
-        raise ArgumentError(
-            f"`symmetry` is not given, `posterior` declares none, and its draws show {_unclear(seen)}. Give blocks or "
-            "words of what is interchangeable, such as 'mu,sigma'."
-        )
-    return tuple(each.block for each in certain), tuple(each.word for each in certain)
+    resolved = resolve(view, symmetry)
+    if resolved.source == "refuted":
+        raise ArgumentError(f"`posterior` cannot be aligned. {resolved.caveat}")
+    if resolved.source == "none":
+        resolved = resolve(view, look=True)
+        if not resolved.blocks:
+            raise ArgumentError(
+                "`symmetry` is not given, `posterior` declares none, and its draws show "
+                f"{_unclear(resolved.candidates)}. Give blocks or words of what is interchangeable, such as 'mu,sigma'."
+            )
+    return resolved
 
 
 def _unclear(seen: Sequence[Candidate]) -> str:
@@ -185,3 +180,52 @@ def _inputs(view: View, model: BayesianNetwork | None, x: Any) -> np.ndarray:
             "keeps its own in the group `constant_data`."
         )
     return check_inputs(x, model.network.in_dim)
+
+
+def choose_scales(
+    given: Mapping[str, float] | None,
+    model: BayesianNetwork | None,
+    features: Features,
+    units: FeatureUnits,
+) -> dict[str, float]:
+    """Return the scale of every feature: the one given, the prior's, or the draws' spread.
+
+    Raises
+    ------
+    ValueError
+        If `given` names what is not matched, or a scale is not positive.
+    """
+    given = dict(given or {})
+    for name, scale in given.items():
+        check_positive(f"scales[{name!r}]", scale)
+        if name not in features.names:
+            raise ArgumentError(
+                f"`scales` names {name}, which is not matched; that are {', '.join(features.names)}."
+            )
+    if features.transform is not None:
+        default = dict.fromkeys(features.names, 1.0)
+    elif model is not None and set(features.names) <= set(model.network.shapes):
+        default = prior_scales(model)
+    elif set(features.names) <= set(given):
+        default = {}
+    else:
+        default = {name: spread or 1.0 for name, spread in units.spread.items()}
+    return {name: float(given.get(name, default.get(name, 1.0))) for name in features.names}
+
+
+def prior_scales(model: BayesianNetwork) -> dict[str, float]:
+    """Prior standard deviation of every weight and bias; of weights with norm 1, 1 / sqrt(inputs)."""
+    layers = model.network.layers
+    out: dict[str, float] = {}
+    for layer, weight, bias in zip(
+        layers,
+        model.prior.weight_scales(len(layers)),
+        model.prior.bias_scales(len(layers)),
+        strict=True,
+    ):
+        if layer.weight:
+            on_sphere = layer.hidden and model.parametrisation.unit_norm
+            out[layer.weight] = layer.in_dim**-0.5 if on_sphere else weight
+        if layer.bias:
+            out[layer.bias] = bias
+    return out

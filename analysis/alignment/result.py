@@ -1,8 +1,9 @@
 """An alignment: every draw's group element, what it was matched with, and the aligned posterior.
 
 Convention: arrays of elements are (chain, draw, component); entry j of a permutation is the component, as
-numbered in the draw as it came, that has become component j. Nothing is written to disk:
-`Alignment.to_dataset` is a group for the posterior's file, `element_of` reads it back.
+numbered in the draw as it came, that has become component j. Draws are moved in memory where they are there, else a
+piece at a time from their file to a scratch. `Alignment.to_dataset` is a group for the posterior's file, `element_of`
+reads it back.
 """
 
 from __future__ import annotations
@@ -10,32 +11,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from math import prod
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.card import Card, Facts, Flag, Part, Words
+from onebasin.base.card import Card, Facts, Part, Words
 from onebasin.base.errors import ArgumentError
+from onebasin.base.files.claims import ClaimError
+from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.base.showing import Shown
+from onebasin.base.table import Flag
 from onebasin.models.symmetry.blocks import Symmetry, to_json
-from onebasin.models.symmetry.elements import Element, labels_of
+from onebasin.models.symmetry.describe import in_words
+from onebasin.models.symmetry.elements import Element, labels_of, on_arrays
 from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.telling import in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
-from onebasin.posteriors.scratch import close_with
-from onebasin.posteriors.symmetry import declares, symmetry_caveat
+from onebasin.posteriors.scratch import Scratch, close_with
 from onebasin.posteriors.view import View
 
-from .applying import Moved, moved
-from .rule import Rule
-from .target import Target
+from ..discovery.resolve import caveat_of_found, resolve
+from .rule import AlignmentRule, AlignmentTarget
 
 PerDraw = Float[np.ndarray, "chain draw"]
-
-_UNDECLARED = "Labels switch in the draws, and nothing declares a symmetry"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,13 +50,13 @@ class Alignment(Shown):
         The posterior as it came.
     symmetry : Symmetry
         Modulo which it was aligned.
-    rule : Rule
+    rule : AlignmentRule
         How; `text` says it in plain words.
     found : tuple of str
         Words of the symmetry's blocks where nothing declared it and the draws themselves showed it; else empty.
     element : Element
         One group element a draw, leading axes (chain, draw).
-    target : Target
+    target : AlignmentTarget
         What draws were matched with: centres, and how much each entry counts.
     cost : tuple of float
         Mean cost of a draw after each sweep, each against that sweep's reference.
@@ -67,9 +69,9 @@ class Alignment(Shown):
 
     source: View
     symmetry: Symmetry
-    rule: Rule
+    rule: AlignmentRule
     element: Element
-    target: Target
+    target: AlignmentTarget
     cost: tuple[float, ...]
     converged: bool
     distance_before: PerDraw
@@ -95,9 +97,8 @@ class Alignment(Shown):
     def caveat(self) -> str:
         """What nobody has checked of the symmetry, in a sentence; empty where nothing is left."""
         if self.found:
-            words = " and ".join(f"`{word}`" for word in self.found)
-            return f"{_UNDECLARED}: declare {words} before the next run, and it is checked on the log density."
-        return symmetry_caveat(self.source, self.symmetry)
+            return caveat_of_found(self.found)
+        return resolve(self.source, self.symmetry).caveat
 
     @property
     def group(self) -> Group:
@@ -123,7 +124,9 @@ class Alignment(Shown):
             schema.ALIGNMENT_SWEEPS: self.sweeps,
             schema.ALIGNMENT_CONVERGED: int(self.converged),
         }
-        if not declares(self.source, self.symmetry):  # the source's evidence is of another one
+        if not resolve(
+            self.source, self.symmetry
+        ).in_file:  # the source's evidence is of another one
             tree.attrs.pop(schema.SYMMETRY_EVIDENCE, None)
         return tree
 
@@ -238,3 +241,90 @@ def _moved(alignment: Alignment) -> float:
     for part, none in zip(alignment.element, alignment.group.identity(lead), strict=True):
         changed |= (labels_of(part) != labels_of(none)).any(axis=(-2, -1))
     return float(changed.mean())
+
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """Moved variables, and what holds them on disk, where they are there; it is removed when it is closed."""
+
+    variables: Mapping[str, xr.DataArray]
+    filed: xr.DataTree | None = None
+
+
+def moved(dataset: xr.Dataset, group: Group, element: Element, argument: str) -> Moved:
+    """Move every draw by its element.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The variables that move.
+    group : Group
+        Of the symmetry.
+    element : Element
+        Leading axes (chain, draw).
+    argument : str
+        What messages call the posterior.
+
+    Raises
+    ------
+    ValueError
+        If the disk has no room for them.
+    """
+    first = {str(n): v.transpose(*schema.SAMPLE_DIMS, ...) for n, v in dataset.data_vars.items()}
+    filed = None
+    if any(map(is_read_later, first.values())):
+        try:
+            filed = _filed(first, group, element)
+        except ClaimError as error:
+            raise ArgumentError(f"`{argument}` cannot be aligned: it {error}.") from error
+        there = filed[schema.POSTERIOR].data_vars
+        made = {n: _named(there[n], variable) for n, variable in first.items()}
+    else:
+        whole = group.act(element, {n: v.values for n, v in first.items()})
+        made = {n: variable.copy(data=whole[n]) for n, variable in first.items()}
+    return Moved({n: v.transpose(*dataset[n].dims) for n, v in made.items()}, filed)
+
+
+def _filed(variables: Mapping[str, xr.DataArray], group: Group, element: Element) -> xr.DataTree:
+    chains, draws = next(iter(variables.values())).shape[:2]
+    bytes_a_draw = sum(prod(v.shape[2:]) * v.dtype.itemsize for v in variables.values())
+    rows = max(1, PIECE // bytes_a_draw)
+    pieces = _pieces(variables, group, element, rows)
+    chain, first, values = next(pieces)
+    kinds = {n: (v.shape[1:], v.dtype) for n, v in values.items()}
+    scratch = Scratch(chains, draws, {schema.POSTERIOR: kinds}, rows=rows)
+    try:
+        while values:
+            for name, array in values.items():
+                scratch.put(schema.POSTERIOR, name, chain, first, array)
+            chain, first, values = next(pieces, (0, 0, {}))
+    except BaseException:
+        scratch.remove()
+        raise
+    return scratch.tree({}, lazy=True)
+
+
+def _pieces(
+    variables: Mapping[str, xr.DataArray], group: Group, element: Element, rows: int
+) -> Iterator[tuple[int, int, Arrays]]:
+    """Moved draws (draw, ...), some of a chain at a time: its number, that of the first of them, arrays."""
+    chains, draws = next(iter(variables.values())).shape[:2]
+    for chain in range(chains):
+        for first in range(0, draws, rows):
+            place = (chain, slice(first, first + rows))
+            own = tuple(on_arrays(part, itemgetter(place)) for part in element)
+            yield (
+                chain,
+                first,
+                dict(group.act(own, {n: v[place].values for n, v in variables.items()})),
+            )
+
+
+def _named(values: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
+    """What is in a scratch, with the axes, labels and attributes of what it is of."""
+    axes = dict(zip(values.dims, like.dims, strict=True))
+    bare = values.drop_vars(list(values.coords)).rename(axes)
+    return bare.assign_coords(like.coords).assign_attrs(like.attrs)

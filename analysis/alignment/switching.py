@@ -1,30 +1,35 @@
-"""How much components change places within chains, and whether alignment found more than noise has.
+"""Changes of labels within chains, the gain of alignment over its gain on noise, and chains of one labelling.
 
 Alignment brings any draws closer, noise too. Its yardstick is the same alignment of draws whose components
 were shuffled independently: every component of such a draw is one of some real draw, but no two belong
 together, and none has a place of its own. A whole variable that changes sign or becomes its complement is one
 component, which shuffling would leave as it is: its yardstick is Gaussian noise with the same second moments.
 Convention: distances are of features (variables divided by their scales, scalings divided out), summed over variables.
+
+Chains that start independently choose any of G equal modes alike, so that C of them choose one with probability
+G^(1 - C). Where that is small and they did, something fixed the labels, or the parts are no interchangeable ones.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Float, Int, Num
 
 from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
-from onebasin.models.symmetry.elements import Element, labels_of
+from onebasin.models.symmetry.elements import Element, Scaled, labels_of
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
+from ..discovery.resolve import resolve
 from ..summaries.deciding import every_few
 from .align import align
 from .result import Alignment
@@ -108,7 +113,7 @@ def switching(
     shuffled = any(several for _, several in _with_parts(moving, canonical))
     return Switching(
         reassigned={int(lag): reassigned(alignment.element, lag) for lag in lags},
-        labellings=_labellings(alignment.element),
+        labellings=tuple(len(np.unique(c, axis=0)) for c in _discrete(alignment.element)),
         ratio=_ratio(alignment, canonical, rng),
         noise_ratio=_noise_ratio(alignment, canonical, rng) if noise else None,
         yardstick="shuffled ones" if shuffled else "noise of the same size",
@@ -117,13 +122,10 @@ def switching(
 
 def reassigned(element: Element, lag: int) -> float:
     """Fraction of components with another place or sign `lag` draws later in the same chain."""
-    changes = [_changes(labels_of(part), lag) for part in element]
+    labels = [labels_of(part) for part in element]
+    changes = [(each[:, lag:] != each[:, :-lag]).any(axis=3) for each in labels]
     flat = np.concatenate([change.ravel() for change in changes])
     return float(flat.mean()) if flat.size else float("nan")
-
-
-def _changes(labels: np.ndarray, lag: int) -> Bool[np.ndarray, "chain draw component"]:
-    return (labels[:, lag:] != labels[:, :-lag]).any(axis=3)
 
 
 def labelling_numbers(element: Element) -> Int[np.ndarray, "chain draw"]:
@@ -140,10 +142,6 @@ def labelling_numbers(element: Element) -> Int[np.ndarray, "chain draw"]:
     numbers = np.empty(len(order), np.int64)
     numbers[order] = np.arange(len(order))
     return numbers[inverse.reshape(rows.shape[:2])]
-
-
-def _labellings(element: Element) -> tuple[int, ...]:
-    return tuple(len(np.unique(chain, axis=0)) for chain in _discrete(element))
 
 
 def _discrete(element: Element) -> Num[np.ndarray, "chain draw entry"]:
@@ -252,3 +250,81 @@ def _regroup(values: np.ndarray, rows: np.ndarray, axis: int) -> np.ndarray:
     return np.moveaxis(
         np.stack([part[order] for part, order in zip(front, rows, strict=True)]), 0, axis + 1
     )
+
+
+IMPROBABLE = 0.01
+"""Probability under which chance is no explanation."""
+MOST = 0.9
+"""Share of a chain's draws that have a labelling before it is called the chain's."""
+
+
+@dataclass(frozen=True)
+class OneLabelling:
+    """All chains have one labelling.
+
+    Attributes
+    ----------
+    chains : int
+        How many.
+    log_order : float
+        Natural logarithm of the number of labellings that the symmetry makes equal.
+    known : bool
+        Whether the symmetry was checked on the density, or follows from a network's architecture.
+    """
+
+    chains: int
+    log_order: float
+    known: bool
+
+    @property
+    def probability(self) -> float:
+        """Of so many independent chains in one labelling."""
+        return math.exp((1 - self.chains) * self.log_order)
+
+    @property
+    def improbable(self) -> bool:
+        """Whether chance is no explanation."""
+        return self.probability < IMPROBABLE
+
+    @property
+    def sentence(self) -> str:
+        """What it says of the symmetry."""
+        if self.chains == 1:
+            return "One chain in one labelling: other modes cannot be seen."
+        begin = (
+            f"All {self.chains} chains have one of {_count(self.log_order)} labellings, to which independent starts "
+            f"come once in {_count((self.chains - 1) * self.log_order)} times"
+        )
+        if not self.improbable:
+            return f"{begin}: no evidence for or against the symmetry."
+        why = "an order, equal starts or an unlike prior fixed the labels"
+        other = "" if self.known else ", or the parts are not interchangeable"
+        return f"{begin}: {why}{other}."
+
+
+def one_labelling(alignment: Alignment) -> OneLabelling | None:
+    """Look whether all chains have one labelling; None where they do not."""
+    blocks = equal_modes(alignment.symmetry)
+    if not _alike(alignment.element):
+        return None
+    order = Group(blocks, alignment.group.shapes).log_order
+    chains = alignment.distance_after.shape[0]
+    return OneLabelling(chains, order, resolve(alignment.source, alignment.symmetry).known)
+
+
+def _alike(element: Element) -> bool:
+    """Whether most draws of every chain have the same labels, which are those in the middle, component by component."""
+    alike: Any = True
+    for part in element:
+        for labels in part:
+            if labels is not None and not isinstance(part, Scaled):
+                flat = labels.reshape(*labels.shape[:2], -1)
+                for column in np.moveaxis(flat, 2, 0):
+                    middle = np.partition(column, column.size // 2, axis=None)[column.size // 2]
+                    alike = alike & (column == middle)
+    return alike is not True and bool((alike.mean(axis=1) >= MOST).all())
+
+
+def _count(log_number: float) -> str:
+    few = log_number < math.log(1e6)
+    return f"{math.exp(log_number):.0f}" if few else f"10^{log_number / math.log(10):.0f}"

@@ -12,10 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from onebasin.base.card import Card, Table, Words, number
+from onebasin.base.card import Card, Words, number
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
+from onebasin.base.table import Table
 from onebasin.models.symmetry.elements import Element, permuted_parts
+from onebasin.posteriors.view import Posterior
+
+from .align import align
+from .result import Alignment
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,6 +43,39 @@ class Transpositions(Shown):
     def total(self) -> Int[np.ndarray, "*lead"]:
         """Sum over blocks."""
         return np.asarray(sum(self.layers))
+
+
+def transpositions(posterior: Posterior | Alignment) -> Transpositions:
+    """Count the exchanges of two components that bring every draw into the common labelling.
+
+    Parameters
+    ----------
+    posterior : Alignment, or posterior
+        What `align` returned; or a posterior, which is aligned first.
+
+    Returns
+    -------
+    Transpositions
+        `layers`, an array (chain, draw) for each block that permutes (of a network: each hidden layer), and their
+        `total`.
+
+    Raises
+    ------
+    ValueError
+        If no symmetry is declared, or none of its blocks permutes.
+
+    References
+    ----------
+    Xiao, Liu and Bamler 2023, A compact representation for Bayesian neural networks by removing permutation symmetry,
+    section 2 (number of transpositions, NoT).
+
+    Examples
+    --------
+    >>> ob.transpositions(weights).total.shape
+    (4, 300)
+    """
+    alignment = posterior if isinstance(posterior, Alignment) else align(posterior)
+    return transpositions_of(alignment.element)
 
 
 def count_transpositions(
@@ -132,9 +170,5 @@ def of_transpositions(found: Transpositions) -> Card:
         (f"block {place}", number(np.median(layer)), number(layer.max()))
         for place, layer in enumerate(found.layers)
     )
-    table = (
-        (Table("transpositions by block", ("median", "most"), rows, words=True),)
-        if len(rows) > 1
-        else ()
-    )
-    return Card("Transpositions", (Words(words), *table))
+    table = Table(("", "median", "most"), rows, "transpositions by block")
+    return Card("Transpositions", (Words(words), *([table] if len(rows) > 1 else [])))

@@ -16,7 +16,7 @@ import xarray as xr
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import entry_names
+from onebasin.posteriors.draws import checked, entry_names
 from onebasin.posteriors.view import View, as_view
 
 from ..predictive.points import Points
@@ -86,8 +86,11 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     Raises
     ------
     ValueError
-        If they share no variable.
+        If they share no variable, or one has no axis of chains or draws.
     """
+    for view in views.values():
+        for variable in view.variables:
+            checked(view.posterior[variable], view.argument)
     shapes = {name: {v: shape_of(view, v) for v in view.variables} for name, view in views.items()}
     only_in: dict[str, str] = {}
     for name, own in shapes.items():

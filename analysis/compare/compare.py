@@ -18,11 +18,12 @@ import pandas as pd
 
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors import schema
-from onebasin.posteriors.symmetry import symmetry_caveat
+from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
+from ..discovery.resolve import resolve
 from ..predictive.points import (
     CLASS_DISTANCES,
     CLASS_SCORES,
@@ -125,7 +126,7 @@ def compare(
     named = {truth: posteriors[truth]} | dict(posteriors)
     views = {name: as_view(posterior, f"posteriors[{name!r}]") for name, posterior in named.items()}
     check_comparable(views, truth)
-    given = None if symmetry is None else views[truth].as_symmetry(symmetry)
+    resolved = resolve(views[truth], symmetry)
     model = views[truth].network
     points = _points(views[truth], truth, x, y)
     rows: Rows = {name: {} for name in (*views, FLOOR)}
@@ -134,9 +135,10 @@ def compare(
     frame, obstacles, shared = None, {}, None
     moments: dict[str, MomentComparison] = {}
     if weights or model is None:
-        blocks, names = given, var_names
+        blocks, names = resolved.equal_modes, var_names
+        for block in blocks:
+            block.check(event_shapes(views[truth].posterior))
         if model is None and var_names is None:
-            blocks = equal_modes(views[truth].symmetry if given is None else given)
             shared = shared_variables(views, blocks)
             names = shared.names
             blocks = tuple(b for block in blocks if (b := block.restricted(names)) is not None)
@@ -165,7 +167,7 @@ def compare(
         permutations=permutations,
         obstacles=obstacles,
         shared=shared,
-        caveat=symmetry_caveat(views[truth], given) if frame and frame.alignment else "",
+        caveat=resolved.caveat if frame and frame.alignment else "",
     )
     notes, warnings = say(setting, table), warn(setting, table)
     return Comparison(_kind(model), truth, table, notes, warnings, moments, frame)

@@ -20,12 +20,13 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors.columns import Columns
 from onebasin.posteriors.draws import MIN_DRAWS, Draws, checked, lay_out_columns, refuse_broken
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import Alignment, align
+from ..discovery.resolve import resolve
 from ..summaries.units import units_of
 from .comparable import labelled_as, shape_of
 from .thinning import MAX_DRAWS, thin
@@ -177,7 +178,7 @@ def fit_frame(
     view = as_view(reference)
     shapes = _shapes(view, var_names)
     first, rest = halves(view)
-    blocks = equal_modes(view.symmetry if symmetry is None else symmetry)
+    blocks = resolve(view, symmetry).equal_modes
     alignment = align(first, blocks, progress=progress) if blocks else None
     draws = _draws(
         as_view(alignment.posterior, view.argument) if alignment else first, tuple(shapes)

@@ -9,9 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from onebasin.base.card import Card, Part, Table, Words, in_brief, number
+from onebasin.base.card import Card, Part, Words, in_brief, number
 from onebasin.base.jsonable import json_safe
 from onebasin.base.showing import Shown
+from onebasin.base.table import Table
 
 from .frame import CommonFrame
 from .moments import SHIFT, MomentComparison
@@ -198,4 +199,4 @@ def _table(comparison: Comparison) -> Table:
         (_MEASURES[name], *(number(table[name].loc[one]) for one in shown)) for name in known
     )
     more = f", {MOST} of {len(table) - 2} posteriors" if len(table) - 2 > MOST else ""
-    return Table(f"{comparison.kind}{more}", tuple(map(str, shown)), rows, words=True)
+    return Table(("", *map(str, shown)), rows, f"{comparison.kind}{more}")

@@ -7,18 +7,17 @@ is that in which the problems should be mended. A number that is NaN, missing or
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from onebasin.base.card import in_brief
 
 from ..summaries.sampler import SamplerSummary, restarted
-from .approximation import fit_checks
-from .causes.modes import compare_heights
-from .checks import Check, failed, not_judged, passed
-from .integration import step_size_bias
+from .causes import compare_heights
+from .method_checks import fit_checks, step_size_bias
 from .result import Diagnosis
+from .verdict import Check, failed, not_judged, passed
 
 NAMED = 6
 """Names that a sentence lists."""
@@ -58,14 +57,11 @@ def judge(diagnosis: Diagnosis) -> tuple[Check, ...]:
     return tuple(check for check in checks if check is not None)
 
 
-def warn(checks: Sequence[Check]) -> tuple[str, ...]:
-    """Say what is wrong with a posterior and what to do about it."""
-    return tuple(s for check in checks if check.outcome == "failed" for s in check.sentences)
-
-
-def note(diagnosis: Diagnosis, checks: Sequence[Check]) -> tuple[str, ...]:
+def note(diagnosis: Diagnosis) -> tuple[str, ...]:
     """Say which diagnostics do not apply to a posterior, what is left out, and what could not be judged and why."""
-    unjudged = (s for check in checks if check.outcome == "not judged" for s in check.sentences)
+    unjudged = (
+        s for check in diagnosis.checks if check.outcome == "not judged" for s in check.sentences
+    )
     caveat = (diagnosis.symmetry_caveat,) if diagnosis.symmetry_caveat else ()
     sentences = (
         *_not_applicable(diagnosis),

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ..alignment.labelling import one_labelling
-from .causes.modes import Heights
-from .facts import Facts
-from .integration import NAME as BIAS
-from .integration import bounds
+from ..alignment.switching import one_labelling
+from .causes import Heights
+from .describe import alike_parts, left_out, listed, rhat, unjudged
 from .judge import Case
 from .labels import Labels
-from .remarks import alike_parts, left_out, unjudged
-from .result import Diagnosis, Extreme
-from .sentences import listed, rhat
-from .verdict import Answer, Cause, Row, Verdict
+from .measure import Facts
+from .method_checks import BIAS, bounds
+from .result import Diagnosis
+from .verdict import Answer, Cause, Extreme, Row, Verdict
 
 LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
 _SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)
@@ -50,7 +48,7 @@ def of_chains(case: Case) -> Verdict:
     return Verdict(
         answer,
         " ".join((*_headline(case, answer, causes), *_modes(case))),
-        (_labels_row(labels, raw, answer), _predictions_row(case, answer), _sampler(raw)),
+        (_labels_row(labels, raw, case), _predictions_row(case, answer), _sampler(raw)),
         causes,
         labels.words,
         (*unjudged(raw), *alike, *_as_ensemble(case, answer), *_missed(case)),
@@ -194,18 +192,21 @@ def _labels_cause(labels: Labels, case: Case) -> Cause:
     elif labels.found:
         kept = labels.found[0].numbers.beside_noise
         shown += f" at every draw: alignment leaves {kept:.2f} of what it would leave of noise"
-    return Cause("labels", f"{shown}.", " ".join(_labels_remedy(labels, case.answer)))
+    return Cause("labels", f"{shown}.", " ".join(_labels_remedy(labels, case)))
 
 
-def _labels_remedy(labels: Labels, answer: Answer) -> Iterator[str]:
+def _labels_remedy(labels: Labels, case: Case) -> Iterator[str]:
     """What to do about labels; aligned draws are no help where alignment does not find the parts."""
     words = labels.words
-    if labels.state == "overlap" or answer == "invariant":
+    if labels.state == "overlap" or case.answer == "invariant":
         if words:
             yield f"To look at the parts all the same, align them by {_options(words)}."
         yield "Use what has no labels, or tell the parts apart in the model: an order, unlike priors."
         return
-    yield "Use aligned draws: `ob.align(posterior)`, or `onebasin align`."
+    if case.is_sorted:
+        yield "Use aligned draws: `ob.align(posterior)`, or `onebasin align`."
+    else:
+        yield "Alignment does not bring the chains together: see to the other cause first."
     if words:
         yield (
             f"Declare them before the next run, by {_options(words)}, and they are checked on the log density."
@@ -233,14 +234,14 @@ def _options(words: tuple[str, ...]) -> str:
     return f"`symmetry={given}` or `{options}`"
 
 
-def _labels_row(labels: Labels, raw: Diagnosis, answer: Answer) -> Row:
+def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Row:
     if not labels.looked:
         return Row(LABELS, "not judged", "Labels were not looked at.")
     names = listed(labels.variables) if labels.variables else ""
     if labels.state == "switch":
         sorts = (
             ", and alignment does not bring the chains together"
-            if answer == "invariant"
+            if case.answer == "invariant" or not case.is_sorted
             else "; alignment sorts them"
         )
         return Row(LABELS, "failed", f"Labels of {names} switch{sorts}.")
@@ -272,7 +273,7 @@ def _predictions_row(case: Case, answer: Answer) -> Row:
     if facts.lp_is_bad:
         return Row(PREDICTIONS, "failed", f"Log densities do not agree: {lp}{apart}.")
     if case.labels.aligned is not None or case.labels.state == "overlap":
-        worst = Extreme.of(case.labels.invariants["rhat"])
+        worst = case.worst_invariant
         said = f"R-hat of what the symmetry leaves alone is at most {rhat(worst.value)}"
         if math.isnan(worst.value):
             return Row(

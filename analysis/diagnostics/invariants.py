@@ -32,6 +32,8 @@ Units = Mapping[str, float]
 PIECE = 2**23
 """Bytes of draws that are looked at together."""
 _LEAST = 1e-100
+SINGLE = 8.0
+"""Units in the last place of a single-precision number, by which the sum of a simplex may differ from draw to draw."""
 MAX_OUTPUTS = 50
 """Training inputs at which a network's outputs are looked at, evenly spread over the data set."""
 
@@ -71,10 +73,29 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
         found += _by_pieces(view, names, lambda piece: _of_blocks(blocks, piece, units))
     if not found:
         return Draws((), np.empty((view.num_chains, view.num_draws, 0)))
-    columns = [values.reshape(*values.shape[:2], -1) for _, values in found]
+    rounding = _rounding(view, symmetry)
+    columns = [_without_rounding(v.reshape(*v.shape[:2], -1), rounding) for _, v in found]
     named = zip(found, columns, strict=True)
     labels = [entries.get(label) or _numbered(label, flat.shape[2]) for (label, _), flat in named]
     return Draws(tuple(chain.from_iterable(labels)), np.concatenate(columns, axis=-1))
+
+
+def _rounding(view: View, symmetry: Symmetry) -> float:
+    """Relative error of sums of draws that were computed in single precision; 0 where all are double."""
+    names = {name for block in symmetry for name in block.variables} & {*view.variables}
+    kinds = {view.posterior[name].dtype for name in names}
+    return SINGLE * float(np.finfo(np.float32).eps) if np.dtype(np.float32) in kinds else 0.0
+
+
+def _without_rounding(
+    values: Float[np.ndarray, "chain draw quantity"], relative: float
+) -> Float[np.ndarray, "chain draw quantity"]:
+    """Make quantities constant that vary by no more than rounding, such as the sum of a simplex in single precision."""
+    if not relative:
+        return values
+    low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
+    still = high - low <= relative * np.maximum(np.abs(low), np.abs(high))
+    return np.where(still, values[:1, :1], values)
 
 
 def _by_pieces(

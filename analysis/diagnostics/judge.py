@@ -7,25 +7,35 @@ modes. The limits were set on simulated posteriors whose answers are known; `ben
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
+from jaxtyping import Float
 
 from onebasin.posteriors.draws import variable_of
 
 from ..summaries.deciding import rhat_of_entries
 from ..summaries.modes import ModesSummary, modes_of
-from . import sentences as say
-from .causes.funnel import ALONE, Funnel, find_funnel
-from .causes.modes import LOOKED_AT, Heights, compare_heights, settled
-from .causes.not_finite import first_broken
-from .causes.short import times_as_many
-from .causes.stuck import Run, longest_run, narrow_chains
-from .facts import Facts
-from .integration import is_gross, step_size_bias
+from . import describe as say
+from .causes import (
+    ALONE,
+    LOOKED_AT,
+    Funnel,
+    Heights,
+    Run,
+    compare_heights,
+    find_funnel,
+    longest_run,
+    narrow_chains,
+    settled,
+    times_as_many,
+)
 from .labels import Labels
-from .verdict import Answer, Cause
+from .measure import Facts
+from .method_checks import is_gross, step_size_bias
+from .verdict import Answer, Cause, Extreme
 
 DIVERGES = 0.05
 """Share of draws that diverged from which on nothing that was drawn is trusted."""
@@ -36,14 +46,24 @@ def broken(facts: Facts) -> Cause | None:
     entries = [entry for entries in facts.names.values() for entry in entries]
     name = next((entry for entry in entries if entry in facts.raw.broken), None)
     if name is not None:
-        chain, draw = first_broken(
-            facts.view.draws(variable_of(name, facts.names), finite=False).of(name)
-        )
+        draws = facts.view.draws(variable_of(name, facts.names), finite=False)
+        chain, draw = _first_broken(draws.of(name))
         return say.not_finite(name, chain, draw, sum(e in facts.raw.broken for e in entries))
     undefined = set(facts.raw.undefined)
     if entries and undefined.issuperset(entries):
         return say.never_finite(tuple(facts.names))
+    for name in ("lp", "energy"):
+        stat = facts.view.stat(name) if facts.raw.has_chains else None
+        if stat is not None and (count := int((~np.isfinite(stat)).sum())):
+            return say.statistic_not_finite(name, *_first_broken(stat), count, stat.size)
     return None
+
+
+def _first_broken(values: Float[np.ndarray, "chain draw"]) -> tuple[int, int]:
+    """Chain and draw of the first value that is not finite, by draw."""
+    bad = ~np.isfinite(values)
+    draw = int(bad.any(axis=0).argmax())
+    return int(bad[:, draw].argmax()), draw
 
 
 _BESIDE = 256
@@ -83,14 +103,34 @@ class Case:
         return self.labels.facts
 
     @cached_property
+    def unmoved(self) -> Facts:
+        """The parameters that no symmetry moves, which are judged like any other parameter."""
+        table = self.after.table
+        return replace(self.after, table=table[~table["variable"].isin(self.labels.variables)])
+
+    @cached_property
+    def identified(self) -> Facts:
+        """What has to be sampled well: entries that no alignment finds need not be, if there are others."""
+        overlap = self.labels.state == "overlap" and len(self.unmoved.table)
+        return self.unmoved if overlap else self.after
+
+    @cached_property
     def is_sound(self) -> bool:
         """Whether chains agree, modulo labels, with enough effective draws."""
-        bad = self.after.bad
-        if (
-            self.labels.state == "overlap"
-        ):  # entries that no alignment finds need not be sampled well
-            bad = bad[~bad["variable"].isin(self.labels.variables)]
+        bad = self.unmoved.bad if self.labels.state == "overlap" else self.after.bad
         return bad.empty and not self.after.lp_is_bad
+
+    @cached_property
+    def is_sorted(self) -> bool:
+        """Whether alignment brings the chains together in all that moves."""
+        table = self.after.table
+        moved = table[table["variable"].isin(self.labels.variables)]
+        return not bool((moved["rhat"] > self.after.rhat_limit).any())
+
+    @cached_property
+    def worst_invariant(self) -> Extreme:
+        """The largest R-hat of what the symmetry leaves alone: invariants, and parameters that do not move."""
+        return Extreme.of(pd.concat([self.labels.invariants["rhat"], self.unmoved.table["rhat"]]))
 
     @cached_property
     def funnel(self) -> Funnel | None:
@@ -113,7 +153,7 @@ class Case:
     @cached_property
     def invariants_agree(self) -> bool:
         """Whether what the symmetry leaves alone, beside the log density, agrees between chains."""
-        if self.after.lp_is_bad:
+        if self.after.lp_is_bad or not self.unmoved.bad.empty:
             return False
         table = self.labels.invariants.drop(index="lp", errors="ignore")
         low, limit = self.before.raw.min_ess, self.before.rhat_limit
@@ -172,7 +212,7 @@ class Case:
         return say.funnel(self.funnel, self.before.raw, facts=self.before)
 
     def _why(self) -> Cause:
-        after = self.after
+        after = self.identified
         if (cause := self.funnel_cause) is not None:
             return cause
         if self._sampler_fails:
@@ -186,7 +226,7 @@ class Case:
         sampler, low = self.before.raw.sampler, self.before.raw.min_ess
         ess = self.before.table["ess_bulk"].get(funnel.scale, np.inf)
         if self.before.diverging is None and not (sampler and sampler.bfmi):
-            return funnel.correlation > ALONE and ess < low
+            return funnel.correlation > ALONE and bool(ess < low)
         energies = bool(
             sampler and np.nanmin(sampler.bfmi or (np.inf,)) < self.before.raw.limits.bfmi
         )
@@ -194,9 +234,9 @@ class Case:
 
     def _settled(self) -> bool:
         """Whether chains have settled, each in a mode of its own."""
-        if self.after.raw.num_chains < 2:
+        if self.after.raw.num_chains < 2 or self.after.raw.num_draws < say.FEW:
             return False
-        worst = self.after.bad_rhat.sort_values("rhat", ascending=False).index[:LOOKED_AT]
+        worst = self.identified.bad_rhat.sort_values("rhat", ascending=False).index[:LOOKED_AT]
         if not len(worst):
             return bool(self.heights and self.heights.unlike)
         values = self.after.columns(tuple(worst))
@@ -205,7 +245,7 @@ class Case:
         return alone or bool(if_unlike and self.heights and self.heights.unlike)
 
     def _times(self) -> int:
-        after = self.after
+        after = self.identified
         rhat = max(after.worst_rhat.value, np.nan_to_num(after.lp_numbers[0], nan=1.0))
         ess = np.nanmin([after.least_ess.value, after.lp_numbers[1], np.inf])
         return times_as_many(float(ess), after.raw.min_ess, float(rhat), after.rhat_limit)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -19,14 +19,14 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import as_view
 
+from ..discovery.candidate import Candidate
+from ..discovery.discover import discover
+from ..discovery.resolve import resolve
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
-from .facts import Facts
 from .invariants import invariants
+from .measure import Facts
 from .result import AlignedDiagnosis
-
-if TYPE_CHECKING:
-    from ..discovery import Candidate
 
 ALIKE = 4.0
 """Monte Carlo errors by which means of parts may differ where all parts have one and the same posterior."""
@@ -144,13 +144,11 @@ def _search(
 
 
 def _discover(facts: Facts) -> tuple[Candidate, ...]:
-    from ..discovery.of_posterior import search
-
     known = {
         name: facts.table["rhat"].reindex(list(entries)).to_numpy()
         for name, entries in facts.names.items()
     }
-    return search(facts.values, known)
+    return discover(facts.values, known=known)
 
 
 def _already_aligned(facts: Facts) -> Symmetry:
@@ -212,11 +210,12 @@ def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
     if schema.ALIGNMENT in view.tree.attrs:
         return ()
     there = event_shapes(view.posterior)
-    for block in equal_modes(view.symmetry):
+    blocks = resolve(view).equal_modes
+    for block in blocks:
         block.check(there)
     decide, measured = set(facts.values), set(facts.raw.variables)
     return tuple(
         block
-        for block in equal_modes(view.symmetry)
+        for block in blocks
         if decide & set(block.variables) and measured >= set(block.variables)
     )

@@ -1,28 +1,35 @@
-"""Measure a posterior: convergence, effective sample size, sampler health, cost.
+"""Measure a posterior: convergence, effective sample size, sampler health, cost; and gather what a verdict looks at.
 
 Convention: a Markov chain is judged by R-hat, ESS, divergences, trees and E-BFMI, a variational fit
 by Pareto k-hat and ELBO; which of the two it is follows from the tree alone. All estimators are
 arviz_stats'. What a wrong number means and what to do about it is in the result's `warnings`, what could not be
-judged in its `notes`: a number that is missing or not finite passes no check.
+judged in its `notes`: a number that is missing or not finite passes no check. Which variables decide is told in
+`analysis.summaries.deciding`; their entries that never vary or are finite in no draw do not. A single chain is judged
+by R-hat of its halves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
+import numpy as np
 import pandas as pd
+from jaxtyping import Bool, Float
 
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws
-from onebasin.posteriors.symmetry import symmetry_caveat
+from onebasin.posteriors.draws import Draws, entry_names
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..summaries.sampler import NAN, sampler_summary
-from ..summaries.summary import tabulate
+from ..discovery.resolve import resolve
+from ..summaries.deciding import deciding, looked_at, rhat_of_entries
+from ..summaries.sampler import NAN, recorded, sampler_summary
+from ..summaries.summary import bulk_ess, tabulate
 from ..summaries.variational import variational_summary
-from .advice import judge, note, warn
-from .result import Diagnosis, Extreme, Limits
+from .advice import judge, note
+from .result import Diagnosis
+from .verdict import Extreme, Limits
 
 
 def measure(
@@ -73,9 +80,28 @@ def measure(
     table, still = tabulate(draws)
     if view.is_variational:  # draws of one approximation agree, however far off it is
         table["rhat"] = NAN
-    diagnosis = _assemble(view, draws, table, still, limits)
-    checks = judge(diagnosis)
-    return replace(diagnosis, checks=checks, warnings=warn(checks), notes=note(diagnosis, checks))
+    sampler = None if view.is_variational else sampler_summary(view, draws)
+    diagnosis = Diagnosis(
+        target=str(view.attribute(schema.TARGET, "")),
+        engine=str(view.attribute(schema.ENGINE, "")),
+        method=str(view.attribute(schema.METHOD, "")),
+        num_chains=draws.num_chains,
+        num_draws=draws.num_draws,
+        parameters=table,
+        constants=still,
+        undefined=draws.undefined,
+        broken=draws.broken,
+        kinds=view.kinds,
+        sampler=sampler,
+        variational=variational_summary(view) if view.is_variational else None,
+        wall_time=NAN if (seconds := view.number(schema.WALL_TIME)) is None else seconds,
+        symmetric=view.declares_equal_modes,
+        symmetry_caveat="" if schema.ALIGNMENT in view.tree.attrs else resolve(view).caveat,
+        has_chains=sampler is not None and not view.is_ensemble,
+        limits=limits,
+    )
+    diagnosis = judged(diagnosis, table)
+    return replace(diagnosis, notes=note(diagnosis))
 
 
 def _defined(view: View, var_names: str | Sequence[str] | None) -> Draws:
@@ -84,36 +110,182 @@ def _defined(view: View, var_names: str | Sequence[str] | None) -> Draws:
     return draws if draws.names else view.draws(var_names)
 
 
-def _assemble(
-    view: View, draws: Draws, table: pd.DataFrame, still: tuple[str, ...], limits: Limits
-) -> Diagnosis:
-    sampler = None if view.is_variational else sampler_summary(view, draws)
-    ess_bulk = Extreme.of(table["ess_bulk"], smallest=True)
-    return Diagnosis(
-        target=str(view.attribute(schema.TARGET, "")),
-        engine=str(view.attribute(schema.ENGINE, "")),
-        method=str(view.attribute(schema.METHOD, "")),
-        num_chains=draws.num_chains,
-        num_draws=draws.num_draws,
+def judged(diagnosis: Diagnosis, table: pd.DataFrame) -> Diagnosis:
+    """Give a diagnosis with another table of parameters, and the worst values, costs and checks that follow from it."""
+    sampler, ess = diagnosis.sampler, Extreme.of(table["ess_bulk"], smallest=True)
+    found = replace(
+        diagnosis,
         parameters=table,
         rhat=Extreme.of(table["rhat"]),
-        ess_bulk=ess_bulk,
+        ess_bulk=ess,
         ess_tail=Extreme.of(table["ess_tail"], smallest=True),
-        constants=still,
-        undefined=draws.undefined,
-        broken=draws.broken,
-        kinds=view.kinds,
-        sampler=sampler,
-        variational=variational_summary(view) if view.is_variational else None,
-        ess_per_second=_ratio(ess_bulk.value, sampler.sampling_seconds if sampler else None),
-        ess_per_gradient=_ratio(ess_bulk.value, sampler.gradient_evaluations if sampler else None),
-        wall_time=NAN if (seconds := view.number(schema.WALL_TIME)) is None else seconds,
-        symmetric=view.declares_equal_modes,
-        symmetry_caveat="" if schema.ALIGNMENT in view.tree.attrs else symmetry_caveat(view),
-        has_chains=sampler is not None and not view.is_ensemble,
-        limits=limits,
+        ess_per_second=_ratio(ess.value, sampler.sampling_seconds if sampler else None),
+        ess_per_gradient=_ratio(ess.value, sampler.gradient_evaluations if sampler else None),
     )
+    return replace(found, checks=judge(found))
 
 
 def _ratio(value: float, cost: float | None) -> float:
     return value / cost if cost else NAN
+
+
+DECIDES = 1.05
+"""R-hat that decides where the limit is ArviZ's default of 1.01, above which it is warned of: among equal chains with
+an ESS of 400, 1.01 is the mean of R-hat, and 1.05 its quantile .99999."""
+
+Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What decides about one posterior.
+
+    Attributes
+    ----------
+    view
+        The posterior.
+    raw
+        Its numbers.
+    values
+        The variables that decide, in order; entries that are not finite, or broken, are 0.
+    names
+        Names of their entries.
+    table
+        R-hat and bulk ESS of their entries: `rhat`, `ess_bulk`, and `variable`.
+    left_out
+        Variables that do not decide, by reason: ``generated``, ``transformed``, ``integer``.
+    """
+
+    view: View
+    raw: Diagnosis
+    values: Values
+    names: Mapping[str, tuple[str, ...]]
+    table: pd.DataFrame
+    left_out: Mapping[str, tuple[str, ...]]
+
+    @cached_property
+    def rhat_limit(self) -> float:
+        """R-hat that decides."""
+        limit = self.raw.limits.rhat
+        return DECIDES if limit == 1.01 else limit
+
+    @cached_property
+    def bad_rhat(self) -> pd.DataFrame:
+        """Entries whose R-hat is bad."""
+        return self.table[self.table["rhat"] > self.rhat_limit]
+
+    @cached_property
+    def bad(self) -> pd.DataFrame:
+        """Entries whose R-hat or bulk ESS is bad."""
+        low = self.table["ess_bulk"] < self.raw.min_ess
+        return self.table[(self.table["rhat"] > self.rhat_limit) | low]
+
+    @cached_property
+    def worst_rhat(self) -> Extreme:
+        """The largest R-hat."""
+        return Extreme.of(self.table["rhat"])
+
+    @cached_property
+    def least_ess(self) -> Extreme:
+        """The smallest bulk ESS."""
+        return Extreme.of(self.table["ess_bulk"], smallest=True)
+
+    @cached_property
+    def lp(self) -> Float[np.ndarray, "chain draw"] | None:
+        """The log density, where it was recorded, is finite and varies."""
+        lp = recorded(self.view, schema.LP)
+        if lp is None or not np.isfinite(lp).all() or (lp == lp.flat[0]).all():
+            return None
+        return lp
+
+    @cached_property
+    def lp_numbers(self) -> tuple[float, float]:
+        """R-hat and bulk ESS of the log density; NaN where there is none."""
+        if self.lp is None:
+            return float("nan"), float("nan")
+        return float(rhat_of_entries(self.lp[..., None])[0]), float(bulk_ess(self.lp[..., None])[0])
+
+    @property
+    def lp_is_bad(self) -> bool:
+        """Whether the log density's R-hat or ESS is bad; one that is not known is not."""
+        rhat, ess = self.lp_numbers
+        return rhat > self.rhat_limit or ess < self.raw.min_ess
+
+    @cached_property
+    def diverging(self) -> Bool[np.ndarray, "chain draw"] | None:
+        """Which draws diverged, of those in `values`; None where that was not recorded."""
+        diverging = recorded(self.view, schema.DIVERGING)
+        return None if diverging is None else diverging[:, :: self.step] > 0
+
+    @property
+    def step(self) -> int:
+        """Every how many-th draw is in `values`."""
+        kept = next(iter(self.values.values())).shape[1] if self.values else self.raw.num_draws
+        return -(-self.raw.num_draws // max(kept, 1))
+
+    def columns(self, entries: Sequence[str]) -> Float[np.ndarray, "chain draw param"]:
+        """Draws of some entries side by side."""
+        wanted = set(entries)
+        found = {
+            entry: drawn.reshape(*drawn.shape[:2], -1)[..., place]
+            for name, drawn in self.values.items()
+            for place, entry in enumerate(self.names[name])
+            if entry in wanted
+        }
+        return np.stack([found[entry] for entry in entries], axis=-1)
+
+    def moved(self, values: Values) -> Facts:
+        """The same posterior with some variables' draws in other places."""
+        there = {name: drawn for name, drawn in values.items() if name in self.values}
+        if not there:
+            return self
+        table = self.table.copy()
+        for name, drawn in there.items():
+            flat = drawn.reshape(*drawn.shape[:2], -1)
+            numbers = {"rhat": rhat_of_entries(flat), "ess_bulk": bulk_ess(flat)}
+            own = pd.DataFrame(numbers, index=list(self.names[name]))
+            known = table.index[table["variable"] == name]
+            table.loc[known, ["rhat", "ess_bulk"]] = own.loc[known]
+        return replace(self, values={**self.values, **there}, table=table)
+
+
+def gather(view: View, raw: Diagnosis, chosen: Sequence[str] | None) -> Facts:
+    """Gather what decides; variables that were chosen decide whatever their kind.
+
+    Parameters
+    ----------
+    view
+        The posterior.
+    raw
+        What `measure` found of it.
+    chosen
+        Variables that were asked for; None for all.
+    """
+    decide, left_out = deciding(view, chosen)
+    values = looked_at(view, decide)
+    if raw.undefined or raw.broken:
+        values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
+    names = {name: tuple(entry_names(view.posterior[name])) for name in decide}
+    return Facts(view, raw, values, names, _table(raw, values, names), left_out)
+
+
+def _table(raw: Diagnosis, values: Values, names: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
+    """R-hat and ESS of entries that vary and are finite."""
+    variable = {entry: name for name, entries in names.items() for entry in entries}
+    unknown = {*raw.constants, *raw.broken, *raw.undefined}
+    entries = [entry for entry in variable if entry not in unknown]
+    table = raw.parameters[["rhat", "ess_bulk"]].reindex(entries)
+    table["variable"] = [variable[entry] for entry in entries]
+    if raw.num_chains == 1:
+        table["rhat"] = list(_half_rhats(values, names, set(entries)))
+    return table
+
+
+def _half_rhats(
+    values: Values, names: Mapping[str, tuple[str, ...]], entries: set[str]
+) -> Iterator[float]:
+    for name, drawn in values.items():
+        found = rhat_of_entries(drawn.reshape(*drawn.shape[:2], -1))
+        yield from (
+            float(r) for entry, r in zip(names[name], found, strict=True) if entry in entries
+        )

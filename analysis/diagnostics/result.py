@@ -14,17 +14,26 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from onebasin.base.card import Card, Fact, Facts, Flag, Part, Table, Words
+from onebasin.base.card import Card, Fact, Facts, Part, Words
 from onebasin.base.jsonable import json_safe
 from onebasin.base.showing import Shown
+from onebasin.base.table import Flag, Table
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.kinds import Kinds
 
 from ..summaries.sampler import NAN, SamplerSummary
 from ..summaries.variational import VariationalSummary
-from .checks import Check, Outcome, in_words, overall
-from .limits import PER_CHAIN, Extreme, Limits
-from .verdict import Verdict
+from .verdict import (
+    PER_CHAIN,
+    Check,
+    Extreme,
+    Limits,
+    Outcome,
+    Verdict,
+    failures,
+    in_words,
+    overall,
+)
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
@@ -72,8 +81,6 @@ class Diagnosis(Shown):
         Whether the draws are Markov chains: no variational fit, and no ensemble.
     checks : tuple of Check
         Every check that applies, with what came of it: passed, failed or not judged.
-    warnings : tuple of str
-        Sentences: what is wrong, and what to do next.
     notes : tuple of str
         Sentences: what does not apply here or could not be judged, and why.
     judgement : Verdict or None
@@ -88,9 +95,9 @@ class Diagnosis(Shown):
     num_chains: int
     num_draws: int
     parameters: pd.DataFrame
-    rhat: Extreme
-    ess_bulk: Extreme
-    ess_tail: Extreme
+    rhat: Extreme = field(default_factory=Extreme)
+    ess_bulk: Extreme = field(default_factory=Extreme)
+    ess_tail: Extreme = field(default_factory=Extreme)
     constants: tuple[str, ...] = ()
     undefined: tuple[str, ...] = ()
     broken: Mapping[str, int] = field(default_factory=dict)
@@ -105,7 +112,6 @@ class Diagnosis(Shown):
     has_chains: bool = True
     limits: Limits = field(default_factory=Limits)
     checks: tuple[Check, ...] = ()
-    warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     judgement: Verdict | None = None
     aligned: AlignedDiagnosis | None = None
@@ -140,6 +146,11 @@ class Diagnosis(Shown):
     def exchangeable(self) -> tuple[str, ...]:
         """What to declare with ``--exchangeable``, one text a block."""
         return self.judgement.exchangeable if self.judgement else ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong, and what to do next, in sentences."""
+        return failures(self.checks)
 
     @property
     def outcome(self) -> Outcome:
@@ -328,10 +339,9 @@ def of_diagnosis(diagnosis: Diagnosis) -> Card:
     numbers = tuple(_tables(diagnosis))
     if verdict is None:
         words = [Words(sentence, flag="warn") for sentence in diagnosis.warnings]
-        return Card(
-            "Numbers of a posterior",
-            (Words(f"{_begin(diagnosis.checks_in_words)}."), *words, *numbers),
-        )
+        checks = diagnosis.checks_in_words
+        first = Words(f"{checks[:1].upper()}{checks[1:]}.")
+        return Card("Numbers of a posterior", (first, *words, *numbers))
     beside = (Words(s, small=True) for s in (*verdict.unjudged, *verdict.left_out))
     return Card(verdict.heading, (*of_verdict(verdict), *numbers, *beside), verdict.flag)
 
@@ -377,10 +387,10 @@ def worst(caption: str, table: pd.DataFrame) -> Table:
     more = f", {len(rows)} of {len(table)}, worst first" if len(rows) < len(table) else ""
     known = [column for column in _COLUMNS if rows[column].notna().any()]
     cells = tuple(
-        (str(name), *(_number(row[column], column) for column in known))
+        (f"`{name}`", *(_number(row[column], column) for column in known))
         for name, row in rows.iterrows()
     )
-    return Table(caption + more, tuple(_COLUMNS[column] for column in known), cells)
+    return Table(("", *(_COLUMNS[column] for column in known)), cells, caption + more)
 
 
 def _number(value: float, column: str) -> str:
@@ -389,7 +399,3 @@ def _number(value: float, column: str) -> str:
     if column == "rhat":
         return f"{value:.3f}"
     return f"{value:.0f}" if column.startswith("ess") else f"{value:.3g}"
-
-
-def _begin(words: str) -> str:
-    return words[:1].upper() + words[1:]

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from jaxtyping import Float
-
-from onebasin.models.symmetry.blocks import Block, Exchangeable, Flip, Symmetry
+from onebasin.models.symmetry.blocks import Block, Exchangeable, Flip
 from onebasin.models.symmetry.words import spell
 
-from .slots import Slot
-
-Values = Mapping[str, Float[np.ndarray, "chain draw ..."]]
+from .slots import Slot, Values
 
 
 @dataclass(frozen=True)
-class Numbers:
+class CandidateNumbers:
     """What speaks for a candidate.
 
     Attributes
@@ -63,7 +57,7 @@ class Candidate:
     ----------
     slots : tuple of Slot
         In the order of the variables.
-    numbers : Numbers
+    numbers : CandidateNumbers
         What speaks for it.
     certain : bool
         Whether draws can be aligned by it; otherwise its components overlap or turn into one another.
@@ -74,7 +68,7 @@ class Candidate:
     """
 
     slots: tuple[Slot, ...]
-    numbers: Numbers
+    numbers: CandidateNumbers
     certain: bool
     turns: bool
     values: Values
@@ -99,32 +93,3 @@ class Candidate:
     def size(self) -> int:
         """How many components; 1 where whole variables change sign."""
         return self.slots[0].size
-
-
-@dataclass(frozen=True, eq=False)
-class Discovery:
-    """What was found; a lower bound, see `discover`.
-
-    Attributes
-    ----------
-    certain : tuple of Candidate
-        Blocks by which draws can be aligned, in the order in which they were found.
-    ambiguous : Candidate or None
-        One whose components overlap or turn into one another.
-    values : mapping of str to array (chain, draw, *event)
-        The draws, aligned by the certain blocks.
-    """
-
-    certain: tuple[Candidate, ...]
-    ambiguous: Candidate | None
-    values: Values
-
-    @property
-    def symmetry(self) -> Symmetry:
-        """The certain blocks, to align by."""
-        return tuple(candidate.block for candidate in self.certain)
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """What to declare with ``--exchangeable``, one a block."""
-        return tuple(candidate.word for candidate in self.certain)

@@ -6,57 +6,72 @@ draws have in one labelling cannot be seen at all.
 Of a thinned part of the draws every slot is sorted alone; one that gains more than noise does is a seed. Its elements
 are tried on all other slots with as many components: those that come closer move along. Such a candidate is certain
 where it mends R-hat, or where labels change at every draw and it leaves little of what noise would leave; otherwise its
-components overlap or turn into one another (`decision`). Slots with few components come first, and where one of them
-mends everything, those with many are not looked at. Literature: Stephens 2000 (JRSS B 62), Papastamoulis 2016 (JSS 69),
+components overlap or turn into one another. Slots with few components come first, and where one of them
+mends everything, those with many are not looked at. Thresholds
+were set on simulated posteriors of 52 families with known answers, and hold for others: see
+docs/explanations/finding-symmetries.md. Literature: Stephens 2000 (JRSS B 62), Papastamoulis 2016 (JSS 69),
 Papastamoulis and Ntzoufras 2022 (Stat. Comput. 32).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 from jaxtyping import Float
 
-from .candidate import Candidate, Discovery, Values
-from .decide import CLEAR_ELEMENTS, Judged, beside, judge, rank
-from .gain import Gain, gain_of, gain_together
-from .move import (
+from ..summaries.deciding import rhat_of_entries
+from .candidate import Candidate
+from .moving import (
+    BAD_RHAT,
+    MENDED,
+    MovedEntries,
     Moving,
+    Rhat,
     bad_entries,
     finish,
     finish_turning,
     joined,
     judged_entries,
     mask_of,
+    split_rhat,
 )
 from .rotations import find_turning
-from .slots import Features, Lens, Slot, slots
-from .sorting import FEW, Sorting, apply, best_sorting, may_be_sorted, sort, spread
+from .slots import Features, Lens, Slot, Values, slots
+from .sorting import (
+    FEW,
+    Gain,
+    Sorting,
+    apply,
+    best_sorting,
+    gain_of,
+    gain_together,
+    may_be_sorted,
+    sort,
+    spread,
+)
 
 SEARCHED = 400
 """Draws that are searched, evenly of all chains."""
 ROUNDS = 3
 """Most candidates that are applied one after the other."""
-BAD_RHAT = 1.05
-"""R-hat of a bad entry: among equal chains with an ESS of 400, 1.01 is its mean and 1.05 its quantile .99999."""
+CLEAR_ELEMENTS = 0.95
+"""Certainty from which a candidate comes before others that mend as much."""
 COMES_CLOSER = 0.95
 """Variance after over before below which a slot moves along."""
 RARELY = 0.02
 """Share of draws up to which a sign that changes is taken for one that does not."""
 
-Rhat = Callable[[Float[np.ndarray, "chain draw param"]], Float[np.ndarray, " param"]]
-"""R-hat of every entry; NaN where it is not defined."""
-
 
 def discover(
     values: Values,
-    rhat: Rhat,
+    rhat: Rhat = rhat_of_entries,
     *,
     seed: int = 0,
     known: Mapping[str, np.ndarray] | None = None,
-) -> Discovery:
+) -> tuple[Candidate, ...]:
     """Find which components change labels between or within chains.
 
     Parameters
@@ -72,25 +87,58 @@ def discover(
 
     Returns
     -------
-    Discovery
-        Blocks, numbers and aligned draws.
+    tuple of Candidate
+        Those by which draws can be aligned, in the order in which they were found, each on draws aligned by those
+        before it. Last one that is not certain, whose components overlap or turn into one another, if there is one.
     """
     rng = np.random.default_rng(seed)
     present: dict[str, np.ndarray] = dict(values)
     bad = {name: np.asarray(each).ravel() > BAD_RHAT for name, each in (known or {}).items()}
-    bad |= {n: bad_entries(v, rhat, BAD_RHAT) for n, v in present.items() if n not in bad}
+    bad |= {n: bad_entries(v, rhat) for n, v in present.items() if n not in bad}
     certain: list[Candidate] = []
     taken: set[tuple[str, tuple[int, ...]]] = set()
     for _ in range(ROUNDS):
         best = _Search(present, bad, rhat, rng, taken, first=not certain).best()
         if best is None or not best.certain:
-            ambiguous = best if best is not None and (best.turns or not certain) else None
-            return Discovery(tuple(certain), ambiguous, present)
+            ambiguous = best is not None and (best.turns or not certain)
+            return (*certain, best) if best is not None and ambiguous else tuple(certain)
         certain.append(best)
         present |= best.values
-        bad |= {name: bad_entries(v, rhat, BAD_RHAT) for name, v in best.values.items()}
+        bad |= {name: bad_entries(v, rhat) for name, v in best.values.items()}
         taken |= {(slot.name, slot.axes) for slot in best.slots}
-    return Discovery(tuple(certain), None, present)
+    return tuple(certain)
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A candidate before all its entries are looked at.
+
+    Attributes
+    ----------
+    moving : Moving
+        What moves.
+    gain : Gain
+        The ratios are the lesser of all together and the seed's own.
+    certain : bool
+        As of a `Candidate`.
+    mended : int
+        About how many entries' R-hat was bad and is good afterwards.
+    """
+
+    moving: Moving
+    gain: Gain
+    certain: bool
+    mended: int
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """What moves, the seed first."""
+        return self.moving.slots
+
+    @property
+    def places(self) -> set[tuple[str, tuple[int, ...]]]:
+        """Where that is."""
+        return {(slot.name, slot.axes) for slot in self.slots}
 
 
 class _Search:
@@ -118,34 +166,30 @@ class _Search:
         found = self._found({(s.name, s.axes) for each in turning for s in each.slots})
         if turning and not any(candidate.certain for candidate in found):
             return turning[0]
-        in_turn = sorted(found, key=rank)
-        finished = (self._finished(candidate) for candidate in in_turn)
-        return next((candidate for candidate in finished if candidate is not None), None)
-
-    def _finished(self, judged: Judged) -> Candidate | None:
-        """Move all draws of a candidate that was judged on some entries."""
         everything = (self.values, self.lenses, self.bad, self.rhat)
-        return finish(
-            judged.moving, judged.gain, *everything, limit=judged.limit, certain=judged.certain
+        finished = (
+            finish(each.moving, each.gain, *everything, certain=each.certain)
+            for each in sorted(found, key=_rank)
         )
+        return next((candidate for candidate in finished if candidate is not None), None)
 
     def _turning(self) -> list[Candidate]:
         """Slots whose components turn into one another, which no order sorts."""
         free = [lens.slot for lens in self.lenses]
         every = find_turning(free, self.searched, self.rng, some_bad=self.num_bad > 0)
-        turned = [finish_turning(t, self.values, self.bad, self.rhat, BAD_RHAT) for t in every]
+        turned = [finish_turning(t, self.values, self.bad, self.rhat) for t in every]
         return [candidate for candidate in turned if candidate is not None]
 
-    def _found(self, turning: set[tuple[str, tuple[int, ...]]]) -> list[Judged]:
+    def _found(self, turning: set[tuple[str, tuple[int, ...]]]) -> list[Proposal]:
         """Candidates from every seed that does not turn."""
-        found: list[Judged] = []
+        found: list[Proposal] = []
         self.lenses = [lens for lens in self.lenses if not _overlaps(lens.slot, turning)]
         by_size = sorted(self.lenses, key=lambda lens: lens.slot.size)
         for size, lenses in groupby(by_size, key=lambda lens: lens.slot.size):
             if size > FEW and (turning or any(map(self._mends_all, found))):
                 break
             seeds = sorted(
-                self._seeds(list(lenses)), key=lambda seed: beside(seed[0].slot, seed[1])
+                self._seeds(list(lenses)), key=lambda seed: _beside(seed[0].slot, seed[1])
             )
             for seed in seeds:
                 place = (seed[0].slot.name, seed[0].slot.axes)
@@ -155,7 +199,7 @@ class _Search:
                 found += [candidate] if candidate is not None else []
         return found
 
-    def _mends_all(self, candidate: Judged) -> bool:
+    def _mends_all(self, candidate: Proposal) -> bool:
         clear = candidate.certain and candidate.gain.sorting.certainty >= CLEAR_ELEMENTS
         return clear and candidate.mended >= self.num_bad
 
@@ -188,7 +232,7 @@ class _Search:
             if gain.beside_noise < 0.9:
                 yield lens, gain
 
-    def _candidate(self, seed: Lens, alone: Gain) -> Judged | None:
+    def _candidate(self, seed: Lens, alone: Gain) -> Proposal | None:
         """What moves with a seed, sorted together, and what that mends."""
         lenses, sorting = [seed], alone.sorting
         for _ in range(2):
@@ -201,7 +245,7 @@ class _Search:
         gain = gain_together(alone, features, mask_of(lenses), self.rng, sorting)
         moving = Moving(tuple(lenses), sorting, features)
         entries = judged_entries(moving, self.values, self.bad)
-        return judge(moving, gain, entries, BAD_RHAT, first=self.first)
+        return _judge(moving, gain, entries, first=self.first)
 
     def _along(self, seed: Lens, sorting: Sorting) -> list[Lens]:
         """Of every other variable the slot, if any, that the seed's elements bring closest."""
@@ -262,3 +306,70 @@ def _overlaps(slot: Slot, taken: set[tuple[str, tuple[int, ...]]]) -> bool:
         slot.name == name and (set(slot.axes) & set(axes) or not slot.axes or not axes)
         for name, axes in taken
     )
+
+
+def _rank(candidate: Proposal) -> tuple[bool, int, bool, float]:
+    """Order candidates: certain, mending most, clear, leaving least beside noise; signs count against one."""
+    unclear = candidate.gain.sorting.certainty < CLEAR_ELEMENTS
+    left = _beside(candidate.slots[0], candidate.gain)
+    return (not candidate.certain, -candidate.mended, unclear, left)
+
+
+def _beside(seed: Slot, gain: Gain) -> float:
+    """What is left beside noise, counted higher where signs may change, which are freer to gain."""
+    return gain.beside_noise * (1.7 if seed.signed else 1)
+
+
+def _judge(moving: Moving, gain: Gain, entries: MovedEntries, *, first: bool) -> Proposal | None:
+    """Decide on a candidate by its gain and its effect on R-hat; None where it is no symmetry.
+
+    `first` says whether nothing was found before.
+    """
+    signed = any(slot.signed for slot in moving.slots)
+    after = split_rhat(entries.own) > BAD_RHAT
+    mended = round(float((entries.before & ~after).sum()) / entries.share)
+    if entries.before.any():
+
+        def by_chain() -> bool:
+            return bool(np.mean(~(split_rhat(entries.common()) > BAD_RHAT)) >= MENDED)
+
+        repairs = bool(np.mean(~after) >= MENDED)
+        certain = repairs and _mends(gain, by_chain)
+        ambiguous = first and repairs and _perhaps_mends(gain, mended, signed=signed)
+    else:
+        certain = _alternates(gain)
+        # An entry of a square belongs to two parts, so that noise of single parts is no yardstick for squares alone.
+        squares = all(len(slot.axes) == 2 for slot in moving.slots)
+        ambiguous = not signed and not squares and _perhaps_alternates(gain)
+    if not (certain or ambiguous):
+        return None
+    return Proposal(moving, gain, certain, mended)
+
+
+def _mends(gain: Gain, by_chain: Callable[[], bool]) -> bool:
+    """Some entry was bad: labels differ between chains, which whole chains' elements or sure draws' mend."""
+    certainty, left = gain.sorting.certainty, gain.beside_noise
+    if gain.gain >= 0.9:
+        return False
+    return (certainty >= 0.985 and left < 0.75) or (certainty >= 0.8 and left < 0.9 and by_chain())
+
+
+def _perhaps_mends(gain: Gain, mended: int, *, signed: bool) -> bool:
+    little = gain.beside_noise < (0.6 if signed else 0.8)
+    return little and gain.sorting.certainty > 0.8 and (gain.switching > 0.8 or mended > 0)
+
+
+def _alternates(gain: Gain) -> bool:
+    """None was bad: labels change at every draw, or there is nothing."""
+    return (
+        gain.switching > 0.9
+        and gain.gain < 0.75
+        and gain.beside_noise < 0.75
+        and gain.sorting.certainty >= 0.985
+    )
+
+
+def _perhaps_alternates(gain: Gain) -> bool:
+    certainty, left = gain.sorting.certainty, gain.beside_noise
+    overlap = (left < 0.8 and certainty > 0.8) or (left < 0.6 and certainty > 0.5)
+    return gain.switching > 0.9 and gain.gain < 0.9 and overlap

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from .candidate import Values
-from .slots import Features, Slot
-from .sorting import Sorting, best_sorting, noise_like, spread
+from .slots import Features, Slot, Values
+from .sorting import Gain, best_sorting, noise_like, spread
 
 MOST = 12
 """Components that are turned at most."""
@@ -40,18 +39,13 @@ class Turning:
         Signed ones of one size.
     mean : Features
         What draws are turned to (component, entry), of all slots' entries side by side, in their units.
-    gain, switching, beside_noise : float
-        As of a `Gain`, by rotations.
-    sorting : Sorting
-        The best order and signs, which leave much more.
+    gain : Gain
+        By rotations; its sorting is the best order and signs, which leave much more.
     """
 
     slots: tuple[Slot, ...]
     mean: Float[np.ndarray, "component entry"]
-    gain: float
-    switching: float
-    beside_noise: float
-    sorting: Sorting
+    gain: Gain
 
     def move(self, values: Values) -> dict[str, np.ndarray]:
         """All draws, turned."""
@@ -128,7 +122,9 @@ def _turning(
     along = [other for other in able if _comes_along(other, slot, searched, turns)]
     together = (slot, *{other.name: other for other in along}.values())
     joint = procrustes(_entries(together, searched))[0]
-    return Turning(together, joint.mean(axis=0), left / before, before / total, beside, sorting)
+    return Turning(
+        together, joint.mean(axis=0), Gain(sorting, left / before, before / total, beside)
+    )
 
 
 def _comes_along(

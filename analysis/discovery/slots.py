@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from onebasin.models.symmetry.arrays import complement, negate, scale, take
+
 DIRECTIONS = 8
 """Features kept of a slot: more of them hold mostly what all components have in common."""
 
@@ -22,6 +24,7 @@ MOST = 64
 _ROWS = 600
 """About how many draws of components the directions are found from."""
 
+Values = Mapping[str, Float[np.ndarray, "chain draw ..."]]
 Features = Float[np.ndarray, "draw component feature"]
 Permutations = Int[np.ndarray, "draw component"]
 Signs = Float[np.ndarray, "draw component"]
@@ -63,16 +66,13 @@ class Slot:
     ) -> Float[np.ndarray, "draw ..."]:
         """Draws with component i replaced by `signs[i]` times component `permutation[i]`."""
         if self.complement:
-            swapped = permutation[:, 0] == 1
-            return np.where(swapped.reshape(-1, *[1] * (values.ndim - 1)), 1 - values, values)
+            return complement(values, permutation[:, 0] == 1)
         if not self.axes:
-            return values * signs[:, :1].reshape(-1, *[1] * (values.ndim - 1))
+            return negate(values, signs[:, 0] < 0)
         for axis in self.axes:
-            shape = [1] * values.ndim
-            shape[0], shape[axis + 1] = permutation.shape
-            values = np.take_along_axis(values, permutation.reshape(shape), axis=axis + 1)
+            values = take(values, permutation, axis)
             if self.signed:
-                values = values * signs.reshape(shape)
+                values = scale(values, signs, axis)
         return values
 
     def _by_component(self, values: np.ndarray) -> Features:

@@ -3,12 +3,19 @@
 A Gaussian that matches the moments of (aligned) draws loses how weights depend on one another, and with it
 the predictions. Here the Gaussian's mean and standard deviations are found through its predictions: at every
 input the distribution of outputs over its draws is brought to that over the posterior's draws, by stochastic
-gradients of the energy score (`analysis.energy_score`), which is smallest in expectation where both are the
+gradients of the energy score, which is smallest in expectation where both are the
 same. So not only the mean prediction is matched, as a student of averaged probabilities would, but the spread.
 
 Convention: of classes, f are square roots of probabilities, among which the Euclidean distance is Hellinger's
 times the root of 2; of regressions, outputs over their standard deviation. Inputs need no targets. The weights'
 distribution is not the posterior's: standard deviations are of what the predictions need, not of what is known.
+
+The energy score is that of a distribution that is known by draws, and can be differentiated through them:
+
+    S(q, y) = E |f - y| - 1/2 E |f - f'|,   f, f' independent from q,
+
+smaller is better, and smallest in expectation over y where q is the distribution of y. Source: Gneiting and Raftery
+2007, "Strictly proper scoring rules, prediction, and estimation", equation 21 (there with the other sign).
 """
 
 from __future__ import annotations
@@ -34,7 +41,6 @@ from onebasin.models.networks.prediction import all_heads
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from .distilled import Distilled
-from .energy_score import energy_score
 
 CHUNK = 100
 """Iterations in one compiled loop, between which progress is reported."""
@@ -322,3 +328,36 @@ def _features(
     if model.is_classifier:
         return jnp.sqrt(jax.nn.softmax(outputs) + _LEAST)
     return outputs / lesson.scale[None, None, :]
+
+
+_CLOSEST = 1e-12
+"""Added to squared distances, whose root has no gradient at 0."""
+
+
+def energy_score(
+    ours: Float[Array, "point sample out"], y: Float[Array, "point draw out"]
+) -> Float[Array, " point"]:
+    """Estimate, without bias, the energy score of a distribution at every point.
+
+    Parameters
+    ----------
+    ours : array (point, sample, out)
+        Draws of the distribution that is judged, at least two.
+    y : array (point, draw, out)
+        Draws of what it should be.
+
+    Returns
+    -------
+    array (point,)
+        Mean distance to `y` less half the mean distance of two different draws.
+    """
+    num = ours.shape[1]
+    own = _distances(ours, ours) * (1 - jnp.eye(num, dtype=ours.dtype))[None]
+    return _distances(ours, y).mean((1, 2)) - own.sum((1, 2)) / (2 * num * (num - 1))
+
+
+def _distances(
+    a: Float[Array, "point sample out"], b: Float[Array, "point draw out"]
+) -> Float[Array, "point sample draw"]:
+    squares = jnp.square(a[:, :, None, :] - b[:, None, :, :]).sum(-1)
+    return jnp.sqrt(squares + _CLOSEST)

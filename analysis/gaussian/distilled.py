@@ -17,8 +17,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 from onebasin.posteriors.view import View
 
-from .cards import of_target, parameter_table, size_of
-from .predictions import prediction_groups
+from .common import of_target, parameter_table, prediction_groups, size_of
 
 PURPOSE = 1002
 """Beside a seed: random numbers for the noise of predictions."""

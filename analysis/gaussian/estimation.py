@@ -54,7 +54,8 @@ def factors(z: Samples, rank: int) -> Factors:
     ----------
     Barber 2012, Bayesian Reasoning and Machine Learning, algorithm 21.1.
     """
-    rows = _rows_of_gram(z)
+    # As few rows as have the same products of columns.
+    rows = np.linalg.qr(z, mode="r") if len(z) > z.shape[1] else z
     unique, before = np.ones(z.shape[1]), -np.inf
     for _ in range(_MAX_ITERATIONS):
         loadings, likelihood = _loadings(rows, len(z), unique, rank)
@@ -65,11 +66,6 @@ def factors(z: Samples, rank: int) -> Factors:
         before = likelihood
     loadings *= np.sqrt((1 - unique) / np.where(common > 0, common, 1.0))[:, None]
     return Factors(loadings, unique)
-
-
-def _rows_of_gram(z: Samples) -> Float[np.ndarray, "row param"]:
-    """As few rows as have the same products of columns."""
-    return np.linalg.qr(z, mode="r") if len(z) > z.shape[1] else z
 
 
 def _loadings(

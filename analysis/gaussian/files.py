@@ -21,7 +21,7 @@ from onebasin.base.files.outputs import claim
 from onebasin.base.jsonable import parse_json
 
 from .gaussian import GaussianFit
-from .layout import Layout, Variable
+from .layout import Variable, VariableLayout
 from .structures import Factors, Spectral, Structure
 
 GROUP = "gaussian"
@@ -62,7 +62,7 @@ def from_dataset(dataset: xr.Dataset, data: Mapping[str, xr.Dataset] | None = No
     if GROUP not in dataset.attrs:
         raise ArgumentError(f"`dataset` has no attribute `{GROUP}`; give what `to_dataset` made.")
     words = parse_json(dataset.attrs[GROUP])
-    layout = Layout(tuple(map(_variable, words["variables"])), _coords(dataset))
+    layout = VariableLayout(tuple(map(_variable, words["variables"])), _coords(dataset))
     loc, scale, structure = _array(dataset, "loc"), _array(dataset, "scale"), _structure(dataset)
     attributes = {name: value for name, value in dataset.attrs.items() if name != GROUP}
     return GaussianFit(

@@ -28,7 +28,7 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from ..summaries.units import is_constant, units_of
 from . import estimation
 from .gaussian import GaussianFit
-from .layout import Layout, Rows, layout_of
+from .layout import Rows, VariableLayout, layout_of
 from .structures import Samples, Structure
 
 COVARIANCES = ("diagonal", "low-rank", "low-rank-precision", "full")
@@ -166,7 +166,7 @@ def _network(view: View, names: Sequence[str]) -> BayesianNetwork | None:
     return model
 
 
-def _rows(dataset: xr.Dataset, layout: Layout) -> Rows:
+def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
     """The draws in a row, logarithms taken.
 
     Raises
@@ -198,7 +198,7 @@ def _rows(dataset: xr.Dataset, layout: Layout) -> Rows:
     return rows
 
 
-def _refuse(bad: np.ndarray, layout: Layout, what: str) -> None:
+def _refuse(bad: np.ndarray, layout: VariableLayout, what: str) -> None:
     if bad.any():
         chain, draw, param = (int(i) for i in np.argwhere(bad)[0])
         raise ArgumentError(

@@ -21,14 +21,13 @@ from onebasin.base.card import Card, Facts, Part, Words, number
 from onebasin.base.checks import check_count, check_positive, check_seed
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import equal_modes
-from onebasin.models.symmetry.telling import in_words
+from onebasin.models.symmetry.describe import in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 from onebasin.posteriors.view import View, as_view
 
-from .cards import of_target, parameter_table
-from .layout import Layout, Rows
-from .predictions import prediction_groups
+from .common import of_target, parameter_table, prediction_groups
+from .layout import Rows, VariableLayout
 from .structures import Structure
 
 Draws = xr.DataTree | xr.Dataset | Mapping[str, Any]
@@ -42,7 +41,7 @@ class GaussianFit(Shown):
     ----------
     covariance : {"diagonal", "low-rank", "low-rank-precision", "full"}
         What the covariance may be.
-    layout : Layout
+    layout : VariableLayout
         The variables, their shapes and axes, and which of them are fitted as logarithms.
     loc, scale : array (param,)
         Means and standard deviations of the draws, logarithms taken.
@@ -57,7 +56,7 @@ class GaussianFit(Shown):
     """
 
     covariance: str
-    layout: Layout
+    layout: VariableLayout
     loc: Float[np.ndarray, " param"]
     scale: Float[np.ndarray, " param"]
     structure: Structure
@@ -264,16 +263,13 @@ def _of_fit(fit: GaussianFit) -> Iterator[Part]:
             "Gaussian averages over them; fit `ob.align(posterior).posterior` instead.",
             flag="warn",
         )
+    divided = fit.gauge not in (None, "keep")
+    scalings = f"divided out, gauge {fit.gauge}" if divided else "as they were sampled"
     rank, shrinkage = fit.settings.get("rank"), fit.settings.get("shrinkage")
     yield Facts.of(
         ("rank", "" if rank is None else str(rank)),
         ("shrinkage", "" if shrinkage is None else number(shrinkage)),
         ("logarithms", ", ".join(f"`{name}`" for name in fit.log_fitted)),
-        ("scalings", _scalings(fit.gauge) if equal_modes(symmetry) != symmetry else ""),
+        ("scalings", scalings if equal_modes(symmetry) != symmetry else ""),
     )
     yield parameter_table(fit.mean, fit.sd)
-
-
-def _scalings(gauge: str | None) -> str:
-    divided = gauge not in (None, "keep")
-    return f"divided out, gauge {gauge}" if divided else "as they were sampled"

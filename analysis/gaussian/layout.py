@@ -39,7 +39,7 @@ class Variable:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class VariableLayout:
     """Variables in a row.
 
     Attributes
@@ -130,7 +130,7 @@ class Layout:
 
 def layout_of(
     dataset: xr.Dataset, names: Sequence[str], positive: Sequence[str], argument: str = "posterior"
-) -> Layout:
+) -> VariableLayout:
     """Lay out some variables of a dataset.
 
     Raises
@@ -147,7 +147,7 @@ def layout_of(
         dims = tuple(str(dim) for dim in array.dims[2:])
         variables.append(Variable(name, array.shape[2:], dims, name in positive))
         coords |= {dim: array.coords[dim].values for dim in dims if dim in array.coords}
-    return Layout(tuple(variables), coords)
+    return VariableLayout(tuple(variables), coords)
 
 
 def _check(array: xr.DataArray, argument: str) -> None:

@@ -13,11 +13,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..diagnostics.verdict import Verdict
-from .cells import Flag, Table, Value
+from onebasin.base.table import Flag, Table, Value
+
+from ..diagnostics.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+OUTCOMES: dict[Outcome, Flag] = {"passed": "good", "failed": "bad", "not judged": "warn"}
+"""The flag of what a check found."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,8 @@
 
 The SVG loses its header, metadata and namespaces, so that it asks for nothing outside the page; its
 ids get a prefix, because all figures share one document; and the ink, muted, grid and accent
-colours of `analysis.figures.style` become the page's own, which change with light and dark, as do
-black and white, in which other libraries draw text and ground.
+colours of `analysis.plots.style` become the page's own, which change with light and dark, as do
+white and the greys in which other libraries draw ground, text and rules.
 """
 
 import base64
@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from onebasin.base.errors import OnebasinError
 from onebasin.base.text import shown
 
-from ..figures.style import ACCENT, GRID, INK, MUTED
+from ..plots.style import ACCENT, GRID, INK, MUTED
 
 MAX_SVG_BYTES = 250_000
 _PAGE_COLOURS = {
@@ -26,9 +26,10 @@ _PAGE_COLOURS = {
     INK: "var(--figure-ink)",
     MUTED: "var(--figure-muted)",
     GRID: "var(--figure-grid)",
-    "#000000": "var(--figure-ink)",
     "#ffffff": "var(--figure-ground)",
 }
+_COLOUR = re.compile(r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})\b")
+_SPREAD = 15  # of red, green and blue, up to which a colour is a grey
 _DROPPED = (
     re.compile(r"<metadata>.*?</metadata>", re.S),
     re.compile(r"<!--.*?-->", re.S),
@@ -110,9 +111,20 @@ def _for_page(svg: str, prefix: str) -> tuple[str, str]:
         body = pattern.sub("", body)
     for colour, variable in _PAGE_COLOURS.items():
         body = body.replace(colour, variable)
+    body = _COLOUR.sub(_without_greys, body)
     # A hundredth of a point is enough; the paths are most of the page's weight.
     body = re.sub(r'\sd="[^"]+"', lambda hit: re.sub(r"(\.\d\d)\d+", r"\1", hit[0]), body)
     return whole[1], _renumbered(body.replace("xlink:href=", "href=").strip(), prefix)
+
+
+def _without_greys(found: re.Match[str]) -> str:
+    """The page's grey that is nearest to one of another library's; a colour as it is."""
+    parts = [int(part, 16) for part in found.groups()]
+    if max(parts) - min(parts) > _SPREAD:
+        return found[0]
+    lightness = sum(parts) / (3 * 255)
+    name = "grid" if lightness > 0.8 else "muted" if lightness > 0.3 else "ink"
+    return f"var(--figure-{name})"
 
 
 def _renumbered(body: str, prefix: str) -> str:

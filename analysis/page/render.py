@@ -12,18 +12,34 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from importlib import metadata, resources
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from onebasin.base.errors import OnebasinError
+from onebasin.base.errors import ArgumentTypeError, OnebasinError
+from onebasin.base.table import Column, Table
+from onebasin.base.text import shown
 
-from ..diagnostics.checks import Outcome
-from .cells import Flag
-from .layout import Layout
-from .page import Provenance, Report
-from .text import inline, mark, paragraphs
+from .html import body, flagged, inline, mark, paragraphs
+from .page import (
+    OUTCOMES,
+    AnswerCard,
+    Code,
+    Details,
+    FigureItem,
+    FigureRow,
+    Note,
+    Part,
+    Provenance,
+    Report,
+    Section,
+    Stat,
+    Stats,
+)
+from .pictures import embed
 
 _TEMPLATES = resources.files("onebasin.analysis") / "templates"
 SCRIPT = (_TEMPLATES / "report.js").read_text("utf-8")
@@ -31,10 +47,6 @@ SCRIPT = (_TEMPLATES / "report.js").read_text("utf-8")
 
 FONT = base64.b64encode((_TEMPLATES / "inter.woff2").read_bytes()).decode()
 """The page's typeface, in the page, so that it looks alike everywhere."""
-
-
-OUTCOMES: dict[Outcome, Flag] = {"passed": "good", "failed": "bad", "not judged": "warn"}
-"""The flag of what a check found."""
 
 
 class OutputError(OnebasinError, RuntimeError):
@@ -66,10 +78,10 @@ def render(report: Report) -> str:
     environment.filters["mark"] = mark
     environment.filters["capitalised"] = lambda text: inline(text[:1].upper() + text[1:])
     layout = Layout()
-    body = layout.sections(report.sections)
+    sections = layout.sections(report.sections)
     return environment.get_template("report.html.j2").render(
         report=report,
-        sections=body,
+        sections=sections,
         answers=[layout.answer(card) for card in report.answers],
         common=_common_facts(report.provenance),
         version=_version(),
@@ -78,6 +90,80 @@ def render(report: Report) -> str:
         font=FONT,
         script_hash=_sha256(SCRIPT),
     )
+
+
+class Layout:
+    """Lays out the parts of one page; numbers its tables and figures, so that ids are unlike one another."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def sections(self, sections: Sequence[Section]) -> list[dict[str, Any]]:
+        """Lay out all sections."""
+        return [
+            {
+                "anchor": f"section-{place}",
+                "title": section.title,
+                "parts": [self.part(part) for part in section.all_parts],
+            }
+            for place, section in enumerate(sections, start=1)
+        ]
+
+    def answer(self, card: AnswerCard) -> dict[str, Any]:
+        """Lay out an answer card; what is to be declared is listed where no remedy says it."""
+        verdict = card.verdict
+        said = " ".join(cause.remedy for cause in verdict.causes)
+        return {
+            "card": card,
+            "verdict": verdict,
+            "stats": [_stat(stat) for stat in card.stats],
+            "declare": [words for words in verdict.exchangeable if words not in said],
+        }
+
+    def part(self, part: Part) -> dict[str, Any]:
+        """Lay out one part, with those inside it."""
+        match part:
+            case str():
+                return {"kind": "text", "text": part}
+            case Note():
+                return {"kind": "note", "note": part}
+            case Table():
+                return {"kind": "table", **self._table(part)}
+            case FigureItem():
+                return {"kind": "figure", **self._figure(part)}
+            case FigureRow():
+                return {"kind": "figures", "figures": [self._figure(f) for f in part.figures]}
+            case Stats():
+                return {"kind": "stats", "stats": [_stat(item) for item in part.items]}
+            case Code():
+                return {"kind": "code", "text": shown(part.text.expandtabs(4), lines=True)}
+            case Details():
+                inside = [self.part(each) for each in part.parts]
+                return {"kind": "details", "details": part, "parts": inside}
+        raise ArgumentTypeError(
+            f"`parts` has {part!r}: give texts, notes, tables, figures, rows of figures, key figures, code or details."
+        )
+
+    def _table(self, table: Table) -> dict[str, Any]:
+        return {
+            "anchor": f"table-{next(self._numbers)}",
+            "caption": table.caption,
+            "columns": table.headings,
+            "classes": [
+                " ".join(name for name, has in (("number", number), ("flagged", flag)) if has)
+                for number, flag in zip(table.numeric, flagged(table), strict=True)
+            ],
+            "body": body(table),
+            "sortable": table.sortable and len(table.all_rows) > 1,
+        }
+
+    def _figure(self, item: FigureItem) -> dict[str, Any]:
+        picture = embed(item.figure, prefix=f"f{next(self._numbers)}", alt=item.alt)
+        return {"picture": picture, "caption": item.caption}
+
+
+def _stat(stat: Stat) -> dict[str, Any]:
+    return {"stat": stat, "value": Column(stat.label, decimals=stat.decimals).write(stat.value)}
 
 
 def write(report: Report, path: str | os.PathLike[str], *, force: bool = False) -> Path:

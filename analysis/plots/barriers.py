@@ -8,9 +8,17 @@ from matplotlib.ticker import MaxNLocator
 
 from onebasin.posteriors.view import Posterior
 
-from ..alignment.between import Barriers, barriers
-from ..figures.picture import Picture
-from ..figures.style import ACCENT, CHAIN_COLOURS, INK, MUTED, add_legend, new_figure, style_axes
+from ..alignment.barriers import Barriers, barriers
+from .style import (
+    ACCENT,
+    CHAIN_COLOURS,
+    INK,
+    MUTED,
+    Picture,
+    add_legend,
+    new_figure,
+    style_axes,
+)
 
 _BEFORE, _AFTER = CHAIN_COLOURS[1], ACCENT
 
@@ -36,7 +44,7 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
 
     Examples
     --------
-    >>> figure = ob.plot_barriers(ob.barriers(weights, pairs=2, num_points=5))
+    >>> figure = ob.plot.barriers(ob.barriers(weights, pairs=2, num_points=5))
     >>> len(figure.axes)
     2
     """

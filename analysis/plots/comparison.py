@@ -1,10 +1,14 @@
-"""Posteriors beside the one that they are held against: their distances, and how they score."""
+"""Posteriors compared with one of them: their distances, and how they score, a panel a measure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from onebasin.base.checks import check_class
 from onebasin.base.errors import ArgumentError
@@ -12,26 +16,48 @@ from onebasin.base.numbers import format_number
 
 from ..compare.result import Comparison
 from ..compare.words import FLOOR
-from ..figures.comparison import Measure, draw_comparison
-from ..figures.picture import Picture
+from .style import (
+    ACCENT,
+    INK,
+    MUTED,
+    TEXT_SIZE,
+    Picture,
+    add_legend,
+    literal,
+    new_figure,
+    shortened,
+    style_axes,
+)
+
+LONGEST = 22
+"""Characters of a posterior's name."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a panel shows: its label, with the unit, and the value that is right, where there is one."""
+
+    label: str
+    ideal: float | None = None
+
 
 MEASURES = {
-    "total_variation": Measure("total variation of predictions", better="smaller"),
-    "agreement": Measure("agreement of classes", better="larger"),
-    "mean_distance": Measure("distance of mean predictions (sds)", better="smaller"),
-    "max_abs_d": Measure("largest difference of means (sds)", better="smaller"),
-    "energy": Measure("energy distance of draws", better="smaller"),
-    "mmd": Measure("maximum mean discrepancy", better="smaller"),
-    "log_score": Measure("log score (nats)", better="larger"),
-    "rmse": Measure("RMSE (units of y)", better="smaller"),
-    "crps": Measure("CRPS (units of y)", better="smaller"),
+    "total_variation": Measure("total variation of predictions"),
+    "agreement": Measure("agreement of classes"),
+    "mean_distance": Measure("distance of mean predictions (sds)"),
+    "max_abs_d": Measure("largest difference of means (sds)"),
+    "energy": Measure("energy distance of draws"),
+    "mmd": Measure("maximum mean discrepancy"),
+    "log_score": Measure("log score (nats)"),
+    "rmse": Measure("RMSE (units of y)"),
+    "crps": Measure("CRPS (units of y)"),
     "coverage_50": Measure("coverage of 50 % intervals", ideal=0.5),
     "coverage_95": Measure("coverage of 95 % intervals", ideal=0.95),
-    "accuracy": Measure("accuracy", better="larger"),
-    "calibration_error": Measure("calibration error", better="smaller"),
-    "brier": Measure("Brier score", better="smaller"),
+    "accuracy": Measure("accuracy"),
+    "calibration_error": Measure("calibration error"),
+    "brier": Measure("Brier score"),
     "mutual_information": Measure("mutual information (nats)"),
-    "single_draw_accuracy": Measure("accuracy of one draw", better="larger"),
+    "single_draw_accuracy": Measure("accuracy of one draw"),
 }
 _DEFAULT = {
     "regression": ("mean_distance", "energy", "log_score", "coverage_95"),
@@ -67,7 +93,7 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     --------
     >>> other = ob.fit_gaussian(ob.align(posterior).posterior).sample(300)
     >>> comparison = ob.compare({"NUTS": posterior, "Gaussian": other}, truth="NUTS", permutations=99)
-    >>> figure = ob.plot_comparison(comparison, measures=["energy"])
+    >>> figure = ob.plot.comparison(comparison, measures=["energy"])
     """
     check_class("comparison", comparison, Comparison, remedy="give what `compare` returned")
     table = comparison.table
@@ -94,3 +120,85 @@ def _in_words(measure: Measure, values: pd.Series, rows: Sequence[str]) -> str:
     if FLOOR in values and pd.notna(values[FLOOR]):
         told.append(f"the floor {format_number(values[FLOOR])}")
     return f"{measure.label}: {', '.join(told)}."
+
+
+def draw_comparison(
+    panels: Mapping[Measure, pd.Series], rows: Sequence[str], *, truth: str, floor: str
+) -> Picture:
+    """Draw a panel a measure, posteriors in rows, the truth's own in ink.
+
+    Parameters
+    ----------
+    panels
+        Values by posterior's name.
+    rows
+        The names, from top to bottom.
+    truth, floor
+        Names of what the others are held against. Of a distance, which the truth has none of, the floor stands in its
+        row, hollow: the truth's halves from each other.
+    """
+    columns = min(2, len(panels))
+    lines = -(-len(panels) // columns)
+    figure = new_figure(3.8 * columns + 0.8, lines * (0.32 * len(rows) + 0.8) + 0.35)
+    grid = figure.subplots(lines, columns, squeeze=False, sharey=True).ravel()
+    labels = [f"{shortened(name, LONGEST)} (truth)" if name == truth else name for name in rows]
+    for axes, (measure, values) in zip(grid, panels.items(), strict=False):
+        style_axes(axes, x_label=measure.label)
+        axes.set_yticks(range(len(rows)), [literal(shortened(n, LONGEST + 8)) for n in labels])
+        axes.tick_params(axis="y", length=0, labelsize=TEXT_SIZE)
+        axes.set_ylim(len(rows) - 0.5, -0.8)
+        _draw(axes, measure, values, rows, truth, floor)
+    for empty in grid[len(panels) :]:
+        empty.set_visible(False)
+    _add_legend(figure, panels, truth)
+    return figure
+
+
+def _draw(
+    axes: Axes, measure: Measure, values: pd.Series, rows: Sequence[str], truth: str, floor: str
+) -> None:
+    own, limit = float(values.get(truth, np.nan)), float(values.get(floor, np.nan))
+    is_distance = bool(np.isnan(own))
+    for place, name in enumerate(rows):
+        hollow = is_distance and name == truth
+        value = limit if hollow else float(values[name])
+        if np.isfinite(value):
+            _mark(axes, place, value, INK if name == truth else ACCENT, hollow=hollow)
+    marked = measure.ideal if measure.ideal is not None else limit if is_distance else own
+    if np.isfinite(marked):
+        axes.axvline(marked, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    axes.margins(x=0.16)
+    shown = values[values.notna()]
+    if is_distance and shown.min() > 0 and shown.max() > 20 * shown.min():
+        axes.set_xscale("log")
+        return
+    if is_distance:
+        axes.axvline(0.0, color=INK, linewidth=0.6, zorder=1)
+    axes.locator_params(axis="x", nbins=5)
+
+
+def _mark(axes: Axes, place: int, value: float, colour: str, *, hollow: bool) -> None:
+    face = "none" if hollow else colour
+    axes.plot(value, place, "o", color=colour, markerfacecolor=face, markersize=6)
+    axes.annotate(
+        f"{value:.3g}".replace("-", "\N{MINUS SIGN}"),
+        (value, place),
+        (0, 6),
+        textcoords="offset points",
+        ha="center",
+        fontsize=TEXT_SIZE - 2,
+        color=INK,
+    )
+
+
+def _add_legend(figure: Picture, panels: Mapping[Measure, pd.Series], truth: str) -> None:
+    handles: list[Line2D] = []
+    labels: list[str] = []
+    if any(np.isnan(float(values.get(truth, np.nan))) for values in panels.values()):
+        handles.append(
+            Line2D([], [], color=INK, marker="o", markerfacecolor="none", linestyle="none")
+        )
+        labels.append("floor: the truth's halves, from each other")
+    handles.append(Line2D([], [], color=MUTED, linewidth=0.9, linestyle=(0, (4, 3))))
+    labels.append("floor, truth's own score, or right coverage")
+    add_legend(figure, handles, labels, columns=2)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 
 from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.base.numbers import format_number
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment.align import align
 from ..alignment.result import Alignment, event_shapes
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
-from ..discovery.of_posterior import search_posterior
-from ..figures.component_traces import Column, Kind, Lines, draw_columns
-from ..figures.picture import Picture
+from ..discovery.resolve import resolve
 from ..summaries.deciding import rhat_of_entries
-from .parts import Row, rows_of
-from .said import lines_in_words
+from .components import Kind, Row, draw_columns, rows_of
+from .style import Picture
+from .traces import TWO_LEVELS, two_levels
 
 
 def plot_labels(
@@ -58,14 +59,14 @@ def plot_labels(
 
     Examples
     --------
-    >>> figure = ob.plot_labels(posterior)
+    >>> figure = ob.plot.labels(posterior)
     >>> len(figure.axes)  # a row for mu, and one for theta
     2
     """
     view = as_view(posterior)
     blocks = _blocks(view, symmetry)
     chosen = _chosen(view, blocks, var_names, rows, components)
-    return _drawn([_column("", view.posterior, chosen)], chosen, view)
+    return _drawn({"": view.posterior}, chosen, view)
 
 
 def plot_aligned(
@@ -104,17 +105,17 @@ def plot_aligned(
 
     Examples
     --------
-    >>> figure = ob.plot_aligned(posterior, var_names="mu")
+    >>> figure = ob.plot.aligned(posterior, var_names="mu")
     >>> figure.savefig("mu.png")
     """
     alignment = _alignment_of(posterior, symmetry)
     view = alignment.source
     chosen = _chosen(view, alignment.symmetry, var_names, rows, components)
     after = as_view(alignment.posterior).posterior
-    columns = [
-        _column(f"{what}{_worst(view, dataset, alignment.symmetry)}", dataset, chosen)
+    columns = {
+        f"{what}{_worst(view, dataset, alignment.symmetry)}": dataset
         for what, dataset in (("As they came", view.posterior), ("Aligned", after))
-    ]
+    }
     return _drawn(columns, chosen, view)
 
 
@@ -135,8 +136,8 @@ def _alignment_of(posterior: object, symmetry: Symmetry | str | Sequence[str] | 
 
 def _blocks(view: View, symmetry: Symmetry | str | Sequence[str] | None) -> Symmetry:
     """What changes places: given, else declared, else seen in the draws, whether alignment could undo it or not."""
-    given = view.symmetry if symmetry is None else view.as_symmetry(symmetry)
-    blocks = equal_modes(given) or tuple(each.block for each in search_posterior(view))
+    resolved = resolve(view, symmetry, look=True)
+    blocks = tuple(each.block for each in resolved.candidates) or resolved.equal_modes
     if not blocks:
         raise ArgumentError(
             f"`symmetry` is not given, `{view.argument}` declares none, and its draws show no labels that switch: give "
@@ -162,26 +163,21 @@ def _chosen(
     return rows_of(view, symmetry, var_names=names, rows=rows, components=components)
 
 
-def _column(title: str, dataset: xr.Dataset, rows: Sequence[Row]) -> Column:
-    return Column(title, tuple(row.of(dataset) for row in rows))
-
-
-def _drawn(columns: Sequence[Column], rows: Sequence[Row], view: View) -> Picture:
-    lines, kind = [Lines(row.title, row.labels, row.parts) for row in rows], _kind(view)
-    told = []
-    for column in columns:
-        told += [f"{column.title}."] if column.title else []
-        told += [
-            lines_in_words(row.title, row.labels, values, group=kind.group, follow=kind.follow)
-            for row, values in zip(rows, column.rows, strict=True)
-        ]
-    return draw_columns(columns, lines, kind).on_paper(" ".join(told))
-
-
-def _kind(view: View) -> Kind:
+def _drawn(columns: Mapping[str, xr.Dataset], rows: Sequence[Row], view: View) -> Picture:
+    kind = Kind()
     if view.is_ensemble:
-        return Kind(draw="member", follow=False)
-    return Kind(group="fit", follow=False) if view.is_variational else Kind()
+        kind = Kind(draw="member", follow=False)
+    elif view.is_variational:
+        kind = Kind(group="fit", follow=False)
+    values = {title: [row.of(dataset) for row in rows] for title, dataset in columns.items()}
+    told = []
+    for title, lines in values.items():
+        told += [f"{title}."] if title else []
+        told += [
+            lines_in_words(row.title, row.labels, drawn, group=kind.group, follow=kind.follow)
+            for row, drawn in zip(rows, lines, strict=True)
+        ]
+    return draw_columns(values, rows, kind).on_paper(" ".join(told))
 
 
 def _worst(view: View, dataset: xr.Dataset, symmetry: Symmetry) -> str:
@@ -195,3 +191,62 @@ def _worst(view: View, dataset: xr.Dataset, symmetry: Symmetry) -> str:
         rhats = rhat_of_entries(values.reshape(*values.shape[:2], -1).astype(np.float64))
         worst = max(worst, float(np.nanmax(rhats, initial=-np.inf)))
     return f": R-hat {worst:.2f}" if np.isfinite(worst) else ""
+
+
+LEVEL = 0.5
+"""Share of a line's spread within chains by which medians may differ where chains are said to agree."""
+CHAINS, LINES = 8, 4
+"""Chains and lines up to which each is told."""
+
+
+def lines_in_words(
+    title: str,
+    labels: Sequence[str],
+    values: Float[np.ndarray, "chain draw line"],
+    *,
+    group: str = "chain",
+    follow: bool = True,
+) -> str:
+    """Say where the lines of one row lie, and which of them jump where one draw follows from another."""
+    told = [
+        f"{label} {_where(values[..., place], group, follow)}"
+        for place, label in enumerate(labels)
+        if place < LINES
+    ]
+    more = f"; and {len(labels) - LINES} more" if len(labels) > LINES else ""
+    alone = len(labels) == 1
+    return f"{title}: {_where(values[..., 0], group, follow) if alone else '; '.join(told)}{more}."
+
+
+def _where(values: Float[np.ndarray, "chain draw"], group: str, follow: bool) -> str:
+    jumping = [chain for chain, draws in enumerate(values) if follow and _jumps(draws)]
+    if jumping:
+        low, high, _, _ = two_levels(values[jumping[0]])
+        levels = f"between {format_number(low)} and {format_number(high)}"
+        return f"jumps {levels} within {_chains(jumping, len(values), group)}"
+    medians = np.median(values, axis=1)
+    ends = np.quantile(values, [0.05, 0.95], axis=1)
+    if np.ptp(medians) <= LEVEL * float(np.median(ends[1] - ends[0])):
+        where = f" in every {group}" if len(values) > 1 else ""
+        low, high = np.quantile(values, [0.05, 0.95])
+        return f"lies between {format_number(float(low))} and {format_number(float(high))}{where}"
+    if len(values) > CHAINS:
+        span = f"{format_number(medians.min())} to {format_number(medians.max())}"
+        return f"lies elsewhere from {group} to {group}, around {span}"
+    levels = ", ".join(format_number(float(median)) for median in medians)
+    return f"lies around {levels} in {group}s 0 to {len(values) - 1}"
+
+
+def _jumps(draws: Float[np.ndarray, " draw"]) -> bool:
+    if np.ptp(draws) == 0:
+        return False
+    _, _, share, upper = two_levels(draws)
+    return share >= TWO_LEVELS and 0.02 < float(upper.mean()) < 0.98
+
+
+def _chains(chains: Sequence[int], total: int, group: str) -> str:
+    if len(chains) == total:
+        return f"every {group}" if total > 1 else f"the {group}"
+    if len(chains) > CHAINS:
+        return f"{len(chains)} of {total} {group}s"
+    return (f"{group} " if len(chains) == 1 else f"{group}s ") + ", ".join(map(str, chains))

@@ -1,17 +1,39 @@
-"""Two parameters against each other, a panel a posterior."""
+"""Two quantities against each other: parameters, a panel a posterior, or the draws of modes, one colour a mode.
+
+Source: Pourzanjani, Jiang and Petzold 2017, Figure 1 (left): W1[1,1] against W2[1], counted from 1.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
 import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.view import View
 
-from ..figures.picture import Picture
-from ..figures.weight_scatter import WeightPair, plot_weight_scatter
-from .given import Posteriors, titled, views_of
+from .posteriors import Posteriors, titled, views_of
+from .style import (
+    CHAIN_COLOURS,
+    GRID,
+    POINTS_TO_RASTERISE,
+    Picture,
+    add_chain_legend,
+    add_legend,
+    chain_colour,
+    new_figure,
+    new_panels,
+    style_axes,
+)
+
+COLOURED = len(CHAIN_COLOURS)
+"""Modes that have a colour of their own; lighter ones are grey."""
 
 
 def plot_pair(
@@ -40,15 +62,13 @@ def plot_pair(
 
     Examples
     --------
-    >>> figure = ob.plot_pair(posterior, "mu[0]", "mu[1]")
+    >>> figure = ob.plot.pair(posterior, "mu[0]", "mu[1]")
     """
     pairs, told = {}, []
     for name, view in views_of(posteriors).items():
-        pairs[name] = WeightPair(_draws_of(view, first), _draws_of(view, second))
+        pairs[name] = Pair(_draws_of(view, first), _draws_of(view, second))
         told.append(_in_words(name, first, second, pairs[name]))
-    figure = plot_weight_scatter(
-        titled(pairs), x_label=first, y_label=second, share_axes=share_axes
-    )
+    figure = draw_pairs(titled(pairs), x_label=first, y_label=second, share_axes=share_axes)
     return figure.on_paper(" ".join(told))
 
 
@@ -64,7 +84,7 @@ def _draws_of(view: View, entry: str) -> np.ndarray:
     return there.of(entry)
 
 
-def _in_words(name: str, first: str, second: str, pair: WeightPair) -> str:
+def _in_words(name: str, first: str, second: str, pair: Pair) -> str:
     from scipy.stats import spearmanr
 
     r = float(spearmanr(pair.first.ravel(), pair.second.ravel()).statistic)
@@ -73,3 +93,99 @@ def _in_words(name: str, first: str, second: str, pair: WeightPair) -> str:
         low, high = np.quantile(values, [0.05, 0.95])
         ends.append(f"{entry} lies between {format_number(low)} and {format_number(high)}")
     return f"{name}: in 90 % of draws {ends[0]}, and {ends[1]}; rank correlation {format_number(r, decimals=2)}."
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The draws of two weights."""
+
+    first: Float[np.ndarray, "chain draw"]
+    second: Float[np.ndarray, "chain draw"]
+
+
+def draw_pairs(
+    pairs: Mapping[str, Pair],
+    *,
+    x_label: str = "W1[0,0]",
+    y_label: str = "W2[0,0]",
+    share_axes: bool = True,
+    columns: int = 3,
+) -> Picture:
+    """Draw the scatter of two weights for several posteriors.
+
+    Parameters
+    ----------
+    pairs
+        The draws, by the posterior's name.
+    x_label, y_label
+        Names of the two weights.
+    share_axes
+        Whether all panels show the same ranges; otherwise each has its own, labelled ones.
+    columns
+        Panels in a row.
+    """
+    if not pairs:
+        raise ArgumentError("`pairs` is empty: give the draws of at least one posterior.")
+    figure, panels = new_panels(
+        pairs,
+        columns=columns,
+        panel_size=(2.75, 2.6) if len(pairs) > 1 else (4.6, 3.6),
+        margin=(0.4, 0.5),
+        x_label=x_label,
+        y_label=y_label,
+        share_axes=share_axes,
+    )
+    for axes, pair in zip(panels, pairs.values(), strict=True):
+        draw_points(axes, list(zip(pair.first, pair.second, strict=True)), chain_colour)
+    add_chain_legend(figure, max(pair.first.shape[0] for pair in pairs.values()))
+    return figure
+
+
+def draw_points(
+    axes: Axes,
+    groups: Sequence[tuple[Float[np.ndarray, " _"], Float[np.ndarray, " _"]]],
+    colour: Callable[[int], str],
+) -> None:
+    """Draw groups of points, each in the colour of its number; where there are many, small and as an image."""
+    total = sum(len(first) for first, _ in groups)
+    for number, (first, second) in enumerate(groups):
+        axes.scatter(
+            first,
+            second,
+            s=9.0 if total <= 1000 else 4.0,
+            color=colour(number),
+            alpha=0.35,
+            linewidths=0,
+            rasterized=total > POINTS_TO_RASTERISE,
+        )
+    axes.grid(axis="x", visible=True, color=GRID, linewidth=0.6)
+    axes.locator_params(nbins=5)
+
+
+def draw_modes(
+    points: Mapping[str, Float[np.ndarray, "draw 2"]], *, x_label: str, y_label: str
+) -> Picture:
+    """Draw two quantities, by mode.
+
+    Parameters
+    ----------
+    points
+        The draws of every mode, by its name in the legend, the heaviest first.
+    x_label, y_label
+        Names of the two quantities.
+    """
+    if not points:
+        raise ArgumentError("`points` is empty: give the draws of at least one mode.")
+    figure = new_figure(4.6, 3.9)
+    axes = style_axes(figure.subplots(), x_label=x_label, y_label=y_label)
+    draw_points(axes, [(drawn[:, 0], drawn[:, 1]) for drawn in points.values()], _colour)
+    handles = [
+        Line2D([], [], color=_colour(number), marker="o", markersize=5, linestyle="none")
+        for number in range(min(len(points), COLOURED))
+    ]
+    add_legend(figure, handles, list(points)[:COLOURED], columns=2)
+    return figure
+
+
+def _colour(number: int) -> str:
+    return chain_colour(number) if number < COLOURED else GRID

@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Bool, Float
+from matplotlib.axes import Axes
 
 from onebasin.base.checks import check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
-from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 
-from ..figures.against_data import Intervals, Reliability, draw_intervals, draw_reliability
-from ..figures.picture import Picture
-from ..figures.predictive_band import Curve, plot_predictive_band, predictive_band
-from ..figures.predictive_check import Check, draw_checks
 from ..predictive.classification import class_log_probability
 from ..predictive.drawn import draw_regression, few_draws
 from ..predictive.points import Points
-from ..report.sections.bands import band_in_words
-from .given import Posteriors, titled, views_of
+from .bands import (
+    PLACES,
+    Curve,
+    Function,
+    band_in_words,
+    draw_predictive_bands,
+    network_bands,
+    truth_at,
+)
+from .posteriors import Posteriors, titled, views_of
+from .predictive_check import predictive_checks
+from .style import ACCENT, CHAIN_COLOURS, INK, MUTED, Picture, add_legend, new_panels
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
 
-
-PLACES = 120
-"""Places along an input at which a band is computed."""
 POINTS = 400
 """Points that are drawn at most, where each has an interval."""
-VARIABLES = 4
-"""Predicted variables that are drawn at most, where a posterior has several."""
-
-Function = Callable[[np.ndarray], Any]
+BINS = 10
+"""Bins of a reliability diagram."""
+_OUTSIDE = CHAIN_COLOURS[5]
 
 
 def plot_predictive(
@@ -79,7 +83,7 @@ def plot_predictive(
 
     Examples
     --------
-    >>> figure = ob.plot_predictive({"NUTS": weights})
+    >>> figure = ob.plot.predictive({"NUTS": weights})
     """
     check_seed(seed)
     views = views_of(posteriors)
@@ -94,7 +98,7 @@ def plot_predictive(
             raise ArgumentError(
                 f"`{first.argument}` is of no network that could predict at `x`: leave `x`, `y` and `truth` out."
             )
-        return _checks(views)
+        return predictive_checks(views)
     points = _points(first, model, x, y)
     if not 0 <= output < model.network.out_dim:
         raise ArgumentError(
@@ -124,34 +128,14 @@ def _bands(
     views: Mapping[str, View], points: Points, truth: Function | None, output: int, seed: int
 ) -> Picture:
     places = np.linspace(points.x.min(), points.x.max(), PLACES)
-    bands = {}
-    for name, view in views.items():
-        drawn = draw_regression(view, places[:, None], output=output, seed=seed)
-        bands[name] = predictive_band(places, drawn.draws, mean=drawn.mean)
+    bands = network_bands(views, places, output=output, seed=seed)
     data = None
     if points.y is not None:
         observed = points.y.reshape(len(points.x), -1)[:, output].astype(np.float64)
         data = Curve(points.x[:, 0].astype(np.float64), observed)
     true = None if truth is None else truth_at(truth, places)
-    figure = plot_predictive_band(titled(bands), data=data, truth=true)
+    figure = draw_predictive_bands(titled(bands), data=data, truth=true)
     return figure.on_paper(" ".join(band_in_words(n, band, data) for n, band in bands.items()))
-
-
-def truth_at(truth: Function, places: np.ndarray) -> Curve:
-    """The true function along one input.
-
-    Raises
-    ------
-    ValueError
-        If it does not return one value for each place.
-    """
-    values = np.asarray(truth(places[:, None]), np.float64)
-    if values.size != places.size:
-        raise ArgumentError(
-            f"`truth` returned an array of shape {values.shape} for {places.size} inputs of shape "
-            f"({places.size}, 1): return one value for each."
-        )
-    return Curve(places, values.ravel())
 
 
 def _observed(points: Points) -> np.ndarray:
@@ -198,56 +182,100 @@ def _reliability(views: Mapping[str, View], points: Points) -> Picture:
     return draw_reliability(titled(found)).on_paper(" ".join(told))
 
 
-def _checks(views: Mapping[str, View]) -> Picture:
-    checks: dict[str, Check] = {}
-    for name, view in views.items():
-        own = _checks_of(view)
-        several = len(views) > 1 and len(own) > 1
-        for check in own:
-            title = f"{name}: {check.name}" if several else name if len(views) > 1 else check.name
-            checks[title] = check
-    told = [_check_in_words(title, check) for title, check in checks.items()]
-    return draw_checks(checks if len(checks) > 1 else {"": next(iter(checks.values()))}).on_paper(
-        " ".join(told)
-    )
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Predictive means and central intervals, and what was observed."""
+
+    mean: Float[np.ndarray, " obs"]
+    low: Float[np.ndarray, " obs"]
+    high: Float[np.ndarray, " obs"]
+    observed: Float[np.ndarray, " obs"]
+
+    @property
+    def inside(self) -> Bool[np.ndarray, " obs"]:
+        """Whether what was observed lies in its interval."""
+        return (self.low <= self.observed) & (self.observed <= self.high)
 
 
-def _checks_of(view: View) -> list[Check]:
-    """What is both predicted and observed, all finite, of the same shape."""
-    predicted, observed = (
-        view.group(name) for name in (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA)
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """How sure a classifier is of its most probable class, and how often that class is right."""
+
+    confidence: Float[np.ndarray, " obs"]
+    right: Bool[np.ndarray, " obs"]
+
+    def in_bins(
+        self, bins: int = BINS
+    ) -> tuple[Float[np.ndarray, " bin"], Float[np.ndarray, " bin"], np.ndarray]:
+        """Mean confidence, accuracy and number of observations, in bins of as many observations each."""
+        groups = np.array_split(np.argsort(self.confidence, kind="stable"), bins)
+        groups = [group for group in groups if len(group)]
+        means = [(self.confidence[g].mean(), self.right[g].mean()) for g in groups]
+        confidence, accuracy = np.asarray(means).T
+        return confidence, accuracy, np.asarray([len(g) for g in groups])
+
+
+def draw_intervals(found: Mapping[str, Intervals], *, label: str) -> Picture:
+    """Draw a panel a posterior: intervals over what was observed, and the line where both agree."""
+    figure, panels = _squares(found, x_label=f"observed {label}", y_label=f"predicted {label}")
+    for axes, one in zip(panels, found.values(), strict=True):
+        _draw_equal(axes, float(one.observed.min()), float(one.observed.max()))
+        for chosen, colour, words in (
+            (one.inside, ACCENT, "95 % interval"),
+            (~one.inside, _OUTSIDE, "95 % interval that misses"),
+        ):
+            ends = one.low[chosen], one.high[chosen]
+            axes.vlines(
+                one.observed[chosen], *ends, color=colour, linewidth=1.0, alpha=0.6, label=words
+            )
+        axes.plot(one.observed, one.mean, "o", color=INK, markersize=2.5, label="mean")
+        axes.locator_params(nbins=5)
+    add_legend(figure, *panels[0].get_legend_handles_labels(), columns=2)
+    return figure
+
+
+def draw_reliability(found: Mapping[str, Reliability]) -> Picture:
+    """Draw a panel a posterior: accuracy over confidence, with 95 % intervals, and the line where both agree."""
+    figure, panels = _squares(
+        found,
+        x_label="probability of the most probable class",
+        y_label="share of cases in which it is right",
     )
-    found = []
-    if predicted is not None and observed is not None:
-        for name in map(str, predicted.data_vars):
-            if name in observed and observed[name].dtype.kind in "biuf":
-                data = np.asarray(observed[name].values, np.float64)
-                draws = predicted[name].transpose(*schema.SAMPLE_DIMS, ...).values
-                if draws.shape[2:] == data.shape and data.size:
-                    flat = draws.reshape(-1, data.size).astype(np.float64)
-                    if np.isfinite(data).all() and np.isfinite(flat).all():
-                        found.append(Check(name, data.ravel(), flat))
-    if not found:
-        kept = view.parsed(schema.LEFT_OUT)
-        why = kept.get(schema.POSTERIOR_PREDICTIVE) if isinstance(kept, dict) else None
-        reason = f" ({str(why).rstrip('.')})" if why else ""
-        raise ArgumentError(
-            f"`{view.argument}` holds no predicted data beside the observed{reason}: keep them in the groups "
-            "`posterior_predictive` and `observed_data`, under one name and finite."
+    for axes, one in zip(panels, found.values(), strict=True):
+        confidence, accuracy, count = one.in_bins()
+        low, high = _interval(accuracy, count)
+        _draw_equal(axes, 0, 1)
+        axes.vlines(confidence, low, high, color=ACCENT, linewidth=1.2, alpha=0.6)
+        axes.plot(
+            confidence, accuracy, "o-", color=ACCENT, linewidth=1.2, markersize=4, label="accuracy"
         )
-    return found[:VARIABLES]
+        least = min(float(confidence.min()), float(low.min()))
+        axes.set_xlim(max(0.0, float(confidence.min()) - 0.05), 1.02)
+        axes.set_ylim(max(0.0, least - 0.05), 1.02)
+        axes.locator_params(nbins=5)
+    add_legend(figure, *panels[0].get_legend_handles_labels(), columns=2)
+    return figure
 
 
-def _check_in_words(title: str, check: Check) -> str:
-    low, high = np.quantile(check.predicted, [0.05, 0.95], axis=0)
-    inside = 100 * float(((check.observed >= low) & (check.observed <= high)).mean())
-    told = []
-    for word, of in (("mean", np.mean), ("standard deviation", np.std)):
-        ends = np.quantile(of(check.predicted, axis=1), [0.05, 0.95])
-        told.append(
-            f"the observed {word} is {format_number(float(of(check.observed)))}, predicted are "
-            f"{format_number(float(ends[0]))} to {format_number(float(ends[1]))}"
-        )
-    return (
-        f"{title}: {'; '.join(told)}; {inside:.0f} % of observations lie in their 90 % intervals."
+def _squares(
+    found: Mapping[str, object], *, x_label: str, y_label: str
+) -> tuple[Picture, list[Axes]]:
+    return new_panels(
+        list(found),
+        columns=3,
+        panel_size=(2.9, 2.7) if len(found) > 1 else (4.6, 3.4),
+        margin=(0.4, 0.5),
+        x_label=x_label,
+        y_label=y_label,
     )
+
+
+def _draw_equal(axes: Axes, *ends: float) -> None:
+    axes.plot(ends, ends, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), label="equal")
+
+
+def _interval(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """About a 95 % interval of shares (Agresti and Coull 1998): two standard errors, of four more cases."""
+    middle = (share * count + 2) / (count + 4)
+    error = 2 * np.sqrt(middle * (1 - middle) / (count + 4))
+    return np.maximum(middle - error, 0.0), np.minimum(middle + error, 1.0)

@@ -1,20 +1,48 @@
-"""Traces and ranks of a posterior's worst parameters."""
+"""Traces and rank histograms, one row a quantity, one colour a chain.
+
+Convention: the rank plot is that of Vehtari et al. 2021 (section 4.3): draws are ranked over all
+chains, ties get average ranks, and where chains agree every chain's histogram is flat. A long trace
+is drawn by the smallest and largest draw of every few, which looks the same and weighs less.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+from jaxtyping import Float, Int
+from matplotlib.axes import Axes
+from scipy.stats import rankdata
 
 from onebasin.base.checks import check_count
+from onebasin.base.errors import ArgumentError
+from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 
-from ..diagnostics.facts import gather
-from ..diagnostics.measure import measure
-from ..figures.picture import Picture
-from ..figures.trace_rank import plot_trace_rank, trace_rank
-from ..report import seen
+from ..diagnostics.measure import gather, measure
+from .style import (
+    INK,
+    MUTED,
+    TEXT_SIZE,
+    Picture,
+    add_chain_legend,
+    chain_colour,
+    literal,
+    new_figure,
+    shortened,
+    style_axes,
+)
+
+LONGEST = 22  # characters of a name beside its trace
+POINTS_SHOWN = 400  # of a trace, whose panel is about 400 pixels wide
+TWO_LEVELS = 0.82
+"""Share of a chain's variance that lies between two levels from which on it is said to have two: 0.64 for a normal
+distribution, 0.75 for a uniform one."""
+SPELLED_OUT = 3
+"""Jumps of a chain up to which every one is told."""
 
 
 def plot_traces(
@@ -43,7 +71,7 @@ def plot_traces(
 
     Examples
     --------
-    >>> figure = ob.plot_traces(posterior, rows=2)
+    >>> figure = ob.plot.traces(posterior, rows=2)
     """
     check_count("rows", rows)
     view = as_view(posterior)
@@ -57,5 +85,190 @@ def plot_traces(
         quantities.append(trace_rank(schema.LP, lp))
     for name in worst.index[: rows - len(quantities)]:
         quantities.append(trace_rank(str(name), draws.of(str(name))))
-    told = seen.traces({quantity.name: quantity.draws for quantity in quantities})
-    return plot_trace_rank(quantities).on_paper(told)
+    told = traces_in_words({quantity.name: quantity.draws for quantity in quantities})
+    return draw_traces(quantities).on_paper(told)
+
+
+@dataclass(frozen=True, eq=False)
+class TraceRank:
+    """One quantity's draws and the histogram of their ranks.
+
+    Attributes
+    ----------
+    name
+        What the quantity is called on its axis.
+    draws
+        The draws, in order.
+    rank_share
+        Per chain, the height of each rank bin relative to a flat histogram.
+    """
+
+    name: str
+    draws: Float[np.ndarray, "chain draw"]
+    rank_share: Float[np.ndarray, "chain bin"]
+
+
+def trace_rank(name: str, draws: Float[np.ndarray, "chain draw"], *, bins: int = 20) -> TraceRank:
+    """Rank the draws of one quantity over all chains.
+
+    Parameters
+    ----------
+    name
+        Name for the axis.
+    draws
+        The draws.
+    bins
+        Bins of the rank histogram.
+
+    Returns
+    -------
+    TraceRank
+        What `draw_traces` draws.
+
+    Raises
+    ------
+    ValueError
+        If the draws are not (chain, draw) or not finite.
+    """
+    draws = np.asarray(draws, dtype=np.float64)
+    if draws.ndim != 2 or not draws.size or not np.isfinite(draws).all():
+        raise ArgumentError(
+            f"`draws` of `{name}` have shape {draws.shape} and must be finite numbers by "
+            "(chain, draw)."
+        )
+    ranks = rankdata(draws).reshape(draws.shape)
+    edges = np.linspace(0.5, draws.size + 0.5, bins + 1)
+    counts = np.stack([np.histogram(chain, bins=edges)[0] for chain in ranks])
+    return TraceRank(name, draws, counts / (draws.shape[1] / bins))
+
+
+def draw_traces(quantities: Sequence[TraceRank], *, title: str = "") -> Picture:
+    """Draw traces on the left and rank histograms on the right.
+
+    Parameters
+    ----------
+    quantities
+        What to draw, one row each.
+    title
+        Title over the figure.
+    """
+    if not quantities:
+        raise ArgumentError("`quantities` is empty: give at least one `trace_rank(name, draws)`.")
+    rows = len(quantities)
+    figure = new_figure(8.0, 1.55 * rows + 0.75)
+    grid = figure.subplots(rows, 2, squeeze=False, width_ratios=(1.9, 1.0))
+    for row, quantity in enumerate(quantities):
+        last = row == rows - 1
+        _draw_trace(grid[row, 0], quantity, x_label="draw" if last else "")
+        _draw_ranks(grid[row, 1], quantity, x_label="rank among all draws" if last else "")
+        for axes in grid[row]:
+            axes.tick_params(labelbottom=last)
+    chains = max(quantity.draws.shape[0] for quantity in quantities)
+    add_chain_legend(figure, chains)
+    if title:
+        figure.suptitle(literal(title), fontsize=TEXT_SIZE + 2, color=INK)
+    return figure
+
+
+def envelope(
+    values: Float[np.ndarray, " draw"], *, points: int = POINTS_SHOWN
+) -> Int[np.ndarray, " point"]:
+    """Return the places of the smallest and largest of every few draws, in order.
+
+    All places where there are no more than `points` draws.
+    """
+    if values.size <= points:
+        return np.arange(values.size)
+    edges = np.linspace(0, values.size, points // 2 + 1).astype(np.int64)
+    places = [
+        start + extreme(values[start:stop])
+        for start, stop in pairwise(edges)
+        for extreme in (np.argmin, np.argmax)
+    ]
+    return np.unique(np.asarray(places, dtype=np.int64))
+
+
+def _draw_trace(axes: Axes, quantity: TraceRank, *, x_label: str) -> None:
+    style_axes(axes, y_label=shortened(quantity.name, LONGEST), x_label=x_label)
+    num_draws = quantity.draws.shape[1]
+    for chain, values in enumerate(quantity.draws):
+        shown = envelope(values)
+        axes.plot(shown + 1, values[shown], color=chain_colour(chain), linewidth=0.6, alpha=0.75)
+    axes.set_xlim(1, max(num_draws, 2))
+    axes.locator_params(axis="y", nbins=4)
+
+
+def _draw_ranks(axes: Axes, quantity: TraceRank, *, x_label: str) -> None:
+    style_axes(axes, x_label=x_label, y_label="density")
+    edges = np.linspace(0, quantity.draws.size, quantity.rank_share.shape[1] + 1)
+    axes.axhline(1.0, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
+    for chain, heights in enumerate(quantity.rank_share):
+        axes.stairs(heights, edges, baseline=None, color=chain_colour(chain), linewidth=1.2)
+    axes.set_xlim(0, quantity.draws.size)
+    axes.set_ylim(0, max(2.0, 1.08 * float(quantity.rank_share.max())))
+    axes.locator_params(nbins=3)
+
+
+def traces_in_words(quantities: Mapping[str, Float[np.ndarray, "chain draw"]]) -> str:
+    """Say of every quantity where each chain lies, and when it jumps."""
+    return " ".join(_one_in_words(name, values) for name, values in quantities.items())
+
+
+def _one_in_words(name: str, values: Float[np.ndarray, "chain draw"]) -> str:
+    told = [chain_in_words(draws) for draws in values]
+    if len(set(told)) == 1 and len(told) > 1:
+        return f"{name}: every chain {told[0]}."
+    lows, highs = (np.quantile(values, q, axis=1) for q in (0.05, 0.95))
+    middles = np.median(values, axis=1)
+    if not any("level" in text or "until" in text for text in told) and np.ptp(
+        middles
+    ) < 0.25 * np.median(highs - lows):
+        span = f"{format_number(lows.min())} and {format_number(highs.max())}"
+        chains = "all chains mix" if len(told) > 1 else "the chain stays"
+        return f"{name}: {chains} around {format_number(float(np.median(values)))}, between {span} in 90 % of draws."
+    return f"{name}: " + "; ".join(f"chain {k} {text}" for k, text in enumerate(told)) + "."
+
+
+def chain_in_words(draws: Float[np.ndarray, " draw"]) -> str:
+    """Say where one chain lies: around one level, or at two with jumps between them."""
+    if np.ptp(draws) == 0:
+        return f"never leaves {format_number(float(draws[0]))}"
+    low, high, share, upper = two_levels(draws)
+    jumps = np.flatnonzero(np.diff(upper.astype(int))) + 1
+    if share < TWO_LEVELS or not 0.02 < upper.mean() < 0.98:
+        ends = np.quantile(draws, [0.05, 0.95])
+        return (
+            f"stays around {format_number(float(np.median(draws)))} "
+            f"(90 % between {format_number(float(ends[0]))} and {format_number(float(ends[1]))})"
+        )
+    level = {False: format_number(low), True: format_number(high)}
+    if len(jumps) <= SPELLED_OUT:
+        steps = [f"sits at {level[bool(upper[0])]} until draw {jumps[0]}"]
+        ends = [*jumps[1:], None]
+        for start, end in zip(jumps, ends, strict=True):
+            until = "from there on" if end is None else f"until draw {end}"
+            steps.append(f"at {level[bool(upper[start])]} {until}")
+        return ", ".join(steps)
+    return (
+        f"jumps {format_number(len(jumps))} times between levels {level[False]} and {level[True]}"
+    )
+
+
+def two_levels(
+    draws: Float[np.ndarray, " draw"],
+) -> tuple[float, float, float, np.ndarray]:
+    """Split one chain into two levels (2-means): both, the share of variance between them, which draws are up."""
+    low, high = float(np.quantile(draws, 0.1)), float(np.quantile(draws, 0.9))
+    upper = draws > (low + high) / 2
+    for _ in range(20):
+        if upper.all() or not upper.any():
+            break
+        low, high = float(draws[~upper].mean()), float(draws[upper].mean())
+        again = draws > (low + high) / 2
+        if (again == upper).all():
+            break
+        upper = again
+    share = float(upper.mean())
+    total = float(draws.var())
+    between = share * (1 - share) * (high - low) ** 2
+    return low, high, between / total if total else 0.0, upper

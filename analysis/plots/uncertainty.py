@@ -1,24 +1,32 @@
-"""What regressions predict along one input, inside the data's range and outside it, with both kinds of uncertainty."""
+"""What regressions predict along one input, inside the data's range and outside it, with both kinds of uncertainty.
+
+Convention: bands are of one standard deviation on either side of the mean, as in Figure 1 of Kurle, Januschowski,
+Gasthaus and Wang 2021. Where there are data, what lies outside their range is shaded, and the vertical axis shows at
+most twice the range of the values observed on either side of it, beyond which a network's prior would flatten all else.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import View
 
-from ..figures.picture import Picture
-from ..figures.predictive_band import Curve
-from ..figures.uncertainty_band import UncertaintyBand, plot_uncertainty_bands
 from ..predictive.points import Points, inputs_of, inside_range, network_of
 from ..predictive.uncertainty import predictive_uncertainty
-from .given import Posteriors, titled, views_of
-from .predictive import PLACES, Function, truth_at
+from .bands import PLACES, Curve, Function, Line, band_panels, draw_bands, draw_curves, truth_at
+from .posteriors import Posteriors, titled, views_of
+from .style import GRID, Picture, add_legend
+
+_REACH = 2.0
+"""Ranges of the observed values that the vertical axis shows at most on either side of them."""
 
 
 def plot_uncertainty(
@@ -68,7 +76,7 @@ def plot_uncertainty(
 
     Examples
     --------
-    >>> figure = ob.plot_uncertainty({"NUTS": weights}, truth=lambda x: np.sin(3 * x[:, 0]))
+    >>> figure = ob.plot.uncertainty({"NUTS": weights}, truth=lambda x: np.sin(3 * x[:, 0]))
     """
     check_count("columns", columns)
     views = views_of(posteriors)
@@ -79,7 +87,7 @@ def plot_uncertainty(
     places = _places(first, x)
     true = None if truth is None else truth_at(truth, places)
     bands = {name: _band(view, places, output) for name, view in views.items()}
-    figure = plot_uncertainty_bands(titled(bands), data=data, truth=true, columns=columns)
+    figure = draw_uncertainty(titled(bands), data=data, truth=true, columns=columns)
     return figure.on_paper(" ".join(_in_words(name, band, data) for name, band in bands.items()))
 
 
@@ -136,3 +144,76 @@ def _in_words(name: str, band: UncertaintyBand, data: Curve | None) -> str:
 
 def _rms(values: np.ndarray) -> str:
     return format_number(float(np.sqrt(np.mean(values**2))))
+
+
+@dataclass(frozen=True, eq=False)
+class UncertaintyBand:
+    """A predictive distribution's mean and standard deviations along one input, which increases."""
+
+    coordinate: Line
+    mean: Line
+    epistemic: Line
+    total: Line
+
+
+def draw_uncertainty(
+    bands: Mapping[str, UncertaintyBand],
+    *,
+    data: Curve | None = None,
+    truth: Curve | None = None,
+    x_label: str = "x",
+    y_label: str = "y",
+    columns: int = 2,
+) -> Picture:
+    """Draw mean, epistemic and total bands over the data, one panel per posterior.
+
+    Parameters
+    ----------
+    bands
+        The bands, by the posterior's name.
+    data
+        Observed points, drawn in every panel; what lies outside their range is shaded.
+    truth
+        The true function, drawn in every panel.
+    x_label, y_label
+        Names of the axes, with units.
+    columns
+        Panels in a row.
+    """
+    figure, panels = band_panels(bands, columns=columns, x_label=x_label, y_label=y_label)
+    for axes, band in zip(panels, bands.values(), strict=True):
+        spreads = ((band.total, 0.18, "total: ± 1 sd"), (band.epistemic, 0.34, "epistemic: ± 1 sd"))
+        ends = ((band.mean - sd, band.mean + sd, alpha, label) for sd, alpha, label in spreads)
+        draw_bands(axes, band.coordinate, band.mean, ends)
+        draw_curves(axes, data, truth)
+        if data is not None:
+            _shade_outside(axes, band, data)
+        axes.set_xlim(band.coordinate[0], band.coordinate[-1])
+    limits = _limits(bands, data)
+    if np.isfinite(limits).all():  # panels share their axes
+        panels[0].set_ylim(*limits)
+    add_legend(figure, *panels[0].get_legend_handles_labels(), columns=3)
+    return figure
+
+
+def _shade_outside(axes: Axes, band: UncertaintyBand, data: Curve) -> None:
+    low, high = float(np.min(data.x)), float(np.max(data.x))
+    first, last = float(band.coordinate[0]), float(band.coordinate[-1])
+    label = "outside the data"
+    for start, end in ((first, min(low, last)), (max(high, first), last)):
+        if start < end:
+            axes.axvspan(start, end, color=GRID, alpha=0.45, linewidth=0, zorder=0, label=label)
+            label = ""
+
+
+def _limits(bands: Mapping[str, UncertaintyBand], data: Curve | None) -> tuple[float, float]:
+    """Ends of the vertical axis: what is drawn, as far as it does not lie too far from the data."""
+    lows = [np.min(band.mean - band.total) for band in bands.values()]
+    highs = [np.max(band.mean + band.total) for band in bands.values()]
+    low, high = float(min(lows)), float(max(highs))
+    if data is not None:
+        least, most = float(np.min(data.y)), float(np.max(data.y))
+        reach = _REACH * (most - least)
+        low, high = max(min(low, least), least - reach), min(max(high, most), most + reach)
+    margin = 0.04 * (high - low)
+    return low - margin, high + margin

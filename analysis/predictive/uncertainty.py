@@ -113,7 +113,7 @@ def predictive_uncertainty(posterior: Posterior, x: Any = None) -> PredictiveUnc
 
     See Also
     --------
-    plot_uncertainty : the same as a figure, along one input.
+    onebasin.plot.uncertainty : the same as a figure, along one input.
 
     References
     ----------

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 
 from onebasin.base.numbers import format_number
+from onebasin.base.table import Column, Flag, Row, RowGroup, Table, TableCell
 from onebasin.posteriors.draws import variable_of
 
-from ..diagnostics.facts import DECIDES
+from ..diagnostics.measure import DECIDES
 from ..diagnostics.result import Diagnosis
-from ..page.cells import Column, Flag, Row, RowGroup, Table, TableCell
 
 OPEN = 16
 """Rows up to which a table's groups are open from the start."""

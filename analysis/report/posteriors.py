@@ -14,7 +14,6 @@ from .definitions import definitions_of
 from .provenance import describe_run, program_section
 from .sections.answer import answer_card
 from .sections.chains import chains
-from .sections.cost import cost
 from .sections.fits import fits
 from .sections.labels import labels
 from .sections.modes import modes
@@ -23,6 +22,7 @@ from .sections.predictions import predictions
 from .sections.sampler import sampler
 from .sections.several import one_of_several, several
 from .subject import Subject
+from .tables import cost_table
 
 if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
@@ -72,7 +72,8 @@ def posterior_report(
     options = {name: value for name, value in options.items() if value is not None}
     subjects = [_subject(name, posterior, options) for name, posterior in posteriors.items()]
     cards = [answer_card(subject, named=len(subjects) > 1) for subject in subjects]
-    costs = cost({subject.name: subject.shown for subject in subjects})
+    table = cost_table({subject.name: subject.shown for subject in subjects})
+    costs = Section("Cost", tables=(table,)) if len(table.columns) > 1 else None
     if len(subjects) == 1:
         sections = (*_alone(subjects[0]), costs)
     else:

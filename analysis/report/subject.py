@@ -7,7 +7,7 @@ others as they came; else everything is shown as it came.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -19,8 +19,8 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, variable_of
 from onebasin.posteriors.view import View, as_view
 
-from ..diagnostics.advice import judge, warn
-from ..diagnostics.result import AlignedDiagnosis, Diagnosis, Extreme
+from ..diagnostics.measure import judged
+from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..diagnostics.verdict import Verdict
 
 Quantity = Float[np.ndarray, "chain draw"]
@@ -87,21 +87,7 @@ class Subject:
     @cached_property
     def shown(self) -> Diagnosis:
         """The diagnosis of what is shown: its worst values and checks are of aligned parameters where those are."""
-        if not self.is_shown_aligned:
-            return self.diagnosis
-        table, sampler = self.table, self.diagnosis.sampler
-        ess = Extreme.of(table["ess_bulk"], smallest=True)
-        shown = replace(
-            self.diagnosis,
-            parameters=table,
-            rhat=Extreme.of(table["rhat"]),
-            ess_bulk=ess,
-            ess_tail=Extreme.of(table["ess_tail"], smallest=True),
-            ess_per_second=_per(ess.value, sampler.sampling_seconds if sampler else None),
-            ess_per_gradient=_per(ess.value, sampler.gradient_evaluations if sampler else None),
-        )
-        checks = judge(shown)
-        return replace(shown, checks=checks, warnings=warn(checks))
+        return judged(self.diagnosis, self.table) if self.is_shown_aligned else self.diagnosis
 
     @cached_property
     def raw_draws(self) -> Draws:
@@ -168,10 +154,6 @@ class Subject:
         """Which draws diverged; None where that was not recorded."""
         values = self.view.stat(schema.DIVERGING)
         return None if values is None else values > 0
-
-
-def _per(value: float, cost: float | None) -> float:
-    return value / cost if cost else float("nan")
 
 
 def listed(names: Sequence[str], *, most: int = 6) -> str:

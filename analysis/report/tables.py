@@ -5,16 +5,13 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from onebasin.base.table import Column, Row, Table, TableCell, Value
+
 from ..compare.reference.differences import TESTED
 from ..compare.reference.result import SHOWN, ReferenceComparison
 from ..compare.result import Comparison
-from ..diagnostics.checks import Outcome
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
-from ..page.cells import Column, Flag, Table, TableCell, Value
-
-Row = tuple[TableCell | Value, ...]
-
-_FLAGS: dict[Outcome, Flag] = {"passed": "good", "failed": "bad", "not judged": "warn"}
+from ..page.page import OUTCOMES
 
 # What is twice or nearly the same as another is left to the table of numbers: a terminal is narrow.
 _COMPARED = {
@@ -76,30 +73,6 @@ def cost_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Tabl
     return Table(columns, rows, caption).without_empty_columns()
 
 
-def parameter_table(diagnosis: Diagnosis, *, worst: int | None = None, caption: str = "") -> Table:
-    """Tabulate parameters, the worst ones (by R-hat, then by bulk ESS) where `worst` is given."""
-    table = diagnosis.parameters
-    if worst is not None:
-        table = worst_parameters(diagnosis).head(worst)
-    columns = (
-        "parameter",
-        Column("mean"),
-        Column("sd"),
-        Column("MCSE", digits=2, unit="of the mean"),
-        Column("R-hat", decimals=3),
-        Column("bulk ESS", decimals=0),
-        Column("tail ESS", decimals=0),
-    )
-    rows = tuple(_parameter_row(str(name), row, diagnosis) for name, row in table.iterrows())
-    return Table(columns, rows, caption).without_empty_columns()
-
-
-def worst_parameters(diagnosis: Diagnosis) -> pd.DataFrame:
-    """Sort the parameters that vary, largest R-hat first, then smallest bulk ESS."""
-    varying = diagnosis.parameters.drop(index=list(diagnosis.constants))
-    return varying.sort_values(["rhat", "ess_bulk"], ascending=[False, True], na_position="last")
-
-
 def aligned_table(diagnosis: AlignedDiagnosis, *, caption: str = "modulo symmetry") -> Table:
     """Tabulate the worst R-hat and effective sample sizes: raw, aligned, and of what nothing moves."""
     moved = diagnosis.raw.parameters.reindex(diagnosis.aligned.parameters.index)
@@ -157,8 +130,8 @@ def means_table(comparison: Comparison, *, most: int = MEANS, caption: str = "")
     names = [str(name) for name in table]
     rows = tuple((str(row), *(cell(c, row) for c in names)) for row in order[:most])
     more = f"; {most} of {len(table)} parameters, largest |z| first" if len(table) > most else ""
-    columns = ("parameter", *(Column(c, decimals=1) if c in bounds else Column(c) for c in names))
-    return Table(columns, rows, caption or f"means side by side{more}")
+    columns = tuple(Column(c, decimals=1) if c in bounds else Column(c) for c in names)
+    return Table(("parameter", *columns), rows, caption or f"means side by side{more}")
 
 
 def reference_table(
@@ -213,7 +186,7 @@ def _health_row(name: str, diagnosis: Diagnosis) -> Row:
         outcome = diagnosis.outcome_of(check)
         known = value is not None and not math.isnan(value)
         note = f"`{parameter}`" if known and parameter else ""
-        flag = _FLAGS[outcome] if outcome and (known or outcome == "failed") else ""
+        flag = OUTCOMES[outcome] if outcome and (known or outcome == "failed") else ""
         return TableCell(value if known else None, flag, note)
 
     ess = {"bulk ESS": diagnosis.ess_bulk, "tail ESS": diagnosis.ess_tail}
@@ -239,25 +212,7 @@ def _cost_row(name: str, diagnosis: Diagnosis) -> Row:
     return (name, *(numbers[column] for column in shown), per_gradient)
 
 
-def _parameter_row(name: str, row: pd.Series, diagnosis: Diagnosis) -> Row:
-    return (
-        f"`{name}`",
-        row["mean"],
-        row["sd"],
-        row["mcse_mean"],
-        _judged(row["rhat"], bool(row["rhat"] <= diagnosis.limits.rhat)),
-        _ess(diagnosis, row["ess_bulk"]),
-        _ess(diagnosis, row["ess_tail"]),
-    )
-
-
 def _judged(value: float | None, good: bool, note: str = "") -> TableCell:
     if value is None or math.isnan(value):
         return TableCell(None)
     return TableCell(float(value), "good" if good else "bad", note)
-
-
-def _ess(diagnosis: Diagnosis, value: float, note: str = "") -> TableCell:
-    if diagnosis.variational is not None:  # independent draws: many of them prove nothing
-        return TableCell(float(value), note=note)
-    return _judged(value, bool(value >= diagnosis.min_ess), note)

@@ -22,9 +22,10 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.card import Card, Flag, Part, Table, Words, measured, number
+from onebasin.base.card import Card, Part, Words, measured, number
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
+from onebasin.base.table import Flag, Table
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -209,9 +210,7 @@ class Elbo(Shown):
             for fit in order[:LAST]
         )
         more = f", {LAST} of {len(self.table)}" if len(self.table) > LAST else ""
-        return Table(
-            f"nats at the end, best fit first{more}", tuple(columns.values()), rows, words=True
-        )
+        return Table(("", *columns.values()), rows, f"nats at the end, best fit first{more}")
 
     @property
     def _is_exact(self) -> pd.Series:

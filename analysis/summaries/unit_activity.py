@@ -23,10 +23,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from onebasin.base.card import Card, Table, Words, number
+from onebasin.base.card import Card, Words, number
 from onebasin.base.checks import check_positive
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
+from onebasin.base.table import Table
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -84,11 +85,11 @@ class UnitActivity(Shown):
             f"and biases the data have told {least}{number(self.kl, 4)} nats (KL divergence from the prior)."
         )
         rows = tuple(
-            (str(name), _whole(row["units"]), _whole(row["active"]), *map(number, row.iloc[2:]))
+            (f"`{name}`", _whole(row["units"]), _whole(row["active"]), *map(number, row.iloc[2:]))
             for name, row in self.layers.iterrows()
         )
-        heads = ("units", "active", "KL of weights", "of biases")
-        table = Table("layers, divergences in nats", heads, rows)
+        heads = ("", "units", "active", "KL of weights", "of biases")
+        table = Table(heads, rows, "layers, divergences in nats")
         return Card(f"{self.num_active} of {len(self.units)} units active", (Words(said), table))
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from onebasin.stan.acceptance import Accepted, Refused, examine
-from onebasin.stan.held import StanLibrary
 from onebasin.stan.home.errors import StanProgramError
 from onebasin.stan.library import open_library
+from onebasin.stan.stan_library import StanLibrary
 
 ENGINES = ("cmdstan", "stanli")
 SEED = 0

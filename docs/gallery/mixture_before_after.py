@@ -22,7 +22,7 @@ def main() -> None:
     posterior = ob.nuts(target, seed=1)
     diagnosis = ob.diagnose(posterior)
     assert diagnosis.judgement is not None
-    figure = ob.plot_aligned(diagnosis, var_names=["mu", "theta"])
+    figure = ob.plot.aligned(diagnosis, var_names=["mu", "theta"])
     width, height = 8.6, 4.9
     figure.set_size_inches(width, height)
     figure.set_layout_engine("constrained", rect=(0, 0, 1, 0.83))

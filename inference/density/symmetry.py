@@ -18,7 +18,7 @@ from onebasin.base.precision import precision
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.models.symmetry.elements import Part
+from onebasin.models.symmetry.elements import Element, Part, choose, differ, on_arrays
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target, check_target
@@ -27,13 +27,14 @@ from ..contracts.density import ValueDensity
 from ..contracts.engines import defined_by, density_by
 from .changes import changes
 from .derived import Derived
-from .moving import each_array, moving_parts
 from .spread import spread_draws
 
 Values = dict[str, np.ndarray]
 
 ELEMENTS_A_DRAW = 3
 """Elements that every draw is moved by: one alone may leave the part in its place that is unlike the others."""
+TRIES = 20
+"""Random elements of which the first that moves something is taken."""
 TOLERANCE = 1e-8
 """Nats; what rounding does comes on top."""
 DERIVED_AT = 4
@@ -185,16 +186,21 @@ def hold(
     if not blocks:
         return SymmetryCheck((), points)
     at = "random points" if draws is None else "draws"
-    values = _values(density, blocks, points, seed, draws)
+    if draws is None:
+        values = density.points(points, seed)
+    else:
+        moved = [name for block in blocks for name in block.variables]
+        values = spread_draws(draws, density.names, points, moved)
     count, times = len(next(iter(values.values()))), 1 if draws is None else ELEMENTS_A_DRAW
     derived = Derived.at(density, {n: v[:DERIVED_AT] for n, v in values.items()}, seed)
     symmetry = tuple(_known(block, values, derived) for block in blocks)
     group = Group(symmetry, {n: v.shape[1:] for n, v in (values | derived.values).items()})
-    parts = moving_parts(group, np.random.default_rng(seed), count * times)
+    parts = _moving_parts(group, np.random.default_rng(seed), count * times)
     before = cache(lambda measure: measure(values))  # the same for every block
     tiled = {name: np.concatenate([value] * times) for name, value in values.items()}
     differences = []
-    evidence = Evidence(random=derived.random, skipped=_skipped(derived))
+    skipped = f"{', '.join(derived.missing)} could not be computed at the points tried"
+    evidence = Evidence(random=derived.random, skipped=(skipped,) if derived.missing else ())
     for block, part in zip(symmetry, parts, strict=True):
         measure: Any = density.log_density if block.keeps_density else density.log_likelihood
         if (here := before(measure)) is None:
@@ -215,6 +221,20 @@ def hold(
     points, drawn = (count, 0) if draws is None else (0, count)
     evidence = replace(evidence, unresolved=unresolved, points=points, draws=drawn)
     return SymmetryCheck(tuple(differences), count, evidence, symmetry)
+
+
+def _moving_parts(group: Group, rng: np.random.Generator, count: int) -> Element:
+    """Random elements, one a point, without those that move nothing: of two components, every second element."""
+    tries = [group.random(rng, (count,)) for _ in range(TRIES)]
+    still = group.identity((count,))
+    chosen = list(tries[0])
+    for place, part in enumerate(still):
+        for more in tries[1:]:
+            moves = differ((chosen[place],), (part,))
+            if moves.all():
+                break
+            chosen[place] = choose(moves, chosen[place], more[place])
+    return tuple(chosen)
 
 
 def evidence_at_draws(
@@ -240,19 +260,6 @@ def evidence_at_draws(
         return replace(found, skipped=(*found.skipped, f"trying draws failed ({words})"))
 
 
-def _values(
-    density: ValueDensity,
-    symmetry: Symmetry,
-    points: int,
-    seed: int,
-    draws: xr.DataTree | None,
-) -> Values:
-    if draws is None:
-        return density.points(points, seed)
-    moved = [name for block in symmetry for name in block.variables]
-    return spread_draws(draws, density.names, points, moved)
-
-
 def _known(block: Block[Any], values: Values, derived: Derived) -> Block[Any]:
     """The block without derived quantities that could not be computed.
 
@@ -276,7 +283,7 @@ def _of_derived(
 ) -> Evidence:
     """Hold derived quantities at moved points against what the block says of them."""
     tried = len(next(iter(derived.points.values())))  # of an optimum, one
-    few = each_array(lambda array: array[:tried], part)
+    few = on_arrays(part, lambda array: array[:tried])
     moved = block.act(derived.points | derived.values, *few)
     random, left = [], []
     for name, difference in derived.misfits(moved):
@@ -289,12 +296,6 @@ def _of_derived(
     compared = [n for n in block.variables if n in derived.values and n not in derived.random]
     agreed = tuple(name for name in compared if name not in random)
     return Evidence(random=tuple(random), left_behind=tuple(left), derived=agreed)
-
-
-def _skipped(derived: Derived) -> tuple[str, ...]:
-    if not derived.missing:
-        return ()
-    return (f"{', '.join(derived.missing)} could not be computed at the points tried",)
 
 
 def _refusal(target: Target, block: Block[Any], difference: float, at: str) -> SymmetryError:

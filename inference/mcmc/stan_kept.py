@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.stan.adaptation import Adaptation, read_adaptation
-from onebasin.stan.output import Output, read_blocks
+from onebasin.stan.output import Adaptation, Output, read_adaptation, read_blocks
 
 from ..runs.kept import state_file
 from .places import Standing

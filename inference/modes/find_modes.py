@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.base.card import Card, Table
+from onebasin.base.card import Card
 from onebasin.base.checks import check_count, check_positive, check_seed
 from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
 from onebasin.base.showing import Shown
+from onebasin.base.table import Table
 from onebasin.models.target import Target, check_target
 
 from .folding import Folding
@@ -82,8 +83,8 @@ class FoundModes(Shown):
             (str(n), str(o.starts), f"{o.height:.2f}", _number(o.log_evidence))
             for n, o in enumerate(self.optima[:SHOWN])
         )
-        heads = ("starts", "log density", "Laplace log evidence")
-        return Card(self.sentence, (Table("Highest first, in nats", heads, rows, words=True),))
+        heads = ("", "starts", "log density", "Laplace log evidence")
+        return Card(self.sentence, (Table(heads, rows, "Highest first, in nats"),))
 
 
 def find_modes(

@@ -7,17 +7,19 @@ variable alone, such as its prior, is symmetric then, whatever the priors are; s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from .describe import exchangeable, listed, weighing, whole
 from .gf2 import echelon, reduce
-from .groups import everything, grouped, moved
-from .measuring import Measured, Probe, point_of
-from .moves import Move, Moves, Point
-from .pairs import centred
-from .spaces import Space, search
+from .measuring import BudgetedDensity, Probe, point_of
+from .moves import Generator, Moves, Point, act, by_name
+from .result import FoundBlock
+from .search import Search
+from .spaces import centred, search
+from .status import copies
 
 FRACTION = 0.05
 """Largest change, of what the least of its variables changes alone, that counts as near."""
@@ -29,13 +31,13 @@ class Anchored:
 
     Attributes
     ----------
-    measured : Measured
+    measured : BudgetedDensity
         The log density itself.
     anchor : mapping of str to array
         The moved variables where every element leaves them alone.
     """
 
-    measured: Measured
+    measured: BudgetedDensity
     anchor: Point
     known: dict[tuple[str, bytes, bytes], float] = field(default_factory=dict)
 
@@ -88,132 +90,70 @@ class Anchored:
         return (name, point[name].tobytes() if name else b"", rest)
 
 
-@dataclass(frozen=True)
-class Broken:
-    """A near symmetry.
-
-    Attributes
-    ----------
-    moves : Moves
-        All at once.
-    by : float
-        Median change of the log density in nats, near the posterior.
-    largest : float
-        The largest.
-    alone : float
-        The median change when the least of its variables moves alone.
-    """
-
-    moves: Moves
-    by: float
-    largest: float
-    alone: float
-
-
-def near_symmetries(
-    space: Space,
-    middle: Point,
-    measured: Measured,
-    probes: Sequence[Probe],
-    near: Callable[[], Sequence[Probe]],
-) -> list[Broken]:
-    """Symmetries of the anchored density, of two variables or more, that are none of the density itself.
-
-    Parameters
-    ----------
-    space : Space
-        The exact search with the same moves.
-    middle : mapping of str to array
-        Every moved variable where all elements leave it alone.
-    measured : Measured
-        The log density.
-    probes : sequence of Probe
-        Random points.
-    near : callable
-        Gives points near the posterior, which cost something.
-    """
-    moves = space.moves
-    names = moves.names()
-    if len(names) < 2 or len(space.basis) == len(moves.each):
-        return []
-    anchored = Measured(
-        Anchored(measured, {name: middle[name] for name in names}),
-        measured.evaluations,
-        measured.seconds,
-        measured.noise,
-        started=measured.started,
-    )
-    within = [p for p in anchored.probes([probe.point for probe in probes]) if p.known]
+def nearly(s: Search, length: int) -> Iterator[FoundBlock]:
+    """Yield the symmetries that all but a prior has, of parts of one length; of whole variables where it is 0."""
+    space = s.spaces.get(length)
+    if space is None or len(names := space.moves.names()) < 2:
+        return
+    if len(space.basis) == len(space.moves.each):
+        return
+    middle = _middle(space.moves, s.probes[0].point, length)
+    anchored = s.measured.of(Anchored(s.measured, {name: middle[name] for name in names}))
+    within = [p for p in anchored.probes([probe.point for probe in s.probes]) if p.known]
     if len(within) < 2:
-        return []
-    generators = [g for move in moves.each for g in move.generators]
-    found = search(generators, anchored, within)
-    exact = echelon(space.basis) if found.moves == moves else []
-    broken = []
+        return
+    found = search([g for move in space.moves.each for g in move], anchored, within)
+    exact = echelon(space.basis) if found.moves == space.moves else []
+    known = [set(space.moves.names(chosen)) for chosen in space.basis]
     for chosen in found.basis:
-        if len(found.moves.names(chosen)) < 2 or not reduce(chosen, exact):
+        own = by_name(found.moves.generators(chosen))
+        if len(own) < 2 or not reduce(chosen, exact):
             continue
-        one = _broken(grouped(found.moves.generators(chosen)), measured, near())
-        if one is not None:
-            broken.append(one)
-    return broken
+        generators = tuple(g for each in own.values() for g in each)
+        by = _change(generators, s.measured, s.near)
+        least = min(_change(each, s.measured, s.near) for each in own.values())
+        if not by < FRACTION * least or any(set(own) <= each for each in known):
+            continue
+        if length > 2:
+            others = copies(generators, length)
+            by = max(by, *(_change(each, s.measured, s.near) for each in others))
+        if by < least:
+            block = (exchangeable if length else whole)(generators, s.order)
+            said = (f"{listed(generators)}: {weighing(by)}",)
+            yield FoundBlock(block, listed(generators), max(1, length), "near", said, by)
 
 
-def _broken(moves: Moves, measured: Measured, near: Sequence[Probe]) -> Broken | None:
-    whole = _changes(moves, everything(moves), measured, near)
-    alone = [_changes(moves, 1 << place, measured, near) for place in range(len(moves.each))]
-    least = min(float(np.median(change)) for change in alone)
-    by = float(np.median(whole))
-    if not np.isfinite(by) or by >= FRACTION * least:
-        return None
-    finite = whole[np.isfinite(whole)]
-    return Broken(moves, by, float(finite.max()), least)
-
-
-def _changes(moves: Moves, chosen: int, measured: Measured, near: Sequence[Probe]) -> np.ndarray:
-    found = measured([moves.act(chosen, probe.point) for probe in near])
-    return np.abs(found - np.array([probe.value for probe in near]))
-
-
-def breaks(
-    moves: Moves, length: int, measured: Measured, near: Sequence[Probe], most: int = 8
+def _change(
+    generators: Sequence[Generator], measured: BudgetedDensity, near: Sequence[Probe]
 ) -> float:
-    """The largest of the median changes when the first part changes places with each of some others."""
-    generators = [g for move in moves.each for g in move.generators]
-    others = range(1, min(length, most + 1))
-    found = []
-    for part in others:
-        own = moved(generators, (0, part))
-        found.append(float(np.median(_changes(own, everything(own), measured, near))))
-    return max(found)
+    """The median change of the log density in nats, near the posterior."""
+    found = measured([act(generators, probe.point) for probe in near])
+    return float(np.median(np.abs(found - np.array([probe.value for probe in near]))))
 
 
-def middle_of(moves: Moves, point: Point, length: int) -> dict[str, np.ndarray]:
+def _middle(moves: Moves, point: Point, length: int) -> dict[str, np.ndarray]:
     """Every moved variable at the average over all orders of its parts; what moves as a whole at its own average."""
     out = dict(point)
     for move in moves.each:
-        axes = tuple(g.axis for g in move.generators if g.axis is not None)
+        name = move[0].name
+        axes = tuple(g.axis for g in move if g.axis is not None)
         if not axes:
-            out = centred(Moves((move,)), out)
+            out = centred((move,), out)
         elif len(axes) == 1:
-            out[move.name] = _mean_along(out[move.name], axes[0])
+            mean = out[name].mean(axis=axes[0], keepdims=True)
+            out[name] = np.broadcast_to(mean, out[name].shape).copy()
         else:
-            out[move.name] = _mean_of_square(out[move.name], move, length)
+            out[name] = _mean_of_square(out[name], axes, length)
     return out
 
 
-def _mean_along(value: np.ndarray, axis: int) -> np.ndarray:
-    return np.broadcast_to(value.mean(axis=axis, keepdims=True), value.shape).copy()
-
-
-def _mean_of_square(value: np.ndarray, move: Move, length: int) -> np.ndarray:
+def _mean_of_square(value: np.ndarray, axes: tuple[int, ...], length: int) -> np.ndarray:
     """The average over one order along two axes at once, by cyclic shifts and swaps of neighbours."""
-    axes = tuple(g.axis for g in move.generators if g.axis is not None)
-    moved_ = np.moveaxis(value, axes, range(len(axes)))
-    out = np.empty_like(moved_)
-    on = np.zeros(moved_.shape[: len(axes)], dtype=bool)
+    moved = np.moveaxis(value, axes, range(len(axes)))
+    out = np.empty_like(moved)
+    on = np.zeros(moved.shape[: len(axes)], dtype=bool)
     diagonal = np.arange(length)
     on[tuple(diagonal for _ in axes)] = True
-    out[on] = moved_[on].mean(axis=0)
-    out[~on] = moved_[~on].mean(axis=0)
+    out[on] = moved[on].mean(axis=0)
+    out[~on] = moved[~on].mean(axis=0)
     return np.moveaxis(out, range(len(axes)), axes)

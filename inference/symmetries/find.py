@@ -2,20 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import parts, separate, wholes
-from .context import Search
-from .measuring import Measured, Probe, SearchedDensity, point_of
-from .points import random_probes
+from onebasin.base.errors import ArgumentError
+from onebasin.models.target import check_target
+
+from ..density.spread import spread_draws
+from . import separate, stages
+from .broken_by_prior import nearly
+from .measuring import BudgetedDensity, SearchedDensity, point_of
 from .result import FoundSymmetry
+from .search import Search, random_probes
+from .targets import searched
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.models.target import Target
 
 EVALUATIONS, SECONDS = 100_000, 8.0
-"""What a search may take."""
+"""Limits of a search."""
+DRAWS = 6
+"""Draws of a given posterior at which the log density is compared."""
 FIRST = ("live", "near", "undecided", "incomplete", "harmless")
+
+
+def find_symmetry(
+    target: Target,
+    *,
+    engine: str | None = None,
+    draws: xr.DataTree | None = None,
+    seed: int = 0,
+    seconds: float = SECONDS,
+    progress: Callable[[str], None] | None = None,
+) -> FoundSymmetry:
+    """Find the discrete symmetries of a target's log density, and which of them are worth undoing.
+
+    Nothing of the model but its parameters' names and shapes is read, and its log density on the constrained scale,
+    without the Jacobian, at points before and after a move. Moves are permutations of parts along axes of equal
+    length, changes of sign of whole parameters or of their parts, and complements of numbers in (0, 1). Points are
+    random, near the posterior, and draws where they are given. What is found is evidence at points, no proof.
+
+    Parameters
+    ----------
+    target : Target
+        With a NumPyro model or a Stan program; the symmetry that it declares is not looked at.
+    engine : {"numpyro", "stan"}, optional
+        Whose definition is evaluated; by default the one that the target has, NumPyro's where it has both.
+    draws : DataTree, optional
+        A posterior of the target, at some of whose draws the log density is compared too.
+    seed : int
+        Decides random points.
+    seconds : float
+        How long it may take after compiling; what is not searched by then is said.
+    progress : callable, optional
+        Called with a line of text before something that takes long.
+
+    Returns
+    -------
+    FoundSymmetry
+        With `symmetry`, the blocks to declare; `words`, the same for ``--exchangeable``; and `blocks`, all that was
+        found, with what speaks for it: also what is no more than harmless, near, undecided or incomplete.
+
+    Raises
+    ------
+    TypeError
+        If `target` is none.
+    ValueError
+        If the target has no definition for the engine, a parameter that is no array of real numbers, or `seconds` is
+        not positive.
+    InferenceError
+        If no point with a finite log density is found, or the log density of one point varies.
+    StanError
+        If Stan cannot compile the program, or refuses its data.
+
+    References
+    ----------
+    Sets of commuting swaps are vectors over GF(2) and those that leave a function alone a subspace (Simon 1997, SIAM
+    Journal on Computing 26(5)). What alignment makes of them: Stephens (2000), JRSS B 62(4), 795-809.
+
+    Examples
+    --------
+    >>> import jax
+    >>> def mixture(y):
+    ...     w = numpyro.sample("w", dist.Dirichlet(jnp.ones(2)))
+    ...     mu = numpyro.sample("mu", dist.Normal(0, 5).expand([2]).to_event(1))
+    ...     parts = dist.Normal(mu, 1.0).log_prob(jnp.asarray(y)[:, None])
+    ...     numpyro.factor("y", jax.nn.logsumexp(jnp.log(w) + parts, axis=1).sum())
+    >>> found = ob.find_symmetry(ob.numpyro_model(mixture, {"y": [-2.1, -1.8, 2.0, 2.3]}))
+    >>> found.words
+    ('w,mu',)
+    """
+    check_target(target)
+    if not seconds > 0:
+        raise ArgumentError(f"`seconds` is {seconds}; it has to be more than 0.")
+    density, noise = searched(target, engine, progress)
+    given = None if draws is None else spread_draws(draws, tuple(density.shapes), DRAWS, ())
+    return find(density, draws=given, seed=seed, seconds=seconds, noise=noise)
 
 
 def find(
@@ -27,7 +114,7 @@ def find(
     seconds: float = SECONDS,
     noise: float = 0.0,
 ) -> FoundSymmetry:
-    """Search a log density; `find_symmetry` says what comes of it.
+    """Search a log density.
 
     Parameters
     ----------
@@ -47,32 +134,31 @@ def find(
     InferenceError
         If the log density is finite nowhere, or another at the same point.
     """
-    measured = Measured(density, evaluations, seconds, noise)
+    measured = BudgetedDensity(density, evaluations, seconds, noise)
     if not density.shapes:
         return FoundSymmetry((), (), 0, 0.0)
     probes = random_probes(measured, seed)
-    s = Search(measured, probes, _given(measured, draws), seed)
+    given = (
+        []
+        if not draws
+        else measured.probes(
+            [point_of(draws, row) for row in range(len(next(iter(draws.values()))))]
+        )
+    )
+    s = Search(measured, probes, [probe for probe in given if probe.known], seed)
     for length, axes in s.lengths.items():
-        s.stage(f"axes of length {length}", partial(parts.interchangeable, s, length, axes))
+        s.stage(f"axes of length {length}", partial(stages.interchangeable, s, length, axes))
     for length, axes in s.lengths.items():
-        s.stage(f"signs of {length} parts", partial(parts.signs, s, length, axes))
-    s.stage("signs and complements of whole variables", lambda: wholes.whole_variables(s))
-    s.stage("swaps with changes of sign", lambda: wholes.mixed(s))
+        s.stage(f"signs of {length} parts", partial(stages.signs, s, length, axes))
+    s.stage("signs and complements of whole variables", lambda: stages.whole_variables(s))
+    s.stage("swaps with changes of sign", lambda: stages.mixed(s))
     for length in (*s.lengths, 0):
-        s.stage("near symmetries", partial(wholes.nearly, s, length))
+        s.stage("near symmetries", partial(nearly, s, length))
     for length, axes in s.lengths.items():
         if length in s.spaces:
-            s.stage(f"some of {length} parts", partial(parts.partly, s, length, axes))
-    s.stage("parts within groups", lambda: parts.by_group(s))
+            s.stage(f"some of {length} parts", partial(stages.partly, s, length, axes))
+    s.stage("parts within groups", lambda: stages.by_group(s))
     s.stage("parameters declared one by one", lambda: separate.exchanged(s))
     blocks = sorted(s.found, key=lambda block: FIRST.index(block.status))
     opened = tuple(dict.fromkeys(s.open))
     return FoundSymmetry(tuple(blocks), opened, measured.count, measured.spent)
-
-
-def _given(measured: Measured, draws: Mapping[str, np.ndarray] | None) -> list[Probe]:
-    if not draws:
-        return []
-    count = len(next(iter(draws.values())))
-    points = [point_of(draws, row) for row in range(count)]
-    return [probe for probe in measured.probes(points) if probe.known]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
-from .measuring import Measured, Probe
-from .moves import Generator, Move, Moves, moved_to
-from .spaces import Space, Trial, search, trial, worst
+from .measuring import BudgetedDensity, Probe
+from .moves import Generator, act, on_parts
+from .spaces import LargestChange, Space, search, trial, worst
 
 MANY_PARTS = 8
 """Parts up to which every pair is searched and every part is held against every point."""
@@ -20,53 +20,28 @@ AT_FEW = 2
 """Points for each of many parts."""
 
 
-@dataclass(frozen=True)
-class Reach:
+class Reach(NamedTuple):
     """How far a set of generators on the first part, or the first two, extends.
 
     Attributes
     ----------
-    generators : tuple of Generator
-        On the first part or parts.
-    parts : int
-        How many parts lie along the axis.
     everywhere : bool
-        Whether all of them do the same.
+        Whether all parts do the same.
     orbit : tuple of int
         The parts that do.
-    held : tuple of Trial
-        What was tried on the way, and held.
+    held : tuple of LargestChange
+        The trials on the way that held.
     """
 
-    generators: tuple[Generator, ...]
-    parts: int
     everywhere: bool
     orbit: tuple[int, ...]
-    held: tuple[Trial, ...]
-
-
-def grouped(generators: Sequence[Generator]) -> Moves:
-    """Generators as one move for each of their variables."""
-    names = dict.fromkeys(g.name for g in generators)
-    return Moves(tuple(Move(tuple(g for g in generators if g.name == name)) for name in names))
-
-
-def moved(generators: Sequence[Generator], parts: tuple[int, ...]) -> Moves:
-    """The generators of a set on other parts; those that move whole variables as they are."""
-    apart = [g for g in generators if g.axis is not None]
-    whole = tuple(Move((g,)) for g in generators if g.axis is None)
-    return Moves((*moved_to(apart, parts).each, *whole))
-
-
-def everything(moves: Moves) -> int:
-    """All moves at once."""
-    return (1 << len(moves.each)) - 1
+    held: tuple[LargestChange, ...]
 
 
 def reach(
     generators: Sequence[Generator],
     length: int,
-    measured: Measured,
+    measured: BudgetedDensity,
     probes: Sequence[Probe],
     *,
     most: int | None = None,
@@ -82,10 +57,9 @@ def reach(
         others = others[:most]
     used = list(probes) if length <= MANY_PARTS else [probes[0], probes[-1]][:AT_FEW]
     orbit = list(range(begins))
-    held: list[Trial] = []
+    held: list[LargestChange] = []
     for part in others:
-        moves = moved(generators, (part,) if single else (0, part))
-        found = trial(moves, everything(moves), measured, used)
+        found = trial(on_parts(generators, (part,) if single else (0, part)), measured, used)
         if found.holds:
             orbit.append(part)
             held.append(found)
@@ -96,28 +70,26 @@ def reach(
         found = _of_any_order(generators, length, measured, probes)
         everywhere = found.holds
         held += [found] * everywhere
-    return Reach(tuple(generators), length, everywhere, tuple(sorted(orbit)), tuple(held))
+    return Reach(everywhere, tuple(sorted(orbit)), tuple(held))
 
 
 def _of_any_order(
-    generators: Sequence[Generator], length: int, measured: Measured, probes: Sequence[Probe]
-) -> Trial:
+    generators: Sequence[Generator], length: int, measured: BudgetedDensity, probes: Sequence[Probe]
+) -> LargestChange:
     """A random order at each point, of which each swap may round anew."""
     rng = np.random.default_rng(0)
     points = []
     for probe in probes:
         point = dict(probe.point)
         for part in rng.permutation(np.arange(1, length))[:MANY_PARTS]:
-            moves = moved(generators, (0, int(part)))
-            point = moves.act(everything(moves), point)
+            point = act(on_parts(generators, (0, int(part))), point)
         points.append(point)
     changes = np.abs(measured(points) - np.array([probe.value for probe in probes]))
     slacks = [MANY_PARTS * probe.tolerance for probe in probes]
-    return worst([Trial(float(c), s) for c, s in zip(changes, slacks, strict=True)])
+    return worst([LargestChange(float(c), s) for c, s in zip(changes, slacks, strict=True)])
 
 
-@dataclass(frozen=True)
-class Orbits:
+class Orbits(NamedTuple):
     """Parts that change places among themselves, but not with the others."""
 
     generators: tuple[Generator, ...]
@@ -127,46 +99,29 @@ class Orbits:
 def elsewhere(
     generators: list[Generator],
     length: int,
-    measured: Measured,
+    measured: BudgetedDensity,
     probes: Sequence[Probe],
 ) -> list[Orbits]:
     """Search pairs of parts beyond the first two: what a reference part, or unlike groups of parts, hide."""
     names = {(g.name, g.axis) for g in generators}
     if length <= MANY_PARTS:
         spaces = [
-            (pair, search(_on(generators, pair), measured, probes))
+            (pair, search(on_parts(generators, pair), measured, probes))
             for pair in combinations(range(length), 2)
         ]
         return _orbits(spaces)
     if length <= PAIRS_OF_ONE and len(names) == 1:
         pairs = list(combinations(range(length), 2))
         probe = probes[0]
-        points = [
-            (moves := moved(generators, pair)).act(everything(moves), probe.point) for pair in pairs
-        ]
+        points = [act(on_parts(generators, pair), probe.point) for pair in pairs]
         near = np.abs(measured(points) - probe.value) <= 2.0 * probe.tolerance
         held = [
             pair
             for pair, good in zip(pairs, near, strict=True)
-            if good and _holds(generators, pair, measured, probes)
+            if good and trial(on_parts(generators, pair), measured, probes).holds
         ]
         return [Orbits(tuple(generators), _components(held))] if held else []
     return []
-
-
-def _holds(
-    generators: list[Generator],
-    pair: tuple[int, int],
-    measured: Measured,
-    probes: Sequence[Probe],
-) -> bool:
-    moves = moved(generators, pair)
-    found: Trial = trial(moves, everything(moves), measured, probes)
-    return found.holds
-
-
-def _on(generators: list[Generator], parts: tuple[int, int]) -> list[Generator]:
-    return [Generator(g.name, g.kind, g.axis, parts, g.inside) for g in generators]
 
 
 def _orbits(spaces: list[tuple[tuple[int, int], Space]]) -> list[Orbits]:

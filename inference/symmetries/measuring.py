@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -58,7 +58,7 @@ class OutOfBudget(OnebasinError):
 
 
 @dataclass
-class Measured:
+class BudgetedDensity:
     """A log density with a count of its evaluations.
 
     Attributes
@@ -87,6 +87,10 @@ class Measured:
         """Seconds since the beginning, or those of this process's processors where it had to wait for them."""
         wall, own = self.started
         return min(time.perf_counter() - wall, time.process_time() - own)
+
+    def of(self, density: SearchedDensity, count: int = 0) -> BudgetedDensity:
+        """Another log density under the same limits, with so many evaluations already."""
+        return replace(self, density=density, count=count)
 
     def __call__(self, points: Sequence[Point]) -> Float[np.ndarray, " point"]:
         """Log densities of points; anything but a finite number is -inf.

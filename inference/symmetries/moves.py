@@ -6,8 +6,8 @@ swap the same two parts, or change signs, or take complements), so that a set of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -61,22 +61,25 @@ class Generator:
         return moved
 
 
-@dataclass(frozen=True)
-class Move:
-    """Generators of one variable that only together stay inside its support; mostly one."""
+def act(generators: Iterable[Generator], point: Point) -> dict[str, np.ndarray]:
+    """Move a point by all of some generators."""
+    moved = dict(point)
+    for generator in generators:
+        moved[generator.name] = generator.act(moved[generator.name])
+    return moved
 
-    generators: tuple[Generator, ...]
 
-    @property
-    def name(self) -> str:
-        """The variable."""
-        return self.generators[0].name
+def by_name(generators: Iterable[Generator]) -> dict[str, tuple[Generator, ...]]:
+    """Gather generators by their variable."""
+    found: dict[str, tuple[Generator, ...]] = {}
+    for generator in generators:
+        found[generator.name] = (*found.get(generator.name, ()), generator)
+    return found
 
-    def act(self, value: np.ndarray) -> np.ndarray:
-        """Move one value."""
-        for generator in self.generators:
-            value = generator.act(value)
-        return value
+
+def on_parts(generators: Iterable[Generator], parts: tuple[int, ...]) -> tuple[Generator, ...]:
+    """The same generators on other parts; those that move whole variables as they are."""
+    return tuple(g if g.axis is None else replace(g, parts=parts) for g in generators)
 
 
 @dataclass(frozen=True)
@@ -85,36 +88,32 @@ class Moves:
 
     Attributes
     ----------
-    each : tuple of Move
-        Bit by bit.
+    each : tuple of tuple of Generator
+        Bit by bit: generators of one variable that only together stay inside its support; mostly one.
     """
 
-    each: tuple[Move, ...]
+    each: tuple[tuple[Generator, ...], ...]
 
     def names(self, chosen: int | None = None) -> tuple[str, ...]:
         """The variables that a set moves, or that any move does."""
         places = range(len(self.each)) if chosen is None else bits(chosen)
-        return tuple(dict.fromkeys(self.each[place].name for place in places))
+        return tuple(dict.fromkeys(self.each[place][0].name for place in places))
 
     def of(self, name: str) -> int:
         """All moves of one variable."""
-        return sum(1 << place for place, move in enumerate(self.each) if move.name == name)
-
-    def act(self, chosen: int, point: Point) -> dict[str, np.ndarray]:
-        """Move a point by a set."""
-        moved = dict(point)
-        for place in bits(chosen):
-            move = self.each[place]
-            moved[move.name] = move.act(moved[move.name])
-        return moved
-
-    def weight(self, chosen: int) -> int:
-        """How many generators a set has."""
-        return sum(len(self.each[place].generators) for place in bits(chosen))
+        return sum(1 << place for place, move in enumerate(self.each) if move[0].name == name)
 
     def generators(self, chosen: int) -> tuple[Generator, ...]:
         """Those of a set."""
-        return tuple(g for place in bits(chosen) for g in self.each[place].generators)
+        return tuple(g for place in bits(chosen) for g in self.each[place])
+
+    def act(self, chosen: int, point: Point) -> dict[str, np.ndarray]:
+        """Move a point by a set."""
+        return act(self.generators(chosen), point)
+
+    def weight(self, chosen: int) -> int:
+        """How many generators a set has."""
+        return len(self.generators(chosen))
 
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -138,10 +137,3 @@ def swaps(axes: Sequence[tuple[str, int]], first: int, second: int) -> list[Gene
 def signs_of_part(axes: Sequence[tuple[str, int]], part: int) -> list[Generator]:
     """One part changes its sign, along each of some axes."""
     return [Generator(name, "negate", axis, (part,)) for name, axis in axes]
-
-
-def moved_to(generators: Sequence[Generator], parts: tuple[int, ...]) -> Moves:
-    """The same generators on other parts."""
-    return Moves(
-        tuple(Move((Generator(g.name, g.kind, g.axis, parts, g.inside),)) for g in generators)
-    )

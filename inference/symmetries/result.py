@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from onebasin.base.card import Card, Fact, Facts, Flag, Part, Words
+from onebasin.base.card import Card, Fact, Facts, Part, Words
 from onebasin.base.showing import Shown
+from onebasin.base.table import Flag
 from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.words import spell

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from . import parts
-from .context import Search
-from .measuring import Measured, Probe, SearchedDensity
+from .measuring import SearchedDensity
 from .moves import Point, Shapes
 from .result import FoundBlock
+from .search import Search
+from .stages import interchangeable
 
 _COUNTED = re.compile(r"\d+|(?<=_)[A-Za-z](?=_|$)")
 """What names of one family differ in: a number, or a letter between underscores; the last one counts."""
@@ -108,26 +108,24 @@ def exchanged(s: Search) -> Iterator[FoundBlock]:
     if not named:
         return
     stacked = Stacked(s.measured.density, named)
-    own = s.measured
-    measured = Measured(stacked, own.evaluations, own.seconds, own.noise, own.count, own.started)
-    probes, given = ([_stacked(stacked, p) for p in some] for some in (s.probes, s.given))
+    measured = s.measured.of(stacked, s.measured.count)
+    probes, given = (
+        [replace(probe, point=stacked.stack(probe.point)) for probe in some]
+        for some in (s.probes, s.given)
+    )
     inner = Search(measured, probes, given, s.seed)
     try:
         for length in dict.fromkeys(len(names) for names in named.values()):
-            for block in parts.interchangeable(inner, length, inner.lengths[length]):
+            for block in interchangeable(inner, length, inner.lengths[length]):
                 moved = [family for family in named if f"{family}:0" in block.moves]
                 if moved:
-                    yield _told(block, moved)
+                    yield _in_names_of_members(block, moved)
     finally:
-        own.count = measured.count
+        s.measured.count = measured.count
         s.open.extend(inner.open)
 
 
-def _stacked(stacked: Stacked, probe: Probe) -> Probe:
-    return replace(probe, point=stacked.stack(probe.point))
-
-
-def _told(block: FoundBlock, moved: list[str]) -> FoundBlock:
+def _in_names_of_members(block: FoundBlock, moved: list[str]) -> FoundBlock:
     """What was found of the arrays, in the names of their members."""
 
     def named(text: str) -> str:

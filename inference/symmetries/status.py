@@ -8,16 +8,13 @@ density may still have one mode, which every element leaves in its place, such a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
-from .groups import everything, moved
-from .measuring import Measured, Probe
-from .moves import Generator, Moves, Point
-from .points import Optimum
-
-Status = Literal["live", "harmless", "undecided"]
+from .measuring import BudgetedDensity, Probe
+from .moves import Generator, Point, act, by_name, on_parts
+from .result import Status
+from .search import AscentEnd
 
 COUPLED = 100.0
 """Tolerances from which on a mixed second difference is none of rounding."""
@@ -26,7 +23,7 @@ APART = 1e-3
 
 
 def parts_compete(
-    generators: Sequence[Generator], measured: Measured, probes: Sequence[Probe]
+    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
 ) -> Status:
     """Whether the two parts that a set of swaps exchanges depend on one another given all else."""
     apart = [g for g in generators if g.kind == "swap"]
@@ -34,7 +31,9 @@ def parts_compete(
         return "undecided"
     first, second = apart[0].parts
     members = [
-        group for group in _members(apart) if _replaceable(group, first, second, measured, probes)
+        group
+        for group in by_name(apart).values()
+        if _replaceable(group, first, second, measured, probes)
     ]
     if not members:
         return "undecided"
@@ -46,11 +45,13 @@ def parts_compete(
     return _judged(measured(points), probes)
 
 
-def variables_compete(moves: Moves, measured: Measured, probes: Sequence[Probe]) -> Status:
+def variables_compete(
+    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
+) -> Status:
     """Whether the variables that change sign together depend on one another; of one, whether it has a mode beside 0."""
-    names = moves.names()
+    names = list(by_name(generators))
     if len(names) == 1:
-        return _beside_middle(moves, measured, probes)
+        return _beside_middle(generators, measured, probes)
     first, rest = names[0], names[1:]
     points: list[Point] = []
     for at, probe in enumerate(probes):
@@ -61,15 +62,17 @@ def variables_compete(moves: Moves, measured: Measured, probes: Sequence[Probe])
     return _judged(measured(points), probes)
 
 
-def one_mode(moves: Sequence[Moves], measured: Measured, ends: Sequence[Optimum]) -> bool:
+def one_mode(
+    elements: Sequence[Sequence[Generator]], measured: BudgetedDensity, ends: Sequence[AscentEnd]
+) -> bool:
     """Whether every ascent ended at a point that all sets leave in its place, or on a ridge between copies."""
     if not ends or not all(end.converged for end in ends):
         return False
     for end in ends:
         here = end.probe.point
         middles = []
-        for own in moves:
-            there = own.act(everything(own), here)
+        for generators in elements:
+            there = act(generators, here)
             middles.append({n: np.asarray((here[n] + there[n]) / 2.0) for n in here})
         above = end.probe.value - measured(middles)
         if not (above < APART).all():
@@ -77,9 +80,11 @@ def one_mode(moves: Sequence[Moves], measured: Measured, ends: Sequence[Optimum]
     return True
 
 
-def copies(generators: Sequence[Generator], length: int, most: int = 8) -> list[Moves]:
+def copies(
+    generators: Sequence[Generator], length: int, most: int = 8
+) -> list[tuple[Generator, ...]]:
     """Swaps of the first part with some others."""
-    return [moved(generators, (0, part)) for part in range(1, min(length, most + 1))]
+    return [on_parts(generators, (0, part)) for part in range(1, min(length, most + 1))]
 
 
 def _judged(values: np.ndarray, probes: Sequence[Probe]) -> Status:
@@ -96,17 +101,11 @@ def _judged(values: np.ndarray, probes: Sequence[Probe]) -> Status:
     return "harmless" if told else "undecided"
 
 
-def _members(generators: Sequence[Generator]) -> list[tuple[Generator, ...]]:
-    """The generators by variable."""
-    names = dict.fromkeys(g.name for g in generators)
-    return [tuple(g for g in generators if g.name == name) for name in names]
-
-
 def _replaceable(
     group: tuple[Generator, ...],
     first: int,
     second: int,
-    measured: Measured,
+    measured: BudgetedDensity,
     probes: Sequence[Probe],
 ) -> bool:
     """Whether a part of a variable can be another point's and lie inside the support; a simplex's cannot."""
@@ -136,13 +135,15 @@ def _replaced(
     return out
 
 
-def _beside_middle(moves: Moves, measured: Measured, probes: Sequence[Probe]) -> Status:
+def _beside_middle(
+    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
+) -> Status:
     """Harmless where the density falls from the middle between a point and its copy outwards, everywhere."""
     steps = (0.0, 0.25, 0.5, 0.75)
     points: list[Point] = []
     for probe in probes:
-        there = moves.act(everything(moves), probe.point)
-        middle = {n: np.asarray((probe.point[n] + there[n]) / 2.0) for n in moves.names()}
+        there = act(generators, probe.point)
+        middle = {n: np.asarray((probe.point[n] + there[n]) / 2.0) for n in by_name(generators)}
         for step in steps:
             inner = {
                 n: np.asarray(value + step * (probe.point[n] - value))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
+from onebasin.base.precision import precision
 from onebasin.models.target import Target
 from onebasin.stan.program import definition
 
 from ..contracts.engines import bound, defined_by
 from .measuring import SearchedDensity
 
+BATCH = 32
+"""Points that JAX evaluates at once; fewer are filled up, so that it compiles once."""
 ROUND_TRIP = 1e-6
 """Relative change of a value taken to the unconstrained space and back, up to which it is inside its support."""
 _SOLVERS = ("ode_", "integrate_ode", "dae(", "algebra_solver", "solve_newton", "solve_powell")
@@ -36,10 +40,52 @@ def searched(
     """
     engine = defined_by(target, engine)
     if engine == "numpyro":
-        from .numpyro_targets import NumpyroSearched
-
         return NumpyroSearched(target), 0.0
     return StanSearched(bound(target, engine), progress), _noise(target)
+
+
+class NumpyroSearched:
+    """A NumPyro model, in double precision whatever JAX is set to.
+
+    Parameters
+    ----------
+    target : Target
+        With a NumPyro model.
+    """
+
+    def __init__(self, target: Target) -> None:
+        import jax
+
+        from ..density.values import NumpyroValues
+
+        with precision("float64"):
+            self._values = NumpyroValues(target)
+            density = self._values.density
+            self._constrain = jax.jit(jax.vmap(density.constrain))
+            self._gradient = jax.jit(jax.value_and_grad(density.log_density))
+        self.dim: int = density.size
+        self.shapes: Mapping[str, tuple[int, ...]] = {
+            name: tuple(chart.event_shape) for name, chart in density.charts.items()
+        }
+
+    def constrain(self, vectors: Float[np.ndarray, "point dim"]) -> dict[str, np.ndarray]:
+        """See `SearchedDensity`."""
+        with precision("float64"):
+            return _in_batches(self._constrain, vectors)
+
+    def log_density(self, values: Mapping[str, np.ndarray]) -> Float[np.ndarray, " point"]:
+        """See `SearchedDensity`."""
+        with precision("float64"):
+            found: np.ndarray = _in_batches(self._values.log_density, dict(values))
+        return found
+
+    def gradient(
+        self, vector: Float[np.ndarray, " dim"]
+    ) -> tuple[float, Float[np.ndarray, " dim"]] | None:
+        """See `SearchedDensity`."""
+        with precision("float64"):
+            value, slope = self._gradient(np.asarray(vector, dtype=np.float64))
+        return float(value), np.asarray(slope)
 
 
 class StanSearched:
@@ -96,6 +142,20 @@ class StanSearched:
                 f"`target` {target.name!r} has the parameter {odd.split('.')[0].split(':')[0]}, a tuple or complex "
                 "numbers, of which symmetries cannot be searched; declare real numbers."
             )
+
+
+def _in_batches(function: Callable[[Any], Any], values: Any) -> Any:
+    """Call a function of many points with `BATCH` of them at a time; the last are filled up with the first."""
+    import jax
+
+    count = len(jax.tree.leaves(values)[0])
+    pieces = []
+    for at in range(0, count, BATCH):
+        rows = np.arange(at, at + BATCH)
+        rows[rows >= count] = 0
+        piece = function(jax.tree.map(lambda v, r=rows: np.asarray(v)[r], values))
+        pieces.append(jax.tree.map(np.asarray, piece))
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *pieces)
 
 
 def _came_back(there: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> np.ndarray:

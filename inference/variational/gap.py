@@ -23,12 +23,13 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Array, Float
 
-from onebasin.base.card import Card, Part, Table, Words, measured, number
+from onebasin.base.card import Card, Part, Words, measured, number
 from onebasin.base.checks import check_class, check_count, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, key_for
 from onebasin.base.showing import Shown
+from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target, check_target
 
@@ -291,9 +292,9 @@ def _parts(gap: MixtureGap) -> Iterator[Part]:
         f"than {number(gap.log_order, 4)}."
     )
     yield Words("It is zero where all units are alike, and largest where all of them are apart.")
-    heads = ("units", "gap ≥", "gap ≤", "most")
+    heads = ("", "units", "gap ≥", "gap ≤", "most")
     rows = tuple(
         (row.layer, str(row.units), *(number(v, 4) for v in (row.lower, row.upper, row.log_order)))
         for row in gap.layers.itertuples()
     )
-    yield Table("each layer's part, nats", heads, rows, words=True)
+    yield Table(heads, rows, "each layer's part, nats")

@@ -224,8 +224,14 @@ def _draw(
     sizes: tuple[int, int],
     origin: str,
 ) -> Dataset:
-    _check_counts(*sizes)
-    _check_noise(truth.noise_sd)
+    for argument, value in zip(("num_obs", "num_test"), sizes, strict=True):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ArgumentError(
+                f"`{argument}` is {value!r}; it must be a whole number of at least 1"
+            )
+    noise_sd = truth.noise_sd
+    if not (math.isfinite(noise_sd) and noise_sd >= 0):
+        raise ArgumentError(f"`noise_sd` is {noise_sd!r}; it must be a finite number of at least 0")
     check_seed(seed)
     streams = iter(np.random.SeedSequence(seed).spawn(4))
 
@@ -246,17 +252,6 @@ def _draw(
         )
 
     return part(sizes[0], part(sizes[1], None))
-
-
-def _check_counts(num_obs: int, num_test: int) -> None:
-    for name, value in (("num_obs", num_obs), ("num_test", num_test)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ArgumentError(f"`{name}` is {value!r}; it must be a whole number of at least 1")
-
-
-def _check_noise(noise_sd: float) -> None:
-    if not (math.isfinite(noise_sd) and noise_sd >= 0):
-        raise ArgumentError(f"`noise_sd` is {noise_sd!r}; it must be a finite number of at least 0")
 
 
 def _check_positive(**values: float) -> None:

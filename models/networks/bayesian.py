@@ -26,7 +26,7 @@ from onebasin.base.jsonable import parse_json
 from onebasin.base.showing import Brief
 
 from ..symmetry.blocks import Block, Exchangeable, Rescalable, Symmetry
-from ..symmetry.telling import copies, in_words
+from ..symmetry.describe import copies, in_words
 from ..target import Named, Target
 from .architecture import Network
 from .likelihood import Categorical, Gaussian, Likelihood

@@ -7,10 +7,11 @@ there are draws. Convention: component i of the result is component ``permutatio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool
 
 Shapes = Mapping[str, tuple[int, ...]]
 """Of each variable in one draw."""
@@ -52,3 +53,27 @@ def labels_of(part: Part) -> np.ndarray:
     if isinstance(part, Swapped):
         return part.swapped[..., None, None].astype(float)
     return np.zeros((*part.factors.shape[:-1], 0, 1))
+
+
+def on_arrays[P: Part](part: P, function: Callable[..., np.ndarray], *others: Part) -> P:
+    """Apply a function to every array of a part (and the same arrays of others); signs that are None stay so."""
+    arrays = zip(part, *others, strict=True)
+    made: Any = [None if group[0] is None else function(*group) for group in arrays]
+    return type(part)(*made)
+
+
+def choose[P: Part](mask: Bool[np.ndarray, " draw"], first: P, second: P) -> P:
+    """Take `first` for the draws where the mask is true, `second` for the others."""
+    return on_arrays(
+        first, lambda a, b: np.where(mask.reshape(-1, *[1] * (a.ndim - 1)), a, b), second
+    )
+
+
+def differ(first: Element, second: Element) -> Bool[np.ndarray, " draw"]:
+    """Find the draws that have another permutation, other signs or another complement."""
+    differs: Any = False
+    for part, other in zip(first, second, strict=True):
+        for a, b in zip(part, other, strict=True):
+            if a is not None:
+                differs = differs | (a != b).reshape(len(a), -1).any(axis=1)
+    return np.asarray(differs)

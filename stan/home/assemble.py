@@ -21,12 +21,11 @@ from onebasin.base.files.makers import is_running
 from onebasin.base.processes.children import run_guarded
 
 from .cache import PART, default_cache, folder_name, is_complete, sources
-from .contents import FIELD, digests
-from .directory import MARKER, Home, Progress, read_home
+from .directory import MARKER, Home, Progress, building_lock, read_home
 from .environment import build_environment, check_home_path
 from .errors import HomeBuildError
+from .integrity import FIELD, digests
 from .toolchain import Toolchain, Wheel, find_parts
-from .turn import turn
 
 _FREE_BYTES = 1_500_000_000
 _BYTES_PER_JOB = 2_500_000_000
@@ -83,7 +82,7 @@ def assemble(
     order = _Order(toolchain, wheel, jobs or _default_jobs(), report)
     try:
         root = cache_dir or make_user_cache(PART)
-        with turn(target, report):
+        with building_lock(target, report):
             _sweep(target)
             if force or not is_complete(target):
                 _replace(target, order)

@@ -13,10 +13,9 @@ from pathlib import Path
 from onebasin.base.files.leftovers import sweep, working_folder
 
 from .assemble import assemble, run_make
-from .directory import Home, Progress
+from .directory import Home, Progress, building_lock
 from .search import existing_cmdstan
 from .toolchain import find_toolchain
-from .turn import turn
 
 _SOURCES = Path(__file__).parents[1] / "bridge"
 
@@ -51,7 +50,7 @@ def bridge_folder(home: Home) -> Path:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     folder = home.path / f"bridge-{digest.hexdigest()[:10]}"
     if not (folder / "Makefile").is_file():
-        with turn(folder):
+        with building_lock(folder):
             _fill(folder, sources)
     return folder
 
@@ -64,7 +63,7 @@ def build_interface(folder: Path, variables: tuple[str, ...], report: Progress) 
     HomeBuildError
         The compilation failed.
     """
-    with turn(folder, report):
+    with building_lock(folder, report):
         command = [find_toolchain().make, *variables, "interface"]
         run_make(command, folder, folder / "interface.log", report)
 

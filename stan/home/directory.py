@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -78,3 +79,32 @@ def read_home(path: Path, origin: Origin) -> Home:
     if os.path.isfile(path / MARKER):
         origin = "assembled"  # `activate` has set CMDSTAN to our own
     return Home(path.absolute(), (major, minor, patch), origin)
+
+
+@contextmanager
+def building_lock(made: Path, report: Progress | None = None) -> Iterator[None]:
+    """Let one process at a time build a home or a program; say so before waiting for another.
+
+    The kernel lets go of the lock of a process that has ended, however it ended.
+
+    Parameters
+    ----------
+    made : Path
+        What is made; the lock lies beside it, and stays.
+    report : callable, optional
+        Called with a line of text before waiting.
+    """
+    from filelock import FileLock, Timeout
+
+    made.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(f"{made}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        if report is not None:
+            report("waiting for another process, which is building it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .arguments import Arguments, parse
-from .limits import bound_memory
 from .model import Model, RunFailed
+from .process import bound_memory
 from .runtime import InterpreterMissing
 from .source import ProgramRefused
 from .tables import Table, say

@@ -22,9 +22,9 @@ from pathlib import Path
 from onebasin.base.files.cache import make_user_cache
 from onebasin.base.files.leftovers import working_folder
 
+from ..home.directory import building_lock
 from ..home.errors import HomeBuildError
 from ..home.toolchain import find_toolchain
-from ..home.turn import turn
 
 SOURCE = Path(__file__).with_name("calls.c")
 BUILT = SOURCE.with_name("built")
@@ -185,7 +185,7 @@ def _compiled() -> Path:
     words = [*FLAGS, tools.compiler, tools.version, platform.machine()]
     digest.update("\0".join(words).encode())
     made = make_user_cache("native") / f"{digest.hexdigest()[:32]}.so"
-    with turn(made, lambda line: None):
+    with building_lock(made, lambda line: None):
         if not made.exists():
             _compile(tools.compiler, include, made)
     return made

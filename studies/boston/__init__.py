@@ -6,14 +6,11 @@ chains, nor its splits; here priors are N(0, 1) as in its section 4.1, the noise
 half-normal prior, and inputs and target are standardised on the training part of each split.
 """
 
-from ..lab import FAILURES, STATEMENTS, VERDICTS, Study
-from ..lab.effects import EFFECTS
+from ..lab import VERDICTS, Study
 from .claims import CLAIMS
 from .design import cells, configure, target
 from .measures import measure
-from .text import CALIBRATION, METHODS, MIXING, SPLIT_BY_SPLIT, SUMMARY, TEXT, figures
-from .units import UNITS
-from .why import WHY
+from .page import MIXING, SUMMARY, TEXT, VIEWS, figures
 
 STUDY = Study(
     configure=configure,
@@ -21,10 +18,8 @@ STUDY = Study(
     target=target,
     measures=measure,
     claims=CLAIMS,
-    views=(
-        STATEMENTS, EFFECTS, SUMMARY, UNITS, WHY, METHODS, CALIBRATION, MIXING, SPLIT_BY_SPLIT, FAILURES,
-    ),
+    views=VIEWS,
     shown=(MIXING, SUMMARY, VERDICTS),
     text=TEXT,
     figures=figures,
-)  # fmt: skip
+)

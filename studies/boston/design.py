@@ -1,11 +1,19 @@
-"""The design: splits, a network of 50 ReLU units, and the cells to run."""
+"""The design: splits, a network of 50 ReLU units, the cells to run, and posteriors in which one thing differs.
 
+Incoming weights of norm 1 change two things at once. They take a freedom away, which is what the paper is about; and
+under the same N(0, 1) priors they change what functions are likely. Thirteen free N(0, 1) weights have a norm of about
+the root of 13, so a unit of the free network is 3.6 times as steep as one of norm 1 with the same last layer, and its
+kink lies 3.6 times nearer to the middle of the data. Scaling the priors by that number gives either network the other's
+functions, but for the spread of the norm: so variations tell what the constraint does from what its prior does.
+"""
+
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
 
-from onebasin.base.errors import StudyError
 from onebasin.inference import Advi, Nuts
-from onebasin.models import NetworkTarget
+from onebasin.models import NetworkTarget, NormalPrior
 from onebasin.truth.problems.relu_networks import (
     PAPERS,
     PARAMETRISATIONS,
@@ -14,13 +22,12 @@ from onebasin.truth.problems.relu_networks import (
 )
 
 from ..lab import Cell, Options
-from .why import VARIATIONS
+from ..shared.papers import check_number
 
 NAME = "boston"
 HIDDEN = 50
 SPLITS = 15
 QUICK_SPLITS = 1
-MAX_SPLITS = 99
 WHY_SPLITS = 5
 """Splits on which the variations run that show what makes the difference."""
 NUTS = Nuts(chains=4, warmup=500, draws=1000)
@@ -33,6 +40,62 @@ ADVI = Advi(iterations=20_000, gradient_samples=1, elbo_samples=20)
 2,000 steps of four draws and of 0.17 after 15,000 of one; a full-rank one, of 282,000 numbers, of 10^7 after 2,000."""
 QUICK_ADVI = replace(ADVI, iterations=500)
 FAMILIES = ("meanfield", "fullrank")
+
+
+SHORT = 50
+"""Iterations of warmup, and draws, of chains that are cut short."""
+SHALLOW = 5
+"""Levels at which trees are cut off."""
+OVERLAP = 0.25
+"""The test part over the training part: by so much do random splits share rows."""
+
+
+@dataclass(frozen=True)
+class Variation:
+    """A posterior, or its sampler, with one thing changed."""
+
+    base: str  # The parametrisation that it is compared with.
+    chart: str = ""  # The parametrisation that it has, where that is another one.
+    norm: float = 0.0
+    """The power of the norm of free incoming weights by which the priors' scales are changed."""
+    short: bool = False  # Whether chains are cut short.
+    shallow: bool = False  # Whether trees are.
+
+    @property
+    def cut(self) -> bool:
+        """Whether its sampler is not given its time, so that its chains need not agree."""
+        return self.short or self.shallow
+
+    @property
+    def parametrisation(self) -> str:
+        """Label of its parametrisation."""
+        return self.chart or self.base
+
+    def prior(self, in_dim: int) -> NormalPrior:
+        """Scale the priors: of the last layer up and of the hidden biases down, or of incoming weights down."""
+        norm = math.sqrt(in_dim)
+        if self.norm > 0:  # unit-norm weights: as steep as free ones, and kinks as near
+            return NormalPrior((1.0, norm), (1 / norm, 1.0))
+        return NormalPrior((1 / norm, 1.0)) if self.norm < 0 else NormalPrior()
+
+    def settings(self, nuts: Nuts) -> Nuts:
+        """Change the sampler's settings."""
+        if self.short:
+            nuts = replace(nuts, warmup=min(SHORT, nuts.warmup), draws=min(SHORT, nuts.draws))
+        return replace(nuts, max_tree_depth=SHALLOW) if self.shallow else nuts
+
+
+VARIATIONS: Mapping[str, Variation] = MappingProxyType(
+    {
+        "givens_seamless": Variation("givens", chart="givens_seamless"),
+        "free-narrow": Variation("free", norm=-1),
+        "givens-wide": Variation("givens", norm=1),
+        "free-short": Variation("free", short=True),
+        "givens-short": Variation("givens", short=True),
+        "free-shallow": Variation("free", shallow=True),
+        "givens-shallow": Variation("givens", shallow=True),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -49,10 +112,7 @@ class Config:
 
     def __post_init__(self) -> None:
         """Refuse a number of splits that makes no sense."""
-        if not 1 <= self.splits <= MAX_SPLITS:
-            raise StudyError(
-                f"`--splits` is {self.splits}; it must be a whole number from 1 to {MAX_SPLITS}."
-            )
+        check_number("splits", self.splits)
 
 
 def configure(options: Options) -> Config:
@@ -72,41 +132,33 @@ def configure(options: Options) -> Config:
 
 
 def cells(config: Config) -> tuple[Cell, ...]:
-    """List the cells, split by split, so that a run cut short has whole splits."""
-    return tuple(
-        cell
-        for number in range(1, config.splits + 1)
-        for cell in (*_of_split(config, number), *_variations(config, number))
-    )
+    """List the cells, split by split, so that a run cut short has whole splits.
 
-
-def _of_split(config: Config, number: int) -> tuple[Cell, ...]:
-    """Every parametrisation by NUTS and, where the paper has it, by both families of ADVI."""
-    return tuple(
-        _cell(config, number, parametrisation, method, engine, settings)
-        for parametrisation in config.parametrisations
-        for method, settings in (("nuts", config.nuts), *((f, config.advi) for f in FAMILIES))
+    Every parametrisation by NUTS and, where the paper has it, by both families of ADVI. Then the variations, on the
+    first engine, where the posterior that is varied runs too.
+    """
+    methods = {"nuts": config.nuts, **dict.fromkeys(FAMILIES, config.advi)}
+    asked = config.parametrisations
+    alike = [
+        (parametrisation, method, engine, settings)
+        for parametrisation in asked
+        for method, settings in methods.items()
         for engine in config.engines
         if method == "nuts" or parametrisation in PAPERS
-    )
-
-
-def _variations(config: Config, number: int) -> tuple[Cell, ...]:
-    """Change one thing at a time, on the first engine, where the posterior that is varied runs too."""
-    engine = config.engines[0]
-    return tuple(
-        _cell(config, number, name, "nuts", engine, variation.settings(config.nuts))
+    ]
+    varied = [
+        (name, "nuts", config.engines[0], variation.settings(config.nuts))
         for name, variation in VARIATIONS.items()
-        if number <= config.why_splits
-        and variation.base in config.parametrisations
-        and name not in config.parametrisations
+        if variation.base in asked and name not in asked
+    ]
+    return tuple(
+        Cell(problem, method, engine, settings, config.seed + number - 1, split=number)
+        for number in range(1, config.splits + 1)
+        for problem, method, engine, settings in (
+            *alike,
+            *(varied if number <= config.why_splits else ()),
+        )
     )
-
-
-def _cell(
-    config: Config, number: int, problem: str, method: str, engine: str, settings: Any
-) -> Cell:
-    return Cell(problem, method, engine, settings, config.seed + number - 1, split=number)
 
 
 def target(config: Config, cell: Cell) -> NetworkTarget:

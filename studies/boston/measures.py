@@ -10,7 +10,7 @@ from onebasin.models.data import StandardisedSplit
 from onebasin.truth.problems.relu_networks import boston_split
 
 from ..lab import Cell, Frame, Frames, Outcomes, Row
-from ..lab.diagnosis import diagnosis_columns
+from ..lab.cells import diagnosis_columns
 from ..shared.heldout import calibration, columns_of
 from .design import Config, target
 

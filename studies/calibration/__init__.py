@@ -6,12 +6,9 @@ so are approximations of a network's posterior, which are wrong by what they lea
 """
 
 from ..lab import Study
-from .claims import CLAIMS
-from .design import cells, configure, target
-from .making import make
-from .measures import measure
-from .text import TEXT, figures
-from .views import SHOWN, VIEWS
+from .design import cells, configure, make, target
+from .measures import CLAIMS, measure
+from .page import SHOWN, TEXT, VIEWS, figures
 
 STUDY = Study(
     configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make

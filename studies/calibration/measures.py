@@ -1,13 +1,12 @@
-"""What is measured of every calibration: the verdict, and how far off each test quantity is."""
+"""What is measured of every calibration, and what is claimed: the verdict, and how far off each test quantity is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..lab import Cell, Frame, Frames, Outcomes
-from .design import Config
-from .making import from_tree
+from ..lab import Cell, Claim, Finding, Frame, Frames, Outcomes, Row, each, read
+from .design import Config, from_tree
 
 
 def measure(config: Config, outcomes: Outcomes) -> Frames:
@@ -49,3 +48,40 @@ def _row(cell: Cell, found: Any) -> dict[str, Any]:
 def _quantities(cell: Cell, found: Any) -> Iterator[dict[str, Any]]:
     for one in found.to_dict()["quantities"]:
         yield {**cell.factors, **one}
+
+
+WRONG = ("meanfield", "fullrank")
+
+
+def _exact(frames: Frames) -> Iterable[Row]:
+    return read("cells", frames).where(method="nuts")
+
+
+def _approximate(frames: Frames) -> Iterable[Row]:
+    return read("cells", frames).where(method=WRONG)
+
+
+def _verdict(wanted: str) -> Callable[[Row], Finding]:
+    """Whether a row's verdict is the one that is claimed; nothing where it could not be judged."""
+
+    def tried(row: Row) -> Finding:
+        holds = None if row["verdict"] == "cannot be judged" else row["verdict"] == wanted
+        return row["verdict"], holds
+
+    return tried
+
+
+CLAIMS = (
+    Claim(
+        "NUTS is calibrated",
+        "Both engines' NUTS draws from the posterior, in every parametrisation and program.",
+        "no test quantity's ranks leave their band",
+        each(_exact, _verdict("calibrated")),
+    ),
+    Claim(
+        "ADVI is not",
+        "A Gaussian is not the posterior of a network, and its ranks show it.",
+        "a test quantity's ranks leave their band",
+        each(_approximate, _verdict("not calibrated")),
+    ),
+)

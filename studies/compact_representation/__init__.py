@@ -6,13 +6,10 @@ default the network is 196-32-10 on 2,000 images of MNIST, and `--quick` takes 6
 """
 
 from ..lab import Study
-from .claims import CLAIMS
 from .design import cells, configure, target
-from .figures import figures
 from .making import make
-from .measures import measures
-from .text import TEXT
-from .views import SHOWN, VIEWS
+from .measures import CLAIMS, measures
+from .page import SHOWN, TEXT, VIEWS, figures
 
 STUDY = Study(
     configure, cells, target, measures, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make

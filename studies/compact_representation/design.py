@@ -185,8 +185,8 @@ _ONE_BASIN = ("vi", "refined", "distilled")
 """Rows of draws that are in one basin by construction."""
 
 
-class Row(NamedTuple):
-    """A row of the table; `source` is the key of the posterior that it is made from."""
+class Representation(NamedTuple):
+    """A representation, which makes a row of the table; `source` is the key of the posterior that it is made from."""
 
     name: str
     group: str
@@ -218,7 +218,7 @@ class Row(NamedTuple):
         return replace(self.settings, num=config.draws) if gaussian else self.settings
 
 
-def rows(config: Config) -> tuple[Row, ...]:
+def rows(config: Config) -> tuple[Representation, ...]:
     """List the table's rows."""
     many_draws = config.hmc.chains * config.hmc.draws > num_parameters(config) + 1
     return tuple(row for row in _ROWS if many_draws or not row.needs_many_draws)
@@ -232,34 +232,35 @@ _precision = partial(_gaussian, covariance="low-rank-precision")
 _PAPER, _MEAN = aligned("hmc", "paper"), aligned("hmc", "mean")
 _MEMBERS, _MEAN_MEMBERS = aligned("ensemble", "paper"), aligned("ensemble", "mean")
 _OURS = "one Gaussian"
+_row = Representation
 # fmt: off
 _ROWS = (
-    Row("hmc", "HMC", "samples (the truth)", HMC, _draws()),
-    Row("hmc-qi", "HMC", "q_i: draws as they are, diagonal", HMC, _gaussian(prune=True)),
-    Row("hmc-qr", "HMC", "q_r: activations, one draw, diagonal", _PAPER, _gaussian(prune=True)),
-    Row("ensemble", "ensemble", "samples", ENSEMBLE, _draws()),
-    Row("ensemble-qi", "ensemble", "q_i: members as they are, diagonal", ENSEMBLE, _gaussian()),
-    Row("ensemble-qr", "ensemble", "q_r: activations, one member, diagonal", _MEMBERS, _gaussian()),
-    Row("ensemble-mean", "ensemble", "iterated mean, diagonal", _MEAN_MEMBERS, _gaussian()),
-    Row("ensemble-shrunk", "ensemble", "iterated mean, full, shrunk", _MEAN_MEMBERS, _gaussian(covariance="full")),
-    Row("vi", "VI", "mean-field, random start", MEANFIELD, _draws()),
-    Row("half-1", "baselines", "first half of the chains", HMC, _draws(part="first")),
-    Row("half-2", "baselines", "second half of the chains", HMC, _draws(part="second")),
-    Row("raw-1", "baselines", "1 raw draw", HMC, _draws(1, 20)),
-    Row("raw-5", "baselines", "5 raw draws", HMC, _draws(5, 20)),
-    Row("raw-20", "baselines", "20 raw draws", HMC, _draws(20, 20)),
-    Row("map", "baselines", "one MAP network", ENSEMBLE, _draws(1, 10)),
-    Row("one-draw", _OURS, "weights, one draw, diagonal", aligned("hmc", "one-draw"), _gaussian()),
-    Row("mean-diag", _OURS, "iterated mean, diagonal", _MEAN, _gaussian(prune=True)),
-    Row("gauss-diag", _OURS, "iterated Gaussian, diagonal", aligned("hmc", "gaussian"), _gaussian()),
-    Row("mean-lowrank", _OURS, "iterated mean, low rank 20", _MEAN, _gaussian(covariance="low-rank", rank=20)),
-    Row("mean-precision-20", _OURS, "iterated mean, low-rank precision 20", _MEAN, _precision(rank=20)),
-    Row("mean-precision-200", _OURS, "iterated mean, low-rank precision 200", _MEAN, _precision(rank=200)),
-    Row("mean-full", _OURS, "iterated mean, full", _MEAN, _gaussian(covariance="full", shrinkage=0.0)),
-    Row("mean-shrunk", _OURS, "iterated mean, full, shrunk", _MEAN, _gaussian(covariance="full")),
-    Row("paper-shrunk", _OURS, "activations, one draw, full, shrunk", _PAPER, _gaussian(covariance="full")),
-    Row("refined", _OURS, "ELBO from the aligned mean, diagonal", REFINED, _draws()),
-    Row("distilled", _OURS, "distilled predictions, diagonal", DISTILLED, _draws()),
+    _row("hmc", "HMC", "samples (the truth)", HMC, _draws()),
+    _row("hmc-qi", "HMC", "q_i: draws as they are, diagonal", HMC, _gaussian(prune=True)),
+    _row("hmc-qr", "HMC", "q_r: activations, one draw, diagonal", _PAPER, _gaussian(prune=True)),
+    _row("ensemble", "ensemble", "samples", ENSEMBLE, _draws()),
+    _row("ensemble-qi", "ensemble", "q_i: members as they are, diagonal", ENSEMBLE, _gaussian()),
+    _row("ensemble-qr", "ensemble", "q_r: activations, one member, diagonal", _MEMBERS, _gaussian()),
+    _row("ensemble-mean", "ensemble", "iterated mean, diagonal", _MEAN_MEMBERS, _gaussian()),
+    _row("ensemble-shrunk", "ensemble", "iterated mean, full, shrunk", _MEAN_MEMBERS, _gaussian(covariance="full")),
+    _row("vi", "VI", "mean-field, random start", MEANFIELD, _draws()),
+    _row("half-1", "baselines", "first half of the chains", HMC, _draws(part="first")),
+    _row("half-2", "baselines", "second half of the chains", HMC, _draws(part="second")),
+    _row("raw-1", "baselines", "1 raw draw", HMC, _draws(1, 20)),
+    _row("raw-5", "baselines", "5 raw draws", HMC, _draws(5, 20)),
+    _row("raw-20", "baselines", "20 raw draws", HMC, _draws(20, 20)),
+    _row("map", "baselines", "one MAP network", ENSEMBLE, _draws(1, 10)),
+    _row("one-draw", _OURS, "weights, one draw, diagonal", aligned("hmc", "one-draw"), _gaussian()),
+    _row("mean-diag", _OURS, "iterated mean, diagonal", _MEAN, _gaussian(prune=True)),
+    _row("gauss-diag", _OURS, "iterated Gaussian, diagonal", aligned("hmc", "gaussian"), _gaussian()),
+    _row("mean-lowrank", _OURS, "iterated mean, low rank 20", _MEAN, _gaussian(covariance="low-rank", rank=20)),
+    _row("mean-precision-20", _OURS, "iterated mean, low-rank precision 20", _MEAN, _precision(rank=20)),
+    _row("mean-precision-200", _OURS, "iterated mean, low-rank precision 200", _MEAN, _precision(rank=200)),
+    _row("mean-full", _OURS, "iterated mean, full", _MEAN, _gaussian(covariance="full", shrinkage=0.0)),
+    _row("mean-shrunk", _OURS, "iterated mean, full, shrunk", _MEAN, _gaussian(covariance="full")),
+    _row("paper-shrunk", _OURS, "activations, one draw, full, shrunk", _PAPER, _gaussian(covariance="full")),
+    _row("refined", _OURS, "ELBO from the aligned mean, diagonal", REFINED, _draws()),
+    _row("distilled", _OURS, "distilled predictions, diagonal", DISTILLED, _draws()),
 )
 # fmt: on
 

@@ -1,45 +1,230 @@
-"""Making the cells that follow from others: aligned draws, Gaussians, rows, trained pairs."""
+"""A row of the table: one representation's predictions at the test images.
+
+Convention: a row is kept as a posterior of one draw, the mean of its weights, with the group `predictive`:
+class probabilities averaged over draws, and what is needed of single draws. Draws are run in batches and
+only sums are kept. Where a row has repeats (other choices of a few draws), they are a leading axis.
+"""
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
+from scipy.special import softmax
 
 from onebasin.analysis.alignment import align, switching
+from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
 from onebasin.analysis.gaussian.distillation import distil
+from onebasin.analysis.predictive.classification import accuracy, entropy
 from onebasin.base.progress import ProgressBars
-from onebasin.models import BayesianNetwork, NetworkTarget
+from onebasin.models import BayesianNetwork, NetworkTarget, predict
+from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
 from onebasin.truth.problems.images import image_split
 
 from ..lab import Cell, Context, Outcomes
 from ..lab.making import sample
-from ..lab.posteriors import prior_draws, tree_of
-from . import design
+from ..lab.posteriors import halves, prior_draws, tree_of
+from .design import (
+    DISTILLED,
+    DYNAMICS,
+    REFINED,
+    SWAPS,
+    AlignSettings,
+    Config,
+    Distillation,
+    RowSettings,
+    network,
+    permutations_of,
+    target,
+)
 from .pairs import train_dynamics, train_swaps
-from .predictions import make_row
+
+BATCH = 50
+"""Draws that are run at a time."""
+SD_EDGES = np.linspace(0.0, 2.0, 81)
+"""Edges of the bins in which standard deviations of weights are counted (the paper's Figure 5, left)."""
+KEEP = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+Draws = dict[str, np.ndarray]
+
+
+def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
+    """Predict with the representation that the cell's settings name."""
+    settings: RowSettings = cell.settings
+    model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
+    names, groups = list(model.network.shapes), {}
+    if settings.kind == "gaussian":
+        fit = fit_gaussian(
+            tree,
+            settings.covariance,
+            rank=settings.rank,
+            shrinkage=settings.shrinkage,
+            var_names=names,
+        )
+        repeats = [_sampled(fit, settings.num or 1000, cell.seed)]
+        mean = fit.mean_draw()["posterior"].to_dataset()
+        if settings.prune:
+            groups = {"pruning": _pruning(fit, test), "spread": _spread(fit)}
+    else:
+        posterior = halve(tree["posterior"].to_dataset(), settings.part)[names]
+        repeats = _chosen(posterior, settings, cell.seed)
+        mean = posterior.mean(("chain", "draw")).expand_dims(["chain", "draw"])
+    found = [predictive(model, batches, test) for batches in repeats]
+    outputs = predict(model, _arrays(mean), test.x)[0, 0].astype(np.float64)
+    variables = {
+        "probability": (("repeat", "obs", "class"), np.stack([f.probability for f in found])),
+        "entropy": (("repeat", "obs"), np.stack([f.entropy for f in found])),
+        "draw_accuracy": (("repeat", "member"), np.stack([f.accuracy for f in found])),
+        "mean_probability": (("obs", "class"), softmax(outputs, axis=-1)),
+    }
+    groups |= {"posterior": mean, "predictive": xr.Dataset(variables)}
+    words = (schema.MODEL, schema.TARGET)
+    return tree_of(groups, {word: tree.attrs.get(word, "") for word in words})
+
+
+def halve(posterior: xr.Dataset, part: str) -> xr.Dataset:
+    """Take the first or the second half of the chains; of the draws where there is one chain."""
+    if not part:
+        return posterior
+    first, second = halves(posterior)
+    return first if part == "first" else second
+
+
+class Predictive(NamedTuple):
+    """What is known of predictions over many draws: means over draws, and the accuracy of each."""
+
+    probability: Float[np.ndarray, "obs out"]
+    entropy: Float[np.ndarray, " obs"]
+    accuracy: Float[np.ndarray, " draw"]
+
+
+def predictive(model: BayesianNetwork, batches: Iterator[Draws], test: Dataset) -> Predictive:
+    """Average predictions, and their entropy in nats, over batches of draws (1, draw, ...)."""
+    total = np.zeros((test.num_obs, model.network.out_dim))
+    uncertainty, accuracy = np.zeros(test.num_obs), []
+    for draws in batches:
+        num = next(iter(draws.values())).shape[1]
+        outputs = predict(model, _filled_up(draws, BATCH - num), test.x)[0, :num]
+        probability = softmax(outputs.astype(np.float64), axis=-1)
+        total += probability.sum(axis=0)
+        uncertainty += entropy(probability).sum(axis=0)
+        accuracy.append((probability.argmax(axis=-1) == test.y).mean(axis=1))
+    accuracies = np.concatenate(accuracy)
+    return Predictive(total / len(accuracies), uncertainty / len(accuracies), accuracies)
+
+
+def _filled_up(draws: Draws, num: int) -> Draws:
+    """Append copies of the last draw: batches of one size are compiled once."""
+    return {
+        name: np.concatenate([v, np.repeat(v[:, -1:], num, axis=1)], axis=1)
+        for name, v in draws.items()
+    }
+
+
+def _sampled(fit: GaussianFit, num: int, seed: int) -> Iterator[Draws]:
+    """Draw from a fit, batch by batch."""
+    sizes = [min(BATCH, num - at) for at in range(0, num, BATCH)]
+    streams = np.random.SeedSequence(seed).generate_state(len(sizes))
+    for size, state in zip(sizes, streams, strict=True):
+        drawn = fit.sample(size, seed=int(state), predictive_mb=0)
+        yield _arrays(drawn["posterior"].to_dataset())
+
+
+def _chosen(posterior: xr.Dataset, settings: RowSettings, seed: int) -> list[Iterator[Draws]]:
+    """Choose draws, as often as there are repeats."""
+    total = posterior.sizes["chain"] * posterior.sizes["draw"]
+    rng = np.random.default_rng(seed)
+    num = total if settings.num is None else min(settings.num, total)
+    arrays = _arrays(posterior)
+    chosen = [np.sort(rng.choice(total, num, replace=False)) for _ in range(settings.repeats)]
+    return [_batches(arrays, np.divmod(rows, posterior.sizes["draw"])) for rows in chosen]
+
+
+def _batches(arrays: Draws, places: tuple[np.ndarray, np.ndarray]) -> Iterator[Draws]:
+    chains, draws = places
+    for at in range(0, len(chains), BATCH):
+        some = slice(at, at + BATCH)
+        yield {name: v[chains[some], draws[some]][None] for name, v in arrays.items()}
+
+
+def _arrays(posterior: xr.Dataset) -> Draws:
+    first = posterior.transpose("chain", "draw", ...)
+    return {str(name): variable.values for name, variable in first.items()}
+
+
+def _pruning(fit: GaussianFit, test: Dataset) -> xr.Dataset:
+    """Measure the accuracy of networks that keep more and more of the mean's weights."""
+    model, columns = BayesianNetwork.from_description(fit.attributes[schema.MODEL]), {}
+    for by in ("sd", "random"):
+        outputs = predict(model, prune(fit, KEEP, by), test.x, batch_size=8)
+        found = [accuracy(outputs[:, [level]], test.y) for level in range(len(KEEP))]
+        columns[f"accuracy_{by}"] = ("level", np.array(found))
+    return xr.Dataset({"keep": ("level", np.asarray(KEEP)), **columns})
+
+
+def prune(fit: GaussianFit, keep: Sequence[float], by: str) -> Draws:
+    """Give a network's mean (1, level, ...) with these shares of its weights, the others zero.
+
+    Weights of all layers are compared with each other, and the nearest whole number to the share of all stays: those of
+    lowest standard deviation ("sd"), of highest |mean| / sd ("signal", by which Graves 2011 and Blundell et al. 2015
+    prune), of highest |mean| ("magnitude"), or any ("random": the same and others at every higher share). Equal scores
+    stay in the order of `fit.names`, entries in C order. Biases always stay.
+    """
+    network = BayesianNetwork.from_description(fit.attributes[schema.MODEL]).network
+    weights = {layer.weight for layer in network.layers}
+    names = [name for name in fit.names if name in weights]
+    mean, sd = (np.concatenate([of[name].ravel() for name in names]) for of in (fit.mean, fit.sd))
+    losses = {
+        "sd": sd,
+        "signal": -np.abs(mean) / sd,
+        "magnitude": -np.abs(mean),
+        "random": np.argsort(np.random.default_rng(0).permutation(mean.size)),
+    }
+    place = np.empty(mean.size, dtype=np.int64)
+    place[np.argsort(losses[by], kind="stable")] = np.arange(mean.size)
+    counts = np.floor(np.asarray(keep) * mean.size + 0.5).astype(np.int64)
+    pruned, first = {}, 0
+    for name, values in fit.mean.items():
+        pruned[name] = np.repeat(values[None, None], len(counts), axis=1)
+        if name in weights:
+            own = place[first : first + values.size].reshape(values.shape)
+            first += values.size
+            pruned[name][0, own >= counts.reshape(-1, *(1,) * values.ndim)] = 0.0
+    return pruned
+
+
+def _spread(fit: GaussianFit) -> xr.Dataset:
+    weights = [sd.ravel() for name, sd in fit.sd.items() if name.startswith("W")]
+    counts, edges = np.histogram(np.minimum(np.concatenate(weights), SD_EDGES[-1]), SD_EDGES)
+    return xr.Dataset({"count": ("bin", counts), "edge": ("edge", edges)})
+
 
 LAGS = (1, 20, 100)
 
 
-def make(config: design.Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
     inputs = [outcomes.by_key(key) for key in cell.inputs]
-    if isinstance(cell.settings, design.AlignSettings):
-        return make_aligned(inputs[0], design.network(config), cell, progress=context.progress)
-    if isinstance(cell.settings, design.RowSettings):
+    if isinstance(cell.settings, AlignSettings):
+        return make_aligned(inputs[0], network(config), cell, progress=context.progress)
+    if isinstance(cell.settings, RowSettings):
         return make_row(inputs[0], cell, image_split(config.size, cell.seed).test)
-    trained = design.target(config, cell)
-    if cell.key == design.DYNAMICS:
+    trained = target(config, cell)
+    if cell.key == DYNAMICS:
         return train_dynamics(trained, cell.settings, cell.seed)
-    if cell.key == design.SWAPS:
+    if cell.key == SWAPS:
         return train_swaps(trained, cell.settings, cell.seed)
-    if cell.key == design.REFINED:
+    if cell.key == REFINED:
         return _refine(inputs[0], trained, cell, progress=context.progress)
-    if cell.key == design.DISTILLED:
-        draws, aligned = inputs
-        return _distil(draws, aligned, trained, cell)
+    if cell.key == DISTILLED:
+        how: Distillation = cell.settings
+        start, settings = mean_of(inputs[1]), how.distillation
+        found = distil(inputs[0], trained.x, start=start, settings=settings, seed=cell.seed)
+        return found.sample(how.draws, seed=cell.seed, predictive_mb=0)
     return sample(cell, context)
 
 
@@ -50,7 +235,7 @@ def make_aligned(
 
     The gain on draws from the prior, which have no basin, stands beside that on the posterior's.
     """
-    symmetry, how = design.permutations_of(model), asdict(cell.settings)
+    symmetry, how = permutations_of(model), asdict(cell.settings)
     with ProgressBars(progress) as bars:
         bar = bars.add("aligning draws", 100)
         alignment = align(
@@ -62,7 +247,9 @@ def make_aligned(
     out = alignment.to_tree()
     del out.attrs[schema.WALL_TIME]  # that of the draws; the cell has its own
     if cell.settings.cost == "weights":
-        found = switching(alignment, lags=_lags(tree), noise=True, seed=cell.seed)
+        longest = tree["posterior"].sizes["draw"]
+        lags = tuple(lag for lag in LAGS if lag < longest) if longest > 1 else (1,)
+        found = switching(alignment, lags=lags, noise=True, seed=cell.seed)
         draws = prior_draws(model, tree["posterior"].to_dataset(), cell.seed)
         prior = tree_of({"posterior": draws}, {schema.MODEL: tree.attrs[schema.MODEL]})
         gained = {
@@ -70,11 +257,6 @@ def make_aligned(
         }
         out.attrs["switching"] = json.dumps(found.to_dict() | gained)
     return out
-
-
-def _lags(tree: xr.DataTree) -> tuple[int, ...]:
-    longest = tree["posterior"].sizes["draw"]
-    return tuple(lag for lag in LAGS if lag < longest) if longest > 1 else (1,)
 
 
 def _refine(
@@ -91,17 +273,6 @@ def _refine(
         start=mean_of(aligned),
         progress=progress,
     )
-
-
-def _distil(
-    draws: xr.DataTree, aligned: xr.DataTree, trained: NetworkTarget, cell: Cell
-) -> xr.DataTree:
-    """Fit a diagonal Gaussian through the predictions of the draws as they came."""
-    how: design.Distillation = cell.settings
-    found = distil(
-        draws, trained.x, start=mean_of(aligned), settings=how.distillation, seed=cell.seed
-    )
-    return found.sample(how.draws, seed=cell.seed, predictive_mb=0)
 
 
 def mean_of(tree: xr.DataTree) -> dict[str, np.ndarray]:

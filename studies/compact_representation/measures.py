@@ -1,4 +1,4 @@
-"""From posteriors to frames: distances of predictions from HMC's, scores against the labels, alignment, pairs.
+"""From posteriors to frames, the paper's statements and the goals: distances of predictions from HMC's, scores, pairs.
 
 Frames: `rows` (one a representation), `floor` (the second half of HMC's chains against the first),
 `alignments` (one a rule for HMC's draws), `dynamics` (two networks at the end of training), `swaps` (means over
@@ -6,7 +6,8 @@ runs, one a number of transpositions before training) and `lines` (one a run).
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from operator import gt, itemgetter, lt
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,9 @@ from onebasin.analysis.predictive.classification import (
 )
 from onebasin.truth.problems.images import image_split
 
-from ..lab import Frame, Frames, Outcomes
-from .design import DYNAMICS, RULES, SWAPS, Config, Row, aligned, rows
-from .making import LAGS
-from .predictions import SD_EDGES
+from ..lab import Claim, Finding, Frame, Frames, Outcomes, Row, Test, Trial, contrast, each, read
+from .design import DYNAMICS, RULES, SWAPS, Config, Representation, aligned, rows
+from .making import LAGS, SD_EDGES
 
 KEPT = 0.5
 """Share of weights that are kept where accuracies of pruned networks are compared."""
@@ -80,7 +80,7 @@ def score(
 
 
 def _row(
-    row: Row, tree: xr.DataTree, truth: np.ndarray, labels: Int[np.ndarray, " obs"]
+    row: Representation, tree: xr.DataTree, truth: np.ndarray, labels: Int[np.ndarray, " obs"]
 ) -> dict[str, Any]:
     """Score the averaged probabilities (means over repeats) and, as `mean_...`, the network of the mean's weights.
 
@@ -158,3 +158,195 @@ def _lines(found: xr.Dataset) -> list[dict[str, Any]]:
     """Take the transpositions along the line between the first network and its most permuted twin."""
     counts = found["between"].values
     return [{"run": run, "transpositions": along} for run, along in enumerate(counts, start=1)]
+
+
+REMOVED = 0.2
+"""A barrier counts as removed where less than this share of it is left."""
+SMALL = 0.05
+"""Nats; a barrier below this was none to begin with."""
+SHRINKS = 0.9
+"""Draws count as close to one mode where aligning shrinks their spread, beside that of prior draws, below this."""
+
+_BARRIER = "Rebasin (Ainsworth, 2023) removes the loss barriers."
+_FIGURE_5 = (
+    "Histograms of the standard deviation of weights before and after rebasin. [...] Test accuracy vs. various "
+    "levels of weight pruning (retaining only weights with lowest sd)."
+)
+
+
+def _easier(before: Row, after: Row) -> Finding:
+    agreed, agrees = before["agreement"], after["agreement"]
+    was, varies = before["total_variation"], after["total_variation"]
+    measured = f"agreement {agreed:.3f} to {agrees:.3f}, total variation {was:.3f} to {varies:.3f}"
+    return measured, agrees > agreed and varies < was
+
+
+def _one_basin(row: Row) -> Finding:
+    measured = (
+        f"{row['ratio']:.3f} of the variance is left, of prior draws {row['prior_ratio']:.3f}"
+    )
+    return measured, row["ratio"] / row["prior_ratio"] < SHRINKS
+
+
+def _removed(row: Row) -> Finding:
+    raw, aligned = row["barrier_raw"], row["barrier_aligned"]
+    return f"{raw:.3f} to {aligned:.3f} nats", aligned < REMOVED * raw if raw >= SMALL else None
+
+
+def _grows(frames: Frames) -> Iterable[Trial]:
+    swaps = read("swaps", frames)
+    if swaps:
+        after = [row["after"] for row in swaps]
+        words = ", ".join(f"{row['before']} to {row['after']:.1f}" for row in swaps)
+        rises = bool((np.diff(after) > 0).all()) if len(after) > 1 else None
+        yield Trial("means over runs", words, rises)
+
+
+def _monotonic(row: Row) -> Finding:
+    counts = row["transpositions"]
+    falls = int((np.diff(counts) < 0).sum())
+    return f"0 to {counts[-1]}, {falls} falls", falls == 0 if len(counts) > 1 else None
+
+
+def _aligned(measure: str, holds: Callable[[float, float], bool]) -> Test:
+    """Compare a measure of the Gaussian of HMC's draws as they are with that of aligned draws."""
+    words = {RULES[name].row: RULES[name].words for name in ("paper", "mean")}
+
+    def tried(before: Row, after: Row) -> Finding:
+        a, b = before[measure], after[measure]
+        return f"{a:.3f} to {b:.3f}", holds(b, a)
+
+    return contrast(
+        "rows",
+        "name",
+        [("hmc-qi", row) for row in words],
+        tried,
+        same=(),
+        where=lambda before, after: words[after["name"]],
+    )
+
+
+CLAIMS = (
+    Claim(
+        "rebasin makes a Gaussian fit easier",
+        "(a) p(W|D) has many modes: fitting a parametric model to the samples is difficult. (b) Rebasin makes it "
+        "easier.",
+        "q_r agrees more with HMC than q_i, and has the lower total variation",
+        contrast(
+            "rows",
+            "name",
+            [(f"{source}-qi", f"{source}-qr") for source in ("hmc", "ensemble")],
+            _easier,
+            same=("group",),
+            where=lambda before, after: before["group"],
+        ),
+    ),
+    Claim(
+        "one basin: close to unimodal",
+        "The quasi-convexity conjecture from prior works suggests that the posterior is close to unimodal once we "
+        "remove the permutation degrees of freedom.",
+        "aligning shrinks the variance of HMC's draws, beside what it makes of as many draws from the "
+        f"prior, below {SHRINKS:g}",
+        each(
+            lambda frames: read("alignments", frames).known("ratio"),
+            _one_basin,
+            where=lambda row: RULES[row["rule"]].words,
+        ),
+    ),
+    Claim(
+        "rebasin removes barriers, independent initialisation",
+        _BARRIER,
+        f"less than {REMOVED:g} of the barrier (at least {SMALL:g} nats) between two trained networks is left",
+        each("dynamics", _removed, where=lambda row: "at the end of training"),
+    ),
+    Claim(
+        "rebasin removes barriers, permuted initialisation",
+        _BARRIER,
+        f"less than {REMOVED:g} of the mean barrier over runs (at least {SMALL:g} nats) is left",
+        each(
+            lambda frames: (row for row in read("swaps", frames) if row["before"]),
+            _removed,
+            where=lambda row: f"{row['before']} transpositions before training",
+        ),
+    ),
+    Claim(
+        "transpositions before training show after it",
+        "[The] effect of permuting initial weights by different Number of Transpositions (NoT) on NoT after "
+        "training [...].",
+        "their mean number after training grows with the number before",
+        _grows,
+    ),
+    Claim(
+        "transpositions are monotonic along the line",
+        "NoT changes monotonically along the interpolation between two models.",
+        "they never fall from one network on the line to the next, in one run",
+        each("lines", _monotonic, where=lambda row: f"run {row['run']}"),
+    ),
+    Claim(
+        "rebasin narrows the weights' sds",
+        _FIGURE_5,
+        "the median sd of a weight over HMC's draws is lower after alignment",
+        _aligned("median_sd", lt),
+    ),
+    Claim(
+        "rebasin makes pruning by sd safer",
+        _FIGURE_5,
+        f"with {KEPT:.0%} of the weights kept, the mean's accuracy is higher after alignment",
+        _aligned("kept_accuracy", gt),
+    ),
+)
+
+AGREEMENT_GOAL, VARIATION_GOAL = 0.98, 0.05
+"""What one Gaussian should reach: agreement at least, halved total variation at most."""
+STRETCH_VARIATION, STRETCH_ACCURACY = 0.025, 0.01
+"""And beyond: halved total variation, with a single draw's accuracy within this of HMC's."""
+GAIN_GOAL = 1.5
+"""By how much the iterated mean's total variation should be below that of one draw as reference."""
+GAUSSIANS = ("one Gaussian", "VI")
+"""Groups of rows that are one Gaussian each, and may reach the goals."""
+
+
+def reaches_goal(row: Row) -> bool:
+    """Whether one Gaussian reaches agreement and total variation that it should."""
+    near = row["total_variation"] <= VARIATION_GOAL and row["agreement"] >= AGREEMENT_GOAL
+    return near and row["group"] in GAUSSIANS
+
+
+def reaches_stretch(row: Row, truth: Row) -> bool:
+    """Whether it also keeps the spread: total variation, and accuracy of a single draw."""
+    alike = abs(row["draw_accuracy"] - truth["draw_accuracy"]) <= STRETCH_ACCURACY
+    return reaches_goal(row) and row["total_variation"] <= STRETCH_VARIATION and alike
+
+
+def best_gaussian(rows: Frame, *groups: str) -> Row | None:
+    """Find the row of these groups with the lowest total variation."""
+    return min(rows.where(group=groups), key=itemgetter("total_variation"), default=None)
+
+
+def goals(frames: Frames) -> Iterator[Row]:
+    """Compare the representations with what was asked of one Gaussian."""
+    rows = read("rows", frames)
+    if best := best_gaussian(rows, *GAUSSIANS):
+        yield {
+            "goal": f"agreement at least {AGREEMENT_GOAL:g}, halved total variation at most {VARIATION_GOAL:g}",
+            "measured": f"{best['agreement']:.4f} and {best['total_variation']:.4f}, {best['label']}",
+            "reached": any(map(reaches_goal, rows)),
+        }
+        truth = rows.row(name="hmc")
+        kept = Frame(tuple(row for row in rows if reaches_stretch(row, truth)))
+        shown = best_gaussian(kept, *GAUSSIANS) or best
+        gap = shown["draw_accuracy"] - truth["draw_accuracy"]
+        yield {
+            "goal": f"halved total variation at most {STRETCH_VARIATION:g} with one draw's accuracy within "
+            f"{STRETCH_ACCURACY:g} of HMC's",
+            "measured": f"{shown['total_variation']:.4f} and {gap:+.4f}, {shown['label']}",
+            "reached": bool(kept),
+        }
+    before, after = (rows.find(name=RULES[rule].row) for rule in ("one-draw", "mean"))
+    if before and after:
+        gain = before["mean_total_variation"] / after["mean_total_variation"]
+        yield {
+            "goal": f"the iterated mean's total variation {GAIN_GOAL:g} times below that of one draw as reference",
+            "measured": f"{gain:.2f} times",
+            "reached": gain >= GAIN_GOAL,
+        }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from onebasin.analysis.compare.frame import fit_frame
 from onebasin.analysis.diagnostics.result import AlignedDiagnosis
-from onebasin.analysis.page.cells import Column, Table
 from onebasin.analysis.page.page import (
     Code,
     Details,
@@ -22,6 +22,7 @@ from onebasin.analysis.report.provenance import describe_run
 from onebasin.analysis.report.sections.bands import bands
 from onebasin.analysis.report.sections.several import marginals
 from onebasin.analysis.report.subject import Subject
+from onebasin.base.table import Column, Table
 from onebasin.posteriors.view import as_view
 
 from .mixture import HERE, Mixture
@@ -120,7 +121,7 @@ def _network(fits: Fits) -> Section:
         )
     )
     views = {name: as_view(tree) for name, tree in fits.posteriors.items()}
-    figures = marginals(views, REFERENCE), bands(views)
+    figures = marginals(views, REFERENCE, fit_frame(views[REFERENCE])), bands(views)
     parts: list[Part] = [stats, score_table(fits.scores, MEASURES)]
     parts += [figure for figure in figures if figure is not None]
     text = (

@@ -4,11 +4,16 @@
 from onebasin.truth.pairs import Pairs
 
 from .cells import ENGINE_WORDS, METHOD_WORDS, Cell, CellFailed, Context, Outcomes, where
-from .claims import Claim, Holds, Test, Trial, count_verdicts
-from .comparisons import (
+from .claims import (
+    Claim,
     Finding,
+    Holds,
+    Test,
+    Trial,
+    Void,
     beside,
     contrast,
+    count_verdicts,
     counted,
     each,
     gains,
@@ -18,7 +23,7 @@ from .comparisons import (
     ratio,
     span,
 )
-from .frame import Frame, Frames, Row, Rows, plain, read, select
+from .frame import Frame, Frames, Row, Rows, averages, plain, read, select
 from .options import Options
 from .page import Caution, Chapter, Text, failed, health, verdicts
 from .study import Study

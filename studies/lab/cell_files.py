@@ -149,10 +149,10 @@ def write_sealed(path: Path, value: dict[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read an object; a damaged file says nothing."""
+    """Read an object; a damaged or missing file says nothing."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+    except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}
 

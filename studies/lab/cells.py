@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from onebasin.base.errors import OnebasinError, StudyError
+from onebasin.posteriors import schema
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -188,3 +189,26 @@ class Context:
 def where(row: Mapping[str, Any]) -> str:
     """Name a row's cell where the method is the same everywhere: problem and engine."""
     return f"{row['problem']}, {ENGINE_WORDS[row['engine']]}"
+
+
+def diagnosis_columns(outcomes: Outcomes, cell: Cell) -> dict[str, Any]:
+    """Return the columns of a frame that say whether a cell's draws can be trusted.
+
+    These are the headline numbers of its diagnosis, and whether a variational fit converged.
+    `depth_error` is the standard error of the mean tree depth, from the spread of the chains' means.
+    """
+    from onebasin.posteriors.view import as_view
+
+    diagnosis = outcomes.diagnosis(cell)
+    numbers = diagnosis.summary()
+    for of_the_cell in ("target", "engine", "method"):
+        numbers.pop(of_the_cell, None)
+    depth, error = as_view(outcomes.tree(cell)).stat(schema.TREE_DEPTH), None
+    if depth is not None and len(depth) > 1:
+        error = float(depth.mean(axis=1).std(ddof=1)) / len(depth) ** 0.5
+    fit = diagnosis.variational
+    return {
+        **numbers,
+        "depth_error": error,
+        "converged": None if fit is None else fit.converged,
+    }

@@ -1,16 +1,19 @@
-"""Running a study: its cells into the run's folder, one after another or as a task graph, then the conclusion.
+"""Running a study: its cells into the run's folder, one after another or several at once, then the conclusion.
 
-In this process cells run one after another, since the chains of each already share the cores. With `workers`, or with a
-scheduler's address, they are tasks on Dask (`lab.graph`), each in a process of its own. Either way a cell is made by
-`lab.making`, and what became of it is read from the folder.
+In this process cells run one after another, since the chains of each already share the cores. With `workers` several
+are made at once, each in a process (`lab.cell_process`); with a scheduler's address, the workers of a Dask cluster
+start these processes (`lab.cluster`). Either way a cell is made by `lab.making`, and its outcome is read from the
+folder.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,15 +21,19 @@ from typing import Any
 from onebasin.analysis.page.render import write
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError, Halted, Interrupted, StudyError, WriteError
+from onebasin.base.notices import record
 
 from .cell_files import write_json
+from .cell_process import Answer, start_cell, write_order
 from .cells import Cell, Outcomes
 from .folder import Run
-from .making import Made, Recipe, Say, find_cell, make_cell, persist
+from .making import Broken, Made, Recipe, Say, find_cell, make_cell, persist
 from .study import Findings, Study, conclude, measure, report
 from .time_left import StudyTimeLeft
 
 LOCAL = "local"
+Attempt = Callable[[Cell, bytes], Answer]
+"""Makes a cell by its order, somewhere, and waits for the answer."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,8 @@ class _Told:
     say: Say
     clock: StudyTimeLeft
     ended: int = 0
+    begun: set[str] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def name(self, cell: Cell) -> str:
         """A cell's place and label."""
@@ -80,8 +89,18 @@ class _Told:
         return f"[{place}/{len(self.cells)}] {cell.label}"
 
     def hear(self, cell: Cell, text: str) -> None:
-        """Say a line of a cell, one of several at work."""
-        self.say(f"{self.name(cell)}: {text}" if text else self.name(cell))
+        """Say a line of a cell, one of several at work; "" when it begins, which is said once."""
+        with self.lock:
+            if text or cell.key not in self.begun:
+                self.say(f"{self.name(cell)}: {text}" if text else self.name(cell))
+            self.begun.add(cell.key)
+
+    def pass_on(self, cell: Cell, word: str, line: str) -> None:
+        """Say or record a line of the process that makes a cell."""
+        if word == "records":
+            record(f"{cell.key}: {line}")
+        else:
+            self.hear(cell, line)
 
     def end(self, made: Made) -> None:
         """Say that a cell has ended."""
@@ -89,7 +108,7 @@ class _Told:
         self.clock.end(made)
         if made.failure is None and not made.found:
             so_far = f"{self.ended} of {len(self.cells)} cells have ended"
-            self.say(f"{self.name(made.cell)}: done in {made.seconds:.0f} s; {so_far}{self.left}")
+            self.hear(made.cell, f"done in {made.seconds:.0f} s; {so_far}{self.left}")
 
     @property
     def left(self) -> str:
@@ -157,31 +176,97 @@ def _making(
 ) -> Generator[Made]:
     """Make the cells where the schedule says."""
     told = _Told(cells, say, StudyTimeLeft(cells, time.monotonic()))
-    if schedule.scheduler == LOCAL:
-        at_once, cores = _shares(cells, schedule.workers)
-        if at_once == 1 and schedule.workers is None:
-            yield from _one_by_one(recipe, cells, schedule.retries + 1, told, progress=progress)
-            return
-    kept: dict[str, Made] = {}
+    tries = schedule.retries + 1
+    at_once, cores = _shares(cells, schedule.workers)
+    if schedule.scheduler == LOCAL and at_once == 1 and schedule.workers is None:
+        yield from _one_by_one(recipe, cells, tries, told, progress=progress)
+        return
+    ended: dict[str, Made] = {}
     for made in _kept(recipe, cells, told):
-        kept[made.cell.key] = made
+        ended[made.cell.key] = made
         told.end(made)
         yield made
-    left = [cell for cell in cells if cell.key not in kept]
+    left = [cell for cell in cells if cell.key not in ended]
     if not left:
         return
-    from . import graph
+    attempts: AbstractContextManager[Attempt]
+    if schedule.scheduler == LOCAL:
+        attempts = _processes(cores, told)
+    else:
+        attempts, at_once = _cluster(schedule.scheduler, left, told), len(left)
+    yield from _at_once(recipe, left, ended, attempts, at_once, tries, told)
 
-    with ExitStack() as stack:
-        if schedule.scheduler == LOCAL:
-            client = stack.enter_context(graph.local_client(at_once))
-        else:
-            client = stack.enter_context(graph.remote_client(schedule.scheduler))
-            cores = graph.cores_of(client, len(left), say)
-        how: dict[str, Any] = {"cores": cores, "tries": schedule.retries + 1, "hear": told.hear}
-        for made in graph.made_on_dask(recipe, left, client, kept=kept, **how):
-            told.end(made)
-            yield made
+
+def _at_once(
+    recipe: Recipe,
+    cells: Sequence[Cell],
+    ended: dict[str, Made],
+    attempts: AbstractContextManager[Attempt],
+    at_once: int,
+    tries: int,
+    told: _Told,
+) -> Generator[Made]:
+    """Make cells as soon as their inputs have `ended`, and yield them in the order in which they end themselves."""
+    waiting, at_work = list(cells), set[Future[Made]]()
+    with ThreadPoolExecutor(at_once) as pool, attempts as attempt:
+
+        def make(cell: Cell, inputs: Sequence[Made]) -> Made:
+            def once() -> Made:
+                return _made(cell, attempt(cell, write_order(recipe, cell, inputs)))
+
+            return persist(recipe, cell, inputs, tries, once, partial(told.hear, cell))
+
+        while waiting or at_work:
+            for cell in [cell for cell in waiting if all(key in ended for key in cell.inputs)]:
+                if len(at_work) < at_once:
+                    waiting.remove(cell)
+                    at_work.add(pool.submit(make, cell, [ended[key] for key in cell.inputs]))
+            done, at_work = wait(at_work, return_when=FIRST_COMPLETED)
+            for made in [future.result() for future in done]:
+                ended[made.cell.key] = made
+                told.end(made)
+                yield made
+
+
+@contextmanager
+def _processes(cores: int, told: _Told) -> Iterator[Attempt]:
+    """Make cells in processes of this machine; those at work end with the block."""
+    cancel = threading.Event()
+
+    def attempt(cell: Cell, order: bytes) -> Answer:
+        told.hear(cell, "")
+        return start_cell(order, cores=cores, cancel=cancel, hear=partial(told.pass_on, cell))
+
+    try:
+        yield attempt
+    finally:
+        cancel.set()
+
+
+def _cluster(address: str, cells: Sequence[Cell], told: _Told) -> AbstractContextManager[Attempt]:
+    """Make cells on the workers of a Dask scheduler."""
+    try:
+        from .cluster import workers_of
+    except ModuleNotFoundError as error:
+        if error.name != "distributed":
+            raise
+        raise StudyError(
+            "`--scheduler` needs the package distributed, which is not installed: run `pip install "
+            "'onebasin[cluster]'`, or use `--workers` on this machine."
+        ) from error
+    return workers_of(address, cells, told.say, told.pass_on)
+
+
+def _made(cell: Cell, answer: Answer) -> Made:
+    """Read what became of a cell; raises where the making was broken off, or the study cannot go on."""
+    match answer:
+        case {"made": made}:
+            return Made(cell, **made)
+        case {"broken": message, "trace": trace}:
+            raise Broken(message, trace)
+        case {"unwritten": message, "path": path}:
+            raise WriteError(Path(path), message)
+    raise Halted(answer["refused"])
 
 
 def _kept(recipe: Recipe, cells: tuple[Cell, ...], told: _Told) -> Iterator[Made]:

@@ -20,11 +20,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onebasin.analysis.page.cells import TableCell
+from onebasin.base.table import TableCell
 from onebasin.truth.pairs import CONFIDENCE, MIN_PAIRS, Pairs
 
-from .claims import Holds, Test, Trial
-from .comparisons import Void, counted, never
+from .claims import Holds, Test, Trial, Void, counted, never
 from .frame import Frame, Frames, Row, Rows, read
 from .tables import Field, View, yes_no
 
@@ -122,7 +121,7 @@ def changes(
     def test(frames: Frames) -> Iterable[Trial]:
         rows = read(over, frames)
         for first, second in levels:
-            for group in _groups(rows.where(**{factor: (first, second)}), same):
+            for group in rows.where(**{factor: (first, second)}).groups(same):
                 found = _pairs(frames, group, measure, factor, (first, second), by, void)
                 if found.all:
                     name = where(*found.all[0])
@@ -144,7 +143,7 @@ def exceeds(
     """Claim that a measure lies above a limit on average; a comparison for each combination of the columns `same`."""
 
     def test(frames: Frames) -> Iterable[Trial]:
-        for group in _groups(read(over, frames), same):
+        for group in read(over, frames).groups(same):
             values = [None if void(frames, row) else _number(measure, row) for row in group]
             known = [value for value in values if value is not None]
             name, left_out = where(group.rows[0]), len(values) - len(known)
@@ -190,11 +189,6 @@ def _pairs(
         if a is not None and b is not None:
             measured.append((a, b))
     return _Paired(pairs, tuple(measured))
-
-
-def _groups(rows: Frame, same: tuple[str, ...]) -> Iterable[Frame]:
-    for alike in dict.fromkeys(tuple(row[name] for name in same) for row in rows):
-        yield rows.where(**dict(zip(same, alike, strict=True)))
 
 
 def _number(measure: Measure, row: Row) -> float | None:

@@ -1,11 +1,37 @@
-"""Figures of how posteriors were made, the same for every study."""
+"""Figures that several studies have: one number per run, traces of the worst chains, ELBOs."""
 
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, ScalarFormatter
+
+from onebasin.analysis.diagnostics.result import Diagnosis
 from onebasin.analysis.page.page import FigureItem
-from onebasin.analysis.report.posterior_figures import elbo_figure, trace_figure
+from onebasin.analysis.plots.style import (
+    ACCENT,
+    CHAIN_COLOURS,
+    GRID,
+    INK,
+    TEXT_SIZE,
+    add_legend,
+    new_figure,
+    style_axes,
+)
+from onebasin.analysis.plots.traces import draw_traces, trace_rank, traces_in_words
+from onebasin.analysis.report.sections.fits import elbo_figure
+from onebasin.base.errors import ArgumentError
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import as_view
 
 from .cells import ENGINE_WORDS, METHOD_WORDS, Cell, Outcomes
 from .frame import Frame, Row
 
+WORST_TRACED = 3
+_USUAL = "sigma"
+"""A parameter that is traced whether or not it is among the worst."""
 _FAMILIES = {"meanfield": "mean-field", "fullrank": "full-rank"}
 
 
@@ -21,7 +47,31 @@ def worst_trace(outcomes: Outcomes, cells: Frame) -> FigureItem | None:
     if worst is None:
         return None
     (cell,) = (cell for cell in outcomes if cell.key == worst["key"])
-    return trace_figure(outcomes.tree(cell), outcomes.diagnosis(cell))
+    view, diagnosis = as_view(outcomes.tree(cell)), outcomes.diagnosis(cell)
+    if diagnosis.variational is not None:
+        return None
+    draws = view.draws()
+    names = list(_worst_first(diagnosis).index[:WORST_TRACED])
+    names += [_USUAL] if _USUAL in draws.names and _USUAL not in names else []
+    quantities = [trace_rank(name, draws.of(name)) for name in names]
+    lp = view.stat(schema.LP)
+    if lp is not None and np.isfinite(lp).all():
+        quantities.insert(0, trace_rank(schema.LP, lp))
+    if not quantities:
+        return None
+    listed = ", ".join(f"`{quantity.name}`" for quantity in quantities)
+    return FigureItem(
+        draw_traces(quantities),
+        caption=f"Left, traces of {listed}; right, how each chain's draws rank among all draws. "
+        "Where the chains agree, every chain's histogram lies near the dashed line.",
+        alt=traces_in_words({quantity.name: quantity.draws for quantity in quantities}),
+    )
+
+
+def _worst_first(diagnosis: Diagnosis) -> pd.DataFrame:
+    """Sort the parameters that vary, largest R-hat first, then smallest bulk ESS."""
+    varying = diagnosis.parameters.drop(index=list(diagnosis.constants))
+    return varying.sort_values(["rhat", "ess_bulk"], ascending=[False, True], na_position="last")
 
 
 def elbo_traces(outcomes: Outcomes) -> tuple[FigureItem, ...]:
@@ -51,3 +101,54 @@ def panels(
                 cells.setdefault((cell.problem, cell.method), cell)
     names = [(problem, method) for problem in problems for method in methods]
     return {f"{p}, {METHOD_WORDS[m]}": cells[p, m] for p, m in names if (p, m) in cells}
+
+
+def plot_cells(
+    values: Mapping[str, Mapping[str, float]],
+    *,
+    x_label: str,
+    limit: float | None = None,
+    log_scale: bool = False,
+) -> Figure:
+    """Draw one dot per run, runs in rows and groups by colour.
+
+    Parameters
+    ----------
+    values
+        For each group (a colour) a number per row; NaN where there is none.
+    x_label
+        What the number is, with its unit.
+    limit
+        A threshold to mark.
+    log_scale
+        Whether the axis is logarithmic.
+    """
+    rows = list(dict.fromkeys(row for group in values.values() for row in group))
+    if not rows:
+        raise ArgumentError("`values` is empty: give a number for at least one run.")
+    figure = new_figure(7.2, 0.34 * len(rows) + 1.2)
+    axes = style_axes(figure.subplots(), x_label=x_label)
+    markers = "osD^vP"
+    handles = [
+        axes.plot(
+            [group.get(row, math.nan) for row in rows],
+            range(len(rows)),
+            linestyle="none",
+            marker=markers[place % len(markers)],
+            markersize=6.5,
+            color=(ACCENT, *CHAIN_COLOURS[1:])[place % len(CHAIN_COLOURS)],
+        )[0]
+        for place, group in enumerate(values.values())
+    ]
+    if limit is not None:
+        axes.axvline(limit, color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
+    if log_scale:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_yticks(range(len(rows)), rows, fontsize=TEXT_SIZE, color=INK)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(axis="both", color=GRID, linewidth=0.6)
+    if len(values) > 1:
+        add_legend(figure, handles, list(values))
+    return figure

@@ -9,7 +9,7 @@ whole number beside a missing one into a float; `pandas.DataFrame(frame.rows)` m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +87,11 @@ class Frame:
         """List a column's values, those that are not missing."""
         return [row[column] for row in self.known(column)]
 
+    def groups(self, names: Sequence[str]) -> Iterator[Frame]:
+        """Divide the rows into those that have the same values in these columns, in order of appearance."""
+        for values in dict.fromkeys(tuple(row[name] for name in names) for row in self.rows):
+            yield self.where(**dict(zip(names, values, strict=True)))
+
     def _keep(self, rows: Iterable[Row]) -> Frame:
         kept = object.__new__(Frame)  # rows of this frame are plain and whole already
         object.__setattr__(kept, "rows", tuple(rows))
@@ -110,6 +115,25 @@ def read(rows: Rows, frames: Frames) -> Frame:
 def select(name: str, **wanted: Any) -> Callable[[Frames], Frame]:
     """Select the rows of one frame that have these values, as `Frame.where` does."""
     return lambda frames: read(name, frames).where(**wanted)
+
+
+def averages(
+    rows: Rows, factors: Sequence[str], mean: Sequence[str] = (), largest: Sequence[str] = ()
+) -> Callable[[Frames], Iterable[Row]]:
+    """Give a row for each combination of the columns `factors`.
+
+    It has these, `datasets` (the number of rows behind it), means under the columns' names, and the largest values as
+    `max_...`; None of a column that no row knows.
+    """
+
+    def over(frames: Frames) -> Iterable[Row]:
+        for group in read(rows, frames).groups(factors):
+            row = {name: group.rows[0][name] for name in factors} | {"datasets": len(group)}
+            known = {name: group.column(name) for name in (*mean, *largest)}
+            row |= {name: float(np.mean(known[name])) if known[name] else None for name in mean}
+            yield row | {f"max_{name}": max(known[name], default=None) for name in largest}
+
+    return over
 
 
 def plain(value: Any) -> Any:

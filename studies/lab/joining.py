@@ -15,15 +15,16 @@ seconds are still those of both.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Collection, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from onebasin.base.errors import StudyError
 from onebasin.base.files.seal import Seal, examine_json
 
+from .cell_files import read_json
 from .folder import config_hash
 from .frame import Frame, Row
 from .record import made_by, read_record, rewrite_record
@@ -53,10 +54,22 @@ def join(
     StudyError
         If they do not agree, or hold another row of one cell.
     """
-    record, part = _listing(record, part, more)
+    record, part = ({**side, "config": dict(side["config"])} for side in (record, part))
+    for name in more:
+        lists = [side["config"].get(name) for side in (record, part)]
+        if not all(isinstance(entries, list) for entries in lists):
+            raise StudyError(
+                f"`--more` names {name}, which is no list in the settings of both: name one that says what is run, "
+                "such as references."
+            )
+        for side in (record, part):
+            side["config"][name] = list(dict.fromkeys(chain(*lists)))
+            side["config_hash"] = config_hash(side["study"], side["config"])
     if later and _without(part["config"], later) == _without(record["config"], later):
-        record = {**record, **{name: part[name] for name in ("config", "config_hash")}}
-    record, part = _naming(record, part)
+        record |= {name: part[name] for name in ("config", "config_hash")}
+    versions = {**part["versions"], **record["versions"]}  # a run without Stan names none of it
+    part["versions"] = versions | part["versions"]
+    record["versions"] = versions
     for name in AGREE:
         if record[name] != part[name]:
             raise StudyError(
@@ -74,7 +87,12 @@ def join(
         if replace:
             old = _replaced(old, new, anew)
         added = [row for row in new if not any(_same(row, other) for other in old)]
-        _check_keys(old, added)
+        known = {row["key"] for row in old if "key" in row}
+        if twice := sorted({row["key"] for row in added if "key" in row} & known):
+            raise StudyError(
+                f"`part` has other numbers for {len(twice)} of the record's cells, such as {twice[0]}: leave them "
+                "out (--only), let them replace the record's (--replace), or record the study anew."
+            )
         frames[name] = Frame.of([*old, *added])
     return {
         **record,
@@ -84,38 +102,6 @@ def join(
         "seconds": record["seconds"] + part["seconds"],
         "frames": {name: frame.table for name, frame in frames.items()},
     }
-
-
-def _listing(
-    record: Mapping[str, Any], part: Mapping[str, Any], more: Collection[str]
-) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Both with the entries of both in the settings that list what is run."""
-    if not more:
-        return record, part
-    lists = {name: [side["config"].get(name) for side in (record, part)] for name in more}
-    for name, sides in lists.items():
-        if not all(isinstance(side, list) for side in sides):
-            raise StudyError(
-                f"`--more` names {name}, which is no list in the settings of both: name one that says what is run, "
-                "such as references."
-            )
-    joined = {name: list(dict.fromkeys([*old, *new])) for name, (old, new) in lists.items()}
-    configs = [{**side["config"], **joined} for side in (record, part)]
-    return tuple(  # type: ignore[return-value]
-        {**side, "config": config, "config_hash": config_hash(side["study"], config)}
-        for side, config in zip((record, part), configs, strict=True)
-    )
-
-
-def _naming(
-    record: Mapping[str, Any], part: Mapping[str, Any]
-) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Both with the versions that either names: a run without Stan has none of it."""
-    sides = (record["versions"], part["versions"])
-    return tuple(  # type: ignore[return-value]
-        {**side, "versions": {**other, **own}}
-        for side, own, other in zip((record, part), sides, sides[::-1], strict=True)
-    )
 
 
 def _replaced(old: Frame, new: Frame, anew: Collection[str]) -> Frame:
@@ -156,16 +142,6 @@ def _both(old: str, new: str, between: str) -> str:
     return between.join(dict.fromkeys([*str(old).split(between), str(new)]))
 
 
-def _check_keys(old: Frame, added: list[Any]) -> None:
-    known = {row["key"] for row in old if "key" in row}
-    twice = sorted({row["key"] for row in added if "key" in row} & known)
-    if twice:
-        raise StudyError(
-            f"`part` has other numbers for {len(twice)} of the record's cells, such as {twice[0]}: leave them "
-            "out (--only), let them replace the record's (--replace), or record the study anew."
-        )
-
-
 def join_run(
     numbers: Path,
     folder: Path,
@@ -182,21 +158,14 @@ def join_run(
         If the run is not finished, either was changed by hand, or they do not agree.
     """
     record = read_record(numbers)
-    run, findings = (_read(folder / name) for name in ("run.json", "findings.json"))
+    run, findings = (read_json(folder / name) for name in ("run.json", "findings.json"))
+    for name, content in (("run.json", run), ("findings.json", findings)):
+        if not content or examine_json(content) is Seal.DAMAGED:
+            raise StudyError(f"`folder` has no sound {name}: name the folder of a finished run.")
     if run.get("status") != "done":
         raise StudyError(f"`folder` is {folder}, whose run is not finished: finish it first.")
     part = {"study": run["study"], **made_by(run), "frames": findings["frames"]}
     rewrite_record(numbers, join(record, part, later, more, replace=replace))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        content = None
-    if not isinstance(content, dict) or examine_json(content) is Seal.DAMAGED:
-        raise StudyError(f"`folder` has no sound {path.name}: name the folder of a finished run.")
-    return content
 
 
 def main() -> None:

@@ -9,7 +9,8 @@ from onebasin.base.errors import StudyError, check_seed
 from onebasin.inference import Hmc, Nuts
 
 ENGINES = ("numpyro", "stan")
-"""The engines of studies, in order; "stan" is CmdStan, the name that all records have."""
+"""The engines of studies, in order; "stan" is CmdStan, the name that all records have. Why not the interpreter:
+docs/developing/adding-a-study.md, "Engines"."""
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onebasin.analysis.page.cells import (
-    Table,
-)
 from onebasin.analysis.page.page import (
     FigureItem,
     Note,
@@ -19,6 +16,9 @@ from onebasin.analysis.report import (
     health_table,
 )
 from onebasin.base.errors import ArgumentError
+from onebasin.base.table import (
+    Table,
+)
 
 from .cells import Cell, Outcomes
 from .frame import Frames

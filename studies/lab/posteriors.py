@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.alignment.scales import prior_scales
+from onebasin.analysis.alignment.preparation import prior_scales
 from onebasin.models import BayesianNetwork
 
 from .frame import Frame, Frames

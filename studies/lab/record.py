@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from onebasin.analysis.page.markdown import table_to_markdown
-from onebasin.base.errors import StudyError
+from onebasin.base.errors import ArgumentError, StudyError
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.seal import FIELD, Seal, examine_json, seal_json
 from onebasin.base.jsonable import json_safe, json_text
+from onebasin.base.table import table_to_markdown
 
 from .. import registry
 from .folder import Run
@@ -23,6 +23,8 @@ from .frame import Frame
 from .study import Findings, Study, conclude, find
 
 RESULTS = Path(__file__).parents[1] / "results"
+BEGIN, END = "<!-- from the record: begins -->", "<!-- from the record: ends -->"
+"""Around the part of a hand-written page that follows from a record alone."""
 
 
 def write_record(name: str, run: Run, findings: Findings, *, size: str = "") -> tuple[Path, Path]:
@@ -100,6 +102,23 @@ def rewrite(study: Study, stem: str, numbers: dict[str, Any]) -> tuple[str, Find
     frames = {name: Frame.from_json(kept) for name, kept in numbers["frames"].items()}
     findings = conclude(study, frames)
     return _page(numbers["study"], stem, numbers, findings), findings
+
+
+def stamp(page: str, said: str) -> str:
+    """Put what a record says into a page, between the markers.
+
+    Raises
+    ------
+    ValueError
+        If the page lacks one of them.
+    """
+    before, began, rest = page.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not (began and ended):
+        raise ArgumentError(
+            f"`page` lacks {END if began else BEGIN}; it takes what the record says there."
+        )
+    return f"{before}{BEGIN}\n\n{said}\n\n{END}{after}"
 
 
 def command(words: list[str]) -> str:

@@ -9,13 +9,15 @@ Figures may need draws; they are made while the run is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from onebasin.analysis.page.cells import Table
 from onebasin.analysis.page.page import Report
 from onebasin.base.checks import choose
+from onebasin.base.errors import StudyError
+from onebasin.base.table import Table
 
 from .. import registry
 from .cells import Cell, Context, Outcomes
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from onebasin.models.target import Target
+
+    from .folder import Run
 
 
 @dataclass(frozen=True)
@@ -110,3 +114,38 @@ def find(name: str) -> Study:
         registry.STUDIES[name].module, __package__.rpartition(".")[0]
     ).STUDY
     return study
+
+
+def only(study: Study, patterns: Iterable[str], run: Run | None = None) -> Study:
+    """Restrict a study to the cells whose keys match a pattern, such as ``split03.*``, and to their inputs.
+
+    Cells that the run's folder holds already are taken too, so that a study can be run part by part.
+
+    Raises
+    ------
+    StudyError
+        On a run, if a pattern matches no cell.
+    """
+    wanted = tuple(patterns)
+
+    def cells(config: Any) -> tuple[Cell, ...]:
+        every = study.cells(config)
+        for pattern in wanted:
+            if not any(fnmatchcase(cell.key, pattern) for cell in every):
+                shown = ", ".join(cell.key for cell in every[:3])
+                raise StudyError(
+                    f"`--only` is {pattern!r}, which is the key of none of the {len(every)} cells: name some such as "
+                    f"{shown}; * stands for any text."
+                )
+        kept = {
+            cell.key
+            for cell in every
+            if any(fnmatchcase(cell.key, pattern) for pattern in wanted)
+            or (run is not None and run.files.posterior_path(cell.key).exists())
+        }
+        for cell in reversed(every):  # inputs come before the cells that need them
+            if cell.key in kept:
+                kept.update(cell.inputs)
+        return tuple(cell for cell in every if cell.key in kept)
+
+    return replace(study, cells=cells)

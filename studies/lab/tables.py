@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.analysis.page.cells import Column, Flag, Table, TableCell
+from onebasin.base.table import Column, Flag, Table, TableCell
 
 from .claims import Holds, Verdict
 from .frame import Frames, Row, Rows, read

@@ -9,9 +9,7 @@ from ..lab import Study
 from .claims import CLAIMS
 from .design import cells, configure, make, target
 from .measures import measure
-from .pictures import figures
-from .text import TEXT
-from .views import SHOWN, VIEWS
+from .page import SHOWN, TEXT, VIEWS, figures
 
 STUDY = Study(
     configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make

@@ -1,9 +1,8 @@
 """What is claimed of label switching, and how it is tried on every posterior that it is about."""
 
-from onebasin.analysis.diagnostics.limits import PER_CHAIN, Limits
+from onebasin.analysis.diagnostics.verdict import PER_CHAIN, Limits
 
-from ..lab import Claim, Frames, Row, each, join, select
-from ..lab.comparisons import Finding
+from ..lab import Claim, Finding, Frames, Row, each, select
 
 HOPELESS = 1.1
 """R-hat above which chains are said to disagree."""
@@ -17,7 +16,6 @@ MCSE = 5.0
 """Monte Carlo errors by which the means of two engines may differ."""
 
 APART = select("cells", kind="apart")
-_ONE_LABELLING = "Where every labelling is a mode of its own, labels do not change within a chain."
 
 
 def least_ess(row: Row) -> float:
@@ -36,17 +34,14 @@ def _one_mode(frames: Frames) -> list[Row]:
 
 
 def _apart_in_earnest(frames: Frames) -> list[Row]:
-    """Posteriors that should have one mode, but whose chains differ in what nothing moves."""
-    return [row for row in _one_mode(frames) if row["invariant_rhat"] > HOPELESS]
+    """Posteriors of several modes; and those that should have one, but whose chains differ in what nothing moves."""
+    several = frames["cells"].where(kind="modes")
+    return [*several, *(row for row in _one_mode(frames) if row["invariant_rhat"] > HOPELESS)]
 
 
 def _disagree(row: Row) -> bool:
     """Tell whether chains are apart even when aligned, so that pooled means and sds say nothing."""
     return row["aligned_rhat"] > HOPELESS
-
-
-def _looks_hopeless(row: Row) -> Finding:
-    return f"R-hat {row['raw_rhat']:.2f}", row["raw_rhat"] > HOPELESS
 
 
 def _passes(row: Row) -> Finding:
@@ -79,12 +74,11 @@ def _told_apart(row: Row) -> Finding:
     return words, after > HOPELESS and groups > 1 and warned
 
 
-def _one_labelling(column: str) -> Claim:
-    rule = {"labellings_by_mean": "the mean of the draws", "labellings": "a diagonal Gaussian"}
+def _one_labelling(rule: str, words: str, column: str) -> Claim:
     return Claim(
-        f"one mode, one labelling: by {'the mean' if column.endswith('mean') else 'a Gaussian'}",
-        _ONE_LABELLING,
-        f"aligned with {rule[column]}, every chain keeps one labelling",
+        f"one mode, one labelling: by {rule}",
+        "Where every labelling is a mode of its own, labels do not change within a chain.",
+        f"aligned with {words}, every chain keeps one labelling",
         each(APART, lambda row: (f"{spread(row[column])} a chain", max(row[column]) == 1)),
     )
 
@@ -119,7 +113,7 @@ CLAIMS = (
         "raw draws look hopeless",
         "Each chain is fine; together they look hopeless, since each has found the same mode under labels of its own.",
         f"the largest R-hat of a moved parameter is above {HOPELESS:g}",
-        each(APART, _looks_hopeless),
+        each(APART, lambda row: (f"R-hat {row['raw_rhat']:.2f}", row["raw_rhat"] > HOPELESS)),
     ),
     Claim(
         "aligned draws pass",
@@ -145,12 +139,10 @@ CLAIMS = (
         "Alignment does not mend chains in modes that no relabelling joins, and the diagnosis says so.",
         f"where the R-hat of an invariant is above {HOPELESS:g}, so is that of aligned draws, and the diagnosis "
         "counts more than one group of chains",
-        join(
-            each(select("cells", kind="modes"), _told_apart), each(_apart_in_earnest, _told_apart)
-        ),
+        each(_apart_in_earnest, _told_apart),
     ),
-    _one_labelling("labellings_by_mean"),
-    _one_labelling("labellings"),
+    _one_labelling("the mean", "the mean of the draws", "labellings_by_mean"),
+    _one_labelling("a Gaussian", "a diagonal Gaussian", "labellings"),
     Claim(
         "overlap is warned of",
         "Where parts overlap, aligned means depend on the rule of the alignment, and the diagnosis says so.",

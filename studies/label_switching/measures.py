@@ -20,8 +20,8 @@ from onebasin.truth.alignment_failures import PlantedComponents, failure_rates
 from onebasin.truth.alignment_recovery import Recovery, recover
 from onebasin.truth.problems.label_switching import PROBLEMS, simulate
 
-from ..lab import ENGINE_WORDS, Cell, Frame, Frames, Outcomes
-from ..lab.diagnosis import diagnosis_columns
+from ..lab import Cell, Frame, Frames, Outcomes, where
+from ..lab.cells import diagnosis_columns
 from .design import Config, target
 
 HELD_OUT_CHAINS = 4
@@ -44,11 +44,6 @@ def measure(config: Config, outcomes: Outcomes) -> Frames:
     }
 
 
-def where(cell: Cell) -> str:
-    """Name a cell in tables: the method is the same everywhere."""
-    return f"{cell.problem}, {ENGINE_WORDS[cell.engine]}"
-
-
 def measure_cell(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
     """Measure one posterior.
 
@@ -61,17 +56,20 @@ def measure_cell(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, An
     found = diagnose_aligned(tree, held_out=config.nuts.chains >= HELD_OUT_CHAINS)
     by_mean = align(tree, symmetry, reference="mean")
     moved = found.raw.parameters.reindex(found.aligned.parameters.index)
+    known = moved["rhat"].dropna()
+    draws = as_view(by_mean.posterior).draws(_moved(by_mean))
+    sd = pd.Series(draws.values.std(axis=(0, 1), ddof=1), index=draws.names)
     by_gaussian, of_mean = (
         recover(alignment.posterior, truth, symmetry) if truth else None
         for alignment in (found.alignment, by_mean)
     )
     return {
         **cell.factors,
-        "label": where(cell),
+        "label": where(cell.factors),
         "kind": PROBLEMS[cell.problem].kind,
         **diagnosis_columns(outcomes, cell),
         **_worst("raw", moved),
-        "raw_parameter": _worst_parameter(moved),
+        "raw_parameter": str(known.idxmax() if len(known) else moved.index[0]),
         **_worst("aligned", found.aligned.parameters),
         **_worst("invariant", found.invariants),
         "invariant": found.invariant_rhat.parameter,
@@ -84,7 +82,7 @@ def measure_cell(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, An
         "variance_ratio": found.switching.ratio,
         "noise_ratio": found.switching.noise_ratio,
         "sd_ratio": found.shrinkage,
-        "inflation": _inflation(found.aligned.parameters, by_mean),
+        "inflation": float((sd / found.aligned.parameters["sd"]).max()),
         **_recovery("", by_gaussian),
         **_recovery("mean_", of_mean),
         "symmetry_check": max(as_view(tree).parsed("symmetry_check") or [math.nan]),
@@ -150,17 +148,5 @@ def _worst(name: str, table: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def _worst_parameter(table: pd.DataFrame) -> str:
-    """Name the parameter with the largest R-hat; the first where none has one."""
-    known = table["rhat"].dropna()
-    return str(known.idxmax() if len(known) else table.index[0])
-
-
 def _moved(alignment: Alignment) -> list[str]:
     return list(dict.fromkeys(name for block in alignment.symmetry for name in block.variables))
-
-
-def _inflation(aligned: pd.DataFrame, by_mean: Alignment) -> float:
-    draws = as_view(by_mean.posterior).draws(_moved(by_mean))
-    sd = pd.Series(draws.values.std(axis=(0, 1), ddof=1), index=draws.names)
-    return float((sd / aligned["sd"]).max())

@@ -5,12 +5,9 @@ the reference's, modulo symmetry, and whether that is more than Monte Carlo erro
 """
 
 from ..lab import Study
-from .claims import CLAIMS
-from .design import cells, configure, target
-from .making import make
-from .measures import measure
-from .text import TEXT, figures
-from .views import SHOWN, VIEWS
+from .design import cells, configure, make, target
+from .measures import CLAIMS, measure
+from .page import SHOWN, TEXT, VIEWS, figures
 
 STUDY = Study(
     configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from onebasin.base.errors import OnebasinError, StudyError
 from onebasin.models.numpyro_file import ModelFile, loaded
 from onebasin.truth import open_reference
-from onebasin.truth.writing import sha256
+from onebasin.truth.produce import sha256
 
 from ..lab import CellFailed
 

@@ -1,19 +1,24 @@
-"""The design: references, methods, what is added, and the cells that they make."""
+"""The design and the cells: references, methods, what is added, and their making."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import xarray as xr
 
 from onebasin.base.checks import choose
-from onebasin.base.errors import StudyError
-from onebasin.models import Target
+from onebasin.base.errors import InferenceError, StudyError
+from onebasin.inference import Symmetrised
+from onebasin.models import NetworkTarget, Target
+from onebasin.stan import StanError
 from onebasin.truth import open_reference, references
 from onebasin.truth.problems import PROBLEMS, Problem
 
-from ..lab import Cell, Options
-from .added import ENGINE, Added, settings_for
-from .methods import METHODS, Entry, chosen
+from ..lab import Cell, CellFailed, Context, Options, Outcomes
+from ..lab.making import sample, symmetrise
+from .added import ENGINE, Added, Own, posterior_of, settings_for
+from .methods import METHODS, Distilling, Entry, chosen
 
 NAME = "leaderboard"
 
@@ -116,3 +121,28 @@ def _key(reference: str, method: Entry, name: str) -> str:
 def target(config: Config, cell: Cell) -> Target:
     """The model that a cell's reference is of, conditioned on its data."""
     return problem_of(cell.problem).target()
+
+
+def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+    """Make a cell's posterior; a method that cannot is a result, and no error of the leaderboard's."""
+    target = context.target
+    assert target is not None, "every cell has a target"
+    if isinstance(cell.settings, Own):
+        return posterior_of(cell.method, cell.settings, target, cell.seed, cell.problem)
+    try:
+        if isinstance(cell.settings, Symmetrised):
+            return symmetrise(cell, context, cell.settings)
+        if isinstance(cell.settings, Distilling):
+            return _distilled(cell, target, outcomes.by_key(cell.inputs[0]))
+        return sample(replace(cell, method=METHODS[cell.method].word), context)
+    except (InferenceError, StanError) as error:
+        raise CellFailed(str(error)) from error
+
+
+def _distilled(cell: Cell, target: object, draws: xr.DataTree) -> xr.DataTree:
+    from onebasin.analysis.gaussian.distillation import distil
+
+    assert isinstance(target, NetworkTarget), "what predicts is distilled"
+    settings: Distilling = cell.settings
+    found = distil(draws, target.x, settings=settings.distillation, seed=cell.seed)
+    return found.sample(settings.draws, seed=cell.seed, predictive_mb=0)

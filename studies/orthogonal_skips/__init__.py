@@ -6,14 +6,10 @@ by layer, during the training; what collapses; two scales of the prior.
 """
 
 from .. import lab
-from ..lab.effects import EFFECTS
 from .claims import CLAIMS
-from .design import cells, configure, target
-from .figures import figures
-from .making import make
+from .design import cells, configure, make, target
 from .measures import measure
-from .text import TEXT
-from .views import COLLAPSE, PREDICTIONS, VIEWS
+from .page import COLLAPSE, PREDICTIONS, TEXT, VIEWS, figures
 
 STUDY = lab.Study(
     configure=configure,
@@ -21,7 +17,7 @@ STUDY = lab.Study(
     target=target,
     measures=measure,
     claims=CLAIMS,
-    views=(lab.STATEMENTS, EFFECTS, *VIEWS, lab.FAILURES),
+    views=VIEWS,
     shown=(PREDICTIONS, COLLAPSE, lab.VERDICTS),
     text=TEXT,
     figures=figures,

@@ -5,16 +5,15 @@ needs every statement is unclear.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from onebasin.truth.pairs import MIN_PAIRS
 
-from ..lab import METHOD_WORDS, Claim, Frames, Row, Test, join, select
-from ..lab.comparisons import Void
-from ..lab.effects import Measure, Scale, Side, changes, exceeds
+from ..lab import METHOD_WORDS, Field, Frames, Row, Test, View, Void, join, pair, select
+from ..lab.effects import Measure, Side, change, changes, exceeds
 from ..shared.heldout import MAX_RHAT
-from .design import INSIDE, OUTSIDE, TRUTH, VI
-from .making import ALL
+from ..shared.papers import effect_claim, with_interval
+from .design import ALL, INSIDE, OUTSIDE, TRUTH, VARIANTS, VI
 
 UNDERFITS, FITS = 0.5, 0.9
 """Shares of the true function's variance: a mean that explains less underfits severely, one that explains more fits."""
@@ -53,31 +52,6 @@ def disagrees(where: str) -> Void:
     return void
 
 
-def unexplained(row: Row) -> float:
-    """Share of the true function's variance that a predictive mean does not explain."""
-    return float(1 - row[f"explained_{INSIDE}"])
-
-
-def inactive(row: Row) -> float:
-    """Share of units that are not active."""
-    return float(1 - row["active"] / row["units"])
-
-
-def off(where: str) -> Measure:
-    """How far the share of points in the 95 % interval is from 95 %."""
-    return lambda row: abs(row[f"coverage_95_{where}"] - NOMINAL)
-
-
-def off_in_spread(where: str) -> Measure:
-    """How far the sd of f is from the sampler's, as a factor on a logarithmic scale, of either sign."""
-    return lambda row: abs(math.log(row[f"from_truth_sd_ratio_{where}"]))
-
-
-def _unused(row: Row) -> float:
-    """Share of its largest value, log |G|, that the gap leaves at the end, at the least."""
-    return float(1 - row["upper"] / row["log_order"])
-
-
 def _stages(frames: Frames) -> Iterator[Row]:
     """Give a fit's gap where it is largest by its lower bound, and at the end by its upper bound."""
     gaps = frames["gaps"].where(layer=ALL)
@@ -88,27 +62,18 @@ def _stages(frames: Frames) -> Iterator[Row]:
         yield {**end, "stage": "the last", "nats": end["upper"]}
 
 
-def _of(row: Row) -> str:
-    return f"{METHOD_WORDS[row['method']]}, {row['condition']}"
-
-
 def _alone(row: Row) -> str:
-    return f"{row['problem']}, {_of(row)}"
+    return f"{row['problem']}, {METHOD_WORDS[row['method']]}, {row['condition']}"
 
 
 def _pair(first: Row, second: Row) -> str:
-    return f"{first['problem']} to {second['problem']}, {_of(first)}"
+    return f"{first['problem']} to {_alone(second)}"
 
 
-def _claim(label: str, quote: str, rule: str, test: Test) -> Claim:
-    rest = f"; open where the interval holds both, not judged with fewer than {MIN_PAIRS} data sets"
-    return Claim(label, quote, f"{rule}{rest}", test, mixed="depends")
-
-
-def _skips(measure: Measure, side: Side) -> Test:
-    """Compare fits without and with skips, data set by data set."""
+def _fits(measure: Measure, side: Side, pairs: Iterable[tuple[str, str]] = SKIPS) -> Test:
+    """Compare fits of two variants, data set by data set: without and with skips where nothing else is said."""
     return changes(
-        select("cells", method=VI), measure, "problem", SKIPS, side,
+        select("cells", method=VI), measure, "problem", pairs, side,
         scale="difference", by="dataset", same=ALIKE, where=_pair,
     )  # fmt: skip
 
@@ -117,16 +82,9 @@ def _nearer(where: str) -> Test:
     """Compare distances from the sampler, without and with skips, where it ran."""
     return changes(
         lambda frames: frames["cells"].where(method=VI).known(f"from_truth_sd_ratio_{where}"),
-        off_in_spread(where), "problem", SKIPS, "below",
+        lambda row: abs(math.log(row[f"from_truth_sd_ratio_{where}"])), "problem", SKIPS, "below",
         scale="difference", by="dataset", same=ALIKE, void=disagrees(where),
         where=lambda a, b: f"{_pair(a, b)}, {where}",
-    )  # fmt: skip
-
-
-def _ordering(measure: Measure, side: Side, scale: Scale = "difference") -> Test:
-    return changes(
-        select("cells", method=VI), measure, "problem", (("orthogonal", "ordered"),), side,
-        scale=scale, by="dataset", same=ALIKE, where=_pair,
     )  # fmt: skip
 
 
@@ -145,79 +103,79 @@ def _exceeds(problem: str, measure: Measure, limit: float) -> Test:
 
 
 CLAIMS = (
-    _claim(
+    effect_claim(
         "the baseline underfits severely",
         _FIGURE,
         f"the share of the true function's variance that the plain fit's mean does not explain has its interval above "
         f"{UNDERFITS:g}",
-        _exceeds("plain", unexplained, UNDERFITS),
+        _exceeds("plain", lambda row: 1 - row[f"explained_{INSIDE}"], UNDERFITS),
     ),
-    _claim(
+    effect_claim(
         "in contrast to MCMC",
         _COLLAPSE,
         "the share explained, plain fit less sampler, has its interval below 0",
         _from_sampler(f"explained_{INSIDE}", "below", "plain"),
     ),
-    _claim(
+    effect_claim(
         "most units collapse",
         _COLLAPSE,
         f"the plain fit's share of units that are not active has its interval above {MOST:g}",
-        _exceeds("plain", inactive, MOST),
+        _exceeds("plain", lambda row: 1 - row["active"] / row["units"], MOST),
     ),
-    _claim(
+    effect_claim(
         "skips fit the data well",
         _FIGURE,
         f"the share explained has its interval above {FITS:g}, with skips and free biases",
         _exceeds("orthogonal", f"explained_{INSIDE}", FITS),
     ),
-    _claim(
+    effect_claim(
         "skips fit better than the baseline",
         _FIGURE,
         "the share explained, with skips less without, has its interval above 0",
-        _skips(f"explained_{INSIDE}", "above"),
+        _fits(f"explained_{INSIDE}", "above"),
     ),
-    _claim(
+    effect_claim(
         "skips keep more units active",
         _COLLAPSE,
         "the number of active units, with skips less without, has its interval above 0",
-        _skips("active", "above"),
+        _fits("active", "above"),
     ),
-    _claim(
+    effect_claim(
         "better outside the data, log score",
         _FIGURE,
         "the log score at 1 < |x| < 2, with skips less without, has its interval above 0",
-        _skips(f"log_score_{OUTSIDE}", "above"),
+        _fits(f"log_score_{OUTSIDE}", "above"),
     ),
-    _claim(
+    effect_claim(
         "better outside the data, coverage",
         _FIGURE,
         "the distance of the 95 % interval's coverage at 1 < |x| < 2 from 0.95, with skips less without, has its "
         "interval below 0",
-        _skips(off(OUTSIDE), "below"),
+        _fits(lambda row: abs(row[f"coverage_95_{OUTSIDE}"] - NOMINAL), "below"),
     ),
-    _claim(
+    effect_claim(
         "nearer to the sampler's uncertainty",
         _FIGURE,
         "the absolute log ratio of the sd of f to the sampler's, inside and outside, with skips less without, has its "
         "interval below 0",
         join(_nearer(INSIDE), _nearer(OUTSIDE)),
     ),
-    _claim(
+    effect_claim(
         "ordered biases do not suffice",
         _ORDERED,
         "the share explained, ordered biases less orthogonal skips, has its interval below 0",
-        _ordering(f"explained_{INSIDE}", "below"),
+        _fits(f"explained_{INSIDE}", "below", [("orthogonal", "ordered")]),
     ),
-    _claim(
+    effect_claim(
         "collapsed, the Gaussian is as tight as the mixture",
         _GAP,
         f"of log |G| the gap of equation 6 leaves a share unused that has its interval above {TIGHT:g}, at the end",
         exceeds(
-            select("gaps", layer=ALL, end=True), _unused, TIGHT,
+            select("gaps", layer=ALL, end=True), lambda row: 1 - row["upper"] / row["log_order"], TIGHT,
             same=("problem", "condition"), where=lambda row: f"{row['problem']}, {row['condition']}",
         ),
     ),
-    _claim(
+    effect_claim(
         "the gap falls as weights collapse",
         "[...] this gap is not a constant [...]",
         "the gap's upper bound at the end, less its largest lower bound during the training, has its interval below 0",
@@ -228,3 +186,47 @@ CLAIMS = (
         ),
     ),
 )  # fmt: skip
+
+_COMPARED = {
+    "active units": "active",
+    "KL to the prior, nats": "kl",
+    "explained, inside": f"explained_{INSIDE}",
+    "RMSE, inside": f"rmse_{INSIDE}",
+    "RMSE, outside": f"rmse_{OUTSIDE}",
+    "log score, inside": f"log_score_{INSIDE}",
+    "log score, outside": f"log_score_{OUTSIDE}",
+    "coverage of 95 %, inside": f"coverage_95_{INSIDE}",
+    "coverage of 95 %, outside": f"coverage_95_{OUTSIDE}",
+    "ELBO, nats": "elbo",
+}
+
+
+def _differences(frames: Frames) -> Iterable[Row]:
+    """Give each measure of a mean-field fit less the plain network's, data set by data set."""
+    fits = frames["cells"].where(method=VI)
+    for condition in fits.levels("condition") if fits else ():
+        rows = fits.where(condition=condition)
+        for heading, measure in _COMPARED.items():
+            row = {"condition": condition, "measure": heading}
+            plain = rows.where(problem="plain").column(measure)
+            row["plain"] = sum(plain) / len(plain) if plain else None
+            for variant in [name for name in VARIANTS if name != "plain"]:
+                pairs = pair(rows, measure, "problem", "plain", variant, by="dataset")
+                row[variant] = None
+                if pairs.num:
+                    found = change(pairs.first, pairs.second, "difference")
+                    row[variant] = with_interval(found, "+.3g")
+            yield row
+
+
+DIFFERENCES = View(
+    "Mean-field fits less the plain network's, paired over data sets: mean and 95 % interval (Student). ELBOs of "
+    f"different networks bound different evidences. Claims ask for {MIN_PAIRS} data sets",
+    (
+        Field("condition", "condition"),
+        Field("measure", "measure"),
+        Field("plain", "plain", unit="mean"),
+        *(Field(name, name, unit="less plain") for name in VARIANTS if name != "plain"),
+    ),
+    over=_differences,
+)

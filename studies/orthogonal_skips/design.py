@@ -1,17 +1,18 @@
-"""The design: a network of five layers with its symmetry broken in two ways or not, data sets, and the cells to make.
+"""The design: a network of five layers with its symmetry broken in two ways or not, data sets, and making the cells.
 
 The paper does not state the scale of its isotropic prior, the noise model, the sinc function's scale, or the optimiser.
 What fits turns on the first three, so they are varied (`Condition`); the optimiser is Adam.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
+import xarray as xr
 
-from onebasin.base.errors import StudyError
 from onebasin.inference import Advi, Mclmc, Nuts
 from onebasin.models import (
     BayesianNetwork,
@@ -24,14 +25,22 @@ from onebasin.models import (
 from onebasin.models.data import Dataset
 from onebasin.models.data.synthetic import sinc
 
-from ..lab import Cell, Options
+from ..lab import Cell, Context, Frame, Options, Outcomes, Row
+from ..lab.making import sample
+from ..lab.posteriors import to_tree
+from ..shared.papers import check_number
 
 NAME = "orthogonal-skips"
 MADE, NUMPYRO = "analysis", "numpyro"
 """Engines: of a cell that is computed from another, and of one that is fitted or sampled."""
 VI, TRUTH, CHECK, GAP = "meanfield", "nuts", "mclmc", "gap"
-"""Methods: the approximation; the sampler that it is held against on every data set; another one beside that; and
-equation 6 at a fit."""
+"""Methods: the approximation; the sampler that it is compared with on every data set; another one; and equation 6 at a
+fit."""
+ALL = "all"
+"""In the place of a layer's name: all layers together."""
+
+INSIDE, OUTSIDE = "inside", "outside"
+"""Where test points lie: in the range of the data, |x| < 1; and beside it, 1 < |x| < 2."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,6 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
     }
 )
 """The four panels of the paper's Figure 1."""
-MAX_DATASETS = 99
 
 
 @dataclass(frozen=True)
@@ -101,10 +109,7 @@ class Config:
     def __post_init__(self) -> None:
         """Refuse a number of data sets that makes no sense."""
         for condition in self.conditions:
-            if not 1 <= condition.datasets <= MAX_DATASETS:
-                raise StudyError(
-                    f"`--datasets` is {condition.datasets}; it must be a whole number from 1 to {MAX_DATASETS}."
-                )
+            check_number("datasets", condition.datasets)
 
 
 @dataclass(frozen=True)
@@ -193,28 +198,23 @@ def _of_variant(
     config: Config, number: int, condition: Condition, variant: str
 ) -> Iterator[DataCell]:
     """A fit, equation 6 at it where there is a symmetry, and the samplers."""
-    fit = _cell(config, number, condition, variant, VI)
-    yield fit
-    if model(config, variant, condition).symmetry:
-        yield replace(fit, method=GAP, engine=MADE, settings=config.gap, inputs=(fit.key,))
-    if condition == config.conditions[0]:
-        yield _cell(config, number, condition, variant, TRUTH)
-        if number <= config.mclmc_datasets:
-            yield _cell(config, number, condition, variant, CHECK)
-
-
-def _cell(config: Config, number: int, condition: Condition, variant: str, method: str) -> DataCell:
-    settings = {VI: config.vi, TRUTH: config.nuts, CHECK: config.mclmc}[method]
-    return DataCell(
+    fit = DataCell(
         variant,
-        method,
+        VI,
         NUMPYRO,
-        settings,
+        config.vi,
         config.seed + number - 1,
         data=f"{condition.name}-set{number:02d}",
         number=number,
         condition=condition,
     )
+    yield fit
+    if model(config, variant, condition).symmetry:
+        yield replace(fit, method=GAP, engine=MADE, settings=config.gap, inputs=(fit.key,))
+    if condition == config.conditions[0]:
+        yield replace(fit, method=TRUTH, settings=config.nuts)
+        if number <= config.mclmc_datasets:
+            yield replace(fit, method=CHECK, settings=config.mclmc)
 
 
 def model(config: Config, variant: str, condition: Condition) -> BayesianNetwork:
@@ -242,25 +242,14 @@ def dataset(seed: int, frequency: float) -> Dataset:
     return sinc(seed=seed, frequency=frequency)
 
 
-@dataclass(frozen=True, eq=False)
-class Points:
-    """Test points of one kind.
-
-    Attributes
-    ----------
-    x, y : array (obs, 1)
-        Inputs, and what was observed there.
-    truth : array (obs, 1)
-        The true function.
-    """
+class Points(NamedTuple):
+    """Test points of one kind: inputs, what was observed there and the true function, each of shape (obs, 1)."""
 
     x: np.ndarray
     y: np.ndarray
     truth: np.ndarray
 
 
-INSIDE, OUTSIDE = "inside", "outside"
-"""Where test points lie: in the range of the data, |x| < 1; and beside it, 1 < |x| < 2."""
 _OUTSIDE_STREAM = 1
 
 
@@ -275,8 +264,38 @@ def points_of(seed: int, frequency: float) -> Mapping[str, Points]:
     x = rng.uniform(1, 2, inside.x.shape) * rng.choice([-1.0, 1.0], inside.x.shape)
     mean = truth(x)
     y = mean + truth.noise_sd * rng.standard_normal(mean.shape)
-    found = {
-        INSIDE: Points(inside.x, np.asarray(inside.y), truth(inside.x)),
-        OUTSIDE: Points(x, y, mean),
-    }
-    return MappingProxyType(found)
+    within = Points(inside.x, np.asarray(inside.y), truth(inside.x))
+    return MappingProxyType({INSIDE: within, OUTSIDE: Points(x, y, mean)})
+
+
+def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+    """Make a cell's posterior, or the frame `gap` of a fit."""
+    if cell.method != GAP:
+        return sample(cell, context)
+    fit = outcomes.by_key(cell.inputs[0])
+    return to_tree({GAP: Frame.of(gap_rows(config, cell, fit))})
+
+
+def gap_rows(config: Config, cell: Cell, fit: xr.DataTree) -> Iterator[Row]:
+    """Bound KL[q_0 || q], a row for all layers and a row a layer, at moments spread evenly over the training."""
+    from onebasin.inference import mixture_gap
+
+    iteration = fit["variational"].to_dataset()["iteration"].values
+    for moment in moments(len(iteration), cell.settings.points):
+        found = mixture_gap(
+            target(config, cell),
+            fit,
+            evaluation=moment,
+            draws=cell.settings.draws,
+            permutations=cell.settings.permutations,
+            seed=cell.seed,
+        )
+        when = {"iteration": iteration[moment], "end": moment == len(iteration) - 1}
+        yield {**when, "layer": ALL, **asdict(found.total), "log_order": found.log_order}
+        for layer in found.layers.to_dict("records"):
+            yield {**when, **layer}
+
+
+def moments(num: int, points: int) -> list[int]:
+    """Choose evaluations, the first and the last among them, spread evenly."""
+    return sorted(set(np.linspace(0, num - 1, points).round().astype(int).tolist()))

@@ -8,21 +8,28 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
-from onebasin.analysis.predictive.uncertainty import (
-    PredictiveUncertainty,
-    predictive_uncertainty,
-)
+from onebasin.analysis.predictive.uncertainty import predictive_uncertainty
 from onebasin.analysis.summaries.unit_activity import unit_activity
 from onebasin.analysis.summaries.weight_moments import weight_moments
-from onebasin.models import BayesianNetwork
 from onebasin.posteriors.view import as_view
 
 from ..lab import Cell, Frame, Frames, Outcomes, Row
-from ..lab.diagnosis import diagnosis_columns
+from ..lab.cells import diagnosis_columns
 from ..lab.posteriors import from_tree
 from ..shared.heldout import MAX_RHAT
-from .design import CHECK, GAP, INSIDE, TRUTH, VI, Config, DataCell, Points, model, points_of
-from .making import moments
+from .design import (
+    CHECK,
+    GAP,
+    INSIDE,
+    TRUTH,
+    VI,
+    Config,
+    DataCell,
+    Points,
+    moments,
+    points_of,
+    target,
+)
 
 SCORES = ("rmse", "log_score", "coverage_50", "coverage_95", "width_95")
 OF_UNITS = ("kl_in", "kl_out", "snr_in", "snr_out")
@@ -62,14 +69,12 @@ def _of_data(config: Config, outcomes: Outcomes, name: str) -> Iterator[Row]:
         row = {**_factors(cell), **diagnosis_columns(outcomes, cell)}
         for where, points in _points(cell).items():
             split = predictive_uncertainty(outcomes.tree(cell), points.x)
-            row |= _suffixed(_scores(found[where], points) | _parts(split), where)
+            parts = {"epistemic": split.epistemic, "aleatoric": split.aleatoric}
+            sds = {name: np.sqrt(np.mean(sd**2)) for name, sd in parts.items()}
+            row |= _suffixed(_scores(found[where], points) | sds, where)
         if cell.method == VI:
             activity = unit_activity(outcomes.tree(cell))
-            row |= {
-                "active": activity.num_active,
-                "units": len(activity.units),
-                "kl": activity.kl,
-            }
+            row |= {"active": activity.num_active, "units": len(activity.units), "kl": activity.kl}
         truth = next((c for c in alike if (c.problem, c.method) == (cell.problem, TRUTH)), None)
         if truth is not None and cell.method != TRUTH:
             for where, held_out in found.items():
@@ -87,13 +92,8 @@ def _points(cell: Cell) -> Mapping[str, Points]:
     return points_of(cell.seed, cell.condition.frequency)
 
 
-def _network(config: Config, cell: Cell) -> BayesianNetwork:
-    assert isinstance(cell, DataCell), "cells are made here"
-    return model(config, cell.problem, cell.condition)
-
-
 def _predict(config: Config, tree: xr.DataTree, cell: Cell) -> Predictions:
-    network = _network(config, cell)
+    network = target(config, cell).model
     return {
         where: predict_held_out(tree, network, points.x, points.y)
         for where, points in _points(cell).items()
@@ -124,12 +124,6 @@ def _explained(squared: np.ndarray, points: Points) -> float:
     return float(1 - squared.mean() / points.truth.var())
 
 
-def _parts(split: PredictiveUncertainty) -> dict[str, Any]:
-    """Give the two parts of the predictive standard deviation, root mean square over the points."""
-    parts = {"epistemic": split.epistemic, "aleatoric": split.aleatoric}
-    return {name: np.sqrt(np.mean(sd**2)) for name, sd in parts.items()}
-
-
 def _suffixed(columns: Mapping[str, Any], where: str, prefix: str = "") -> dict[str, Any]:
     return {f"{prefix}{name}_{where}": value for name, value in columns.items()}
 
@@ -144,7 +138,7 @@ def _layers(outcomes: Outcomes, cell: Cell) -> Iterator[Row]:
 
 def _training(config: Config, outcomes: Outcomes, cell: Cell) -> Iterator[Row]:
     """Follow a fit over its training: the ELBO, what has collapsed, and what its mean weights still explain."""
-    tree, network, points = outcomes.tree(cell), _network(config, cell), _points(cell)[INSIDE]
+    tree, network, points = outcomes.tree(cell), target(config, cell).model, _points(cell)[INSIDE]
     trace = tree["variational"].to_dataset()
     annealed = config.vi.anneal * config.vi.iterations
     for moment in moments(trace.sizes["evaluation"], config.gap.points):

@@ -8,8 +8,7 @@ widths with `--full`; by default of 2,000 of its images, averaged to 14 x 14, an
 
 from ..lab import Study
 from .design import cells, configure, target
-from .making import make
-from .measures import measures
+from .making import make, measures
 from .page import CLAIMS, SHOWN, TEXT, VIEWS, figures
 
 STUDY = Study(

@@ -12,8 +12,8 @@ from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 from onebasin.truth.problems.images import Images, classifier, image_split
 
 from ..lab import Cell, Options, Outcomes
-from .two_modes import settings as interpolation_settings
-from .two_modes.settings import InterpolationSettings
+from .two_modes import measures as two_modes
+from .two_modes.measures import InterpolationSettings
 from .two_weights import design as two_weights_design
 from .two_weights.design import TwoWeightSettings
 
@@ -96,7 +96,7 @@ class Config:
 # fmt: off
 QUICK = Config(
     seed=0,
-    interpolation=interpolation_settings.QUICK,
+    interpolation=two_modes.QUICK,
     two_weights=two_weights_design.QUICK,
     images=Images("digits", side=8, train=1000),
     widths=(8, 16, 32),

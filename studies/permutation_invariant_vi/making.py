@@ -1,4 +1,4 @@
-"""Making the cells: fits with their predictions, HMC's draws aligned, and fits held against them.
+"""Making the cells, and measuring them: fits with their predictions, HMC's draws aligned, and fits held against them.
 
 Convention of what a classifier's fit keeps beside `inference.symmetrised_vi`'s groups: `predictive` has class
 probabilities averaged over the draws of each fit, as logarithms, (chain, obs, class), and the accuracy of every
@@ -6,24 +6,37 @@ draw; `centre` and `spread` have the means and standard deviations of q under th
 Draws are thinned once predictions are made; data are those of the study, and not kept.
 """
 
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
 from onebasin.analysis.predictive.classification import class_log_probability
-from onebasin.base.errors import ArgumentTypeError
-from onebasin.models import BayesianNetwork, NetworkTarget, predict
+from onebasin.models import BayesianNetwork, predict
 from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
 from onebasin.truth.problems.images import image_split
 
-from ..lab import Cell, Context, Outcomes
+from ..lab import Cell, Context, Frame, Outcomes, Row, read
 from ..lab.making import sample, symmetrise
-from ..lab.posteriors import to_tree, tree_of
-from .classifiers.truth import hold_against, make_truth
-from .design import INTERPOLATION, QUADRATURE, Config, FitSettings, TruthSettings
+from ..lab.posteriors import from_tree, to_tree, tree_of
+from .classifiers.measures import hold_against, make_truth
+from .classifiers.measures import measure as measure_classifiers
+from .design import (
+    INTERPOLATION,
+    QUADRATURE,
+    Config,
+    FitSettings,
+    TruthSettings,
+    alpha_problem,
+    find,
+)
 from .two_modes import measures as interpolation
-from .two_weights import optima as quadrature
+from .two_weights import measures as quadrature
+from .two_weights.design import METHODS
+from .two_weights.measures import score_fits
 
 
 def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
@@ -33,7 +46,7 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
         return to_tree(run(cell.settings))
     if isinstance(cell.settings, FitSettings):
         fitted = fit(cell, context)
-        if not _network_target(context).model.is_classifier:
+        if not cell.problem.startswith("width-"):
             return fitted
         return with_predictions(fitted, cell, image_split(config.images, cell.seed).test)
     if isinstance(cell.settings, TruthSettings):
@@ -101,9 +114,25 @@ def _predictive(model: BayesianNetwork, posterior: xr.Dataset, test: Dataset) ->
     return xr.Dataset(variables)
 
 
-def _network_target(context: Context) -> NetworkTarget:
-    if not isinstance(context.target, NetworkTarget):
-        raise ArgumentTypeError(
-            f"`target` is a {type(context.target).__name__}; a NetworkTarget is needed."
-        )
-    return context.target
+def measures(config: Config, outcomes: Outcomes) -> Mapping[str, Frame]:
+    """Fill the frames.
+
+    Beside those of the parts there are `two_weights`, one row of that part's settings, and `weight_fits`, a row an
+    alpha and method: see `two_weights.measures.score_fits`.
+    """
+    frames = {"two_weights": Frame.of([asdict(config.two_weights)])}
+    for cell in outcomes:
+        if cell.key in (INTERPOLATION, QUADRATURE):
+            frames |= from_tree(outcomes.tree(cell))
+    frames["weight_fits"] = Frame.of(_weight_fits(config, outcomes, frames))
+    within = next((row["vanishing"] / row["sigma"] for row in read("thresholds", frames)), None)
+    return {**frames, **measure_classifiers(config, outcomes, within=within)}
+
+
+def _weight_fits(config: Config, outcomes: Outcomes, frames: Mapping[str, Frame]) -> Iterator[Row]:
+    settings = config.two_weights
+    for case in read("cases", frames).where(noise=settings.noise):
+        for method in METHODS:
+            tree = find(outcomes, alpha_problem(case["alpha"]), method)
+            if tree is not None:
+                yield score_fits(settings, case, method, tree)

@@ -6,11 +6,9 @@ from itertools import chain
 from .. import lab
 from ..lab.page import Extra
 from .classifiers import distances, nearness, widths
-from .classifiers import figures as curves
 from .design import Config
-from .two_modes import findings as two_modes
-from .two_weights import findings as two_weights
-from .two_weights import tables as two_weights_tables
+from .two_modes import page as two_modes
+from .two_weights import page as two_weights
 
 _TITLE = "Permutation-invariant variational inference"
 _DEFINITIONS: tuple[tuple[str, str], ...] = (
@@ -47,13 +45,14 @@ _QUESTION = (
     "the distance to HMC's draws."
 )
 
+# What a part has: TITLE, CLAIMS and TABLES; and `headline`, `chapter` and `figures`, which it makes of the frames.
 PARTS = (two_modes, two_weights, widths, nearness, distances)
 CLAIMS = tuple(claim for part in PARTS for claim in part.CLAIMS)
 _TABLES = (table for part in PARTS for table in part.TABLES)
 VIEWS = (*_TABLES, lab.STATEMENTS, lab.TRIALS, lab.FAILURES)
 SHOWN = (
     two_modes.THRESHOLDS,
-    two_weights_tables.MSE,
+    two_weights.MSE,
     widths.accuracy_table,
     widths.PAIRED,
     distances.DISTANCES,
@@ -69,13 +68,8 @@ def headline(frames: lab.Frames) -> Iterator[str]:
 
 def chapters(config: Config, frames: lab.Frames) -> Iterator[lab.Chapter | None]:
     """Lay out the chapters of the page."""
-    common = frames["classifiers"].rows[0]
     yield lab.Chapter("The question", _QUESTION)
-    yield two_modes.chapter(frames)
-    yield two_weights.chapter(frames)
-    yield lab.Chapter(widths.TITLE, widths.text(common), widths.TABLES)
-    yield lab.Chapter(nearness.TITLE, nearness.text(common), nearness.TABLES)
-    yield lab.Chapter(distances.TITLE, distances.text(frames), distances.TABLES)
+    yield from (part.chapter(frames) for part in PARTS)
     yield from lab.verdicts(frames)
 
 
@@ -83,13 +77,8 @@ def figures(
     config: Config, outcomes: lab.Outcomes, frames: lab.Frames
 ) -> Mapping[str, Iterable[Extra]]:
     """Draw the figures, by the chapter's title."""
-    drawn = {
-        two_modes.TITLE: tuple(two_modes.figures(frames)),
-        two_weights.TITLE: tuple(two_weights.figures(frames)),
-        widths.TITLE: (curves.curves(frames),),
-        nearness.TITLE: (curves.nearest_modes(frames),),
-    }
-    return {title: items for title, items in drawn.items() if any(items)}
+    drawn = {part.TITLE: tuple(part.figures(frames)) for part in PARTS}
+    return {title: items for title, items in drawn.items() if items}
 
 
 def run_name(cell: lab.Cell) -> str | None:

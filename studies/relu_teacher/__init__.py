@@ -8,9 +8,9 @@ With --full, many data sets at two levels of noise: every statement is then an e
 
 from .. import lab
 from .claims import CLAIMS
-from .design import cells, configure, measure, target
-from .measures import MIXING
-from .page import ENGINES_AGREE, TABLES, TEXT, figures
+from .design import cells, configure, target
+from .measures import measure
+from .page import ENGINES_AGREE, MIXING, TEXT, VIEWS, figures
 
 STUDY = lab.Study(
     configure=configure,
@@ -18,7 +18,7 @@ STUDY = lab.Study(
     target=target,
     measures=measure,
     claims=CLAIMS,
-    views=(lab.STATEMENTS, *TABLES, lab.FAILURES),
+    views=VIEWS,
     shown=(MIXING, ENGINES_AGREE, lab.VERDICTS),
     text=TEXT,
     figures=figures,

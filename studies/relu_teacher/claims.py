@@ -5,12 +5,11 @@ With fewer data sets than a Wilcoxon test needs, as in the default run, every st
 
 import math
 
-from onebasin.truth.pairs import MIN_PAIRS
-
 from .. import lab
-from ..lab import Claim, Row, Test
+from ..lab import Row, Test
 from ..lab.effects import Measure, Scale, Side, changes, exceeds
 from ..shared.against_nuts import SHIFT, advi, void
+from ..shared.papers import effect_claim, from_to, posterior_name
 
 PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
 """Without and with the unit-norm constraint, all else equal."""
@@ -26,12 +25,8 @@ _ACCURATE = (
 )
 
 
-def _of(row: Row) -> str:
-    return f"{lab.METHOD_WORDS[row['method']]}, {lab.ENGINE_WORDS[row['engine']]}, noise {row['noise_sd']:g}"
-
-
 def _where(a: Row, b: Row) -> str:
-    return f"{a['problem']} to {b['problem']}, {_of(a)}"
+    return f"{from_to(a, b)}, noise {a['noise_sd']:g}"
 
 
 def _constrained(over: lab.Rows, measure: Measure, side: Side, scale: Scale = "ratio") -> Test:
@@ -42,56 +37,45 @@ def _constrained(over: lab.Rows, measure: Measure, side: Side, scale: Scale = "r
     )  # fmt: skip
 
 
-def _claim(label: str, quote: str, rule: str, test: Test) -> Claim:
-    open_ = (
-        f"; open where the interval holds both, not judged with fewer than {MIN_PAIRS} data sets"
-    )
-    return Claim(label, quote, f"{rule}{open_}", test, mixed="depends")
-
-
 def _gains(measure: Measure, scale: Scale) -> Test:
     """Compare a distance of ADVI from NUTS without and with the constraint, family by family."""
     families = ("meanfield", "fullrank")
     return lab.join(*(_constrained(advi(method=m), measure, "below", scale) for m in families))
 
 
-def _off_in_spread(row: Row) -> float:
-    return abs(math.log(row["from_nuts_sd_ratio"]))
-
-
 _NUTS = lab.select("cells", method="nuts")
 CLAIMS = (
-    _claim(
+    effect_claim(
         "fewer effective samples, parameters",
         _FEWER,
         "smallest bulk ESS of a parameter, constrained over free, has its interval below 1",
         _constrained(_NUTS, "ess_bulk_value", "below"),
     ),
-    _claim(
+    effect_claim(
         "fewer effective samples, predictions",
         _FEWER,
         "median bulk ESS of f over the held-out points, constrained over free, has its interval below 1",
         _constrained(_NUTS, "prediction_ess", "below"),
     ),
-    _claim(
+    effect_claim(
         "lower tree depth",
         "In practice, we found the [...] average NUTS tree depth to be lower in the constrained case.",
         "the mean depth, constrained less free, has its interval below 0",
         _constrained(_NUTS, "mean_tree_depth", "below", "difference"),
     ),
-    _claim(
+    effect_claim(
         "easier to sample, by gradients",
         _EASIER,
         "median bulk ESS of f per gradient, constrained over free, has its interval above 1",
         _constrained(_NUTS, "ess_per_1000_gradients", "above"),
     ),
-    _claim(
+    effect_claim(
         "easier to sample, by time",
         _EASIER,
         "median bulk ESS of f per second of sampling, constrained over free, has its interval above 1",
         _constrained(_NUTS, "prediction_ess_per_second", "above"),
     ),
-    _claim(
+    effect_claim(
         "ADVI of free weights is biased",
         "This posterior is [...] difficult for VI to approximate, which results in biased posterior predictive "
         "distributions of new samples.",
@@ -99,19 +83,19 @@ CLAIMS = (
         f"above {SHIFT:g} posterior sds",
         exceeds(
             advi(problem="free"), "from_nuts_in_sds", SHIFT,
-            same=ALIKE, where=lambda row: f"free, {_of(row)}", void=void,
+            same=ALIKE, where=lambda row: f"{posterior_name(row)}, noise {row['noise_sd']:g}", void=void,
         ),
     ),
-    _claim(
+    effect_claim(
         "ADVI gains by the constraint, estimates",
         _ACCURATE,
         "distance of its predictive mean from NUTS's in posterior sds, constrained over free, has its interval below 1",
         _gains("from_nuts_in_sds", "ratio"),
     ),
-    _claim(
+    effect_claim(
         "ADVI gains by the constraint, uncertainties",
         _ACCURATE,
         "absolute log ratio of its sd of f to NUTS's, constrained less free, has its interval below 0",
-        _gains(_off_in_spread, "difference"),
+        _gains(lambda row: abs(math.log(row["from_nuts_sd_ratio"])), "difference"),
     ),
 )  # fmt: skip

@@ -1,83 +1,75 @@
-"""Tables over data sets: a row is what all of them have in common, its numbers are means or extremes over them."""
+"""What is measured of every posterior, and of those that belong together."""
 
-from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from .. import lab
-from ..lab import Field, Frames, Row, Rows, View, at_most
-from ..lab.averages import averages
-from ..shared.against_nuts import BOUND, advi
-from ..shared.heldout import mixing
+import numpy as np
+import xarray as xr
 
+from onebasin.analysis.predictive.heldout import predict_held_out
+from onebasin.base.errors import ArgumentError
 
-def several(frames: Frames) -> bool:
-    """Tell whether there are several data sets."""
-    cells = frames["cells"]
-    return any(row.get("data") for row in cells)
+from ..lab import Frame, Frames, Outcomes, Row
+from ..lab.cells import diagnosis_columns
+from ..shared.against_nuts import agreements, from_nuts
+from ..shared.heldout import columns_of
+from .design import Config, data_of, target
 
-
-def over_data(
-    rows: Rows, factors: Sequence[str], mean: Sequence[str] = (), largest: Sequence[str] = ()
-) -> Callable[[Frames], Iterable[Row]]:
-    """Average columns over data sets, and take the largest of others; none where there is one data set."""
-    averaged = averages(rows, factors, mean, largest)
-    return lambda frames: averaged(frames) if several(frames) else ()
+SEAM = 0.1
+"""Within this of +-pi, in radians, a longitude counts as lying at the seam."""
 
 
-def _name(row: Row) -> str:
-    method = lab.METHOD_WORDS[row["method"]]
-    return f"{row['problem']}, {method}, {lab.ENGINE_WORDS[row['engine']]}"
+def measure(config: Config, outcomes: Outcomes) -> Frames:
+    """Measure every cell, and compare those that belong together.
+
+    The frames: `cells`, a row a cell: diagnosis, scores at the held-out points (`bias` and `error` are mean and root
+    mean square of the predictive mean less the true function), the share of draws `at_seam` and the `crossings` of the
+    seam, and for variational cells the distance from NUTS; and `engines`, a row a parametrisation: the engines' NUTS
+    against each other.
+    """
+    rows: list[dict[str, Any]] = []
+    engines: list[Row] = []
+    for alike in dict.fromkeys(cell.data for cell in outcomes):
+        found, agreement = _measure_data(config, outcomes, alike)
+        rows += found
+        engines += agreement
+    return {"cells": Frame.of(rows), "engines": Frame.of(engines)}
 
 
-_COMMON = ("problem", "method", "engine", "noise_sd")
-_SIZE = (
-    Field("posterior", _name),
-    Field("noise", "noise_sd"),
-    Field("data sets", "datasets"),
-)
-MIXING = mixing(
-    ("problem", "engine", "noise_sd"),
-    "NUTS: how far the chains have got, over all data sets (parametrisation, engine, noise)",
-)
-AGREEMENT = View(
-    "NUTS in Stan against NUTS in NumPyro over all data sets: the largest difference of any predictive mean",
-    (
-        Field("parametrisation", "problem"),
-        Field("data sets", "datasets"),
-        Field("largest difference", "max_largest", decimals=2, unit="MCSE"),
-        Field("beyond", "max_beyond", unit=f"{BOUND:g} MCSE, worst data set", flag=at_most(0)),
-        Field("R-hat", "max_rhat", decimals=3, unit="largest"),
-    ),
-    over=over_data(lab.select("engines"), ("problem",), largest=("largest", "beyond", "rhat")),
-)
-FROM_NUTS = View(
-    "ADVI against NUTS with the same parametrisation, means over data sets",
-    (
-        *_SIZE,
-        Field("shift of the mean", "from_nuts_in_sds", decimals=2, unit="posterior sds, rms"),
-        Field("by chance", "from_nuts_floor_in_sds", decimals=2, unit="posterior sds, rms"),
-        Field("sd of f", "from_nuts_sd_ratio", decimals=2, unit="ratio to NUTS"),
-        Field("k-hat", "khat", decimals=2),
-    ),
-    over=over_data(
-        advi(),
-        _COMMON,
-        mean=("from_nuts_in_sds", "from_nuts_floor_in_sds", "from_nuts_sd_ratio", "khat"),
-    ),
-)
-SCORES = View(
-    "Predictions at the held-out points, means over data sets",
-    (
-        *_SIZE,
-        Field("RMSE", "rmse", unit="of the data"),
-        Field("log score", "log_score", decimals=3, unit="nats"),
-        Field("coverage", "coverage_50", decimals=3, unit="50 % interval"),
-        Field("coverage", "coverage_95", decimals=3, unit="95 % interval"),
-        Field("error", "error", decimals=3, unit="rms, true function"),
-    ),
-    over=over_data(
-        lab.select("cells"),
-        _COMMON,
-        mean=("rmse", "log_score", "coverage_50", "coverage_95", "error"),
-    ),
-)
-OVER_DATA_SETS = (MIXING, AGREEMENT, FROM_NUTS, SCORES)
+def _measure_data(
+    config: Config, outcomes: Outcomes, name: str
+) -> tuple[list[dict[str, Any]], Frame]:
+    """Measure the cells of one data set, whose predictions are in memory together."""
+    held_out, misses, rows = {}, {}, []
+    for cell in outcomes:
+        if cell.data == name:
+            data, model = data_of(config, cell), target(config, cell).model
+            test, truth = data.held_out, data.truth
+            if test is None or truth is None:
+                raise ArgumentError(f"`{data.name}` has no held-out points or no true function.")
+            found = predict_held_out(outcomes.tree(cell), model, test.x, test.y)
+            held_out[cell] = found
+            misses[cell] = found.function.mean(axis=(0, 1)) - truth(test.x)
+    for cell, predictions in held_out.items():
+        miss = misses[cell]
+        row = {**cell.factors, **diagnosis_columns(outcomes, cell)}
+        row |= {"noise_sd": getattr(cell, "noise_sd", 1.0), "dataset": getattr(cell, "number", 1)}
+        row |= columns_of(predictions, row["sampling_seconds"])
+        row |= {"bias": miss.mean(), "error": np.sqrt(np.mean(miss**2))}
+        row |= dict(zip(("at_seam", "crossings"), seam(outcomes.tree(cell)), strict=True))
+        rows.append(row | from_nuts(held_out, cell))
+    return rows, agreements(held_out)
+
+
+def seam(tree: xr.DataTree) -> tuple[float, float]:
+    """Share of draws with a longitude at the seam, and steps across it in 1000; NaN without unit-norm weights."""
+    weights = tree["posterior"].to_dataset()["W1"].transpose("chain", "draw", "in", "hidden1")
+    values = weights.values
+    if not np.allclose(np.square(values).sum(axis=2), 1):
+        return float("nan"), float("nan")
+    longitude = np.arctan2(values[:, :, 1], values[:, :, 0])
+    at_seam = (np.abs(longitude) > np.pi - SEAM).any(axis=-1)
+    # Nearer to the seam than to 0, before and after, and on its other side.
+    behind = np.abs(longitude) > np.pi / 2
+    across = longitude[:, 1:] * longitude[:, :-1] < 0
+    across &= behind[:, 1:] & behind[:, :-1]
+    return float(at_seam.mean()), float(1000 * across.any(axis=-1).mean())

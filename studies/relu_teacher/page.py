@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
-from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
 from onebasin.analysis.page.page import FigureItem
+from onebasin.analysis.plots.bands import Curve, draw_predictive_bands, predictive_band
+from onebasin.analysis.plots.pair import Pair, draw_pairs
 from onebasin.analysis.predictive.heldout import draw_functions
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.models.data import own_split
@@ -16,14 +16,16 @@ from onebasin.truth.pairs import MIN_PAIRS
 from onebasin.truth.problems.relu_networks import DEFINITION, teacher_data
 
 from .. import lab
-from ..lab import Chapter, Field, Frames
+from ..lab import Chapter, Field, Frames, View, at_most
 from ..lab.effects import EFFECTS
 from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
 from ..lab.page import Extra
 from ..shared import against_nuts
-from ..shared.heldout import OF_F, PREDICTIVE, chains_that_disagree
-from .design import CHARTS, FULL_DATASETS, METHODS, SEAM, Config, target
-from .measures import OVER_DATA_SETS, several
+from ..shared.against_nuts import BOUND, advi
+from ..shared.heldout import OF_F, PREDICTIVE, chains_that_disagree, mixing
+from ..shared.papers import averaged, posterior_name
+from .design import CHARTS, FULL_DATASETS, METHODS, Config, target
+from .measures import SEAM
 
 SLICE = np.linspace(-5.0, 5.0, 81)
 """Values of the first input along the slice; the second is 0."""
@@ -33,13 +35,74 @@ _SAMPLING = "Is the constrained posterior easier to sample?"
 _VARIATIONAL = "Can ADVI stand in for NUTS?"
 
 
+def several(frames: Frames) -> bool:
+    """Tell whether there are several data sets."""
+    cells = frames["cells"]
+    return any(row.get("data") for row in cells)
+
+
 def of_one(rows: Callable[[Frames], lab.Frame]) -> Callable[[Frames], lab.Frame]:
     """Take rows where there is one data set; a table of all posteriors of many would fill a book."""
     return lambda frames: lab.Frame() if several(frames) else rows(frames)
 
 
+def of_many(rows: Callable[[Frames], lab.Frame]) -> Callable[[Frames], lab.Frame]:
+    """Take rows where there are several data sets, to average over them."""
+    return lambda frames: rows(frames) if several(frames) else lab.Frame()
+
+
+_COMMON = ("problem", "method", "engine", "noise_sd")
+_SIZE = (
+    Field("posterior", posterior_name),
+    Field("noise", "noise_sd"),
+    Field("data sets", "datasets"),
+)
+MIXING = mixing(
+    ("problem", "engine", "noise_sd"),
+    "NUTS: how far the chains have got, over all data sets (parametrisation, engine, noise)",
+)
+AGREEMENT = averaged(
+    "NUTS in Stan against NUTS in NumPyro over all data sets: the largest difference of any predictive mean",
+    of_many(lab.select("engines")),
+    ("problem",),
+    (
+        Field("parametrisation", "problem"),
+        Field("data sets", "datasets"),
+        Field("largest difference", "max_largest", decimals=2, unit="MCSE"),
+        Field("beyond", "max_beyond", unit=f"{BOUND:g} MCSE, worst data set", flag=at_most(0)),
+        Field("R-hat", "max_rhat", decimals=3, unit="largest"),
+    ),
+)
+FITS_OVER_DATA = averaged(
+    "ADVI against NUTS with the same parametrisation, means over data sets",
+    of_many(advi()),
+    _COMMON,
+    (
+        *_SIZE,
+        Field("shift of the mean", "from_nuts_in_sds", decimals=2, unit="posterior sds, rms"),
+        Field("by chance", "from_nuts_floor_in_sds", decimals=2, unit="posterior sds, rms"),
+        Field("sd of f", "from_nuts_sd_ratio", decimals=2, unit="ratio to NUTS"),
+        Field("k-hat", "khat", decimals=2),
+    ),
+)
+SCORES_OVER_DATA = averaged(
+    "Predictions at the held-out points, means over data sets",
+    of_many(lab.select("cells")),
+    _COMMON,
+    (
+        *_SIZE,
+        Field("RMSE", "rmse", unit="of the data"),
+        Field("log score", "log_score", decimals=3, unit="nats"),
+        Field("coverage", "coverage_50", decimals=3, unit="50 % interval"),
+        Field("coverage", "coverage_95", decimals=3, unit="95 % interval"),
+        Field("error", "error", decimals=3, unit="rms, true function"),
+    ),
+)
+OVER_DATA_SETS = (MIXING, AGREEMENT, FITS_OVER_DATA, SCORES_OVER_DATA)
+
+
 charts = of_one(lab.select("cells", problem=CHARTS, method="nuts"))
-SAMPLING = lab.View(
+SAMPLING = View(
     "NUTS: parameters, which swapped units spoil, and predictions f, which they do not",
     (
         Field("posterior", lab.where),
@@ -49,7 +112,7 @@ SAMPLING = lab.View(
     ),
     over=of_one(lab.select("cells", method="nuts")),
 )
-ALONG_THE_SEAM = lab.View(
+ALONG_THE_SEAM = View(
     f"One posterior in three charts. At the seam: a unit's longitude within {SEAM:g} of ±π. Crossings: a unit lies "
     "on one side of the seam and at the next draw on the other",
     (
@@ -60,7 +123,7 @@ ALONG_THE_SEAM = lab.View(
     ),
     over=charts,
 )
-SCORES = lab.View(
+SCORES = View(
     "Predictions at the held-out points",
     (
         Field("posterior", "label"),
@@ -71,8 +134,9 @@ SCORES = lab.View(
     over=of_one(lab.select("cells")),
 )
 ENGINES_AGREE = replace(against_nuts.ENGINES_AGREE, over=of_one(lab.select("engines")))
-FROM_NUTS = replace(against_nuts.FROM_NUTS, over=of_one(against_nuts.advi()))
-TABLES = (
+FROM_NUTS = replace(against_nuts.FROM_NUTS, over=of_one(advi()))
+VIEWS = (
+    lab.STATEMENTS,
     EFFECTS,
     *OVER_DATA_SETS,
     ENGINES_AGREE,
@@ -80,6 +144,7 @@ TABLES = (
     ALONG_THE_SEAM,
     FROM_NUTS,
     SCORES,
+    lab.FAILURES,
 )
 
 
@@ -90,8 +155,7 @@ def headline(frames: Frames) -> tuple[str, ...]:
         chains_that_disagree(frames),
         against_nuts.engines_agree(frames),
         lab.count_verdicts(frames),
-        _judged(frames),
-        _approximation(frames),
+        _judged(frames) if several(frames) else _approximation(frames),
     )
 
 
@@ -111,8 +175,6 @@ def _size(frames: Frames) -> str:
 
 def _judged(frames: Frames) -> str:
     """Say what became of the comparisons behind the verdicts."""
-    if not several(frames):
-        return ""
     answers = [row["holds"] for row in frames["trials"]]
     holds, not_, undecided, void = (answers.count(word) for word in (True, False, "open", None))
     return (
@@ -122,11 +184,10 @@ def _judged(frames: Frames) -> str:
 
 
 def _approximation(frames: Frames) -> str:
+    """Say how far ADVI's predictions are from those of NUTS."""
     parts = []
-    if several(frames):
-        return ""
     for name in ("free", "givens"):
-        fits = against_nuts.advi(problem=name)(frames)
+        fits = advi(problem=name)(frames)
         if fits:
             shift, ratio = (lab.span(fits.column(f"from_nuts_{n}")) for n in ("in_sds", "sd_ratio"))
             parts.append(
@@ -207,7 +268,7 @@ def figures(config: Config, outcomes: lab.Outcomes, frames: Frames) -> dict[str,
     if sampled:
         trace = worst_trace(outcomes, cells)
         extras[_SAMPLING] = (*lab.health(outcomes, sampled), _figure_one(outcomes, shown), trace)
-    if against_nuts.advi()(frames) and not several(frames):
+    if advi()(frames) and not several(frames):
         extras[_VARIATIONAL] = (_slice(config, outcomes, shown), *elbo_traces(outcomes))
     return extras
 
@@ -224,11 +285,10 @@ def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureIte
         return None
     draws = {name: as_view(outcomes.tree(cell)).draws for name, cell in shown.items()}
     pairs = {
-        name: WeightPair(*(of(w).of(f"{w}[0,0]") for w in ("W1", "W2")))
-        for name, of in draws.items()
+        name: Pair(*(of(w).of(f"{w}[0,0]") for w in ("W1", "W2"))) for name, of in draws.items()
     }
     return FigureItem(
-        plot_weight_scatter(pairs, columns=len(METHODS)),
+        draw_pairs(pairs, columns=len(METHODS)),
         caption="The paper's Figure 1 (left) remade: draws of `W1[0,0]` against `W2[0,0]` (W₁[1,1] and W₂[1] where "
         "one counts from 1). Scaling a unit up and its output down changes nothing, which draws free weights (above) "
         "out along hyperbolas as far as the priors let them; unit-norm weights (below) stay within ±1. NUTS goes to "
@@ -243,14 +303,13 @@ def _slice(config: Config, outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -
     data, x = teacher_data(config.seed), np.column_stack([SLICE, np.zeros_like(SLICE)])
     if not shown or data.truth is None:
         return None
-    assert data.truth is not None, "the teacher's data know it"
     bands = {}
     for name, cell in shown.items():
         function, _ = draw_functions(outcomes.tree(cell), target(config, cell).model, x)
         bands[name] = predictive_band(SLICE, function[..., 0])
     near = (np.abs(data.x[:, 1]) < NEAR) & (np.abs(data.x[:, 0]) <= SLICE[-1])
     return FigureItem(
-        plot_predictive_band(
+        draw_predictive_bands(
             bands,
             data=Curve(data.x[near, 0], np.asarray(data.y, np.float64)[near, 0]),
             truth=Curve(SLICE, data.truth(x)[:, 0]),

@@ -9,11 +9,9 @@ statement holds if it does so on every data set both times. What docs/guides/whi
 
 from ..lab import Study
 from .claims import CLAIMS
-from .design import cells, configure, target
-from .making import make
+from .design import cells, configure, make, target
 from .measures import measure
-from .text import TEXT, figures
-from .views import SHOWN, VIEWS
+from .page import SHOWN, TEXT, VIEWS, figures
 
 STUDY = Study(
     configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make

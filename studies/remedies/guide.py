@@ -12,11 +12,10 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from onebasin.analysis.page.markdown import table_to_markdown
+from onebasin.base.table import table_to_markdown
 
 from ..lab import Frame
-from ..lab.record import RESULTS
-from ..lab.stamping import stamp
+from ..lab.record import RESULTS, stamp
 from ..lab.study import conclude
 
 RECORD = RESULTS / "remedies.json"

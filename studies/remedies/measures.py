@@ -26,8 +26,7 @@ from onebasin.posteriors.view import as_view
 
 from ..lab import Cell, Frame, Frames, Outcomes
 from ..lab.posteriors import halves, tree_of
-from .design import BY_NAME, Config, RunCell, parts, target
-from .making import BOUND
+from .design import BOUND, BY_NAME, Config, RunCell, parts, target
 from .problems import truth_of
 
 FITTED = ("meanfield", "symmetrised")

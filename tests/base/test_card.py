@@ -2,8 +2,9 @@
 
 import dataclasses
 
-from onebasin.base.card import Card, Fact, Facts, Table, Words, measured, number
+from onebasin.base.card import Card, Fact, Facts, Words, measured, number
 from onebasin.base.showing import Shown
+from onebasin.base.table import Table
 
 from ..cards import check_page
 from ..each import each
@@ -13,7 +14,9 @@ CARD = Card(
     (
         Words("You may use `mu[0]`: " + "it is good " * 20),
         Facts((Fact("labels", "None switch.", "good"), Fact("sampler", "It failed.", "bad"))),
-        Table("parameters", ("mean", "sd"), (("mu[0]", "1", "0.5"), ("sigma", "12.5", "3"))),
+        Table(
+            ("", "mean", "sd"), (("`mu[0]`", "1", "0.5"), ("`sigma`", "12.5", "3")), "parameters"
+        ),
         Words("A remark.", name="beside", small=True, flag="warn"),
     ),
     "good",

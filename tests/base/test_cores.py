@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from onebasin.analysis.alignment.workers import workers
+from onebasin.analysis.alignment.draws import workers
 from onebasin.base.cores import available_cores
 from onebasin.inference.mcmc.chains import run_chains
 from onebasin.inference.mcmc.gathered import Gathered

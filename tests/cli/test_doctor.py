@@ -7,7 +7,7 @@ import pytest
 
 from onebasin import stan
 from onebasin.cli import machine
-from onebasin.stan.home import soundness
+from onebasin.stan.home import integrity
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import CmdStanNotFound, HomeBuildError
 
@@ -19,8 +19,8 @@ FOUND = Home(Path("/somewhere/cmdstan-2.39.0"), (2, 39, 0), "CMDSTAN")
 @pytest.fixture(autouse=True)
 def whole(monkeypatch):
     """The stand-in for a CmdStan has no files; what is said of real ones is tested below."""
-    real = soundness.fault
-    monkeypatch.setattr(soundness, "fault", lambda home: "" if home is FOUND else real(home))
+    real = integrity.fault
+    monkeypatch.setattr(integrity, "fault", lambda home: "" if home is FOUND else real(home))
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.text import Text
 
-from onebasin.analysis.page.cells import Column, Table, TableCell
+from onebasin.base.table import Column, Table, TableCell
 from onebasin.cli import console
 from onebasin.cli.tables import wrapped
 

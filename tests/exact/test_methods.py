@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator
 import pytest
 import xarray as xr
 
+from benchmarks.exact.case import Case
+from benchmarks.exact.cases import case
+from benchmarks.exact.measure import LEAST_ESS, MOST_ERRORS, bound, compare, differences, least_ess
+from benchmarks.exact.methods import APPROXIMATIONS, FITTED, SAMPLERS, Job, jobs
+from benchmarks.exact.running import best
 from onebasin import diagnose
-
-from .case import Case
-from .cases import case
-from .measure import LEAST_ESS, MOST_ERRORS, bound, compare, differences, least_ess
-from .methods import APPROXIMATIONS, FITTED, SAMPLERS, Job, jobs
-from .running import best
 
 BOUNDED = (*FITTED, "symmetrised VI")
 FAR = 4.0

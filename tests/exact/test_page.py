@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from .__main__ import IMAGES
-from .cases import ALL
-from .page import PAGE, RECORD, written
+from benchmarks.exact.__main__ import IMAGES
+from benchmarks.exact.cases import ALL
+from benchmarks.exact.page import PAGE, RECORD, written
 
 
 def test_figures_are_on_the_page():

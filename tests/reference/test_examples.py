@@ -25,9 +25,9 @@ LONG = (
         "laplace",
         "mixture_gap",
         "optimize",
-        "plot_calibration",
+        "plot.calibration",
     ),
-    *("plot_elbo", "summarise_predictions", "symmetrised_vi"),
+    *("plot.elbo", "summarise_predictions", "symmetrised_vi"),
 )
 COMPILED = ("cmdstan_model",)
 """Examples that need CmdStan."""

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from onebasin.stan.adaptation import Adaptation, read_adaptation
+from onebasin.stan.output import Adaptation, read_adaptation
 
 from ..each import each
 

@@ -14,8 +14,8 @@ from scipy.stats import binom
 
 from onebasin.stan.home.errors import StanDataError, StanProgramError, StanRunError
 from onebasin.stan.home.toolchain import find_toolchain
-from onebasin.stan.interface import Interface
 from onebasin.stan.library import StanLibrary, open_library
+from onebasin.stan.opened import Interface
 
 from ..each import each
 

@@ -16,9 +16,12 @@ from onebasin.studies.calibration.design import (
     NETWORKS,
     PROGRAMS,
     configure,
+    distilled,
     family_of,
+    from_tree,
+    gaussian,
+    to_tree,
 )
-from onebasin.studies.calibration.making import distilled, from_tree, gaussian, to_tree
 from onebasin.studies.calibration.measures import _quantities, _row
 from onebasin.studies.lab import Frame, Options
 from onebasin.studies.lab.study import conclude

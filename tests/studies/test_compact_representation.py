@@ -10,16 +10,15 @@ from scipy.special import softmax
 from onebasin.models import BayesianNetwork, Categorical, Network, predict
 from onebasin.models.data import Dataset
 from onebasin.studies.compact_representation import STUDY, design
-from onebasin.studies.compact_representation.claims import CLAIMS
 from onebasin.studies.compact_representation.design import RowSettings, Size, configure, rows
-from onebasin.studies.compact_representation.measures import score
-from onebasin.studies.compact_representation.predictions import halve, make_row
-from onebasin.studies.compact_representation.views import (
-    GOALS,
-    PAPER,
+from onebasin.studies.compact_representation.making import halve, make_row
+from onebasin.studies.compact_representation.measures import (
+    CLAIMS,
     reaches_goal,
     reaches_stretch,
+    score,
 )
+from onebasin.studies.compact_representation.page import GOALS, PAPER
 from onebasin.studies.lab.cells import Cell
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.options import Options

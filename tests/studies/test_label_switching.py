@@ -24,11 +24,11 @@ from onebasin.studies.lab.study import conclude, measure
 from onebasin.studies.label_switching import STUDY, design, measures
 from onebasin.studies.label_switching.design import Config, configure
 from onebasin.studies.label_switching.measures import compare
-from onebasin.studies.label_switching.pictures import trace_figure, worst_traces
+from onebasin.studies.label_switching.page import trace_figure, worst_traces
 from onebasin.truth.alignment_failures import PlantedComponents
 from onebasin.truth.alignment_recovery import recover
+from onebasin.truth.figures import plot_recovery
 from onebasin.truth.problems.label_switching import condition, simulate
-from onebasin.truth.recovery_figure import plot_recovery
 
 from ..command_fixtures import InMemory, chain_stats
 from ..each import each
@@ -135,7 +135,6 @@ def test_design_has_every_problem_in_every_engine_that_has_it():
             {"engine": "numpyro", "problems": ("mixture",)},
             "`--engine` is numpyro, and mixture is a Stan program: give --engine stan",
         ),
-        ({"problems": ("topic",)}, "`problems` is 'topic'; choose one of mixture, "),
     ],
 )
 def test_settings_without_a_study_are_refused(options, message):
@@ -200,6 +199,10 @@ def test_planted_labels_are_mended(outcomes, frames, problem, engine):
     (tree,) = (outcomes.tree(cell) for cell in outcomes if cell.key == row["key"])
     alignment = align(tree)
     recovered = recover(alignment.posterior, simulate(problem, 0).truth, alignment.symmetry)
+    shown = [axes for axes in plot_recovery({problem: recovered}).axes if axes.get_visible()]
+    assert len(shown) == 1
+    with pytest.raises(ValueError, match="`found` is empty: give the recovery of at least one"):
+        plot_recovery({})
     assert recovered.summary()["largest_sds"] == row["largest_sds"]
     np.testing.assert_allclose(recovered.sd, 0.02, rtol=0.1)
     assert row["inflation"] == pytest.approx(1)  # both rules find the same elements
@@ -271,18 +274,6 @@ def test_overlap_is_told_from_modes():
     assert wide["overlap is warned of"].verdict == "reproduces"
     narrow = claims_of(measure(STUDY, config, outcomes_of(config, spread=0.01)))
     assert narrow["overlap is warned of"].verdict == "does not reproduce"
-
-
-def test_recovery_without_posteriors_is_refused(outcomes):
-    with pytest.raises(ValueError, match="`found` is empty: give the recovery of at least one"):
-        plot_recovery({})
-    found = {}
-    for cell in outcomes:
-        alignment = align(outcomes.tree(cell))
-        truth = simulate(cell.problem, 0).truth
-        found[cell.key] = recover(alignment.posterior, truth, alignment.symmetry)
-    shown = [axes for axes in plot_recovery(found).axes if axes.get_visible()]
-    assert len(shown) == 4
 
 
 def test_symmetry_that_does_not_hold_stops_the_study(monkeypatch, tmp_path):

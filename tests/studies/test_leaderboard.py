@@ -225,7 +225,7 @@ def test_methods_are_for_models_that_they_can_take_and_bring_what_they_are_made_
 
 def judged_as(z, *, runs):
     """A claim's verdict and trials: one run of NUTS whose largest |z| is `z`, `runs` - 1 that agree, one not judged."""
-    from onebasin.studies.leaderboard.claims import CLAIMS
+    from onebasin.studies.leaderboard.measures import CLAIMS
 
     row = {"method": "nuts", "label": "NUTS", "recorded": False, "worst": 0.1, "z_bound": 3.0}
     table = [{**row, "problem": "a", "verdict": "differs", "largest_z": z}]
@@ -247,7 +247,7 @@ def test_one_run_that_differs_by_more_than_chance_in_all_contradicts():
 
 
 def test_the_bound_of_several_runs_is_that_of_all_their_tests():
-    from onebasin.studies.leaderboard.claims import joint_bound
+    from onebasin.studies.leaderboard.measures import joint_bound
 
     one = scipy.stats.norm.isf(LEVEL / 2 / 40)
     assert joint_bound(one, 7) == pytest.approx(scipy.stats.norm.isf(LEVEL / 2 / 280), abs=1e-12)

@@ -15,8 +15,7 @@ from onebasin.studies.lab.claims import Statement
 from onebasin.studies.lab.posteriors import to_tree
 from onebasin.studies.lab.study import conclude, measure, report
 from onebasin.studies.orthogonal_skips import STUDY, design
-from onebasin.studies.orthogonal_skips.design import GAP, TRUTH, VI, configure, points_of
-from onebasin.studies.orthogonal_skips.making import moments
+from onebasin.studies.orthogonal_skips.design import GAP, TRUTH, VI, configure, moments, points_of
 
 from ..command_fixtures import InMemory, fake_posterior
 

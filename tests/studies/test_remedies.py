@@ -14,13 +14,12 @@ from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.models.networks.prediction import mean_and_sd
 from onebasin.studies.lab import Frame, Options, Row
-from onebasin.studies.lab.stamping import BEGIN, END
+from onebasin.studies.lab.record import BEGIN, END
 from onebasin.studies.lab.study import conclude
 from onebasin.studies.remedies import STUDY
 from onebasin.studies.remedies.claims import CLAIMS
-from onebasin.studies.remedies.design import REMEDIES, RunCell, configure, target
+from onebasin.studies.remedies.design import REMEDIES, RunCell, configure, side_by_side, target
 from onebasin.studies.remedies.guide import RECORD, stamped
-from onebasin.studies.remedies.making import side_by_side
 from onebasin.studies.remedies.measures import measure
 from onebasin.studies.remedies.problems import PROBLEMS, parts
 from onebasin.truth.problems.images import Images

@@ -162,7 +162,7 @@ def calibration() -> Toy:
         return replace(planted(ratio), method=method.word, engine=engine, seed=how["seed"])
 
     def shrink(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr("onebasin.studies.calibration.making.calibrate", calibrate)
+        patch.setattr("onebasin.studies.calibration.design.calibrate", calibrate)
 
     def check(found: Found, run: Found) -> None:
         verdicts = {row["key"]: row["verdict"] for row in found["frames"]["cells"]}
@@ -214,7 +214,7 @@ def compact_representation() -> Toy:
 
 def permutation_invariant_vi() -> Toy:
     from onebasin.studies.permutation_invariant_vi import design
-    from onebasin.studies.permutation_invariant_vi.two_modes.settings import (
+    from onebasin.studies.permutation_invariant_vi.two_modes.measures import (
         Descent,
         InterpolationSettings,
     )

@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from onebasin.truth import open_reference
-from onebasin.truth.order import order_of_problem
+from onebasin.truth.making import order_of_problem
 from onebasin.truth.produce import produce
 
 

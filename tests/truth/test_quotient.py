@@ -21,7 +21,7 @@ from onebasin.models import Exchangeable
 from onebasin.models.transforms.distributions import OrderedNormal
 from onebasin.posteriors.view import as_view
 from onebasin.truth import checker
-from onebasin.truth.order import Order, order_of_problem
+from onebasin.truth.making import Order, order_of_problem
 from onebasin.truth.problems import PROBLEMS
 from onebasin.truth.produce import produce
 from onebasin.truth.quotient import one_copy

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ...diagnostics.causes.short import times_as_many
+from ...diagnostics.causes import times_as_many
 from .differences import DECIDES, PER_CHAIN, Tested, tried
 
 Verdict = Literal["agrees", "agrees in part", "differs", "cannot be judged"]

@@ -14,14 +14,15 @@ import numpy as np
 import pandas as pd
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, entry_names
 from onebasin.posteriors.view import View, as_view
 
 from ...alignment import align
-from ...alignment.target import Target
+from ...alignment.rule import AlignmentTarget
 from ...diagnostics.invariants import invariants
+from ...discovery.resolve import resolve
 from ...summaries.deciding import deciding
 from ...summaries.quantiles import describe
 
@@ -47,7 +48,7 @@ class Known:
         Some of its draws, in the canonical labelling; predictions are made of them.
     symmetry : Symmetry
         Blocks that make equal modes.
-    labelling : Target or None
+    labelling : AlignmentTarget or None
         What draws are matched with, to be in the canonical labelling; None without a symmetry.
     parameters : DataFrame
         A row an entry in the canonical labelling, columns of `posterior.quantiles.DESCRIBED`, at least `NEEDED`.
@@ -62,7 +63,7 @@ class Known:
     name: str
     draws: View
     symmetry: Symmetry
-    labelling: Target | None
+    labelling: AlignmentTarget | None
     parameters: pd.DataFrame
     invariants: pd.DataFrame
     measure: Callable[[View], Draws]
@@ -121,7 +122,7 @@ def known_of(
         If a draw is not finite, or there are fewer than 4 a chain.
     """
     view = as_view(posterior, "reference")
-    blocks = equal_modes(view.symmetry if symmetry is None else view.as_symmetry(symmetry))
+    blocks = resolve(view, symmetry).equal_modes
     alignment = align(view, blocks, progress=progress) if blocks else None
     if alignment is not None:
         view = as_view(alignment.posterior, view.argument)

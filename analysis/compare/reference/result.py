@@ -8,9 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from onebasin.base.card import Card, Flag, Table, Words, number
+from onebasin.base.card import Card, Words, number
 from onebasin.base.jsonable import json_safe
 from onebasin.base.showing import Shown
+from onebasin.base.table import Flag, Table
 
 from .differences import TESTED
 from .judging import Verdict
@@ -122,7 +123,7 @@ def _table(comparison: ReferenceComparison) -> Table:
     }
     rows = tuple(
         (
-            str(name),
+            f"`{name}`",
             *(number(abs(row[c]) if c == "z_mean" else row[c], 2) for c in columns.values()),
         )
         for name, row in shown.iterrows()
@@ -130,4 +131,4 @@ def _table(comparison: ReferenceComparison) -> Table:
     few = (
         f"{len(shown)} of {len(comparison.table)}" if len(shown) < len(comparison.table) else "all"
     )
-    return Table(f"in the reference's sds, {few}", tuple(columns), rows)
+    return Table(("", *columns), rows, f"in the reference's sds, {few}")

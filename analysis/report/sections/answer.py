@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from onebasin.base.numbers import format_number
+from onebasin.base.table import Flag
 
-from ...diagnostics.facts import DECIDES
-from ...page.cells import Flag
+from ...diagnostics.measure import DECIDES
 from ...page.page import AnswerCard, Stat
 from ..subject import Subject
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from jaxtyping import Float
 
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.chains import bulk_ess
 
-from ...figures.by_arviz import drawn, few
 from ...page.page import FigureItem, Part, Section
-from .. import seen
+from ...plots.theme import drawn, few
+from ...plots.traces import traces_in_words
 from ..subject import Quantity, Subject, listed, thinned
 
 WORST = 3
@@ -88,7 +89,7 @@ def _traced(quantities: dict[str, Quantity]) -> FigureItem:
     return FigureItem(
         figure,
         caption=f"Densities (left) and traces (right), chain by chain; where chains agree they cover each other.{some}",
-        alt=seen.traces(quantities),
+        alt=traces_in_words(quantities),
     )
 
 
@@ -110,7 +111,7 @@ def _ranks(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
         figure,
         caption="Ranks of each chain's draws among all draws, as the difference of their distribution from "
         "an even one. Chains that agree stay near zero.",
-        alt=seen.ranks(quantities, rhats),
+        alt=ranks_in_words(quantities, rhats),
     )
 
 
@@ -149,5 +150,49 @@ def _autocorrelation(quantities: dict[str, Quantity]) -> FigureItem:
     return FigureItem(
         drawn(plot_autocorr, few(quantities), height=2.3, chains=len(first), max_lag=lags),
         caption="Autocorrelation of each chain by lag; the sooner it falls to zero, the more a draw is worth.",
-        alt=seen.autocorrelation(quantities, most=lags),
+        alt=autocorrelation_in_words(quantities, most=lags),
     )
+
+
+def ranks_in_words(quantities: Mapping[str, Quantity], rhats: Mapping[str, float]) -> str:
+    """Say of every quantity which chain's ranks lie furthest from even."""
+    return " ".join(
+        _ranks_of_one(name, values, rhats.get(name)) for name, values in quantities.items()
+    )
+
+
+def _ranks_of_one(name: str, values: Quantity, rhat: float | None) -> str:
+    if len(values) < 2:
+        return f"{name}: one chain, whose ranks are even by construction."
+    order = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
+    mean = order.mean(axis=1)
+    chain = int(np.abs(mean - 0.5).argmax())
+    known = "" if rhat is None or np.isnan(rhat) else f" (R-hat {format_number(rhat, decimals=3)})"
+    if abs(mean[chain] - 0.5) < 0.05:
+        return f"{name}: no chain lies higher or lower than the others{known}."
+    side = "high" if mean[chain] > 0.5 else "low"
+    place = f"at the {100 * mean[chain]:.0f} % rank on average where 50 % is even"
+    return f"{name}: chain {chain} lies {side}, {place}{known}."
+
+
+def autocorrelation_in_words(
+    quantities: Mapping[str, Quantity], *, limit: float = 0.1, most: int = 100
+) -> str:
+    """Say of every quantity at which lag its autocorrelation has fallen below a limit."""
+    return " ".join(f"{n}: {_fallen(v, limit, most)}." for n, v in quantities.items())
+
+
+def _fallen(values: Quantity, limit: float, most: int) -> str:
+    curve = np.mean([_autocorrelation_of(chain, most) for chain in values], axis=0)
+    below = np.flatnonzero(curve < limit)
+    if not len(below):
+        return f"autocorrelation still {format_number(float(curve[-1]), digits=2)} at lag {len(curve) - 1}"
+    return f"autocorrelation below {limit:g} from lag {below[0]} on"
+
+
+def _autocorrelation_of(draws: Float[np.ndarray, " draw"], most: int) -> np.ndarray:
+    centred = draws - draws.mean()
+    size = 2 ** int(np.ceil(np.log2(2 * len(draws))))
+    spectrum = np.abs(np.fft.rfft(centred, size)) ** 2
+    curve = np.fft.irfft(spectrum, size)[: min(most + 1, len(draws))]
+    return curve / curve[0] if curve[0] > 0 else np.ones_like(curve)

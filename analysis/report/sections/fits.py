@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
+from onebasin.posteriors.view import Posterior, as_view
 
-from ...figures.training import plot_loss
+from ...diagnostics.verdict import failures
 from ...page.page import FigureItem, Note, Section
-from ..posterior_figures import elbo_figure
+from ...plots.optimisation import ElboTrace, draw_elbo, draw_loss, elbo_in_words
+from ...summaries.variational import elbo_trace
 from ..subject import Subject
 
 _OF_CHAINS = ("R-hat", "bulk ESS", "tail ESS")
@@ -23,17 +27,29 @@ def fits(subject: Subject) -> Section | None:
         for item in (elbo_figure({subject.name: subject.view}), _loss(subject))
         if item is not None
     ]
-    notes = () if subject.has_chains else tuple(Note(text, "warn") for text in _findings(subject))
+    found = () if subject.has_chains else failures(subject.diagnosis.checks, _OF_CHAINS)
+    notes = tuple(Note(text, "warn") for text in found)
     if not items and not notes:
         return None
     return Section("Optimisation", text=_khat(subject), notes=notes, figures=tuple(items))
 
 
-def _findings(subject: Subject) -> tuple[str, ...]:
-    checks = (
-        c for c in subject.diagnosis.checks if c.outcome == "failed" and c.name not in _OF_CHAINS
+def elbo_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
+    """Draw the ELBO of all variational fits that recorded it."""
+    recorded = {name: elbo_trace(as_view(posterior)) for name, posterior in posteriors.items()}
+    traces = {
+        name: ElboTrace(*trace)
+        for name, trace in recorded.items()
+        if trace is not None and trace[1].size
+    }
+    if not traces:
+        return None
+    return FigureItem(
+        draw_elbo(traces),
+        caption="ELBO during optimisation; larger is better, and only fits of the same model can "
+        "be compared.",
+        alt=" ".join(elbo_in_words(name, trace) for name, trace in traces.items()),
     )
-    return tuple(sentence for check in checks for sentence in check.sentences)
 
 
 def _khat(subject: Subject) -> str:
@@ -57,7 +73,7 @@ def _loss(subject: Subject) -> FigureItem | None:
     members = format_number(len(loss))
     low, high = (format_number(float(value)) for value in (np.nanmin(ends), np.nanmax(ends)))
     return FigureItem(
-        plot_loss(loss),
+        draw_loss(loss),
         caption=f"Training loss of {members} members, in nats an observation or as it was trained; smaller is better.",
         alt=f"{members} members start between {format_number(float(np.nanmin(loss[:, 0])))} and "
         f"{format_number(float(np.nanmax(loss[:, 0])))} and end between {low} and {high} after "

@@ -11,11 +11,11 @@ from onebasin.base.numbers import format_number
 from onebasin.posteriors.draws import Draws
 
 from ...diagnostics.result import AlignedDiagnosis
-from ...figures.by_arviz import drawn, few
-from ...figures.labellings import plot_labellings
 from ...page.page import Details, FigureItem, Note, Part, Section
+from ...plots.labellings import draw_labellings, labellings_in_words
+from ...plots.theme import drawn, few
+from ...plots.traces import traces_in_words
 from ...summaries.modes import modes_of
-from .. import seen
 from ..parameter_tables import grouped_table, quantity_table
 from ..subject import Quantity, Subject, listed, thinned, variable_of
 
@@ -99,7 +99,7 @@ def _traced(quantities: dict[str, Quantity], what: str, rhat: float) -> FigureIt
     return FigureItem(
         figure,
         caption=f"{what}: densities (left) and traces (right) of {listed(list(quantities))}, chain by chain.{known}",
-        alt=f"{what}. {seen.traces(quantities)}",
+        alt=f"{what}. {traces_in_words(quantities)}",
     )
 
 
@@ -108,29 +108,11 @@ def _switches(aligned: AlignedDiagnosis) -> FigureItem:
 
     numbers = labelling_numbers(aligned.alignment.element)
     return FigureItem(
-        plot_labellings(numbers),
+        draw_labellings(numbers),
         caption="The labelling that every draw came with, one strip a chain. A strip of one colour never switched; "
         "strips of unlike colours lie in mirror images of one mode.",
-        alt=_switches_in_words(numbers),
+        alt=labellings_in_words(numbers),
     )
-
-
-def _switches_in_words(numbers: np.ndarray) -> str:
-    told = []
-    for chain, row in enumerate(numbers):
-        jumps = np.flatnonzero(np.diff(row)) + 1
-        if not len(jumps):
-            told.append(f"chain {chain} keeps labelling {row[0]}")
-        elif len(jumps) <= 3:
-            steps = ", ".join(f"to {row[jump]} at draw {jump}" for jump in jumps)
-            told.append(f"chain {chain} starts in labelling {row[0]} and switches {steps}")
-        else:
-            seen_ones = len(np.unique(row))
-            told.append(
-                f"chain {chain} switches {format_number(len(jumps))} times among {format_number(seen_ones)} labellings"
-            )
-    total = format_number(int(numbers.max()) + 1)
-    return f"{total} labelling{'s' if numbers.max() else ''} in all: {'; '.join(told)}."
 
 
 def _invariants(aligned: AlignedDiagnosis) -> Part:

@@ -9,11 +9,11 @@ from itertools import combinations
 import numpy as np
 
 from onebasin.base.numbers import format_number
+from onebasin.base.table import Column, Row, Table, TableCell
 from onebasin.posteriors import schema
 
-from ...figures.modes import plot_modes
-from ...page.cells import Column, Row, Table, TableCell
 from ...page.page import FigureItem, Section
+from ...plots.pair import draw_modes
 from ...summaries.modes import APART, MATTERS, ModesSummary, modes_of, share
 from ..subject import Subject
 
@@ -109,7 +109,7 @@ def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
     x, y = names
     counted = "; each has draws by its weight" if found.known else ""
     return FigureItem(
-        plot_modes(points, x_label=x, y_label=y),
+        draw_modes(points, x_label=x, y_label=y),
         caption=f"`{x}` and `{y}`, which tell the modes apart best, one colour a mode{counted}.",
         alt=_in_words(points, x, y),
     )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from onebasin.base.numbers import format_number
 
 from ...diagnostics.result import Diagnosis
-from ...figures.by_arviz import drawn, few
 from ...page.page import Details, FigureItem, Note, Part, Section
+from ...plots.theme import drawn, few
 from ...summaries.summary import COLUMNS
-from .. import seen
 from ..parameter_tables import grouped_table
 from ..subject import Subject, listed, thinned, variable_of
 
@@ -104,7 +105,9 @@ def _forest(subject: Subject) -> FigureItem | None:
         figure,
         caption=f"{which} parameters: medians (points) and where 50 % and 90 % of draws lie (lines)."
         + (" They are aligned." if subject.is_shown_aligned else ""),
-        alt=seen.intervals(list(quantities), *(rows[c].tolist() for c in ("q5", "median", "q95"))),
+        alt=_intervals_in_words(
+            list(quantities), *(rows[c].tolist() for c in ("q5", "median", "q95"))
+        ),
     )
 
 
@@ -123,3 +126,21 @@ def _left_out(diagnosis: Diagnosis) -> tuple[str, ...]:
             f"Taken for generated quantities by their names or types, which is a guess: {listed(guessed)}."
         )
     return tuple(sentences)
+
+
+def _intervals_in_words(
+    names: Sequence[str],
+    low: Sequence[float],
+    middle: Sequence[float],
+    high: Sequence[float],
+    *,
+    most: int = 12,
+) -> str:
+    """Say where medians and intervals lie."""
+    rows = list(zip(names, low, middle, high, strict=True))
+    told = "; ".join(
+        f"{name} {format_number(m)} ({format_number(a)} to {format_number(b)})"
+        for name, a, m, b in rows[:most]
+    )
+    rest = f"; and {len(rows) - most} more" if len(rows) > most else ""
+    return f"Medians, with where 90 % of draws lie: {told}{rest}."

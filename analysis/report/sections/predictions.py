@@ -10,11 +10,11 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.numbers import format_number
+from onebasin.base.table import Column, Row, Table, TableCell
 from onebasin.posteriors import schema
 
-from ...figures.by_arviz import drawn
-from ...page.cells import Column, Row, Table, TableCell
 from ...page.page import FigureItem, Note, Part, Section
+from ...plots.theme import drawn
 from ..subject import Subject, listed
 from .bands import bands
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 
-from ...figures.by_arviz import drawn, few, of_stats
-from ...figures.style import CHAIN_COLOURS
+from ...diagnostics.verdict import failures
 from ...page.page import Details, FigureItem, Note, Part, Section
-from .. import seen
-from ..posterior_figures import depth_figure
+from ...plots.style import CHAIN_COLOURS
+from ...plots.theme import drawn, few, of_stats
+from ...plots.tree_depth import depth_shares, depths_in_words, draw_tree_depths
 from ..subject import Quantity, Subject, listed, variable_of
 
 PAIRED = 4
@@ -33,18 +35,15 @@ def sampler(subject: Subject) -> Section | None:
         parts.append(energy)
     else:
         parts.append("No energy is drawn: store `energy` in the group `sample_stats`.")
-    if (depths := depth_figure({subject.name: subject.view})) is not None:
+    if (depths := _depths(subject)) is not None:
         parts.append(Details("Tree depths", (depths,)))
     return Section("Sampler", parts=tuple(parts))
 
 
 def _findings(subject: Subject) -> tuple[str, ...]:
     """What failed of the sampler's own checks; what is said of parameters, the answer and the tables say."""
-    checks = (
-        c for c in subject.diagnosis.checks if c.outcome == "failed" and c.name not in _ABOUT_CHAINS
-    )
     said = " ".join(row.sentence for row in subject.verdict.rows) if subject.verdict else ""
-    return tuple(s for check in checks for s in check.sentences if s not in said)
+    return tuple(s for s in failures(subject.diagnosis.checks, _ABOUT_CHAINS) if s not in said)
 
 
 def _pairs(subject: Subject) -> FigureItem | None:
@@ -76,7 +75,7 @@ def _pairs(subject: Subject) -> FigureItem | None:
     return FigureItem(
         figure,
         caption=f"{listed(list(quantities))} against each other, densities on the diagonal. {marked}.",
-        alt=seen.pairs(quantities, diverging),
+        alt=pairs_in_words(quantities, diverging),
     )
 
 
@@ -146,3 +145,55 @@ def _energy(subject: Subject) -> FigureItem | None:
         "Where the changes spread much less than the energy itself, the tails are explored too slowly.",
         alt=f"E-BFMI by chain: {told}, {judged}.",
     )
+
+
+def _depths(subject: Subject) -> FigureItem | None:
+    """Draw the tree depths of a posterior made by NUTS."""
+    depth = subject.view.stat(schema.TREE_DEPTH)
+    if depth is None:
+        return None
+    limit = subject.view.attribute(schema.MAX_TREE_DEPTH)
+    shares = depth_shares(depth)
+    return FigureItem(
+        draw_tree_depths(
+            {subject.name: shares}, max_tree_depth=None if limit is None else int(limit)
+        ),
+        caption="NUTS tree depths. One level more costs twice the gradients; bars at the limit, "
+        "where trajectories were cut short, are orange.",
+        alt=depths_in_words(subject.name, shares),
+    )
+
+
+def pairs_in_words(quantities: Mapping[str, Quantity], diverging: np.ndarray | None) -> str:
+    """Say how quantities go together, and where divergences lie."""
+    return " ".join(_sentences(quantities, diverging))
+
+
+def _sentences(quantities: Mapping[str, Quantity], diverging: np.ndarray | None) -> Iterator[str]:
+    from scipy.stats import spearmanr
+
+    names = list(quantities)
+    for place, first in enumerate(names):
+        for second in names[place + 1 :]:
+            r = spearmanr(quantities[first].ravel(), quantities[second].ravel()).statistic
+            yield f"{first} and {second}: rank correlation {format_number(float(r), decimals=2)}."
+    if diverging is None:
+        yield "Divergences were not recorded."
+        return
+    count = int(diverging.sum())
+    if not count:
+        yield "No draw diverged."
+        return
+    yield f"{format_number(count)} of {format_number(diverging.size)} draws diverged;"
+    yield (
+        "; ".join(
+            f"their {name} is {_side(values, diverging)}" for name, values in quantities.items()
+        )
+        + "."
+    )
+
+
+def _side(values: Quantity, diverging: np.ndarray) -> str:
+    below = float((values[diverging] < np.median(values)).mean())
+    side, share = ("below", below) if below >= 0.5 else ("above", 1 - below)
+    return f"in {100 * share:.0f} % {side} its median {format_number(float(np.median(values)))}"

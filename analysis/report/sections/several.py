@@ -10,15 +10,15 @@ import numpy as np
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import View
 
-from ...figures.by_arviz import drawn, few
-from ...figures.style import CHAIN_COLOURS
 from ...page.page import Details, FigureItem, Note, Part, Section
+from ...plots.style import CHAIN_COLOURS
+from ...plots.theme import drawn, few
 from ..parameter_tables import grouped_table
-from ..posterior_figures import elbo_figure
 from ..subject import Quantity, Subject, listed, thinned
 from ..tables import comparison_table, health_table, means_table
 from .bands import bands
 from .chains import traces
+from .fits import elbo_figure
 
 if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
@@ -103,14 +103,14 @@ def _comparison(
     parts.append(comparison_table(comparison))
     if (means := means_table(comparison)) is not None:
         parts.append(means)
-    for item in (_marginals(views, truth, comparison.frame), bands(views)):
+    for item in (marginals(views, truth, comparison.frame), bands(views)):
         if item is not None:
             parts.append(item)
     parts.append("\n\n".join(comparison.notes))
     return Section(title, parts=tuple(parts))
 
 
-def _marginals(
+def marginals(
     views: Mapping[str, View], truth: str, frame: CommonFrame | None
 ) -> FigureItem | None:
     """Draw densities of the parameters whose medians lie furthest apart, in one labelling."""

@@ -1,14 +1,13 @@
 """How far the fits are from HMC's draws: claims, table, sentences."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from onebasin.truth.pairs import (
-    Pairs,
-)
+from onebasin.truth.pairs import Pairs
 
 from ...lab import (
+    Chapter,
     Claim,
     Field,
     Finding,
@@ -21,6 +20,7 @@ from ...lab import (
     mean_of,
     read,
 )
+from .widths import where
 
 TITLE = "How far from the posterior?"
 MARGINS = {"total_variation": 0.0005, "energy": 0.01}
@@ -45,23 +45,19 @@ def _beside_mfvi(frames: Frames) -> Iterable[Row]:
     return beside(others, truth.where(draws="mfvi"), same="width")
 
 
-def _closer(measure: str) -> Callable[[Row], Finding]:
-    def tried(row: Row) -> Finding:
+def _claim(what: str, distance: str, measure: str) -> Claim:
+    def closer(row: Row) -> Finding:
         nearer = Pairs(row["other"][measure], row[measure])
-        theirs, ours = (np.mean(side) for side in (nearer.first, nearer.second))
+        theirs, ours = nearer.means
         words = f"{ours:.4f} and {theirs:.4f}, nearer in {nearer.wins} of {nearer.num} seeds"
         return words, gains(nearer, MARGINS[measure])
 
-    return tried
-
-
-def _claim(what: str, distance: str, measure: str) -> Claim:
     return Claim(
         f"symmetrising brings {what} closer to the posterior",
         _BIASES,
         f"{distance} from HMC is smaller than that of MFVI's fits: Student's 95 % interval of paired differences is "
         f"below zero (open where it holds zero and -{MARGINS[measure]:g})",
-        each(_beside_mfvi, _closer(measure), where=lambda r: f"{r['label']}, {r['width']} units"),
+        each(_beside_mfvi, closer, where=where),
     )
 
 
@@ -108,7 +104,7 @@ def headline(frames: Frames) -> Iterator[str]:
             )
 
 
-def text(frames: Frames) -> str:
+def chapter(frames: Frames) -> Chapter:
     """Say what was compared, whether there is one basin, and where the prior is nearer than a fit."""
     found = [row for row in read("truth", frames) if row["draws"] == "hmc"]
     left = ", ".join(f"{row['spread_left']:.0%} at {row['width']} units" for row in found)
@@ -116,7 +112,8 @@ def text(frames: Frames) -> str:
         f"Of the squared distance of HMC's draws to their mean, alignment leaves {left}: the nearer to all of it, the "
         "less there is one basin, and the less a distance in weights says."
     )
-    return "\n\n".join((_TEXT, " ".join((basins, *_narrow(frames)))))
+    text = "\n\n".join((_TEXT, " ".join((basins, *_narrow(frames)))))
+    return Chapter(TITLE, text, (DISTANCES,))
 
 
 def _narrow(frames: Frames) -> Iterator[str]:
@@ -129,3 +126,8 @@ def _narrow(frames: Frames) -> Iterator[str]:
                 f"(energy distances {prior['energy'][0]:.2f} and {np.mean(plain['energy']):.2f}), whose standard "
                 f"deviations are {np.mean(plain['sd_ratio']):.2f} of HMC's at the median."
             )
+
+
+def figures(frames: Frames) -> tuple[()]:
+    """Draw nothing: the table says it all."""
+    return ()

@@ -1,10 +1,13 @@
-"""What the nearest equivalent modes show: claims, table, sentences."""
+"""What the nearest equivalent modes show: claims, table, sentences, and distances over the width beside the bounds."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 
-from onebasin.analysis.page.cells import Table
+from onebasin.analysis.page.page import FigureItem
+from onebasin.analysis.plots.style import MUTED, add_legend, new_figure, style_axes
+from onebasin.base.table import Table
 from onebasin.truth.proximity import (
     least_useful_width,
     mean_bound,
@@ -12,10 +15,13 @@ from onebasin.truth.proximity import (
     volume_bound,
 )
 
-from ...lab import Claim, Field, Frames, Row, Trial, View, read
+from ...lab import Chapter, Claim, Field, Frames, Row, Trial, View, read
 from .measures import SOURCES
+from .widths import plain_numbers, series, set_widths
 
 TITLE = "How close is the nearest equivalent mode?"
+LEAST = 1e-3
+"""Distances below this are not shown: pairs of units that training has made equal, at zero or nearly."""
 _THEOREM = (
     "For every weight configuration there exists a non-trivial weight space permutation such that [the distance is "
     "at most the bound]."
@@ -111,6 +117,11 @@ def headline(frames: Frames) -> Iterator[str]:
     )
 
 
+def chapter(frames: Frames) -> Chapter:
+    """Say what is bounded by what, and tabulate what was found."""
+    return Chapter(TITLE, text(frames["classifiers"].rows[0]), TABLES)
+
+
 def text(common: Row) -> str:
     """Say what is bounded by what."""
     threshold, size = common["threshold"], least_useful_width(common["unit_size"])
@@ -131,3 +142,58 @@ def text(common: Row) -> str:
         "\nRelative to ||w|| is not relative to the width of a mode. The separation is half the distance in standard "
         f"deviations of q, for the two units where it is least.{between}"
     )
+
+
+def figures(frames: Frames) -> tuple[FigureItem, ...]:
+    """Draw the part's figure, where there are networks of several units."""
+    every = list(sources(frames))
+    return (nearest_modes(frames, every),) if every else ()
+
+
+def nearest_modes(frames: Frames, every: list[list[Row]]) -> FigureItem:
+    """Draw distances and separations over the width."""
+    common = frames["classifiers"].rows[0]
+    figure = new_figure(7.6, 3.9)
+    left, right = figure.subplots(1, 2)
+    style_axes(left, title="nearest copy", x_label="hidden units", y_label="distance / ||w||")
+    style_axes(right, title="least separation", x_label="hidden units", y_label="sds of q")
+    all_widths = sorted({row["width"] for rows in every for row in rows})
+    _bounds(left, all_widths, common["unit_size"])
+    for place, rows in enumerate(every):
+        for axes, measure in ((left, "{}"), (right, "{}_separation")):
+            names = [measure.format(word) for word in ("median", "least", "largest")]
+            known = [row for row in rows if row[names[0]] is not None]  # a record may lack it
+            if known:
+                middle, least, most = (np.array([row[n] for row in known]) for n in names)
+                bars = (middle - least, most - middle)
+                series(axes, known, middle, bars, place, len(every))
+    if common["threshold"] is not None:
+        right.axhline(common["threshold"], color=MUTED, linewidth=0.8, linestyle="--")
+    left.set_yscale("log")
+    left.set_ylim(bottom=max(LEAST, left.get_ylim()[0]))
+    plain_numbers(left)
+    right.set_ylim(bottom=0)
+    for axes in (left, right):
+        set_widths(axes, all_widths)
+    add_legend(figure, *left.get_legend_handles_labels(), columns=3)
+    return FigureItem(
+        figure,
+        caption="Left: distance of networks to their nearest permuted copy, relative to ||w||: medians, and bars "
+        "from the least to the largest, beside Theorem 3.1 and two bounds that are sharper at these widths; what "
+        f"is below {LEAST:g} (dead units, all alike) is not shown. Right: half the distance between a mode and its "
+        "copy in standard deviations of q, for the two units where it is least; dashed: what it takes for one "
+        "Gaussian between two modes to have an optimum at a mode. Marks are moved apart a little.",
+        alt="Relative distance to the nearest equivalent mode against hidden units with bounds; least separation of "
+        "two units in standard deviations",
+    )
+
+
+def _bounds(axes: Axes, all_widths: Sequence[int], unit_size: int) -> None:
+    fine = np.geomspace(max(all_widths[0], 2), all_widths[-1], 60)
+    lines = {
+        "2 / √(H − 1)": ([mean_bound(width) for width in fine], "--"),
+        "Theorem 3.1": ([theorem_bound(width, unit_size) for width in fine], ":"),
+    }
+    for label, (values, dash) in lines.items():
+        axes.plot(fine, values, dash, color=MUTED, label=label)
+    axes.axhline(2.0, color=MUTED, linewidth=0.8, label="triangle inequality")

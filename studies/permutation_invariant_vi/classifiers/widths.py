@@ -1,17 +1,21 @@
-"""What the classifiers' fits show: methods compared seed by seed, claims, tables, sentences."""
+"""What the classifiers' fits show: methods compared seed by seed, claims, tables, sentences, curves over the width."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullFormatter, SymmetricalLogLocator
 
-from onebasin.analysis.page.cells import Flag, Table, TableCell
-from onebasin.truth.pairs import (
-    Pairs,
-)
+from onebasin.analysis.page.page import FigureItem
+from onebasin.analysis.plots.style import MUTED, add_legend, chain_colour, new_figure, style_axes
+from onebasin.base.table import Flag, Table, TableCell
+from onebasin.truth.pairs import Pairs
 
 from ...lab import (
+    Chapter,
     Claim,
     Field,
     Finding,
@@ -30,12 +34,16 @@ from ...lab import (
 )
 
 TITLE = "Classifiers of growing width"
+LINEAR = 1.0
+"""Nats up to which the axis of gains is linear; logarithmic beyond."""
+_SHIFT = 0.05
+"""By how much methods are moved apart, as a share of a doubling of the width, so that error bars do not hide others."""
 MARGINS = {"symmetrised": 0.1, "accuracy": 0.002}
 """Gains below which nothing is gained that matters: nats, and share of images."""
 _DECIMALS = {"symmetrised": 2, "accuracy": 4, "log_score": 4}
 _RULE = (
-    "is above {other}: Student's 95 % interval of the paired differences lies above zero (open where it holds zero and "
-    "more than {margin})"
+    "{what} is above {other}: Student's 95 % interval of the paired differences lies above zero (open where it holds "
+    "zero and more than {margin})"
 )
 _HIGHER = (
     "We demonstrate experimentally that our approach mitigates the aforementioned biases and results in improved "
@@ -63,6 +71,11 @@ def best_infonce(fits: Frame, width: int) -> Row | None:
     return max(found, key=lambda fit: np.mean(fit["symmetrised"]), default=None)
 
 
+def where(row: Row) -> str:
+    """Name a row: its method, and the width of its network."""
+    return f"{row['label']}, {row['width']} units"
+
+
 def beside_mfvi(frames: Frames, **wanted: Any) -> Iterable[Row]:
     """Fits of other methods, those wanted, with the plain ones of their width as `other`."""
     fits = read("fits", frames)
@@ -80,18 +93,6 @@ def beside_infonce(frames: Frames, **wanted: str) -> Iterable[Row]:
 def gain(row: Row, measure: str) -> Pairs:
     """Compare a row with its other in a measure, seed by seed."""
     return Pairs(row[measure], row["other"][measure])
-
-
-def _where(row: Row) -> str:
-    return f"{row['label']}, {row['width']} units"
-
-
-def _above(measure: str) -> Callable[[Row], Finding]:
-    def tried(row: Row) -> Finding:
-        pairs = gain(row, measure)
-        return pairs.write(_DECIMALS[measure]), gains(pairs, MARGINS[measure])
-
-    return tried
 
 
 def _higher(row: Row) -> Finding:
@@ -117,20 +118,17 @@ def _growth(frames: Frames) -> Iterator[Trial]:
 
 
 def _above_claim(
-    label: str,
-    quote: str,
-    over: Rows,
-    measure: str,
-    than: str,
-    where: Callable[[Row], str] = _where,
+    label: str, quote: str, over: Rows, measure: str, than: str, name: Callable[[Row], str] = where
 ) -> Claim:
     """Claim that a measure of some fits is above that of the fits beside them."""
-    return Claim(label, quote, _rule(measure, than), each(over, _above(measure), where=where))
+    words = {"symmetrised": "the symmetrised ELBO", "accuracy": "the test accuracy"}[measure]
 
+    def tried(row: Row) -> Finding:
+        pairs = gain(row, measure)
+        return pairs.write(_DECIMALS[measure]), gains(pairs, MARGINS[measure])
 
-def _rule(measure: str, than: str, what: str = "") -> str:
-    words = {"symmetrised": "the symmetrised ELBO", "accuracy": "the test accuracy"}
-    return f"{what or words[measure]} {_RULE.format(other=than, margin=MARGINS[measure])}"
+    rule = _RULE.format(what=words, other=than, margin=MARGINS[measure])
+    return Claim(label, quote, rule, each(over, tried, where=name))
 
 
 _INFONCE = partial(beside_mfvi, kind="infonce")
@@ -139,7 +137,7 @@ CLAIMS = (
         "InfoNCE: a higher ELBO",
         _HIGHER,
         "the mean symmetrised ELBO of the fits that InfoNCE trained is above the mean ELBO of MFVI",
-        each(_INFONCE, _higher, where=_where),
+        each(_INFONCE, _higher, where=where),
     ),
     _above_claim(
         "InfoNCE: training with the term improves the posterior",
@@ -155,7 +153,7 @@ CLAIMS = (
         partial(beside_infonce, method="recommended"),
         "symmetrised",
         "that by InfoNCE at its best K",
-        lambda row: f"{_where(row)}, K = {row['other']['permutations']}",
+        lambda row: f"{where(row)}, K = {row['other']['permutations']}",
     ),
     _above_claim(
         "a better estimator predicts better",
@@ -167,7 +165,11 @@ CLAIMS = (
     Claim(
         "the improvement in accuracy grows with width",
         _GROWS,
-        _rule("accuracy", "that at the narrowest", "the gain over MFVI at the widest network"),
+        _RULE.format(
+            what="the gain over MFVI at the widest network",
+            other="that at the narrowest",
+            margin=MARGINS["accuracy"],
+        ),
         _growth,
     ),
 )
@@ -210,14 +212,6 @@ def _difference(heading: str, measure: str, unit: str) -> Field:
     return Field(heading, cell, unit=unit)
 
 
-def _mean(heading: str, measure: str, decimals: int, unit: str) -> Field:
-    return Field(heading, mean_of(measure), decimals=decimals, unit=unit)
-
-
-def _share(fit: Row) -> float:
-    return float(np.mean(fit["lower"]) / fit["log_order"])
-
-
 def _every_fit(frames: Frames) -> Iterator[Row]:
     fits = read("fits", frames)
     for fit in fits:
@@ -245,16 +239,16 @@ FITS = View(
         Field("units", "width", decimals=0),
         Field("method", "label"),
         Field("term trained by", "chosen"),
-        _mean("ELBO", "elbo", 1, "nats"),
-        _mean("I", "lower", 2, "lower, nats"),
-        _mean("I", "upper", 2, "upper, nats"),
-        Field("I", _share, decimals=3, unit="share of log |G|"),
-        _mean("symmetrised ELBO", "symmetrised", 1, "lower, nats"),
-        _mean("symmetrised ELBO", "symmetrised_upper", 1, "upper, nats"),
+        Field("ELBO", mean_of("elbo"), decimals=1, unit="nats"),
+        Field("I", mean_of("lower"), decimals=2, unit="lower, nats"),
+        Field("I", mean_of("upper"), decimals=2, unit="upper, nats"),
+        Field("I", lambda fit: float(np.mean(_shares(fit))), decimals=3, unit="share of log |G|"),
+        Field("symmetrised ELBO", mean_of("symmetrised"), decimals=1, unit="lower, nats"),
+        Field("symmetrised ELBO", mean_of("symmetrised_upper"), decimals=1, unit="upper, nats"),
         _difference("gain over MFVI", "symmetrised", "lower ends, ± s.e., seeds won"),
-        _mean("accuracy", "accuracy", 4, "test"),
-        _mean("log score", "log_score", 4, "test, nats"),
-        _mean("accuracy", "draw_accuracy", 4, "one draw"),
+        Field("accuracy", mean_of("accuracy"), decimals=4, unit="test"),
+        Field("log score", mean_of("log_score"), decimals=4, unit="test, nats"),
+        Field("accuracy", mean_of("draw_accuracy"), decimals=4, unit="one draw"),
         Field("time", "seconds", decimals=0, unit="s"),
     ),
     over=_every_fit,
@@ -294,9 +288,10 @@ def _changes(compared: Sequence[Row], measure: str) -> str:
     return f"rises for sure at {up} of {len(found)} widths and falls for sure at {down} ({change}{mean:+.4f}"
 
 
-def text(common: Row) -> str:
-    """Say what was done."""
-    return (
+def chapter(frames: Frames) -> Chapter:
+    """Say what was done, and tabulate what was found."""
+    common = frames["classifiers"].rows[0]
+    text = (
         "Does training with the term change a classifier? Networks with one hidden layer of ReLU units, N(0, 1) "
         f"priors, {common['inputs']} inputs and {common['classes']} classes are conditioned on {common['train']:,} "
         f"images and tried on {common['test']:,} others ({common['source']}); {common['fits']} seeds, "
@@ -309,3 +304,95 @@ def text(common: Row) -> str:
         "Units that overlap earn less, and the term pulls them apart; among them are those that mean-field VI prunes, "
         "whose q are all alike and close to the prior. Wider networks have more of them."
     )
+    return Chapter(TITLE, text, TABLES)
+
+
+def figures(frames: Frames) -> tuple[FigureItem, ...]:
+    """Draw the part's figure, where there are fits."""
+    return (curves(frames),) if read("fits", frames) else ()
+
+
+def curves(frames: Frames) -> FigureItem:
+    """Draw gains, accuracy, log score and information over the width."""
+    fits = read("fits", frames)
+    figure = new_figure(7.6, 5.2)
+    panels = figure.subplots(2, 2).ravel()
+    titles: dict[str, tuple[str, Iterable[Row], Callable[[Row], Sequence[float]]]] = {
+        "symmetrised ELBO, gain over MFVI": ("nats", beside_mfvi(frames), _gains),
+        "information, share of log |G|": ("", fits, _shares),
+        "test accuracy": ("", fits, itemgetter("accuracy")),
+        "test log score": ("nats", fits, itemgetter("log_score")),
+    }
+    names = fits.levels("method")
+    for axes, (title, (unit, rows, values)) in zip(panels, titles.items(), strict=True):
+        style_axes(axes, title=title, x_label="hidden units", y_label=unit)
+        every = sorted(rows, key=itemgetter("width"))
+        for place, name in enumerate(names):
+            if mine := [row for row in every if row["method"] == name]:
+                there = [values(row) for row in mine]
+                bar = [_bar(v, of_mean=values is _gains) for v in there]
+                series(axes, mine, [np.mean(v) for v in there], (bar, bar), place, len(names))
+        set_widths(axes, widths(fits))
+    panels[0].axhline(0, color=MUTED, linewidth=0.8)
+    panels[0].set_yscale("symlog", linthresh=LINEAR)
+    panels[0].set_ylim(bottom=min(panels[0].get_ylim()[0], -LINEAR / 4))
+    ticks = SymmetricalLogLocator(base=10, linthresh=LINEAR, subs=(1, 2, 5))
+    panels[0].yaxis.set_major_locator(ticks)
+    plain_numbers(panels[0])
+    add_legend(figure, *panels[2].get_legend_handles_labels(), columns=3)
+    return FigureItem(
+        figure,
+        caption="Every method over the width, means over seeds. Top left: paired differences of the symmetrised ELBO "
+        "from that of MFVI's fits, by the same estimator, bars of one standard error, on a scale that is linear up "
+        f"to {LINEAR:g} nat and logarithmic beyond. Elsewhere bars of one standard deviation over seeds. Marks are "
+        "moved apart a little.",
+        alt="Gain in symmetrised ELBO, share of information, test accuracy and log score against the hidden units, a "
+        "line for each method",
+    )
+
+
+def series(
+    axes: Axes, rows: Sequence[Row], middle: Any, bars: tuple[Any, Any], place: int, total: int
+) -> None:
+    """Draw one of so many series over the width, with bars below and above; marks are moved apart."""
+    shift = 2.0 ** (_SHIFT * (place - (total - 1) / 2))
+    axes.errorbar(
+        [row["width"] * shift for row in rows],
+        middle,
+        yerr=bars,
+        fmt="o-",
+        color=chain_colour(place),
+        markersize=4,
+        linewidth=1.0,
+        elinewidth=0.8,
+        capsize=2,
+        label=rows[0]["label"],
+    )
+
+
+def set_widths(axes: Axes, widths: Sequence[int]) -> None:
+    """Make the horizontal axis one of doublings of the width, with a tick at every width."""
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(widths, [f"{width}" for width in widths])
+    axes.minorticks_off()
+
+
+def plain_numbers(axes: Axes) -> None:
+    """Write the numbers of a logarithmic vertical axis without powers."""
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _gains(row: Row) -> Sequence[float]:
+    return list(gain(row, "symmetrised").differences)
+
+
+def _shares(fit: Row) -> Sequence[float]:
+    """Mutual information over its largest value, log |G|."""
+    return list(np.array(fit["lower"]) / fit["log_order"])
+
+
+def _bar(values: Sequence[float], *, of_mean: bool) -> float:
+    if len(values) < 2:
+        return 0.0
+    return float(np.std(values, ddof=1) / (np.sqrt(len(values)) if of_mean else 1.0))

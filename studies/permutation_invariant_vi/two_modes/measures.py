@@ -7,24 +7,211 @@ the distance there too). A `ratio` is alpha / sigma, which alone decides (see
 
 - `vanishing`: below it the midpoint is the only optimum;
 - `switching`: above it an optimum near a mode has a lower KL than the midpoint;
-- where descents that start at a mode end, which is `vanishing` but for their time and noise (`descent`).
+- where descents that start at a mode end, which is `vanishing` but for their time and noise (`descend`).
 
 Of every Gaussian three numbers are kept: `shift`, ||mu|| / alpha; `determinant`, det Sigma / sigma^4, in the plane,
 1 at a component; and `divergence`, KL(q || p) in nats, by quadrature.
+
+The paper's stochastic descent is of a Gaussian in the plane, from a mode, down a sampled reverse KL. Every step
+draws points x_i = mu + L e_i of q = N(mu, L L') and goes down the gradient of (Gelberg et al. 2024, equation 8)
+
+    (1 / M) sum_i log q(x_i) - log p(x_i)
+
+with respect to mu and the lower triangle L, through the draws (reparametrised), by plain gradient descent at a constant
+rate. It starts at the component N(alpha u, sigma^2 I).
+
+The paper's numbers of samples and of steps and its rate are missing from our text of it: they are chosen here. The rate
+is in units of sigma^2, which makes a descent the same at every sigma but for its draws: gradients are in units of
+1 / sigma, mu and L in units of sigma. With one rate for all, sigma = 2 would get a 64th of the time of sigma = 1/4.
+
+Two things move the threshold that a descent finds. Time, steps x rate, near the threshold: where the optimum near the
+mode has just vanished, the slope is small, and a descent that is stopped early still stands there. And noise: the
+variance of a step is in proportion to rate / M, and where that is large q is knocked over the saddle, though there is
+an optimum near the mode.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import field
+from functools import partial
 from itertools import product
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Key
+from scipy.integrate import solve_ivp
+
+from onebasin.base.errors import ArgumentError
+from onebasin.base.precision import precision
+from onebasin.base.settings import Count, Positive, Seed, Several, settings
 
 from ...lab import Frame
 from . import quadrature as optima
-from .descent import DIRECTION, MIDWAY, bracket, descend, stopped_early
-from .quadrature import Mixture
-from .settings import Descent, InterpolationSettings
+from .quadrature import LARGEST_RATIO, Mixture, slope
+
+
+@settings
+class Descent:
+    """How to descend."""
+
+    samples: Count = 100  # Points of q a step, M.
+    learning_rate: Positive = 0.02  # In units of sigma^2.
+    steps: Count = 10_000  # Steps.
+
+    @property
+    def noise(self) -> float:
+        """Rate over samples: the variance of what a step adds is in proportion to it."""
+        return self.learning_rate / self.samples
+
+
+@settings
+class InterpolationSettings:
+    """What is computed."""
+
+    sigmas: tuple[Positive, ...] = (0.25, 0.5, 1.0, 2.0)  # Standard deviations of the components.
+    largest: float = 4.5  # Ratio of alpha to sigma up to which optima are followed.
+    points: Several = 181
+    """Ratios at which they are, besides those of the descents and a few above the threshold."""
+    descent: Descent = field(default_factory=Descent)  # The descents of every sigma.
+    ratios: tuple[float, ...] = (
+        *(0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.3, 2.35, 2.4, 2.45, 2.5),
+        *(2.6, 2.75, 3.0, 3.25, 3.5, 4.0, 4.5),
+    )
+    """Ratios at which they are made, rising."""
+    seeds: Several = 4  # Descents a ratio.
+    noisy: tuple[Descent, ...] = (
+        Descent(100, 0.02, 10_000),
+        Descent(10, 0.01, 20_000),
+        Descent(10, 0.1, 2_000),
+        Descent(1, 0.01, 20_000),
+        Descent(10, 0.2, 1_000),
+    )
+    """Ways to descend whose thresholds are compared, at sigma 1."""
+    noisy_ratios: tuple[float, ...] = tuple(round(2.2 + 0.05 * k, 2) for k in range(17))
+    """Ratios at which they are, rising."""
+    noisy_seeds: Several = 16  # Descents a ratio.
+    times: tuple[Positive, ...] = (10.0, 30.0, 100.0, 300.0, 1000.0)
+    """Times after which an exact descent is stopped, in units of sigma^2."""
+    seed: Seed = 0  # Of all draws.
+
+    def __post_init__(self) -> None:
+        """Refuse ratios that do not rise, or that quadrature does not reach."""
+        every = {"ratios": self.ratios, "noisy_ratios": self.noisy_ratios}
+        for name, ratios in {**every, "largest": (self.largest,)}.items():
+            rising = bool(ratios) and bool((np.diff(ratios) > 0).all())
+            if not rising or min(ratios) <= 0 or max(ratios) > LARGEST_RATIO:
+                raise ArgumentError(
+                    f"`{name}` is {ratios!r}; give ratios of alpha to sigma that rise, above 0 and at most "
+                    f"{LARGEST_RATIO:g}."
+                )
+
+
+QUICK = InterpolationSettings(
+    points=46,
+    descent=Descent(20, 0.05, 2_000),
+    ratios=(0.5, 1.0, 1.5, 2.0, 2.3, 2.5, 3.0, 3.5, 4.5),
+    seeds=2,
+    noisy=(Descent(20, 0.05, 2_000), Descent(10, 0.2, 1_000)),
+    noisy_ratios=(2.2, 2.3, 2.4, 2.5, 2.6, 2.7, 2.8, 2.9, 3.0),
+    noisy_seeds=8,
+    times=(10.0, 100.0, 1000.0),
+)
+"""Seconds where the default takes a minute."""
+
+
+DIRECTION = np.array([np.cos(np.pi / 6), np.sin(np.pi / 6)])
+"""The unit vector u; along no axis, so that L has to turn."""
+MIDWAY = 0.5
+"""A descent has stayed at its mode where ||mu|| / alpha is above this, and else gone to the midpoint."""
+
+
+def descend(
+    rng_key: Key[Array, ""],
+    alphas: Float[np.ndarray, " run"],
+    sigmas: Float[np.ndarray, " run"],
+    descent: Descent,
+) -> tuple[Float[np.ndarray, "run plane"], Float[np.ndarray, "run plane plane"]]:
+    """Descend for many targets at once, each on draws of its own; return mu and Sigma after the last step.
+
+    `alphas` are half the distances between the modes, `sigmas` each component's standard deviation.
+    """
+    with precision("float64"):
+        keys = jax.random.split(rng_key, len(alphas))
+        means, factors = _descend(keys, jnp.asarray(alphas), jnp.asarray(sigmas), descent)
+        return np.asarray(means), np.asarray(factors @ jnp.swapaxes(factors, 1, 2))
+
+
+def sampled_divergence(
+    q: tuple[Float[Array, " plane"], Float[Array, "plane plane"]],
+    noise: Float[Array, "sample plane"],
+    alpha: Float[Array, ""],
+    sigma: Float[Array, ""],
+) -> Float[Array, ""]:
+    """Estimate KL(q || p) in nats on points of q (equation 8); `q` is mu and L, `noise` the e of the points."""
+    mean, factor = q[0], jnp.tril(q[1])
+    x, mode = mean[None] + noise @ factor.T, alpha * jnp.asarray(DIRECTION)[None]
+    log_q = -0.5 * (noise**2).sum(1) - jnp.log(jnp.abs(jnp.diag(factor))).sum()
+    left, right = (-0.5 * ((x - side * mode) ** 2).sum(1) / sigma**2 for side in (-1, 1))
+    log_p = jnp.logaddexp(left, right) - jnp.log(2.0) - 2 * jnp.log(sigma)
+    return (log_q - log_p).mean()
+
+
+@partial(jax.jit, static_argnames="descent")
+@partial(jax.vmap, in_axes=(0, 0, 0, None))
+def _descend(
+    key: Key[Array, ""], alpha: Float[Array, ""], sigma: Float[Array, ""], descent: Descent
+) -> tuple[Float[Array, " plane"], Float[Array, "plane plane"]]:
+    rate = descent.learning_rate * sigma**2
+
+    def step(q: tuple[Array, Array], key_step: Array) -> tuple[tuple[Array, Array], None]:
+        noise = jax.random.normal(key_step, (descent.samples, 2))
+        gradient = jax.grad(sampled_divergence)(q, noise, alpha, sigma)
+        return jax.tree.map(lambda now, down: now - rate * down, q, gradient), None
+
+    start = (alpha * jnp.asarray(DIRECTION), sigma * jnp.eye(2))
+    return jax.lax.scan(step, start, jax.random.split(key, descent.steps))[0]
+
+
+def bracket(
+    stayed: Float[np.ndarray, " ratio"], ratios: Float[np.ndarray, " ratio"]
+) -> tuple[float, float]:
+    """Enclose the threshold: the last ratio at which not most descents stayed at their mode, and the next.
+
+    `stayed` is the share of the descents that stayed, at `ratios` of alpha to sigma, rising. NaN stands on the side
+    where no ratio was tried.
+    """
+    left = np.flatnonzero(stayed <= 0.5)
+    last = left[-1] if len(left) else -1
+    low = float(ratios[last]) if last >= 0 else float("nan")
+    high = float(ratios[last + 1]) if last + 1 < len(ratios) else float("nan")
+    return low, high
+
+
+def stopped_early(time: float) -> float:
+    """Find the ratio of alpha to sigma above which an exact descent still stands near its mode after a time.
+
+    The time is steps times rate, in units of sigma^2; the ratio rises with it to that of `two_modes.vanishing`.
+    """
+    low, high = 0.5, 3.0
+    while high - low > 1e-5:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _still_near(middle, time) else (middle, high)
+    return (low + high) / 2
+
+
+def _still_near(ratio: float, time: float) -> bool:
+    mixture = Mixture(ratio)
+    path = solve_ivp(
+        lambda _, q: -slope(mixture, *q),
+        (0.0, time),
+        (ratio, 1.0),
+        method="LSODA",
+        rtol=1e-8,
+        atol=1e-10,
+    )
+    return bool(path.y[0, -1] > MIDWAY * ratio)
+
 
 BRANCHES = {"midpoint": optima.midpoint, "mode": optima.mode, "saddle": optima.saddle}
 MEASURES = ("shift", "determinant", "divergence")

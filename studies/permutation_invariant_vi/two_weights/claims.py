@@ -5,9 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from onebasin.truth.pairs import (
-    Pairs,
-)
+from onebasin.truth.pairs import Pairs
 
 from ...lab import (
     Claim,
@@ -23,8 +21,7 @@ from ...lab import (
     select,
 )
 from .design import WORDS
-from .fits import separations
-from .optima import TOGETHER, relative_separation
+from .measures import TOGETHER, relative_separation, separations
 
 ERRORS = 2.0
 """Standard errors beyond which a difference counts."""

@@ -8,15 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.ticker import LogLocator, NullLocator
 
-from onebasin.analysis.figures import style
 from onebasin.analysis.page.page import FigureItem
+from onebasin.analysis.plots import style
 
 from ...lab import Frames, Row, read
 from .claims import ERRORS, gain
 from .design import Problem, TwoWeightSettings
-from .fits import separations
-from .gaussian import log_density
-from .truth import log_joint, statistics
+from .measures import separations
+from .posterior import log_density, log_joint, statistics
 
 MASSES = (0.99, 0.9, 0.5)
 """Probability inside the contours, from the outermost."""

@@ -5,10 +5,16 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from onebasin.analysis.alignment import align, solving
-from onebasin.analysis.alignment.assignment import assign, price
-from onebasin.analysis.alignment.costs import Reference, Turn, cost_matrices, distance, targets
+from onebasin.analysis.alignment.costs import (
+    AlignmentReference,
+    Turn,
+    cost_matrices,
+    distance,
+    targets,
+)
 from onebasin.analysis.alignment.improvement import improve, neighbours
-from onebasin.analysis.alignment.moving import move
+from onebasin.analysis.alignment.parts import move
+from onebasin.analysis.alignment.solving import assign, price
 from onebasin.models.symmetry.arrays import gather
 from onebasin.models.symmetry.blocks import Exchangeable, axes_of
 from onebasin.models.symmetry.elements import Permuted
@@ -35,7 +41,7 @@ def test_turning_the_reference_costs_what_moving_the_draws_does(rng, flips, by_e
     for place, turned in ((0, {"W2": 1}), (1, {"W2": 0, "W3": 2}), (2, {"W3": 1})):
         block = symmetry[place]
         moved = move(values, symmetry, parts, block.variables, without=place)
-        reference = Reference(mean, weight)
+        reference = AlignmentReference(mean, weight)
         expected = cost_matrices(moved, targets(moved, block, reference))
         turns = {name: turn_of(parts[other]) for name, other in turned.items()}
         found = cost_matrices(values, targets(values, block, reference, turns), turns)
@@ -63,7 +69,7 @@ def test_no_block_is_left_that_could_be_better(rng, name, noise):
     found = align(planted.seen, symmetry, reference="draw", scales=planted.scales, max_sweeps=50)
     assert found.converged
     values = {n: planted.seen[n].values[0] for n in names}
-    reference = Reference(found.reference, {n: np.array(1.0) for n in names})
+    reference = AlignmentReference(found.reference, {n: np.array(1.0) for n in names})
     parts = tuple(type(p)(*(None if a is None else a[0] for a in p)) for p in found.element)
     again = improve(symmetry, values, reference, parts, np.zeros((60, len(symmetry)), bool))
     before = distance(move(values, symmetry, parts, names), reference, names)
@@ -77,7 +83,7 @@ def test_settled_blocks_are_passed_over_and_unsettle_their_neighbours(rng, monke
     planted = plant(symmetry, shapes, rng, noise=0.1, lead=(1, 20))
     values = {n: planted.seen[n].values[0] for n in planted.scales}
     mean = {n: v[0] for n, v in values.items()}
-    reference = Reference(mean, {n: np.array(1.0) for n in values})
+    reference = AlignmentReference(mean, {n: np.array(1.0) for n in values})
     solved = []
     plain = solving.solve
 

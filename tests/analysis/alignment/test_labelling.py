@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.labelling import one_labelling
+from onebasin.analysis.alignment.switching import one_labelling
 from onebasin.models.symmetry.blocks import Exchangeable, Flip
 
 from .conftest import dataset

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from onebasin.analysis.alignment.moving import move
-from onebasin.analysis.alignment.rescaling import factors, rescale
+from onebasin.analysis.alignment.parts import move
+from onebasin.analysis.alignment.units import factors, rescale
 from onebasin.models.symmetry.blocks import Rescalable
 from onebasin.models.symmetry.group import Group
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.assignment import assign, price
-from onebasin.analysis.alignment.costs import Reference, cost_matrices, distance, targets
-from onebasin.analysis.alignment.moving import move
+from onebasin.analysis.alignment.costs import AlignmentReference, cost_matrices, distance, targets
+from onebasin.analysis.alignment.parts import move
+from onebasin.analysis.alignment.solving import assign, price
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
@@ -88,7 +88,7 @@ def test_costs_of_assignments_are_distances_up_to_a_constant(case, rng):
     values = {n: rng.normal(size=(6, *shapes[n])) for n in names}
     mean = {n: rng.normal(size=shapes[n]) for n in names}
     weight = {n: rng.uniform(0.1, 5.0, size=shapes[n]) for n in names}
-    reference = Reference(mean, weight)
+    reference = AlignmentReference(mean, weight)
     costs, signs = cost_matrices(values, targets(values, symmetry[0], reference))
     gaps = []
     for _ in range(20):

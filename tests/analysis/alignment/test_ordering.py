@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.costs import Reference
-from onebasin.analysis.alignment.ordering import MOST_MATCHED, in_order
+from onebasin.analysis.alignment.costs import AlignmentReference
+from onebasin.analysis.alignment.solving import MOST_MATCHED, in_order
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
 
@@ -20,7 +20,9 @@ def test_order_is_the_cheapest_assignment(size, flips, rng):
     draws, mean = rng.normal(size=(40, size)), rng.normal(size=size)
     block = Exchangeable({"mu": 0}, flips=flips)
     start = block.identity((40,), size)
-    found = in_order({"mu": draws}, block, start, Reference({"mu": mean}, {"mu": np.asarray(1.0)}))
+    found = in_order(
+        {"mu": draws}, block, start, AlignmentReference({"mu": mean}, {"mu": np.asarray(1.0)})
+    )
     moved = block.act({"mu": draws}, *found)["mu"]
     for draw, best in zip(draws, moved, strict=True):
         costs = np.square(draw - mean[:, None])
@@ -33,7 +35,7 @@ def test_order_is_the_cheapest_assignment(size, flips, rng):
 def test_equals_stay_where_they_are(rng):
     draws = rng.normal(size=(10, 3))[:, [0, 1, 1]]
     present = Permuted(np.tile([0, 2, 1], (10, 1)))
-    reference = Reference({"mu": np.array([5.0, 1.0, 1.0])}, {"mu": np.asarray(1.0)})
+    reference = AlignmentReference({"mu": np.array([5.0, 1.0, 1.0])}, {"mu": np.asarray(1.0)})
     found = in_order({"mu": draws}, Exchangeable({"mu": 0}), present, reference)
     again = in_order({"mu": draws}, Exchangeable({"mu": 0}), found, reference)
     np.testing.assert_array_equal(found.permutation, again.permutation)

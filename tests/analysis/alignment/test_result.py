@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
-from onebasin.analysis.alignment import align, applying, element_of
+from onebasin.analysis.alignment import align, element_of
 from onebasin.base.files import pieces
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Rescalable, from_json, to_json
 
@@ -92,7 +92,7 @@ def test_a_file_is_aligned_without_being_loaded(tree, tmp_path):
 @pytest.fixture
 def everything_is_large(monkeypatch):
     monkeypatch.setattr(pieces, "PIECE", 100)
-    monkeypatch.setattr(applying, "PIECE", 300)
+    monkeypatch.setattr("onebasin.analysis.alignment.result.PIECE", 300)
 
 
 @pytest.mark.usefixtures("everything_is_large")

@@ -8,8 +8,8 @@ import xarray as xr
 from scipy.stats import norm
 
 from onebasin.analysis.compare.compare import compare
-from onebasin.analysis.page.cells import Table
 from onebasin.analysis.report import comparison_table
+from onebasin.base.table import Table
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.likelihood import Categorical, Gaussian

@@ -60,3 +60,8 @@ def test_pairs_say_what_is_open():
     assert single.write() == "+1.00, 1 of 1 seeds"
     with pytest.raises(ValueError, match="`first` has 1 values and `second` 2"):
         Pairs((1.0,), (1.0, 2.0))
+
+
+def test_pairs_have_no_test_where_there_is_nothing_to_test():
+    assert Pairs((0.1,) * 5, (0.2,) * 5).p_value is None
+    assert Pairs((0.1,) * 8, (0.1,) * 8).p_value is None

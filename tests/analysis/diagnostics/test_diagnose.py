@@ -6,12 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onebasin.analysis.diagnostics.causes.funnel import find_funnel
-from onebasin.analysis.diagnostics.causes.short import times_as_many
+from onebasin.analysis.diagnostics.causes import find_funnel, times_as_many
+from onebasin.analysis.diagnostics.describe import listed
 from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.analysis.diagnostics.facts import gather
-from onebasin.analysis.diagnostics.measure import measure
-from onebasin.analysis.diagnostics.sentences import listed
+from onebasin.analysis.diagnostics.measure import gather, measure
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.group import Group

@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
-from onebasin.analysis.diagnostics.checks import failed, in_words, not_judged, overall, passed
 from onebasin.analysis.diagnostics.measure import measure
+from onebasin.analysis.diagnostics.verdict import failed, in_words, not_judged, overall, passed
 from onebasin.models.symmetry.blocks import Exchangeable
 
 from ...each import each

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from onebasin.analysis.diagnostics.answers import _moves
-from onebasin.analysis.diagnostics.facts import gather
 from onebasin.analysis.diagnostics.labels import Labels
-from onebasin.analysis.diagnostics.measure import measure
+from onebasin.analysis.diagnostics.measure import gather, measure
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
 from onebasin.models.symmetry.whole import Whole
 from onebasin.models.symmetry.words import spell

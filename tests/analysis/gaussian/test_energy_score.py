@@ -5,7 +5,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
 
-from onebasin.analysis.gaussian.energy_score import energy_score
+from onebasin.analysis.gaussian.distillation import energy_score
 
 
 def test_energy_score_of_a_normal_is_its_closed_form():

@@ -77,14 +77,14 @@ def test_transpositions_of_draws_are_those_of_their_elements(regression):
 
 
 def test_plot_shows_every_pair_before_and_after(found, regression):
-    figure = ob.plot_barriers(found)
+    figure = ob.plot.barriers(found)
     left, right = figure.axes
     assert len(left.lines) == 2 * 5 + 1  # and a rule at zero
     np.testing.assert_allclose(left.lines[0].get_ydata(), found.as_they_came.excess[0])
     heights = [line.get_ydata() for line in right.lines if line.get_marker() == "o"]
     np.testing.assert_allclose(heights, [found.as_they_came.height, found.aligned.height])
     assert figure.alt == found.sentence
-    assert len(ob.plot_barriers(regression).axes) == 2
+    assert len(ob.plot.barriers(regression).axes) == 2
 
 
 def test_refusals_say_what_to_give(regression, mixture):

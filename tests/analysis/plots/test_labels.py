@@ -7,8 +7,8 @@ import xarray as xr
 from matplotlib.colors import to_hex
 
 import onebasin as ob
-from onebasin.analysis.figures.style import chain_colour
 from onebasin.analysis.plots import labels as module
+from onebasin.analysis.plots.style import chain_colour
 
 from .conftest import SWITCHED, many
 
@@ -28,7 +28,7 @@ def _legend(figure):
 
 
 def test_a_component_keeps_its_colour_while_its_place_changes(mixture):
-    figure = ob.plot_labels(mixture)
+    figure = ob.plot.labels(mixture)
     mu, theta = figure.axes
     assert (mu.get_ylabel(), theta.get_ylabel()) == ("mu", "theta")
     places = np.sign(_levels(mu, 0))
@@ -39,7 +39,7 @@ def test_a_component_keeps_its_colour_while_its_place_changes(mixture):
 
 
 def test_aligned_components_have_one_place(mixture):
-    figure = ob.plot_aligned(mixture)
+    figure = ob.plot.aligned(mixture)
     before, after = figure.axes[:2]
     assert before.get_title(loc="left").startswith("As they came: R-hat 1.")
     assert after.get_title(loc="left").startswith("Aligned: R-hat 1.0")
@@ -53,11 +53,11 @@ def test_what_was_aligned_or_diagnosed_is_not_aligned_again(mixture, monkeypatch
     alignment, diagnosis = ob.align(mixture), ob.diagnose(mixture)
     monkeypatch.setattr(module, "align", None)
     for given in (alignment, diagnosis, diagnosis.aligned):
-        assert len(ob.plot_aligned(given).axes) == 4
+        assert len(ob.plot.aligned(given).axes) == 4
 
 
 def test_signs_of_whole_variables_are_drawn_for_their_clearest_entries(signs):
-    figure = ob.plot_aligned(signs, (ob.Flip(("theta", "a")),))
+    figure = ob.plot.aligned(signs, (ob.Flip(("theta", "a")),))
     legends = [axes.get_legend() for axes in figure.axes]
     theta, a = [[text.get_text() for text in legend.get_texts()] for legend in legends if legend]
     assert set(theta) < {f"theta[{k}]" for k in (0, 1, 4, 5)}
@@ -68,15 +68,15 @@ def test_signs_of_whole_variables_are_drawn_for_their_clearest_entries(signs):
 
 
 def test_of_many_components_a_few_are_drawn_and_counted():
-    figure = ob.plot_labels(many(20))
+    figure = ob.plot.labels(many(20))
     assert len(_legend(figure)) == 9
     assert _legend(figure)[0] == "8 of 20:"
-    own = ob.plot_labels(many(20), components=3)
+    own = ob.plot.labels(many(20), components=3)
     assert len(_legend(own)) == 4
 
 
 def test_a_network_shows_three_variables_and_its_units(regression):
-    figure = ob.plot_aligned(regression)
+    figure = ob.plot.aligned(regression)
     rows = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()]
     assert rows == ["W1[0, ·]", "b1", "W2[·, 0]"]
     after = figure.axes[1]
@@ -86,7 +86,7 @@ def test_a_network_shows_three_variables_and_its_units(regression):
 def test_independent_draws_are_points_and_no_trace(regression):
     members = regression.isel(chain=[0])
     members.attrs = regression.attrs | {"method": "ensemble"}
-    axes = ob.plot_labels(members).axes[-1]
+    axes = ob.plot.labels(members).axes[-1]
     assert {line.get_linestyle() for line in axes.lines} == {"None"}
     assert axes.get_xlabel() == "member"
 
@@ -95,26 +95,26 @@ def test_independent_draws_are_points_and_no_trace(regression):
 def test_refusals_name_the_argument(mixture, rng):
     still = {"mu": rng.normal(loc=[-3, 3], size=(4, 100, 2))}
     with pytest.raises(ValueError, match=r"`symmetry` is not given.*no labels that switch"):
-        ob.plot_labels(still)
+        ob.plot.labels(still)
     with pytest.raises(ValueError, match=r"`symmetry` is not given.*nothing to align"):
-        ob.plot_aligned(still)
+        ob.plot.aligned(still)
     with pytest.raises(ValueError, match="`posterior` is a diagnosis that aligned nothing"):
-        ob.plot_aligned(ob.diagnose(still))
+        ob.plot.aligned(ob.diagnose(still))
     with pytest.raises(ValueError, match="`var_names` asks for `lp`, which the symmetry does not"):
-        ob.plot_labels(mixture, var_names="lp")
+        ob.plot.labels(mixture, var_names="lp")
     with pytest.raises(ValueError, match="`symmetry` names nope, which is not there"):
-        ob.plot_labels(mixture, "nope")
+        ob.plot.labels(mixture, "nope")
     with pytest.raises(ValueError, match="`rows`"):
-        ob.plot_labels(mixture, rows=0)
+        ob.plot.labels(mixture, rows=0)
     with pytest.raises(TypeError, match="`posterior` is a int"):
-        ob.plot_labels(3)
+        ob.plot.labels(3)
 
 
 def test_a_picture_shows_itself_small_opaque_and_with_its_words(mixture):
     from matplotlib import pyplot
 
     settings = dict(mpl.rcParams)
-    figure = ob.plot_labels(mixture)
+    figure = ob.plot.labels(mixture)
     data, about = figure._repr_mimebundle_()
     assert data["image/png"].startswith(b"\x89PNG")
     assert len(data["image/png"]) < 120_000
@@ -129,4 +129,4 @@ def test_a_picture_shows_itself_small_opaque_and_with_its_words(mixture):
 def test_labels_of_a_coordinate_name_the_components(mixture):
     dataset = mixture["posterior"].to_dataset().assign_coords(k=["low", "high"])
     tree = xr.DataTree.from_dict({"posterior": dataset})
-    assert _legend(ob.plot_labels(tree)) == ["component low", "component high"]
+    assert _legend(ob.plot.labels(tree)) == ["component low", "component high"]

@@ -31,7 +31,7 @@ def _dots(axes):
 
 
 def test_plot_comparison_draws_the_table(comparison):
-    figure = ob.plot_comparison(comparison)
+    figure = ob.plot.comparison(comparison)
     labels = [axes.get_xlabel() for axes in figure.axes]
     assert labels[0] == "distance of mean predictions (sds)"
     dots = _dots(figure.axes[0])
@@ -45,56 +45,69 @@ def test_plot_comparison_draws_the_table(comparison):
 
 
 def test_plot_comparison_draws_the_measures_that_are_asked_for(comparison):
-    figure = ob.plot_comparison(comparison, measures=["coverage_95"])
+    figure = ob.plot.comparison(comparison, measures=["coverage_95"])
     (axes,) = figure.axes
     assert axes.get_xlabel() == "coverage of 95 % intervals"
     assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() != "o"] == [0.95]
     with pytest.raises(ValueError, match=r"`measures` asks for 'rmse'.*choose among mean_distance"):
-        ob.plot_comparison(comparison, measures=["rmse"])
+        ob.plot.comparison(comparison, measures=["rmse"])
 
 
 def test_plot_elbo_draws_a_line_a_fit(rng, make_variational):
     values = {"mu": rng.normal(size=(1, 100))}
     lp = rng.normal(size=(1, 100))
     fits = {name: make_variational(values, lp=lp, log_q=lp) for name in ("mean-field", "full rank")}
-    figure = ob.plot_elbo(fits)
+    figure = ob.plot.elbo(fits)
     assert [t.get_text() for t in figure.legends[0].get_texts()] == ["mean-field", "full rank"]
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [-90, -12, -10.5, -10.25])
-    alone = ob.plot_elbo(fits["mean-field"])
+    alone = ob.plot.elbo(fits["mean-field"])
     assert not alone.legends
     assert "from −90.0 to −10.2" in alone.alt
-    assert len(ob.plot_elbo(ob.elbo(fits["mean-field"])).axes[0].lines) == 1
+    assert len(ob.plot.elbo(ob.elbo(fits["mean-field"])).axes[0].lines) == 1
 
 
 def test_plot_elbo_refuses_what_has_none(mixture):
     with pytest.raises(ValueError, match="ELBO"):
-        ob.plot_elbo(mixture)
+        ob.plot.elbo(mixture)
 
 
 def test_plot_traces_begins_with_lp_and_the_worst(mixture):
-    figure = ob.plot_traces(mixture, rows=3)
+    figure = ob.plot.traces(mixture, rows=3)
     names = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel() != "density"]
     assert names[0] == "lp"
     assert len(names) == 3
     assert names[1].startswith(("mu", "theta"))
-    own = ob.plot_traces(mixture, var_names="theta")
+    own = ob.plot.traces(mixture, var_names="theta")
     assert [a.get_ylabel() for a in own.axes if a.get_ylabel() != "density"] == ["theta"]
     assert "theta: chain 0" in own.alt
 
 
 def test_plot_pair_takes_scalar_entries(mixture):
-    figure = ob.plot_pair({"one": mixture, "two": mixture}, "mu[0]", "theta")
+    figure = ob.plot.pair({"one": mixture, "two": mixture}, "mu[0]", "theta")
     offsets = figure.axes[0].collections[0].get_offsets()
     np.testing.assert_allclose(offsets[:, 0], mixture["posterior"]["mu"].values[0, :, 0])
     assert figure.axes[0].get_xlabel() == "mu[0]"
     for wrong in ("mu", "nu"):
         with pytest.raises(ValueError, match=f"`posterior` has no scalar parameter '{wrong}'"):
-            ob.plot_pair(mixture, wrong, "theta")
+            ob.plot.pair(mixture, wrong, "theta")
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_plots_of_results_refuse_anything_else(mixture):
     with pytest.raises(TypeError, match=r"`comparison`.*give what `compare` returned"):
-        ob.plot_comparison({"a": mixture})
+        ob.plot.comparison({"a": mixture})
     with pytest.raises(TypeError, match=r"`rates`.*give what `failure_rates` returned"):
-        ob.plot_failure_rates(3)
+        ob.plot.failure_rates(3)
+
+
+def test_a_former_name_is_the_plot_of_now_and_says_so_once(caplog):
+    for _ in range(2):
+        assert ob.plot_pair is ob.plot.pair
+    assert caplog.messages == ["`plot_pair` is now `plot.pair`; the old name goes with version 0.5"]
+    with pytest.raises(AttributeError, match="no plot `nothing`: choose among aligned, barriers, "):
+        _ = ob.plot_nothing
+
+
+def test_every_plot_is_found():
+    assert dir(ob.plot) == sorted(ob.plot.__all__)
+    assert all(callable(getattr(ob.plot, name)) for name in ob.plot.__all__)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.analysis.figures.against_data import Reliability
+from onebasin.analysis.plots.predictive import Reliability
 from onebasin.models import BayesianNetwork, Gaussian, Network
 
 from .conftest import network_tree
@@ -15,7 +15,7 @@ def _titles(figure):
 
 
 def test_one_input_gives_bands_over_the_data(regression):
-    figure = ob.plot_predictive({"a": regression, "b": regression}, truth=lambda x: np.sin(x[:, 0]))
+    figure = ob.plot.predictive({"a": regression, "b": regression}, truth=lambda x: np.sin(x[:, 0]))
     assert _titles(figure) == ["a", "b"]
     lines = {line.get_label(): line for line in figure.axes[0].lines}
     x = lines["true function"].get_xdata()
@@ -30,14 +30,14 @@ def test_one_input_gives_bands_over_the_data(regression):
 
 
 def test_one_posterior_has_no_title_and_others_data_may_be_given(regression):
-    figure = ob.plot_predictive(regression, x=[[-4.0], [4.0]], y=[1.0, 2.0])
+    figure = ob.plot.predictive(regression, x=[[-4.0], [4.0]], y=[1.0, 2.0])
     assert _titles(figure) == [""]
     (data,) = [c for c in figure.axes[0].collections if c.get_label() == "data"]
     np.testing.assert_allclose(data.get_offsets(), [[-4, 1], [4, 2]])
 
 
 def test_several_inputs_give_intervals_against_what_was_observed(several_inputs):
-    figure = ob.plot_predictive(several_inputs)
+    figure = ob.plot.predictive(several_inputs)
     (means,) = [line for line in figure.axes[0].lines if line.get_label() == "mean"]
     observed = several_inputs["observed_data"]["y"].values[:, 0]
     np.testing.assert_allclose(means.get_xdata(), observed)
@@ -45,7 +45,7 @@ def test_several_inputs_give_intervals_against_what_was_observed(several_inputs)
 
 
 def test_a_classifier_gives_its_reliability(classifier):
-    figure = ob.plot_predictive(classifier)
+    figure = ob.plot.predictive(classifier)
     assert "probability of the most probable class" in figure.axes[0].get_xlabel()
     assert "of 60 cases" in figure.alt
 
@@ -59,7 +59,7 @@ def test_reliability_of_bins_is_the_share_that_is_right():
 
 
 def test_other_models_show_predicted_data_sets_among_the_observed(mixture):
-    figure = ob.plot_predictive({"one": mixture, "two": mixture})
+    figure = ob.plot.predictive({"one": mixture, "two": mixture})
     assert _titles(figure) == ["one", "two"]
     assert figure.axes[0].get_xlabel() == "y"
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -71,7 +71,7 @@ def test_whole_numbers_are_drawn_as_cumulative_shares(mixture):
     whole = mixture.copy(deep=True)
     for group in ("posterior_predictive", "observed_data"):
         whole[group]["y"] = whole[group]["y"].round()
-    (axes,) = ob.plot_predictive(whole).axes
+    (axes,) = ob.plot.predictive(whole).axes
     assert axes.get_ylabel() == "cumulative share"
     observed = axes.lines[-1].get_ydata()
     assert observed[0] == 0
@@ -84,31 +84,31 @@ def test_a_second_output_is_chosen_by_its_number():
     model = BayesianNetwork(Network(1, (2,), 2), likelihood=Gaussian(noise_sd=0.1))
     tree = network_tree(model, x, np.hstack([x, 5 + x]))
     (data,) = [
-        c for c in ob.plot_predictive(tree, output=1).axes[0].collections if c.get_label() == "data"
+        c for c in ob.plot.predictive(tree, output=1).axes[0].collections if c.get_label() == "data"
     ]
     np.testing.assert_allclose(data.get_offsets()[:, 1], 5 + x[:, 0])
     with pytest.raises(ValueError, match="`output` is 2, and the network has 2"):
-        ob.plot_predictive(tree, output=2)
+        ob.plot.predictive(tree, output=2)
 
 
 def test_refusals_say_what_to_give(regression, several_inputs, mixture):
     with pytest.raises(ValueError, match="hold both networks and posteriors of other models"):
-        ob.plot_predictive({"a": regression, "b": mixture})
+        ob.plot.predictive({"a": regression, "b": mixture})
     with pytest.raises(ValueError, match="is of no network that could predict at `x`"):
-        ob.plot_predictive(mixture, x=[[0.0]])
+        ob.plot.predictive(mixture, x=[[0.0]])
     with pytest.raises(ValueError, match="`y` is given without `x`"):
-        ob.plot_predictive(regression, y=[0.0])
+        ob.plot.predictive(regression, y=[0.0])
     with pytest.raises(ValueError, match=r"`truth` is drawn over one input.*has 2"):
-        ob.plot_predictive(several_inputs, truth=np.sum)
+        ob.plot.predictive(several_inputs, truth=np.sum)
     with pytest.raises(ValueError, match=r"`truth` returned an array of shape \(\)"):
-        ob.plot_predictive(regression, truth=np.sum)
+        ob.plot.predictive(regression, truth=np.sum)
     with pytest.raises(ValueError, match="`posteriors` is empty"):
-        ob.plot_predictive({})
+        ob.plot.predictive({})
     bare = mixture.copy()
     del bare["observed_data"]
     with pytest.raises(ValueError, match="`posterior` holds no predicted data"):
-        ob.plot_predictive(bare)
+        ob.plot.predictive(bare)
     without = regression.copy()
     del without["constant_data"]
     with pytest.raises(ValueError, match="keeps no inputs to predict at: give `x`"):
-        ob.plot_predictive(without)
+        ob.plot.predictive(without)

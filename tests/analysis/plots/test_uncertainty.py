@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.analysis.figures.predictive_band import Curve
-from onebasin.analysis.figures.uncertainty_band import UncertaintyBand, plot_uncertainty_bands
+from onebasin.analysis.plots.bands import Curve
+from onebasin.analysis.plots.uncertainty import UncertaintyBand, draw_uncertainty
 
 
 def _edges(axes, label):
@@ -18,7 +18,7 @@ def _edges(axes, label):
 
 
 def test_bands_are_the_two_standard_deviations(regression):
-    figure = ob.plot_uncertainty({"a": regression, "b": regression})
+    figure = ob.plot.uncertainty({"a": regression, "b": regression})
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["a", "b"]
     axes = figure.axes[0]
     (mean,) = [line for line in axes.lines if line.get_label() == "predictive mean"]
@@ -35,7 +35,7 @@ def test_bands_are_the_two_standard_deviations(regression):
 
 
 def test_what_lies_outside_the_data_is_shaded_and_told(regression):
-    figure = ob.plot_uncertainty(regression, x=[[-3.0], [2.5]], truth=lambda x: np.sin(x[:, 0]))
+    figure = ob.plot.uncertainty(regression, x=[[-3.0], [2.5]], truth=lambda x: np.sin(x[:, 0]))
     (axes,) = figure.axes
     spans = sorted(patch.get_extents().transformed(axes.transData.inverted()) .intervalx.tolist()
                    for patch in axes.patches)  # fmt: skip
@@ -48,7 +48,7 @@ def test_what_lies_outside_the_data_is_shaded_and_told(regression):
 
 
 def test_nothing_is_shaded_within_the_data(regression):
-    figure = ob.plot_uncertainty(regression, x=[[-1.0], [1.0]])
+    figure = ob.plot.uncertainty(regression, x=[[-1.0], [1.0]])
     assert not figure.axes[0].patches
     assert "outside" not in figure.alt
 
@@ -57,9 +57,9 @@ def test_what_is_far_from_the_data_does_not_flatten_them():
     x = np.linspace(-2, 2, 5)
     wide = UncertaintyBand(x, np.zeros(5), np.full(5, 1e6), np.full(5, 1e6))
     data = Curve(np.array([-1.0, 1.0]), np.array([-1.0, 1.0]))
-    low, high = plot_uncertainty_bands({"": wide}, data=data).axes[0].get_ylim()
+    low, high = draw_uncertainty({"": wide}, data=data).axes[0].get_ylim()
     assert (low, high) == pytest.approx((-5, 5), rel=0.1)
-    low, high = plot_uncertainty_bands({"": wide}).axes[0].get_ylim()
+    low, high = draw_uncertainty({"": wide}).axes[0].get_ylim()
     assert high > 1e6 > -1e6 > low
 
 
@@ -67,17 +67,17 @@ def test_a_posterior_without_data_needs_places(regression):
     bare = regression.copy()
     del bare["constant_data"]
     with pytest.raises(ValueError, match="keeps no inputs; give some"):
-        ob.plot_uncertainty(bare)
-    figure = ob.plot_uncertainty(bare, x=[[0.0], [1.0]])
+        ob.plot.uncertainty(bare)
+    figure = ob.plot.uncertainty(bare, x=[[0.0], [1.0]])
     assert "over all" in figure.alt
 
 
 def test_refusals_say_what_can_be_drawn(regression, several_inputs, classifier, mixture):
     with pytest.raises(ValueError, match=r"is of a network of 2 inputs, and bands are drawn"):
-        ob.plot_uncertainty(several_inputs)
+        ob.plot.uncertainty(several_inputs)
     with pytest.raises(ValueError, match=r"posteriors\['b'\]` is of a classifier"):
-        ob.plot_uncertainty({"a": regression, "b": classifier})
+        ob.plot.uncertainty({"a": regression, "b": classifier})
     with pytest.raises(ValueError, match="is of no network"):
-        ob.plot_uncertainty(mixture)
+        ob.plot.uncertainty(mixture)
     with pytest.raises(ValueError, match="`output` is 1, and the network has 1"):
-        ob.plot_uncertainty(regression, output=1)
+        ob.plot.uncertainty(regression, output=1)

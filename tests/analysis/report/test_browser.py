@@ -7,12 +7,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from onebasin.analysis.diagnostics.verdict import Cause, Row, Verdict
-from onebasin.analysis.page.cells import (
-    Column,
-    RowGroup,
-    Table,
-    TableCell,
-)
 from onebasin.analysis.page.page import (
     AnswerCard,
     Code,
@@ -28,6 +22,12 @@ from onebasin.analysis.page.page import (
 from onebasin.analysis.page.render import (
     render,
     write,
+)
+from onebasin.base.table import (
+    Column,
+    RowGroup,
+    Table,
+    TableCell,
 )
 
 from ...each import each

@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.page.cells import (
-    Table,
-)
 from onebasin.analysis.page.page import (
     Code,
     Details,
@@ -24,6 +21,9 @@ from onebasin.analysis.report import (
 from onebasin.analysis.report.sections import (
     chains,
     sampler,
+)
+from onebasin.base.table import (
+    Table,
 )
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry import Exchangeable

@@ -1,17 +1,13 @@
 """The page: complete, escaped, self-contained; and the file it goes to."""
 
 import os
+import re
 from base64 import b64encode
 from hashlib import sha256
 
 import pytest
 from matplotlib.figure import Figure
 
-from onebasin.analysis.page.cells import (
-    Column,
-    Table,
-    TableCell,
-)
 from onebasin.analysis.page.page import (
     FigureItem,
     Note,
@@ -28,6 +24,11 @@ from onebasin.analysis.page.render import (
     write,
 )
 from onebasin.base.errors import WriteError
+from onebasin.base.table import (
+    Column,
+    Table,
+    TableCell,
+)
 
 from .conftest import Page, assert_only_our_script, assert_self_contained
 
@@ -142,15 +143,19 @@ def test_a_figure_that_stays_heavy_is_one_image():
     assert image["src"].startswith("data:image/png;base64,")
 
 
-def test_figures_of_other_libraries_have_the_pages_ink_and_ground():
+def test_figures_of_other_libraries_have_the_pages_greys_and_ground():
     figure = Figure(figsize=(3, 2))  # matplotlib's own colours: black on white
-    figure.subplots().set_title("title")
+    axes = figure.subplots()
+    axes.set_title("title")
+    for place, colour in enumerate(("#000207", "#808080", "#dadadd", "#2244aa")):
+        axes.plot([0, 1], [place, place], color=colour)
     page = Page(
         render(Report("T", sections=(Section("S", figures=(FigureItem(figure, "", ""),)),)))
     )
     styles = " ".join(page.values("style"))
-    assert "var(--figure-ground)" in styles and "var(--figure-ink)" in styles
-    assert "#fff" not in styles and "#000" not in styles
+    for name in ("ground", "ink", "muted", "grid"):
+        assert f"var(--figure-{name})" in styles
+    assert set(re.findall(r"#[0-9a-f]{6}", styles)) == {"#2244aa"}
 
 
 def test_write_makes_one_readable_file(report, tmp_path):

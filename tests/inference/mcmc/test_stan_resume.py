@@ -16,8 +16,8 @@ from onebasin.inference.mcmc import stan as engine
 from onebasin.inference.mcmc.stan_kept import GoingOn
 from onebasin.inference.runs.kept import kept_draws
 from onebasin.posteriors import schema
-from onebasin.stan.adaptation import Adaptation
 from onebasin.stan.home.errors import StanRunError
+from onebasin.stan.output import Adaptation
 
 from ..known import MEAN, RATE, SHAPE, assert_mean, known_target
 

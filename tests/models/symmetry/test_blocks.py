@@ -1,5 +1,6 @@
 """Blocks leave a posterior or its likelihood as it was, and only where they are declared."""
 
+import functools
 from dataclasses import replace
 from itertools import combinations, product
 
@@ -51,14 +52,26 @@ def draw_of(model, seed=0):
     return {**out, "sigma": jnp.array(0.6)}
 
 
-def log_posterior(model, draw):
+@functools.cache
+def compiled(model):
+    """Outputs and log density of a model at a draw."""
     y = np.random.default_rng(2).normal(size=(len(X), model.network.out_dim))
     target = model.condition(X, y)
-    return float(log_density(target.numpyro_model, (), {}, draw)[0])
+
+    @jax.jit
+    def at(draw):
+        density, _ = log_density(target.numpyro_model, (), {}, draw)
+        return model.network.apply(draw, jnp.asarray(X)), density
+
+    return at
 
 
 def outputs(model, draw):
-    return model.network.apply(draw, jnp.asarray(X))
+    return compiled(model)(draw)[0]
+
+
+def log_posterior(model, draw):
+    return float(compiled(model)(draw)[1])
 
 
 @each(

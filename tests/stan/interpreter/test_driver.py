@@ -8,9 +8,8 @@ import pytest
 
 from onebasin.stan import command
 from onebasin.stan.acceptance import driver
-from onebasin.stan.adaptation import read_adaptation
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.output import Output, read
+from onebasin.stan.output import Output, read, read_adaptation
 from onebasin.stan.program import ReadyProgram
 from onebasin.stan.run import run
 from onebasin.stan.translation import ProgramInfo

@@ -1,7 +1,7 @@
 """Averages over the rows of a frame that have something in common."""
 
 from onebasin.studies.lab import Frame, select
-from onebasin.studies.lab.averages import averages
+from onebasin.studies.lab.frame import averages
 
 ROWS = Frame.of(
     [

@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from onebasin.analysis.page.cells import TableCell
+from onebasin.base.table import TableCell
 from onebasin.studies import registry
 from onebasin.studies.lab import (
     Chapter,

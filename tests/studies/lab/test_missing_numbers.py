@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from onebasin.studies.lab.claims import Claim, Trial
-from onebasin.studies.lab.comparisons import contrast, each, paired, ratio
+from onebasin.studies.lab.claims import Claim, Trial, contrast, each, paired, ratio
 from onebasin.studies.lab.frame import Frame
 
 from ...each import each as cases

@@ -10,8 +10,7 @@ from onebasin.studies.lab import Options
 from onebasin.studies.lab.folder import config_hash
 from onebasin.studies.lab.record import RESULTS
 from onebasin.studies.lab.rerun import read_manifest, settings_of
-from onebasin.studies.lab.selection import only
-from onebasin.studies.lab.study import find
+from onebasin.studies.lab.study import find, only
 from onebasin.studies.relu_teacher import design
 
 STUDY = "relu-teacher"

@@ -10,7 +10,7 @@ import xarray as xr
 from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.studies.lab import Options
 from onebasin.studies.permutation_invariant_vi import STUDY, design
-from onebasin.studies.permutation_invariant_vi.classifiers.truth import (
+from onebasin.studies.permutation_invariant_vi.classifiers.measures import (
     hold_against,
     make_truth,
     weight_distance,

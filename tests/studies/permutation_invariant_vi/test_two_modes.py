@@ -12,35 +12,33 @@ from scipy.stats import multivariate_normal
 
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.posteriors import from_tree, to_tree
-from onebasin.studies.permutation_invariant_vi.two_modes.descent import (
+from onebasin.studies.permutation_invariant_vi.two_modes.measures import (
     DIRECTION,
+    MEASURES,
+    QUICK,
+    Descent,
+    InterpolationSettings,
     bracket,
     descend,
+    grid,
+    run,
     sampled_divergence,
     stopped_early,
 )
-from onebasin.studies.permutation_invariant_vi.two_modes.figures import (
-    appendix,
-    figure_three,
-)
-from onebasin.studies.permutation_invariant_vi.two_modes.findings import (
+from onebasin.studies.permutation_invariant_vi.two_modes.page import (
     CLAIMS,
+    appendix,
     chapter,
+    figure_three,
     figures,
     headline,
 )
-from onebasin.studies.permutation_invariant_vi.two_modes.measures import MEASURES, grid, run
 from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
     Mixture,
     divergence_in_plane,
     midpoint,
     mode,
     vanishing,
-)
-from onebasin.studies.permutation_invariant_vi.two_modes.settings import (
-    QUICK,
-    Descent,
-    InterpolationSettings,
 )
 
 from ...each import each

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from onebasin.models import Exchangeable
 from onebasin.studies.lab.frame import Frame
-from onebasin.studies.permutation_invariant_vi.two_weights import optima
+from onebasin.studies.permutation_invariant_vi.two_weights import measures as optima
 from onebasin.studies.permutation_invariant_vi.two_weights.claims import CLAIMS
 from onebasin.studies.permutation_invariant_vi.two_weights.design import (
     METHODS,
@@ -26,22 +26,23 @@ from onebasin.studies.permutation_invariant_vi.two_weights.figures import (
     contours,
     over_alpha,
 )
-from onebasin.studies.permutation_invariant_vi.two_weights.findings import chapter, headline
-from onebasin.studies.permutation_invariant_vi.two_weights.fits import (
-    off,
-    score_fits,
-    separations,
-)
-from onebasin.studies.permutation_invariant_vi.two_weights.gaussian import approximation, optimum
-from onebasin.studies.permutation_invariant_vi.two_weights.optima import (
+from onebasin.studies.permutation_invariant_vi.two_weights.measures import (
     TOGETHER,
     error_of,
+    off,
     relative_separation,
+    score_fits,
+    separations,
     solve_case,
     threshold,
 )
-from onebasin.studies.permutation_invariant_vi.two_weights.tables import TABLES
-from onebasin.studies.permutation_invariant_vi.two_weights.truth import Statistics, statistics
+from onebasin.studies.permutation_invariant_vi.two_weights.page import TABLES, chapter, headline
+from onebasin.studies.permutation_invariant_vi.two_weights.posterior import (
+    Statistics,
+    approximation,
+    optimum,
+    statistics,
+)
 
 from ...each import each
 

@@ -13,18 +13,19 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from onebasin.inference.mutual_information import exact, information, log_ratios
-from onebasin.studies.permutation_invariant_vi.two_weights import gaussian
+from onebasin.studies.permutation_invariant_vi.two_weights import posterior
 from onebasin.studies.permutation_invariant_vi.two_weights.design import (
     Points,
     Problem,
     TwoWeightSettings,
     target,
 )
-from onebasin.studies.permutation_invariant_vi.two_weights.gaussian import approximation, optimum
-from onebasin.studies.permutation_invariant_vi.two_weights.truth import (
+from onebasin.studies.permutation_invariant_vi.two_weights.posterior import (
     Statistics,
+    approximation,
     log_joint,
     log_score,
+    optimum,
     solve,
     statistics,
 )
@@ -129,10 +130,10 @@ def test_divergences_are_those_of_integrals_over_the_weights(noise, alpha, loc, 
     assert truth.log_evidence - q.elbo == pytest.approx(kl, rel=1e-10)
     assert truth.log_evidence - q.symmetrised_elbo == pytest.approx(kl_symmetrised, rel=1e-10)
     np.testing.assert_allclose(
-        gaussian.log_density(loc, scale, first, second), log_q, rtol=1e-12, atol=1e-12
+        posterior.log_density(loc, scale, first, second), log_q, rtol=1e-12, atol=1e-12
     )
     np.testing.assert_allclose(
-        gaussian.log_density(loc, scale, first, second, symmetrised=True),
+        posterior.log_density(loc, scale, first, second, symmetrised=True),
         log_mean,
         rtol=1e-12,
         atol=1e-12,

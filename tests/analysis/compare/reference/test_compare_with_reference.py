@@ -9,7 +9,7 @@ import xarray as xr
 from scipy.stats import norm
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.target import Target
+from onebasin.analysis.alignment.rule import AlignmentTarget
 from onebasin.analysis.compare.reference.compare import compare_with_reference
 from onebasin.analysis.compare.reference.differences import FALSE_ALARM, differences, tried
 from onebasin.analysis.compare.reference.known import Known, known_of
@@ -284,12 +284,12 @@ def test_draws_are_matched_with_a_labelling_known_by_its_numbers(make_mcmc, rng)
     data = aligned.posterior["posterior"].to_dataset()
     centre = {name: data[name].values.mean(axis=(0, 1)) for name in ("mu", "sigma")}
     scale = {name: data[name].values.std(axis=(0, 1)) for name in ("mu", "sigma")}
-    again = align(mixture(make_mcmc, rng), reference=Target.of(centre, scale))
+    again = align(mixture(make_mcmc, rng), reference=AlignmentTarget.of(centre, scale))
     got = again.posterior["posterior"]["mu"].values.mean(axis=(0, 1))
     np.testing.assert_allclose(got, centre["mu"], atol=0.1)
     np.testing.assert_allclose(again.reference["mu"], centre["mu"])
     with pytest.raises(ValueError, match="`scale` of mu must be positive and of shape"):
-        Target.of(centre, {"mu": [1.0], "sigma": scale["sigma"]})
+        AlignmentTarget.of(centre, {"mu": [1.0], "sigma": scale["sigma"]})
 
 
 def test_tables_of_a_report_show_the_worst_first(known, make_mcmc, rng):

@@ -1,0 +1,153 @@
+"""The symmetry of a posterior: the one that was given, the one that its file declares, or the one that its draws show.
+
+Everything that judges, aligns, compares or draws a posterior modulo a symmetry asks `resolve`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from onebasin.models.symmetry.blocks import Symmetry, equal_modes, to_json
+from onebasin.models.symmetry.evidence import DECLARED, UNRECORDED
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import Posterior, View, as_view
+
+from ..summaries.deciding import deciding, looked_at
+from .candidate import Candidate
+from .discover import discover
+
+Source = Literal["given", "declared", "refuted", "found", "none"]
+
+
+@dataclass(frozen=True, eq=False)
+class Resolved:
+    """The symmetry of a posterior and its origin.
+
+    Attributes
+    ----------
+    blocks : Symmetry
+        All blocks, scalings of a network among them; empty where there is no symmetry, or the draws refute it.
+    source : {"given", "declared", "refuted", "found", "none"}
+        "given": by the caller. "declared": in the file. "refuted": declared in the file, and broken by the draws.
+        "found": by the draws alone. "none": neither given nor declared, and not found where it was looked for.
+    candidates : tuple of Candidate
+        All that the draws show, if they were searched; `blocks` has those that are certain.
+    in_file : bool
+        Whether the file declares this symmetry, but for blocks that make no equal modes.
+    known : bool
+        Whether it was checked and holds, or follows from a network's architecture.
+    caveat : str
+        A sentence to read before relying on it; empty where all of it was checked and holds.
+    status : str
+        A sentence that says whether it was checked on the density; empty where there is no symmetry.
+    """
+
+    blocks: Symmetry
+    source: Source
+    candidates: tuple[Candidate, ...]
+    in_file: bool
+    known: bool
+    caveat: str
+    status: str
+
+    @property
+    def equal_modes(self) -> Symmetry:
+        """The blocks that make equal modes: all but scalings."""
+        return equal_modes(self.blocks)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words to declare a symmetry that was found; else empty."""
+        return tuple(each.word for each in self.candidates if each.certain)
+
+
+def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> Resolved:
+    """Decide which symmetry a posterior has.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The posterior.
+    given : Symmetry, str or sequence of str, optional
+        Blocks, or words of them, that the caller gave: they come first. The file's own come second.
+    look : bool
+        Whether the draws are searched where there are neither.
+
+    Raises
+    ------
+    TypeError
+        If `given` is neither blocks nor words.
+    ValueError
+        If a word cannot be read, or the file's attribute describes no symmetry.
+    """
+    view = as_view(posterior)
+    evidence = view.symmetry_evidence
+    candidates: tuple[Candidate, ...] = ()
+    source: Source
+    if given is not None:
+        blocks, source = view.as_symmetry(given), "given"
+    elif evidence is not None and not evidence.holds:
+        blocks, source = (), "refuted"
+    else:
+        blocks = view.declared_symmetry
+        source = "declared" if blocks else "none"
+    if look and not blocks and source != "given":
+        candidates = _search(view)
+        blocks = tuple(each.block for each in candidates if each.certain)
+        source = "found" if blocks else source
+    used = blocks if source in ("given", "found") else view.declared_symmetry
+    in_file = to_json(equal_modes(used)) == to_json(equal_modes(view.declared_symmetry))
+    if not in_file:
+        told = f"The symmetry is {DECLARED}."
+        return Resolved(blocks, source, candidates, False, False, told, _if_any(used, told))
+    known = view.network is not None if evidence is None else evidence.holds
+    status = _if_any(used, _status(view))
+    return Resolved(blocks, source, candidates, True, known, _if_any(used, _caveat(view)), status)
+
+
+def caveat_of_found(words: tuple[str, ...]) -> str:
+    """Say that nothing but the draws speaks for a symmetry, and what to declare."""
+    listed = " and ".join(f"`{word}`" for word in words)
+    return (
+        f"Labels switch in the draws, and nothing declares a symmetry: declare {listed} before the next run, and it is "
+        "checked on the log density."
+    )
+
+
+def _search(view: View) -> tuple[Candidate, ...]:
+    """Search the draws of the parameters; entries that are not finite count as 0."""
+    names, _ = deciding(view)
+    values = looked_at(view, names)
+    return discover({name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()})
+
+
+def _if_any(symmetry: Symmetry, sentence: str) -> str:
+    return sentence if equal_modes(symmetry) else ""
+
+
+def _caveat(view: View) -> str:
+    """Say what nobody checked of the symmetry that a file declares."""
+    if view.symmetry_evidence is not None:
+        return view.symmetry_evidence.sentence
+    return "" if view.network is not None else f"The symmetry is {UNRECORDED}."
+
+
+def _status(view: View) -> str:
+    """Say how the symmetry that a file declares was checked."""
+    evidence = view.symmetry_evidence
+    if evidence is None:
+        if view.network is not None:
+            return "The symmetry is that of the network's architecture."
+        return f"The symmetry is {UNRECORDED}."
+    if not evidence.holds:
+        return f"The declared symmetry is broken by this posterior's draws: {evidence.refuted}."
+    unresolved = f", but for {', '.join(evidence.unresolved)}" if evidence.unresolved else ""
+    whose = (
+        "The symmetry was found and"
+        if view.attribute(schema.SYMMETRY_FOUND)
+        else "The declared symmetry was"
+    )
+    return f"{whose} checked on the density, {evidence.size}{unresolved}."

@@ -1,0 +1,218 @@
+"""Predictive mean with its 50 % and 95 % bands along one coordinate, over the data.
+
+Convention: the coordinate is a single input, or any line through input space that the caller has
+laid; bands are central and include the observation noise where the draws do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+
+from onebasin.base.errors import ArgumentError
+from onebasin.base.numbers import format_number
+from onebasin.posteriors.view import View
+
+from ..predictive.drawn import draw_regression
+from ..predictive.regression import central_interval
+from .style import ACCENT, CHAIN_COLOURS, INK, Picture, add_legend, new_panels
+
+Line = Float[np.ndarray, " obs"]
+Function = Callable[[np.ndarray], Any]
+PLACES = 120
+"""Places along an input at which a band is computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class PredictiveBand:
+    """A predictive distribution along one coordinate.
+
+    Attributes
+    ----------
+    coordinate
+        Where, in increasing order.
+    mean
+        Predictive mean.
+    inner, outer
+        Ends of the 50 % and the 95 % band.
+    """
+
+    coordinate: Line
+    mean: Line
+    inner: tuple[Line, Line]
+    outer: tuple[Line, Line]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Points (x, y): data, or a true function."""
+
+    x: Line
+    y: Line
+
+
+def predictive_band(
+    coordinate: Line, draws: Float[np.ndarray, "chain draw obs"], *, mean: Line | None = None
+) -> PredictiveBand:
+    """Summarise predictive draws along a coordinate.
+
+    Parameters
+    ----------
+    coordinate
+        Where the predictions are made, in any order.
+    draws
+        Predictive draws of one output.
+    mean
+        Predictive mean, where it is known without the error that noise brings; by default the draws'.
+
+    Returns
+    -------
+    PredictiveBand
+        Mean and bands, sorted by the coordinate.
+
+    Raises
+    ------
+    ValueError
+        If there is not one coordinate per prediction.
+    """
+    coordinate, draws = np.asarray(coordinate, np.float64), np.asarray(draws, np.float64)
+    if draws.ndim != 3 or coordinate.shape != draws.shape[2:]:
+        raise ArgumentError(
+            f"`coordinate` has shape {coordinate.shape} and `draws` has {draws.shape}; (obs,) and "
+            "(chain, draw, obs) are needed. Choose one output, such as `draws[..., 0]`."
+        )
+    order = np.argsort(coordinate)
+    draws = draws[..., order]
+    inner, outer = (central_interval(draws[..., None], probability=p) for p in (0.5, 0.95))
+    return PredictiveBand(
+        coordinate[order],
+        draws.mean(axis=(0, 1)) if mean is None else np.asarray(mean, np.float64)[order],
+        (inner[0][:, 0], inner[1][:, 0]),
+        (outer[0][:, 0], outer[1][:, 0]),
+    )
+
+
+def network_bands(
+    views: Mapping[str, View], places: Line, *, output: int = 0, seed: int = 0
+) -> dict[str, PredictiveBand]:
+    """Predict along the one input of regression networks, with noise, by the posterior's name."""
+    bands = {}
+    for name, view in views.items():
+        drawn = draw_regression(view, places[:, None], output=output, seed=seed)
+        bands[name] = predictive_band(places, drawn.draws, mean=drawn.mean)
+    return bands
+
+
+def draw_predictive_bands(
+    bands: Mapping[str, PredictiveBand],
+    *,
+    data: Curve | None = None,
+    truth: Curve | None = None,
+    x_label: str = "x",
+    y_label: str = "y",
+    columns: int = 2,
+) -> Picture:
+    """Draw predictive bands over the data, one panel per posterior.
+
+    Parameters
+    ----------
+    bands
+        The bands, by the posterior's name.
+    data
+        Observed points, drawn in every panel.
+    truth
+        The true function, drawn in every panel.
+    x_label, y_label
+        Names of the axes, with units.
+    columns
+        Panels in a row.
+    """
+    if not bands:
+        raise ArgumentError("`bands` is empty: give the band of at least one posterior.")
+    figure, panels = band_panels(bands, columns=columns, x_label=x_label, y_label=y_label)
+    for axes, band in zip(panels, bands.values(), strict=True):
+        ends = ((*band.outer, 0.18, "95 %"), (*band.inner, 0.34, "50 %"))
+        draw_bands(axes, band.coordinate, band.mean, ends)
+        draw_curves(axes, data, truth)
+        axes.locator_params(nbins=5)
+    handles, labels = panels[0].get_legend_handles_labels()
+    add_legend(figure, handles, labels, columns=5)
+    return figure
+
+
+def band_panels(
+    bands: Mapping[str, object], *, columns: int, x_label: str, y_label: str
+) -> tuple[Picture, list[Axes]]:
+    """Lay out a panel for each posterior's bands."""
+    return new_panels(
+        bands,
+        columns=columns,
+        panel_size=(3.9, 2.7) if len(bands) > 1 else (5.8, 3.2),
+        margin=(0.3, 0.5),
+        x_label=x_label,
+        y_label=y_label,
+    )
+
+
+def draw_bands(
+    axes: Axes, coordinate: Line, mean: Line, bands: Iterable[tuple[Line, Line, float, str]]
+) -> None:
+    """Draw bands, the widest first, each by its ends, its opacity and its label; and the mean as a line over them."""
+    for low, high, alpha, label in bands:
+        axes.fill_between(
+            coordinate, low, high, color=ACCENT, alpha=alpha, linewidth=0, label=label
+        )
+    axes.plot(coordinate, mean, color=ACCENT, linewidth=1.8, label="predictive mean")
+
+
+def draw_curves(axes: Axes, data: Curve | None, truth: Curve | None) -> None:
+    """Draw what predictions are held against: the true function as a line, data as dots."""
+    if truth is not None:
+        order = np.argsort(truth.x)
+        axes.plot(
+            np.asarray(truth.x)[order],
+            np.asarray(truth.y)[order],
+            color=CHAIN_COLOURS[5],
+            linewidth=1.4,
+            linestyle=(0, (4, 2)),
+            label="true function",
+        )
+    if data is not None:
+        axes.scatter(data.x, data.y, s=9, color=INK, alpha=0.6, linewidths=0, label="data")
+
+
+def band_in_words(name: str, band: PredictiveBand, data: Curve | None) -> str:
+    """Say where the mean and the 95 % band lie at both ends and in the middle, and how many of the data lie in it."""
+    ends = ", ".join(
+        f"{format_number(float(band.mean[k]))} (95 % band {format_number(float(band.outer[0][k]))} to "
+        f"{format_number(float(band.outer[1][k]))}) at {format_number(float(band.coordinate[k]))}"
+        for k in (0, len(band.mean) // 2, len(band.mean) - 1)
+    )
+    told = f"{name}: the mean is {ends}."
+    if data is None:
+        return told
+    low, high = (np.interp(data.x, band.coordinate, end) for end in band.outer)
+    inside = 100 * float(((data.y >= low) & (data.y <= high)).mean())
+    return f"{told} {inside:.0f} % of the data lie in the 95 % band."
+
+
+def truth_at(truth: Function, places: np.ndarray) -> Curve:
+    """The true function along one input.
+
+    Raises
+    ------
+    ValueError
+        If it does not return one value for each place.
+    """
+    values = np.asarray(truth(places[:, None]), np.float64)
+    if values.size != places.size:
+        raise ArgumentError(
+            f"`truth` returned an array of shape {values.shape} for {places.size} inputs of shape "
+            f"({places.size}, 1): return one value for each."
+        )
+    return Curve(places, values.ravel())

@@ -1,0 +1,341 @@
+"""Interchangeable components: which entries are drawn, and their traces, chain after chain, one colour each.
+
+Convention: a row is a variable, and has one line for every component of its block, the entry at the component's place
+(on the diagonal where a block moves two axes of one variable) and at one place along the other axes; of a block that
+changes whole variables, some entries of its own. What disagrees most between chains is taken, as it came.
+
+The horizontal axis goes through the draws of the first chain, then of the second, ...; a rule stands between chains.
+All columns of a row share their vertical axis, so that what moved can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from onebasin.base.errors import ArgumentError
+from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
+from onebasin.posteriors.view import View
+
+from ..summaries.deciding import rhat_of_entries
+from .style import (
+    INK,
+    MUTED,
+    TEXT_SIZE,
+    Picture,
+    add_legend,
+    chain_colour,
+    literal,
+    new_figure,
+    shortened,
+    style_axes,
+)
+from .traces import envelope
+
+Lines = Float[np.ndarray, "chain draw line"]
+Place = tuple[int, ...]
+COMPONENTS, ENTRIES = 8, 3
+"""Lines in a row at most: of components, and of entries that change as a whole, which lie closer together."""
+POINTS = 1200
+"""Of one line's traces in all panels of a row, at most."""
+LONGEST = 22
+"""Characters of a label."""
+NUMBERED = 12
+"""Chains that are numbered on the axis."""
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """Lines of one variable.
+
+    Attributes
+    ----------
+    name
+        The variable.
+    title
+        What the row is called, with the place along other axes.
+    places
+        Place of each line's entry in the variable.
+    labels
+        What each line is called.
+    parts
+        How many lines there could be, of which these are some.
+    block
+        Number of the block in the symmetry.
+    rhat
+        Largest R-hat of the lines; of a single chain, that of its halves.
+    """
+
+    name: str
+    title: str
+    places: tuple[Place, ...]
+    labels: tuple[str, ...]
+    parts: int
+    block: int
+    rhat: float
+
+    def of(self, dataset: xr.Dataset) -> Lines:
+        """The row's draws in a dataset that has the variable."""
+        values = dataset[self.name].transpose("chain", "draw", ...)
+        lines = [values[(slice(None), slice(None), *place)].values for place in self.places]
+        return np.stack(lines, axis=-1).astype(np.float64)
+
+
+def rows_of(
+    view: View,
+    symmetry: Symmetry,
+    *,
+    var_names: Sequence[str] | None,
+    rows: int,
+    components: int | None,
+) -> tuple[Row, ...]:
+    """Choose what to draw: of every variable the row that disagrees most, and of these the worst.
+
+    Parameters
+    ----------
+    view
+        The posterior as it came.
+    symmetry
+        Its blocks.
+    var_names
+        The variables to draw, in this order; by default the worst.
+    rows, components
+        How many rows, and lines in each, at most.
+
+    Raises
+    ------
+    ValueError
+        If a variable that is asked for is not moved by the symmetry.
+    """
+    moved = list(dict.fromkeys(name for block in symmetry for name in block.variables))
+    moved = [name for name in moved if name in view.variables]
+    unknown = [name for name in var_names or () if name not in moved]
+    if unknown:
+        raise ArgumentError(
+            f"`var_names` asks for `{unknown[0]}`, which the symmetry does not move; it moves {', '.join(moved)}."
+        )
+    found: dict[str, Row] = {}
+    for number, block in enumerate(symmetry):
+        for name in block.variables:
+            if name in moved and (not var_names or name in var_names) and name not in found:
+                found[name] = max(
+                    _rows(view, block, number, name, components or ENTRIES), key=_worst
+                )
+    if var_names:
+        chosen = [found[name] for name in dict.fromkeys(var_names)]
+    else:
+        chosen = sorted(found.values(), key=_worst, reverse=True)[:rows]
+        chosen.sort(key=lambda row: moved.index(row.name))
+    return _of_few_parts(view, tuple(chosen), components or COMPONENTS)
+
+
+def _worst(row: Row) -> float:
+    return -np.inf if np.isnan(row.rhat) else row.rhat
+
+
+def _rows(view: View, block: Block, number: int, name: str, most: int) -> Iterator[Row]:
+    variable = view.posterior[name].transpose("chain", "draw", ...)
+    shape = variable.shape[2:]
+    if name not in block.axes:
+        yield _of_entries(view, block, number, name, most)
+        return
+    moved = axes_of(block.axes[name])
+    others = [axis for axis in range(len(shape)) if axis not in moved]
+    values = np.asarray(variable.values, np.float64)
+    labels = tuple(f"component {label}" for label in _labels(variable, moved[0]))
+    for rest in product(*(range(shape[axis]) for axis in others)):
+        at: list[str] = ["·"] * len(shape)
+        places = []
+        for part in range(shape[moved[0]]):
+            place = [part] * len(shape)
+            for axis, index in zip(others, rest, strict=True):
+                place[axis] = index
+                at[axis] = str(_labels(variable, axis)[index])
+            places.append(tuple(place))
+        title = f"{name}[{', '.join(at)}]" if others else name
+        lines = values[:, :, *np.transpose(places)]
+        rhat = _largest(rhat_of_entries(lines))
+        yield Row(name, title, tuple(places), labels, len(labels), number, rhat)
+
+
+def _of_entries(view: View, block: Block, number: int, name: str, most: int) -> Row:
+    """Entries that change as a whole: those furthest from where the change leaves them."""
+    variable = view.posterior[name].transpose("chain", "draw", ...)
+    values = np.asarray(variable.values, np.float64)
+    flat = values.reshape(*values.shape[:2], -1) - (0.5 if name in block.complemented else 0.0)
+    apart = np.abs(flat)
+    spread = apart.std(axis=(0, 1))
+    clear = np.divide(apart.mean(axis=(0, 1)), spread, out=np.zeros_like(spread), where=spread > 0)
+    chosen = np.sort(np.argsort(-clear, kind="stable")[:most])
+    places = [tuple(map(int, np.unravel_index(k, values.shape[2:]))) for k in chosen]
+    labels = []
+    for place in places:
+        at = [str(_labels(variable, axis)[index]) for axis, index in enumerate(place)]
+        labels.append(f"{name}[{', '.join(at)}]" if at else name)
+    rhat = _largest(rhat_of_entries(flat[..., chosen]))
+    return Row(name, name, tuple(places), tuple(labels), flat.shape[2], number, rhat)
+
+
+def _labels(variable: xr.DataArray, axis: int) -> Sequence[object]:
+    dim = variable.dims[2 + axis]
+    return (
+        variable.coords[dim].values.tolist()
+        if dim in variable.coords
+        else range(variable.sizes[dim])
+    )
+
+
+def _largest(rhats: np.ndarray) -> float:
+    known = rhats[np.isfinite(rhats)]
+    return float(known.max()) if known.size else float("nan")
+
+
+def _of_few_parts(view: View, rows: tuple[Row, ...], most: int) -> tuple[Row, ...]:
+    """Keep the same few parts in all rows of a block: those that disagree most in its worst row."""
+    kept: dict[int, np.ndarray] = {}
+    for row in sorted(rows, key=_worst, reverse=True):
+        if len(row.places) > most and row.block not in kept:
+            rhats = np.nan_to_num(rhat_of_entries(row.of(view.posterior)), nan=-np.inf)
+            kept[row.block] = np.sort(np.argsort(-rhats, kind="stable")[:most])
+    return tuple(
+        row
+        if len(row.places) <= most
+        else replace(
+            row,
+            places=tuple(row.places[k] for k in kept[row.block]),
+            labels=tuple(row.labels[k] for k in kept[row.block]),
+        )
+        for row in rows
+    )
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the draws are.
+
+    Attributes
+    ----------
+    group, draw
+        What a chain is called, and a draw.
+    follow
+        Whether one draw follows from another; if not, they are drawn as points.
+    """
+
+    group: str = "chain"
+    draw: str = "draw"
+    follow: bool = True
+
+
+def draw_columns(
+    columns: Mapping[str, Sequence[Float[np.ndarray, "chain draw _"]]],
+    rows: Sequence[Row],
+    kind: Kind,
+) -> Picture:
+    """Draw every row's lines, in one column or several side by side.
+
+    Parameters
+    ----------
+    columns
+        Draws of every row by the column's heading, at least one column.
+    rows
+        The rows, the same in every column.
+    kind
+        What the draws are.
+    """
+    several = {(row.labels, row.parts) for row in rows if len(row.labels) > 1}
+    figure = new_figure(7.8 if len(columns) == 1 else 8.6, 1.5 * len(rows) + 0.9)
+    grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True, sharey="row")
+    for place, (heading, lines) in enumerate(columns.items()):
+        for number, (row, values) in enumerate(zip(rows, lines, strict=True)):
+            axes = style_axes(
+                grid[number, place],
+                title=heading if number == 0 else "",
+                y_label=shortened(row.title, LONGEST) if place == 0 else "",
+                x_label=_x_label(kind, len(values)) if number == len(rows) - 1 else "",
+            )
+            _draw(axes, values, kind, POINTS // len(columns))
+            if len(several) > 1 and len(row.labels) > 1 and place == len(columns) - 1:
+                _add_row_legend(axes, row)
+    if len(several) == 1:
+        _add_shared_legend(figure, next(row for row in rows if len(row.labels) > 1))
+    return figure
+
+
+def _x_label(kind: Kind, groups: int) -> str:
+    return f"{kind.draw}s of each {kind.group}, in order" if groups > 1 else kind.draw
+
+
+def _draw(axes: Axes, values: Lines, kind: Kind, most: int) -> None:
+    chains, draws, lines = values.shape
+    points = max(40, most // chains)
+    for chain in range(chains):
+        for line in range(lines):
+            trace = values[chain, :, line]
+            colour = chain_colour(line) if lines > 1 else INK
+            if kind.follow:
+                shown = envelope(trace, points=points)
+                style: dict[str, Any] = {"linewidth": 0.8, "alpha": 0.85}
+            else:
+                shown = np.arange(0, draws, max(1, -(-draws // points)))
+                style = {
+                    "linestyle": "none",
+                    "marker": ".",
+                    "markersize": 3 if chains * draws > 200 else 7,
+                }
+            axes.plot(chain * draws + shown + 1, trace[shown], color=colour, **style)
+    axes.set_xlim(0.5, chains * draws + 0.5)
+    axes.locator_params(axis="y", nbins=4)
+    if chains > 1:
+        _part_chains(axes, chains, draws, kind.group)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+
+
+def _part_chains(axes: Axes, chains: int, draws: int, group: str) -> None:
+    for chain in range(1, chains):
+        axes.axvline(chain * draws + 0.5, color=MUTED, linewidth=0.7)
+    middles = (np.arange(chains) + 0.5) * draws
+    names = [f"{group} {k}" if chains <= 5 else str(k) for k in range(chains)]
+    every = max(1, -(-chains // NUMBERED))
+    axes.set_xticks(middles[::every], names[::every])
+    axes.tick_params(axis="x", length=0)
+
+
+def _named(row: Row) -> tuple[list[Line2D], list[str], str]:
+    """Handles and labels for a legend, and its heading where they are some of many."""
+    labels = [literal(shortened(label, LONGEST)) for label in row.labels]
+    handles = [Line2D([], [], color=chain_colour(k), linewidth=2.5) for k in range(len(labels))]
+    return handles, labels, f"{len(labels)} of {row.parts}" if len(labels) < row.parts else ""
+
+
+def _add_shared_legend(figure: Picture, row: Row) -> None:
+    handles, labels, heading = _named(row)
+    if heading:
+        handles, labels = [Line2D([], [], linestyle="none"), *handles], [f"{heading}:", *labels]
+    add_legend(figure, handles, labels, columns=5)
+
+
+def _add_row_legend(axes: Axes, row: Row) -> None:
+    handles, labels, heading = _named(row)
+    legend = axes.legend(
+        handles,
+        labels,
+        title=heading or None,
+        loc="center left",
+        bbox_to_anchor=(1.0, 0.5),
+        frameon=False,
+        fontsize=TEXT_SIZE - 1,
+        labelcolor=INK,
+        handlelength=1.0,
+        labelspacing=0.3,
+    )
+    legend.get_title().set(fontsize=TEXT_SIZE - 1, color=MUTED)

@@ -1,0 +1,208 @@
+"""Figures that a notebook shows by itself, and the colours, sizes, axes and panels that all share.
+
+Colours are those of Okabe and Ito (2008), which the common kinds of colour blindness can tell apart, in an order in
+which neighbours differ most. `analysis.page` replaces `INK`, `MUTED`, `GRID` and `ACCENT` by the page's own colours, so
+text and lines use no other grey.
+
+Matplotlib's own figures are shown by a notebook where pyplot made them. These are not pyplot's: nothing is left open,
+and a cell that ends with one shows it once.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Collection, Container, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from onebasin.base.text import shown
+
+INK = "#2a2f36"
+MUTED = "#6b7280"
+GRID = "#d9dde3"
+ACCENT = "#0072b2"
+CHAIN_COLOURS = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#d55e00",
+    "#8c7ae6",
+    "#7a8b00",
+)
+TEXT_SIZE = 9.0
+TITLE_SIZE = 10.0
+POINTS_TO_RASTERISE = 1500  # above this, markers are drawn as an image inside the SVG
+RASTER_DPI = 170
+_CHARACTERS_PER_INCH = 10.0  # of a bold title
+PAPER = "#ffffff"
+"""Ground of a figure that stands by itself: opaque, so that it can be read on a page of any colour."""
+SCREEN_DPI, NOTEBOOK_DPI = 96, 120
+"""Pixels an inch at which a notebook shows an image, and which the image has: a little more, for dense screens."""
+MARGIN = 0.08
+"""Inches around panels, and so around all."""
+COLOURS = 256
+"""Of an image: half the bytes of one with all colours, and nobody sees a difference."""
+
+
+class Picture(Figure):
+    """A figure with an alternative text.
+
+    Attributes
+    ----------
+    alt : str
+        What the picture shows, in words and numbers.
+    """
+
+    alt: str = ""
+
+    def on_paper(self, alt: str) -> Picture:
+        """Give it an opaque ground, a margin and its text, for a place that knows neither; returns itself."""
+        self.patch.set_facecolor(PAPER)
+        self.patch.set_alpha(1.0)
+        self.set_layout_engine("constrained", w_pad=MARGIN, h_pad=MARGIN)
+        self.alt = alt
+        return self
+
+    def png(self, *, dpi: float = NOTEBOOK_DPI) -> bytes:
+        """Return the figure as an image file with few colours, which is small."""
+        from PIL import Image  # here: Matplotlib brings it along, and only images need it
+
+        buffer, small = io.BytesIO(), io.BytesIO()
+        self.savefig(buffer, format="png", dpi=dpi, facecolor=self.get_facecolor())
+        image: Image.Image = Image.open(buffer)
+        if image.getchannel("A").getextrema() == (255, 255):  # opaque throughout
+            image = image.convert("RGB").quantize(
+                COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
+            )
+        image.save(small, format="png", optimize=True)
+        return small.getvalue()
+
+    def _ipython_display_(self) -> None:
+        # As `_repr_mimebundle_`, which gives way to the large image of a notebook that has loaded pyplot.
+        from IPython.display import display
+
+        shown, about = self._repr_mimebundle_()
+        display(shown, metadata=about, raw=True)
+
+    def _repr_mimebundle_(
+        self, include: Container[str] | None = None, exclude: Container[str] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Give a notebook the image, its size on the screen, and its text."""
+        width, height = (round(SCREEN_DPI * side) for side in self.get_size_inches())
+        text = f"<figure: {self.alt}>" if self.alt else repr(self)
+        shown: dict[str, Any] = {"width": width, "height": height}
+        if self.alt:
+            shown["alt"] = self.alt
+        return {"image/png": self.png(), "text/plain": text}, {"image/png": shown}
+
+
+def chain_colour(chain: int) -> str:
+    """Return the colour of a chain; the palette repeats after eight."""
+    return CHAIN_COLOURS[chain % len(CHAIN_COLOURS)]
+
+
+def new_figure(width: float, height: float) -> Picture:
+    """Make an empty figure of this size in inches, without a background."""
+    return Picture(figsize=(width, height), layout="constrained", facecolor="none", dpi=RASTER_DPI)
+
+
+def literal(text: str) -> str:
+    """Give a text of which matplotlib draws every character: dollar signs begin no formula, and nothing acts."""
+    return shown(text, lines=True).replace("$", r"\$")
+
+
+def shortened(name: str, longest: int) -> str:
+    """Leave out the middle of a name that is too long; its end, where the indices are, stays."""
+    if len(name) <= longest:
+        return name
+    head = (longest - 1) // 2
+    return f"{name[:head]}…{name[len(name) - (longest - 1 - head) :]}"
+
+
+def style_axes(axes: Axes, *, title: str = "", x_label: str = "", y_label: str = "") -> Axes:
+    """Give axes the common look: open frame, light horizontal grid, few ticks, plain labels."""
+    axes.set_facecolor("none")
+    title, x_label, y_label = map(literal, (title, x_label, y_label))
+    axes.set_title(title, fontsize=TITLE_SIZE, color=INK, loc="left", fontweight="bold")
+    axes.set_xlabel(x_label, fontsize=TEXT_SIZE, color=INK)
+    axes.set_ylabel(y_label, fontsize=TEXT_SIZE, color=INK)
+    axes.tick_params(colors=INK, labelsize=TEXT_SIZE - 1, length=3, width=0.6)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(INK)
+        axes.spines[side].set_linewidth(0.6)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    return axes
+
+
+def new_panels(
+    titles: Collection[str],
+    *,
+    columns: int,
+    panel_size: tuple[float, float],
+    margin: tuple[float, float],
+    x_label: str,
+    y_label: str,
+    share_axes: bool = True,
+) -> tuple[Picture, list[Axes]]:
+    """Make a figure of panels alike, one per title, in rows of at most `columns`.
+
+    Sizes, width first, are in inches: of a panel, and of what the figure has besides. Where all
+    panels share their axes, only the left and the lowest ones are labelled.
+    """
+    wide = max(1, min(columns, len(titles)))
+    rows = -(-len(titles) // wide)
+    figure = new_figure(panel_size[0] * wide + margin[0], panel_size[1] * rows + margin[1])
+    grid = figure.subplots(rows, wide, squeeze=False, sharex=share_axes, sharey=share_axes).ravel()
+    for place, (axes, title) in enumerate(zip(grid, titles, strict=False)):
+        lowest = place + wide >= len(titles) or not share_axes
+        leftmost = place % wide == 0 or not share_axes
+        style_axes(
+            axes,
+            title=_wrapped(title, panel_size[0]),
+            x_label=x_label if lowest else "",
+            y_label=y_label if leftmost else "",
+        )
+        axes.tick_params(labelbottom=lowest)
+    for empty in grid[len(titles) :]:
+        empty.set_visible(False)
+    return figure, list(grid[: len(titles)])
+
+
+def add_legend(
+    figure: Figure, handles: Sequence, labels: Sequence[str], *, columns: int = 4
+) -> None:
+    """Put one legend under all panels of a figure."""
+    figure.legend(
+        handles,
+        [literal(label) for label in labels],
+        loc="outside lower center",
+        ncols=min(columns, max(len(labels), 1)),
+        frameon=False,
+        fontsize=TEXT_SIZE,
+        labelcolor=INK,
+    )
+
+
+def add_chain_legend(figure: Figure, num_chains: int) -> None:
+    """Say under a figure which colour is which chain; nothing where there is one chain."""
+    if num_chains < 2:
+        return
+    handles = [
+        Line2D([], [], color=chain_colour(chain), marker="o", markersize=5, linestyle="none")
+        for chain in range(num_chains)
+    ]
+    add_legend(figure, handles, [f"chain {chain}" for chain in range(num_chains)], columns=8)
+
+
+def _wrapped(title: str, width: float) -> str:
+    """Break a title into lines that fit over a panel of this width in inches."""
+    return textwrap.fill(title, max(8, int(width * _CHARACTERS_PER_INCH)), break_on_hyphens=False)

@@ -1,0 +1,204 @@
+"""ArviZ's own plots, as figures of ours: its drawing, our colours, sizes and legends.
+
+Convention: what is drawn is a few scalar quantities, each a variable of its own whose name is its label, so that any
+posterior's names and axes will do. ArviZ draws with pyplot: a figure is taken out of it at once, and Matplotlib's
+settings are put back.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Float
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import Collection, PathCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from onebasin.posteriors import schema
+
+from .style import (
+    CHAIN_COLOURS,
+    INK,
+    POINTS_TO_RASTERISE,
+    RASTER_DPI,
+    TEXT_SIZE,
+    TITLE_SIZE,
+    add_chain_legend,
+    add_legend,
+    literal,
+    shortened,
+)
+
+if TYPE_CHECKING:
+    from arviz_plots import PlotCollection
+
+Quantity = Float[np.ndarray, "chain draw"]
+LONGEST_LABEL = 26
+WIDTH = 7.6
+
+
+def few(
+    quantities: Mapping[str, Quantity],
+    *,
+    diverging: Bool[np.ndarray, "chain draw"] | None = None,
+    longest: int = LONGEST_LABEL,
+) -> xr.DataTree:
+    """Put quantities into a posterior of their own, under labels that fit into a picture.
+
+    Parameters
+    ----------
+    quantities
+        Draws by name.
+    diverging
+        Which draws diverged, to be marked.
+    longest
+        Characters of a label.
+    """
+    names = labels(quantities, longest=longest)
+    groups = {"posterior": _dataset({names[name]: v for name, v in quantities.items()})}
+    if diverging is not None and diverging.any():
+        groups["sample_stats"] = _dataset({schema.DIVERGING: diverging})
+    return xr.DataTree.from_dict(groups)
+
+
+def of_stats(statistics: Mapping[str, Quantity]) -> xr.DataTree:
+    """Put statistics of draws into a posterior of their own."""
+    return xr.DataTree.from_dict({schema.SAMPLE_STATS: _dataset(statistics)})
+
+
+def labels(names: Mapping[str, Any], *, longest: int = LONGEST_LABEL) -> dict[str, str]:
+    """Give every name a label of its own of at most so many characters, its middle left out where it is longer."""
+    given: dict[str, str] = {}
+    for name in names:
+        label = shortened(name, longest)
+        number = 2
+        while label in given.values():
+            label = f"{shortened(name, longest - 4)} ({number})"
+            number += 1
+        given[name] = label
+    # A slash would be a path in a tree: the sign for a fraction looks the same.
+    return {name: literal(label).replace("/", "\u2215") for name, label in given.items()}
+
+
+def drawn(
+    plot: Callable[..., PlotCollection],
+    data: Any,
+    *,
+    height: float,
+    width: float = WIDTH,
+    chains: int = 0,
+    legend: Sequence[str] = (),
+    hidden: Sequence[str] = (),
+    title: str = "",
+    **options: Any,
+) -> Figure:
+    """Draw with one of ArviZ's plots.
+
+    Parameters
+    ----------
+    plot
+        Such as `arviz_plots.plot_rank`.
+    data
+        What it takes.
+    height, width
+        Inches.
+    chains
+        Of how many chains a legend tells the colours; none where there are fewer than two.
+    legend
+        What the first colours stand for, where they are no chains'.
+    hidden
+        Marks of the plot that are left out, by ArviZ's names.
+    title
+        Over the figure.
+    **options
+        Further arguments of the plot.
+    """
+    from matplotlib import pyplot  # here: a page without such figures does without pyplot
+
+    size = {"figsize": (width, height), "layout": "constrained"}
+    with _our_settings(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of densities that cannot be estimated, and the like
+        collection = plot(data, backend="matplotlib", figure_kwargs=size, **options)
+        figure = collection.viz["figure"].item()
+        pyplot.close(figure)
+    _hide(collection, hidden)
+    figure.patch.set_alpha(0.0)
+    for axes in figure.axes:
+        _dress(axes)
+    if title:
+        figure.suptitle(
+            literal(title), x=0.01, ha="left", fontsize=TITLE_SIZE, color=INK, fontweight="bold"
+        )
+    add_chain_legend(figure, chains)
+    if legend:
+        add_legend(figure, [Patch(color=c) for c in CHAIN_COLOURS[: len(legend)]], legend)
+    return figure
+
+
+@contextmanager
+def _our_settings() -> Iterator[None]:
+    import matplotlib
+    from matplotlib import pyplot
+    from matplotlib.rcsetup import cycler
+
+    settings: Any = {
+        "axes.prop_cycle": cycler(color=list(CHAIN_COLOURS)),
+        "figure.dpi": RASTER_DPI,
+        "figure.facecolor": "white",  # ArviZ takes its greys from it
+        "font.size": TEXT_SIZE,
+        "axes.titlesize": TEXT_SIZE,
+        "axes.labelsize": TEXT_SIZE,
+        "lines.linewidth": 1.2,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.linewidth": 0.6,
+        **dict.fromkeys(
+            ("axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "text.color"), INK
+        ),
+    }
+    with matplotlib.rc_context(settings), pyplot.ioff():
+        yield
+
+
+def _hide(collection: PlotCollection, names: Sequence[str]) -> None:
+    for name in names:
+        marks = collection.viz.children.get(name)
+        for variable in marks.data_vars.values() if marks is not None else ():
+            for mark in variable.values.ravel():
+                if isinstance(mark, Artist):
+                    mark.set_visible(False)
+
+
+def _dress(axes: Axes) -> None:
+    """Give axes that ArviZ drew our sizes, which it scales by itself, and draw heavy marks as images."""
+    axes.set_facecolor("none")
+    axes.tick_params(colors=INK, labelsize=TEXT_SIZE - 1, length=3, width=0.6)
+    for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
+        text.set_fontsize(TEXT_SIZE)
+        text.set_color(INK)
+    marks = [artist for artist in axes.get_children() if isinstance(artist, Line2D | Collection)]
+    heavy = sum(map(_points, marks)) > POINTS_TO_RASTERISE
+    for artist in marks:
+        artist.set_rasterized(heavy and _points(artist) > 2)
+
+
+def _points(artist: Artist) -> int:
+    if isinstance(artist, Line2D):
+        return np.size(artist.get_xdata(orig=False))
+    if isinstance(artist, PathCollection):
+        return len(np.atleast_2d(artist.get_offsets()))
+    return 0
+
+
+def _dataset(quantities: Mapping[str, np.ndarray]) -> xr.Dataset:
+    first = next(iter(quantities.values()))
+    coords = {d: np.arange(n) for d, n in zip(schema.SAMPLE_DIMS, first.shape, strict=True)}
+    return xr.Dataset({n: (schema.SAMPLE_DIMS, v) for n, v in quantities.items()}, coords=coords)

@@ -1,0 +1,205 @@
+"""Tables: columns, cells, rows that fold; and a table as Markdown.
+
+Convention: text is plain, `backticks` set a name in code type; a number is written as its column says. Cards
+(`base.card`), pages (`analysis.page`), studies and the terminal (`cli.console`) write these tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from .errors import ArgumentError
+from .numbers import EMPTY, format_number, is_number
+
+Flag = Literal["", "good", "warn", "bad"]
+"""Whether what is shown is good news."""
+MARKS: Mapping[str, str] = {"": "", "good": "✓", "warn": "!", "bad": "✗"}
+"""What a flag is shown by, besides its colour."""
+Value = str | bool | int | float | np.integer | np.floating | None
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """A table's cell that is flagged or annotated.
+
+    Attributes
+    ----------
+    value
+        What is shown; None and NaN are shown as a dash.
+    flag
+        Verdict, shown by a mark as well as a colour.
+    note
+        Small print after the value, such as the parameter that has it.
+    """
+
+    value: Value
+    flag: Flag = ""
+    note: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing but a dash is shown."""
+        return self.value is None or self.value == "" or bool(self.value != self.value)  # NaN
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a column is headed and its numbers are written.
+
+    Attributes
+    ----------
+    name
+        Heading.
+    digits
+        Significant digits of its numbers.
+    decimals
+        Decimals instead, where all numbers should have the same.
+    unit
+        Shown small under the heading.
+    """
+
+    name: str
+    digits: int = 3
+    decimals: int | None = None
+    unit: str = ""
+
+    def write(self, value: Value) -> str:
+        """Write one of the column's values, as plain text."""
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if value is None or value == "":
+            return EMPTY
+        if isinstance(value, str):
+            return value
+        return format_number(value, digits=self.digits, decimals=self.decimals)
+
+
+Row = tuple[TableCell | Value, ...]
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Rows of a table that fold under a row of their own, such as the entries of a variable.
+
+    Attributes
+    ----------
+    heading
+        The row that stays when the others are folded: a name, and what sums them up (the worst R-hat, ...).
+    rows
+        The rows; may be thousands.
+    open
+        Whether they show from the start.
+    """
+
+    heading: Row
+    rows: tuple[Row, ...] = ()
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; the first cell of a row is its heading. A click on a column's heading sorts it.
+
+    Attributes
+    ----------
+    columns
+        Headings, as text or as `Column`.
+    rows
+        Cells, as plain values or as `TableCell`; every row as long as `columns`.
+    caption
+        What the table shows.
+    groups
+        Rows that fold, after the others. Sorting sorts the groups by their headings, and the rows in each.
+    sortable
+        Whether a reader may sort it; no table of one row is.
+    """
+
+    columns: tuple[Column | str, ...]
+    rows: tuple[Row, ...] = ()
+    caption: str = ""
+    groups: tuple[RowGroup, ...] = ()
+    sortable: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse rows that do not fit the heading."""
+        for row in self.all_rows:
+            if len(row) != len(self.columns):
+                raise ArgumentError(
+                    f"`rows` has a row of {len(row)} cells ({row[:1]!r} ...), and there are "
+                    f"{len(self.columns)} `columns`: give one cell per column, None where empty."
+                )
+
+    @property
+    def all_rows(self) -> tuple[Row, ...]:
+        """All rows, with those of groups and their headings, in the order in which they are shown."""
+        grouped = (row for group in self.groups for row in (group.heading, *group.rows))
+        return (*self.rows, *grouped)
+
+    @property
+    def headings(self) -> tuple[Column, ...]:
+        """The columns, each as a `Column`."""
+        return tuple(c if isinstance(c, Column) else Column(c) for c in self.columns)
+
+    @property
+    def cells(self) -> tuple[tuple[TableCell, ...], ...]:
+        """All rows, each entry as a `TableCell`."""
+        return tuple(
+            tuple(c if isinstance(c, TableCell) else TableCell(c) for c in row)
+            for row in self.all_rows
+        )
+
+    @cached_property
+    def numeric(self) -> tuple[bool, ...]:
+        """Whether a column holds numbers, and besides them nothing but empty cells."""
+        filled = [[c.value for c in column if not c.is_empty] for column in self._by_column()]
+        return tuple(bool(values) and all(map(is_number, values)) for values in filled)
+
+    def without_empty_columns(self) -> Table:
+        """Return the table without the columns in which every cell is empty."""
+        filled = [
+            place
+            for place, column in enumerate(self._by_column())
+            if not all(cell.is_empty for cell in column)
+        ]
+
+        def kept(row: tuple) -> tuple:
+            return tuple(row[place] for place in filled)
+
+        return replace(
+            self,
+            columns=kept(self.columns),
+            rows=tuple(map(kept, self.rows)),
+            groups=tuple(
+                replace(group, heading=kept(group.heading), rows=tuple(map(kept, group.rows)))
+                for group in self.groups
+            ),
+        )
+
+    def _by_column(self) -> list[list[TableCell]]:
+        cells = self.cells
+        return [[row[place] for row in cells] for place in range(len(self.columns))]
+
+
+def table_to_markdown(table: Table) -> str:
+    """Write a table as Markdown, its caption above it."""
+    columns = table.headings
+    heading = [f"{c.name} ({c.unit})" if c.unit else c.name for c in columns]
+    rows = [[_text(cell, c) for cell, c in zip(row, columns, strict=True)] for row in table.cells]
+    lines = [_line(heading), _line(["---"] * len(columns)), *map(_line, rows)]
+    caption = [f"**{table.caption}**", ""] if table.caption else []
+    return "\n".join([*caption, *lines])
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _text(cell: TableCell, column: Column) -> str:
+    note = f" ({cell.note})" if cell.note else ""
+    mark = f" {MARKS[cell.flag]}" if cell.flag else ""
+    return f"{column.write(cell.value)}{mark}{note}"

@@ -1,0 +1,139 @@
+"""What was found as sentences, and as blocks of the house."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from onebasin.models.symmetry.block import Block
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
+
+from .measuring import BudgetedDensity, Probe
+from .moves import Generator, act, by_name
+from .spaces import LargestChange
+
+LIVE = "The parts compete."
+HARMLESS = "Given all else no part depends on another, so that there is one mode, nothing to align."
+ONE_MODE = (
+    "The maximum of the density is itself unchanged, so that there is one mode, nothing to align."
+)
+UNDECIDED = "Whether the parts compete could not be told."
+
+
+def exchangeable(generators: Sequence[Generator], order: Iterable[str]) -> Exchangeable | None:
+    """Swaps of parts as a block, complements along with them; None where signs change with them."""
+    if any(g.kind == "negate" or g.inside is not None for g in generators):
+        return None
+    axes: dict[str, tuple[int, ...]] = {}
+    for name in order:
+        own = sorted(
+            g.axis for g in generators if g.name == name and g.kind == "swap" and g.axis is not None
+        )
+        if own:
+            axes[name] = tuple(own)
+    complements = tuple(
+        n for n in order if any(g.name == n and g.kind == "complement" for g in generators)
+    )
+    if not axes or set(axes) & set(complements):
+        return None
+    return Exchangeable(
+        {n: places if len(places) > 1 else places[0] for n, places in axes.items()},
+        complements=complements,
+    )
+
+
+def whole(generators: Sequence[Generator], order: Iterable[str]) -> Block[Any] | None:
+    """Changes of sign and complements of whole variables as a block; None where parts move too."""
+    if any(g.axis is not None for g in generators):
+        return None
+    negated = {g.name for g in generators if g.kind == "negate"}
+    turned = {g.name for g in generators if g.kind == "complement"}
+    if negated & turned:
+        return None
+    flipped = tuple(name for name in order if name in negated)
+    complements = tuple(name for name in order if name in turned)
+    return Flip(flipped, complements) if flipped else Complement(complements)
+
+
+def listed(generators: Sequence[Generator]) -> str:
+    """What moves: ``mu:0, sigma:0 and 1-theta``."""
+    texts = [_text(name, own) for name, own in by_name(generators).items()]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _text(name: str, own: Sequence[Generator]) -> str:
+    axes = "".join(f":{g.axis}" for g in own if g.axis is not None)
+    sign = "+-" * any(g.kind == "negate" for g in own)
+    turned = "1-" * any(g.kind == "complement" for g in own)
+    return f"{turned}{sign}{name}{axes}"
+
+
+def unchanged(
+    what: str, tried: LargestChange, random: Sequence[Probe], near: Sequence[Probe]
+) -> str:
+    """Say at how many points nothing changes, and by how much where it changes most beside rounding."""
+    most = f"{tried.change:.2g} nats, where rounding may make {tried.slack:.1g}"
+    if not tried.holds:  # what did not hold at random points is not told
+        return (
+            f"{what} leaves the log density unchanged at {len(random)} random points, but not near the posterior: "
+            f"it changes by {most}."
+        )
+    where = f"{len(random)} random" + (f", {len(near)} near the posterior" if near else "")
+    return (
+        f"{what} leaves the log density unchanged at {len(random) + len(near)} points ({where}); at the one that says "
+        f"most against it, it changes by {most}."
+    )
+
+
+def alone(
+    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
+) -> str:
+    """Say what each of several variables changes alone; empty of one."""
+    each = by_name(generators).values()
+    if len(each) < 2:
+        return ""
+    found = measured([act(own, probe.point) for own in each for probe in probes]).reshape(
+        len(each), len(probes)
+    )
+    change = np.abs(found - np.array([probe.value for probe in probes]))
+    finite = change[np.isfinite(change)]
+    if not finite.size:
+        return "One of them alone leaves the support."
+    return (
+        f"One of them alone changes it by {finite.min():.2g} to {finite.max():.2g} nats "
+        f"(median {np.median(finite):.2g})."
+    )
+
+
+def of_status(status: str, *, mode: bool = False) -> str:
+    """Say whether the parts compete."""
+    if mode:
+        return ONE_MODE
+    return {"live": LIVE, "harmless": HARMLESS, "undecided": UNDECIDED}[status]
+
+
+def bounding(why: str, places: Iterable[str]) -> str:
+    """Say that a change of sign is not undone, and which bound does away with it."""
+    return (
+        f"{why}, so that it is not undone: copies of one mode may look like several. Bounding one number of "
+        f"{' or '.join(dict.fromkeys(places))} to be positive leaves one copy."
+    )
+
+
+def of_parts(orbits: Sequence[Sequence[int]], most: int = 4) -> str:
+    """Name parts that change places: ``parts {0, 1} and {2, 3}``."""
+    shown = [
+        f"{{{', '.join(map(str, orbit[:8]))}{', ...' * (len(orbit) > 8)}}}" for orbit in orbits
+    ]
+    more = f" and {len(orbits) - most} more sets" if len(orbits) > most else ""
+    return f"parts {' and '.join(shown[:most])}{more}"
+
+
+def weighing(breaks: float) -> str:
+    """Say what a break of so many nats means."""
+    return (
+        f"All but a prior has it: it breaks by {breaks:.2g} nats (median near the posterior), so that mirrored modes "
+        f"weigh about e^{breaks:.2g} to 1."
+    )

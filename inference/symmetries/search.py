@@ -1,0 +1,259 @@
+"""A search under way: the log density, the points at which it is compared, and what has been found.
+
+Points are random ones inside the support, and ones near the posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import minimize
+
+from onebasin.base.errors import InferenceError
+
+from .measuring import BudgetedDensity, OutOfBudget, Probe, point_of
+from .moves import Generator, lengths
+from .result import FoundBlock
+from .spaces import Space
+
+Axes = list[tuple[str, int]]
+
+SCALES = (1.0, 0.5, 2.0, 1.0, 4.0, 8.0)
+"""Standard deviations of random points in the unconstrained space: wide ones meet what narrow ones do not reach."""
+TRIES = 14
+"""Times that a point is drawn anew, a little nearer each time, until its log density is finite."""
+NEARER = 0.75
+STARTS, ITERATIONS = 2, 150
+"""Of the ascents to optima."""
+WALKERS, STEPS = 6, 60
+"""Of the random walks that begin at an optimum."""
+SHARE = 0.12
+"""Of the seconds of a search, for each ascent and for the walks: what they add is no reason to find less."""
+FAR = 12.0
+"""Coordinates beyond this belong to an ascent that runs off to where the density has no maximum."""
+
+
+@dataclass
+class Search:
+    """What the stages of a search share.
+
+    Attributes
+    ----------
+    measured : BudgetedDensity
+        The log density.
+    probes : list of Probe
+        Random points.
+    given : list of Probe
+        Draws of the posterior; without any, rough ones are made where they matter.
+    seed : int
+        Of points.
+    found : list of FoundBlock
+        In the order in which they were found.
+    open : list of str
+        What was not searched.
+    spaces : dict of int to Space
+        The exact searches by how many parts there are.
+    """
+
+    measured: BudgetedDensity
+    probes: list[Probe]
+    given: list[Probe]
+    seed: int
+    found: list[FoundBlock] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)
+    spaces: dict[int, Space] = field(default_factory=dict)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The variables as they are declared."""
+        return tuple(self.measured.density.shapes)
+
+    @cached_property
+    def lengths(self) -> dict[int, Axes]:
+        """The axes by how many parts lie along them."""
+        return lengths(self.measured.density.shapes)
+
+    @cached_property
+    def ends(self) -> list[AscentEnd]:
+        """Ends of ascents."""
+        return optima(self.measured, self.seed)
+
+    @cached_property
+    def near(self) -> list[Probe]:
+        """Points near the posterior: given draws, or rough ones."""
+        return self.given or near_posterior(self.measured, self.seed, self.ends)
+
+    @cached_property
+    def shares(self) -> list[Generator]:
+        """Complements of what lies in (0, 1) at every point."""
+        values = {name: [p.point[name] for p in self.probes] for name in self.order}
+        return [
+            Generator(name, "complement")
+            for name, each in values.items()
+            if all(v.size and (v > 0).all() and (v < 1).all() for v in each)
+        ]
+
+    @cached_property
+    def signed(self) -> tuple[str, ...]:
+        """Variables that have values of both signs at some points: no others can change it."""
+        return tuple(
+            name
+            for name in self.order
+            if any((p.point[name] < 0).any() for p in self.probes)
+            and any((p.point[name] > 0).any() for p in self.probes)
+        )
+
+    def stage(self, what: str, run: Callable[[], Iterator[FoundBlock]]) -> None:
+        """Run a part of the search; where the budget ends in it, say so."""
+        try:
+            for block in run():
+                self.found.append(block)
+        except OutOfBudget:
+            self.open.append(what)
+
+
+def random_probes(measured: BudgetedDensity, seed: int) -> list[Probe]:
+    """Random points with a finite log density.
+
+    Raises
+    ------
+    InferenceError
+        If there is none, or the log density of a point is another the second time.
+    """
+    rng = np.random.default_rng(seed)
+    density = measured.density
+    found: dict[int, dict[str, np.ndarray]] = {}
+    for attempt in range(TRIES):
+        left = [place for place in range(len(SCALES)) if place not in found]
+        if not left:
+            break
+        spread = np.array([SCALES[place] * NEARER**attempt for place in left])
+        values = density.constrain(spread[:, None] * rng.normal(size=(len(left), density.dim)))
+        points = [point_of(values, row) for row in range(len(left))]
+        known = np.isfinite(measured(points))
+        found |= {
+            place: point for place, point, good in zip(left, points, known, strict=True) if good
+        }
+    if not found:
+        raise InferenceError(
+            "No point with a finite log density was found; check the data and the prior."
+        )
+    points = [found[place] for place in sorted(found)]
+    probes = measured.probes(points)
+    again = measured([points[0]])[0]
+    if again != probes[0].value:
+        raise InferenceError(
+            "The log density of one point is another the second time, so that nothing can be compared; leave random "
+            "numbers out of it."
+        )
+    return [probe for probe in probes if probe.known]
+
+
+@dataclass(frozen=True)
+class AscentEnd:
+    """Where an ascent ended.
+
+    Attributes
+    ----------
+    probe : Probe
+        The point.
+    vector : array (dim,)
+        In the unconstrained space.
+    converged : bool
+        Whether the gradient vanishes there.
+    """
+
+    probe: Probe
+    vector: Float[np.ndarray, " dim"]
+    converged: bool
+
+
+def optima(measured: BudgetedDensity, seed: int) -> list[AscentEnd]:
+    """The ends of ascents from random points; none where the density has no gradient."""
+    density = measured.density
+    rng = np.random.default_rng(seed + 1)
+    found = []
+    for _ in range(STARTS):
+        start = rng.uniform(-1.0, 1.0, size=density.dim)
+        if density.gradient(start) is None:
+            return []
+        found += _ascent(measured, start)
+    return found
+
+
+def _ascent(measured: BudgetedDensity, start: np.ndarray) -> list[AscentEnd]:
+    density = measured.density
+
+    def loss(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        found = density.gradient(vector)
+        if found is None or not np.isfinite(found[0]) or not np.isfinite(found[1]).all():
+            return 1e300, np.zeros_like(vector)
+        return -found[0], -found[1]
+
+    until = measured.spent + SHARE * measured.seconds
+
+    def stop(_: np.ndarray) -> None:
+        if measured.spent > until:
+            raise StopIteration
+
+    end = minimize(
+        loss,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        callback=stop,
+        options={"maxiter": ITERATIONS, "gtol": 1e-6, "ftol": 1e-14},
+    )
+    probe = measured.probe(point_of(density.constrain(np.asarray(end.x)[None]), 0))
+    if not probe.known:
+        return []
+    steep = float(np.abs(end.jac).max(initial=0.0))
+    done = steep < 1e-3 * (1.0 + 1e-3 * abs(float(end.fun))) and np.abs(end.x).max() < FAR
+    return [AscentEnd(probe, end.x, bool(done))]
+
+
+def near_posterior(measured: BudgetedDensity, seed: int, ends: list[AscentEnd]) -> list[Probe]:
+    """Optima and rough draws: the ends of short random walks, each from an optimum, or from the best of random points.
+
+    The walks see the density of the unconstrained space without its Jacobian, which is near enough for a look.
+    """
+    density = measured.density
+    rng = np.random.default_rng(seed + 2)
+    if ends:
+        starts = np.array([ends[at % len(ends)].vector for at in range(WALKERS)])
+    else:
+        tried = rng.normal(size=(16, density.dim))
+        values = density.constrain(tried)
+        level = measured([point_of(values, row) for row in range(len(tried))])
+        starts = tried[np.argsort(-level)[:WALKERS]]
+    walked = _walk(measured, starts, rng)
+    values = density.constrain(walked)
+    probes = measured.probes([point_of(values, row) for row in range(len(walked))])
+    return [p for p in (*(end.probe for end in ends), *probes) if p.known]
+
+
+def _walk(measured: BudgetedDensity, starts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Random-walk Metropolis, each chain with a step of its own that is tuned to accept a quarter."""
+    place = starts.copy()
+    level = _levels(measured, place)
+    step = np.full(len(place), 1.0 / np.sqrt(max(1, place.shape[1])))
+    until = measured.spent + SHARE * measured.seconds
+    for _ in range(STEPS):
+        if measured.spent > until:
+            break
+        there = place + step[:, None] * rng.normal(size=place.shape)
+        new = _levels(measured, there)
+        with np.errstate(invalid="ignore"):
+            taken = np.log(rng.uniform(size=len(place))) < new - level
+        place[taken], level[taken] = there[taken], new[taken]
+        step *= np.where(taken, 1.3, 0.92)
+    return place
+
+
+def _levels(measured: BudgetedDensity, vectors: np.ndarray) -> np.ndarray:
+    values = measured.density.constrain(vectors)
+    return measured([point_of(values, row) for row in range(len(vectors))])

@@ -1,0 +1,283 @@
+"""Stages of a search: parts that change places, signs of parts, and signs and complements of whole variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from onebasin.models.symmetry.block import Block, axes_of
+
+from . import describe
+from .gf2 import echelon, reduce
+from .groups import Reach, elsewhere, reach
+from .moves import Generator, Moves, by_name, on_parts, signs_of_part, swaps
+from .result import FoundBlock, Status
+from .search import Axes, Search
+from .spaces import LargestChange, search, trial, worst
+from .status import copies, one_mode, parts_compete, variables_compete
+
+FEW_PARTS = 2
+"""Parts beyond the first two that a set is tried on where it is harmless."""
+
+
+def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
+    """Yield blocks of parts that change places along axes of one length."""
+    shares = s.shares if length == 2 else []
+    space = search(swaps(axes, 0, 1) + shares, s.measured, s.probes)
+    s.spaces[length] = space
+    if not space.complete:
+        s.open.append(f"sums of the {len(axes)} axes of length {length}")
+    taken: set[tuple[str, int | None]] = set()
+    for chosen in space.basis:
+        own = space.moves.generators(chosen)
+        axes_moved = {(g.name, g.axis) for g in own if g.kind == "swap"}
+        if axes_moved:
+            yield _swapped(s, own, length, free=not axes_moved & taken)
+            taken |= axes_moved
+    for chosen in space.doubtful:
+        own = space.moves.generators(chosen)
+        found, what = trial(own, s.measured, s.probes), describe.listed(own)
+        said = (
+            f"{what}: the log density changes by up to {found.change:.2g} nats, {found.ratio:.1g} times what rounding "
+            "makes: too much for a symmetry, too little for none."
+        )
+        yield FoundBlock(describe.exchangeable(own, s.order), what, length, "undecided", (said,))
+
+
+def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) -> FoundBlock:
+    """Compare a set of swaps that is a symmetry of the first two parts with all else."""
+    status, mode = _judged(s, parts_compete(own, s.measured, s.probes), copies(own, length))
+    live = status == "live"
+    near = s.near if live else []
+    probes = [*s.probes, *near]
+    first = trial(own, s.measured, probes)
+    extent = reach(own, length, s.measured, probes, most=None if live else FEW_PARTS)
+    tried = worst([first, *extent.held])
+    if not first.holds:
+        status = "undecided"
+    elif live and not extent.everywhere:
+        status = "incomplete"
+    listed = describe.listed(own)
+    orders = f"every order of the {length} parts"
+    which = orders if extent.everywhere else describe.of_parts([extent.orbit])
+    together = " move together" if len(by_name(own)) > 1 else ""
+    said = [
+        describe.unchanged(f"{listed}{together}: {which}", tried, s.probes, near),
+        describe.alone(own, s.measured, s.probes),
+    ]
+    block = describe.exchangeable(own, s.order)
+    if status == "incomplete":
+        said.append(f"The other of the {length} parts are unlike them, so that nothing is aligned.")
+    elif tried.holds:
+        said.append(describe.of_status(status, mode=mode))
+    if status == "live" and (block is None or not free):
+        status, block = "incomplete", None
+        said.append("No block says this beside those that are found, so that it is not used.")
+    return FoundBlock(block, listed, length, status, tuple(filter(None, said)))
+
+
+def _judged(
+    s: Search, status: Status, elements: Sequence[Sequence[Generator]]
+) -> tuple[Status, bool]:
+    """Decide whether a symmetry is live, or harmless by the maximum of the density; say whether it is the latter."""
+    mode = status == "live" and one_mode(elements, s.measured, s.ends)
+    return ("harmless" if mode else status), mode
+
+
+def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
+    """Parts that each have a sign of their own: added to the block that permutes them."""
+    signed = [(name, axis) for name, axis in axes if name in s.signed]
+    space = search(signs_of_part(signed, 0), s.measured, s.probes) if signed else None
+    if space is None:
+        return
+    for chosen in space.basis:
+        own = space.moves.generators(chosen)
+        status = variables_compete(own, s.measured, s.probes)
+        extent = reach(own, length, s.measured, s.probes)
+        tried = worst([trial(own, s.measured, s.probes), *extent.held])
+        if status != "live":
+            continue
+        at = _permuting(s, own) if extent.everywhere else None
+        block = None if at is None else s.found[at].block
+        if at is None or block is None or block.flipped:
+            yield _signs_alone(s, own, length, extent, tried, block)
+        else:
+            s.found[at] = _with_signs(s, s.found[at], space.moves.names(chosen), tried)
+
+
+def _permuting(s: Search, own: Sequence[Generator]) -> int | None:
+    """Which live block permutes the parts that these change the sign of."""
+    axes = {(g.name, g.axis) for g in own}
+    for at, found in enumerate(s.found):
+        if found.status == "live" and found.block is not None and axes <= found.block.moved:
+            return at
+    return None
+
+
+def _with_signs(
+    s: Search, found: FoundBlock, names: Sequence[str], tried: LargestChange
+) -> FoundBlock:
+    block: Any = found.block
+    flips = True if set(names) == set(block.axes) else tuple(n for n in s.order if n in names)
+    said = describe.unchanged(
+        f"Each part may change the sign of {' and '.join(names)}: that",
+        tried,
+        s.probes,
+        [],
+    )
+    moves = f"{found.moves}, with signs of {' and '.join(names)}"
+    return replace(
+        found, block=replace(block, flips=flips), moves=moves, evidence=(*found.evidence, said)
+    )
+
+
+def _signs_alone(
+    s: Search,
+    own: Sequence[Generator],
+    length: int,
+    extent: Reach,
+    tried: LargestChange,
+    block: Block[Any] | None,
+) -> FoundBlock:
+    """Signs of parts that no word says, beside a block that has signs of its own if there is one."""
+    listed = describe.listed(own)
+    parts = "each part" if extent.everywhere else describe.of_parts([extent.orbit])
+    names = [g.name for g in own]
+    why = "`--exchangeable` has no word for signs of parts that do not change places"
+    if block is not None:
+        why = "A word of `--exchangeable` has one set of signs of parts, and this is a second one"
+        names = [name for name in names if name not in block.flipped] or names
+    said = (
+        describe.unchanged(f"Signs of {parts} along {listed}: changing them", tried, s.probes, []),
+        describe.bounding(why, [f"each such part of {names[0]}"]),
+    )
+    return FoundBlock(None, f"signs of parts of {listed}", length, "incomplete", said)
+
+
+def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
+    """Parts that change places among themselves alone, where all of them do not."""
+    covered = {
+        (g.name, g.axis)
+        for c in s.spaces[length].basis
+        for g in s.spaces[length].moves.generators(c)
+    }
+    free = [place for place in axes if place not in covered]
+    for generators, orbits in (
+        elsewhere(swaps(free, 0, 1), length, s.measured, s.probes) if free else ()
+    ):
+        pair = orbits[0][0], orbits[0][1]
+        harmless = parts_compete(on_parts(generators, pair), s.measured, s.probes) == "harmless"
+        listed = describe.listed(generators)
+        said = (
+            f"{listed}: {describe.of_parts(orbits)} change places among themselves without changing the log density, "
+            f"the others of the {length} parts do not, so that nothing is aligned."
+        )
+        evidence = (said, describe.of_status("harmless")) if harmless else (said,)
+        yield FoundBlock(None, listed, length, "harmless" if harmless else "incomplete", evidence)
+
+
+def by_group(s: Search) -> Iterator[FoundBlock]:
+    """Blocks whose parts change places within each place of another axis on its own."""
+    for found in list(s.found):
+        if found.status != "live" or found.block is None or not found.block.axes:
+            continue
+        for size, own in _slices(s, found.block).items():
+            if trial(own, s.measured, s.probes).holds:
+                listed = describe.listed(own)
+                said = (
+                    f"Within each of the {size} places along another axis the parts of {listed} change places on "
+                    "their own. No block says this: the common order is undone, those of the single places are not."
+                )
+                yield FoundBlock(None, f"{listed} within each place", size, "incomplete", (said,))
+
+
+def _slices(s: Search, block: Block[Any]) -> dict[int, list[Generator]]:
+    """Swaps of the first two parts inside the first place of another axis that every variable of a block has."""
+    shapes = s.measured.density.shapes
+    if not all(isinstance(axis, int) for axis in block.axes.values()) or block.complemented:
+        return {}
+    found: dict[int, list[Generator]] = {}
+    sizes = {
+        name: {size: at for at, size in enumerate(shapes[name]) if at != axis and size > 1}
+        for name, axis in block.axes.items()
+    }
+    common = set.intersection(*(set(own) for own in sizes.values()))
+    for size in common:
+        found[size] = [
+            Generator(name, "swap", axis, (0, 1), (sizes[name][size], 0))
+            for name, axis in block.axes.items()
+            if isinstance(axis, int)
+        ]
+    return found
+
+
+def whole_variables(s: Search) -> Iterator[FoundBlock]:
+    """Yield blocks of whole variables, beyond what signs of parts generate."""
+    generators = [Generator(name, "negate") for name in s.signed] + s.shares
+    if not generators:
+        return
+    space = search(generators, s.measured, s.probes)
+    s.spaces[0] = space
+    if not space.complete:
+        s.open.append(f"sums of {len(generators)} signs and complements of whole variables")
+    known = echelon(_by_parts(s, space.moves))
+    for chosen in space.basis:
+        if reduce(chosen, known):
+            known = echelon((*known, chosen))
+            yield _changed(s, space.moves.generators(chosen))
+
+
+def _by_parts(s: Search, moves: Moves) -> list[int]:
+    """The changes of whole signs that signs of a block's parts come to."""
+    found = []
+    for block in (each.block for each in s.found):
+        if block is not None and block.axes and block.flipped:
+            odd = [n for n in block.flipped if len(axes_of(block.axes[n])) % 2]
+            bits = [moves.of(name) for name in odd]
+            if all(bits):
+                found.append(sum(bits))
+    return found
+
+
+def _changed(s: Search, own: tuple[Generator, ...]) -> FoundBlock:
+    """Compare a set of changes of whole variables that is a symmetry with all else."""
+    status, mode = _judged(s, variables_compete(own, s.measured, s.probes), [own])
+    near = s.near if status == "live" else []
+    held = trial(own, s.measured, [*s.probes, *near])
+    listed = describe.listed(own)
+    together = " together" if len(own) > 1 else ""
+    said = [
+        describe.unchanged(f"Changing {listed}{together}", held, s.probes, near),
+        describe.alone(own, s.measured, s.probes),
+    ]
+    if held.holds:
+        said.append(describe.of_status(status, mode=mode))
+    else:
+        status = "undecided"
+    return FoundBlock(describe.whole(own, s.order), listed, 1, status, tuple(filter(None, said)))
+
+
+def mixed(s: Search) -> Iterator[FoundBlock]:
+    """Yield what needs a swap of two parts together with a change of sign, which no block says."""
+    axes = s.lengths.get(2, [])
+    if not axes or not s.signed:
+        return
+    generators = swaps(axes, 0, 1) + [Generator(n, "negate") for n in s.signed] + s.shares
+    space = search(generators, s.measured, s.probes)
+    for chosen in space.basis:
+        own = space.moves.generators(chosen)
+        swapped = [g for g in own if g.kind == "swap"]
+        if not swapped or not any(g.kind == "negate" for g in own):
+            continue
+        if not trial(swapped, s.measured, s.probes).holds:  # else both are found already
+            listed = describe.listed(own)
+            held = trial(own, s.measured, s.probes)
+            said = (
+                describe.unchanged(f"{listed} together: this", held, s.probes, []),
+                describe.bounding(
+                    "`--exchangeable` has no word for two parts that change places while others change sign",
+                    (g.name for g in own if g.kind == "negate"),
+                ),
+            )
+            yield FoundBlock(None, listed, 2, "incomplete", said)

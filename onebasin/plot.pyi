@@ -1,0 +1,24 @@
+# The plots. `plot.py` reads the imports of this file: a name stands here and nowhere else.
+
+from .analysis.plots.barriers import plot_barriers
+from .analysis.plots.calibration import plot_calibration
+from .analysis.plots.comparison import plot_comparison
+from .analysis.plots.labels import plot_aligned, plot_labels
+from .analysis.plots.optimisation import plot_elbo
+from .analysis.plots.pair import plot_pair
+from .analysis.plots.predictive import plot_predictive
+from .analysis.plots.traces import plot_traces
+from .analysis.plots.uncertainty import plot_uncertainty
+from .truth.figures import plot_failure_rates
+
+aligned = plot_aligned
+barriers = plot_barriers
+calibration = plot_calibration
+comparison = plot_comparison
+elbo = plot_elbo
+failure_rates = plot_failure_rates
+labels = plot_labels
+pair = plot_pair
+predictive = plot_predictive
+traces = plot_traces
+uncertainty = plot_uncertainty

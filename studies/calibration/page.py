@@ -1,0 +1,160 @@
+"""The page: the study in words, its tables and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from onebasin.analysis.page.page import FigureItem
+from onebasin.analysis.plots.calibration import plot_calibration
+
+from .. import lab
+from ..lab import Chapter, Field, Frames, Outcomes, Row, Text, View, count_verdicts, failed, read
+from ..lab.page import Extra
+from ..lab.tables import Tabulate
+from .design import Config, from_tree
+
+ALL = View(
+    "Verdicts: what was seen, and what would have been. Networks' rows simulate from the same random numbers, so that "
+    "chance in one shows in others",
+    (
+        Field("calibration", "label"),
+        Field("verdict", "verdict", flag=lambda word: "good" if word == "calibrated" else "warn"),
+        Field("judged", "usable", unit="simulations"),
+        Field("outside", lambda row: f"{row['outside']} of {row['quantities']}", unit="quantities"),
+        Field(
+            "sd", lambda row: _percent(row["seen_ratio"]), decimals=0, unit="%, seen if wrong by"
+        ),
+        Field("mean", "seen_shift", decimals=2, unit="sd, seen if wrong by"),
+        Field("failed", "failed"),
+        Field("unconverged", "unconverged"),
+        Field("divergent", "divergent", unit="simulations"),
+    ),
+)
+
+
+def _percent(ratio: float | None) -> float | None:
+    return None if ratio is None else 100 * (ratio - 1)
+
+
+def _wrong(frames: Frames) -> Iterable[Row]:
+    return [row for row in read("cells", frames) if row["outside"]]
+
+
+WORST = View(
+    "By how much: the test quantity whose ranks are furthest from uniform",
+    (
+        Field("calibration", "label"),
+        Field("quantity", "worst"),
+        Field("p", "worst_p", digits=2),
+        Field("posterior", "worst_sentence"),
+    ),
+    over=_wrong,
+)
+
+
+def _outside(frames: Frames) -> Iterable[Row]:
+    return [row for row in read("quantities", frames) if row["outside"]]
+
+
+OUTSIDE = View(
+    "Every test quantity that left its band: shift of truths from posterior means, and their spread, in posterior sds",
+    (
+        Field("calibration", "label"),
+        Field("quantity", "quantity"),
+        Field("p", "p_value", digits=2),
+        Field("shift", "shift", decimals=2),
+        Field("from", "shift_low", decimals=2),
+        Field("to", "shift_high", decimals=2),
+        Field("spread", "ratio", decimals=2),
+        Field("from", "ratio_low", decimals=2),
+        Field("to", "ratio_high", decimals=2),
+    ),
+    over=_outside,
+)
+VIEWS: tuple[Tabulate, ...] = (ALL, WORST, lab.CLAIMS, OUTSIDE, lab.TRIALS, lab.FAILURES)
+SHOWN: tuple[Tabulate, ...] = (ALL, WORST, lab.CLAIM_VERDICTS)
+
+
+_SHOWN = 6
+"""Panels of a figure."""
+_DEFINITIONS = (
+    (
+        "Calibrated",
+        "Parameters are drawn from the prior, data from the likelihood, and a method is run on the data. If its draws "
+        "are of the posterior, the rank of the parameters among them is uniform, and so is that of any function of "
+        "parameters and data (Talts et al. 2018; Modrák et al. 2023).",
+    ),
+    (
+        "Outside",
+        "The ECDF of a quantity's ranks leaves its simultaneous band (Säilynoja et al. 2022). The bands of a row are "
+        "drawn so that with a right posterior one of them is left in 5 of 100 runs at the most.",
+    ),
+    (
+        "Seen",
+        "By how much an sd or a mean must be wrong, in a quantity that is about normal, for its ranks to leave the "
+        "band 9 times in 10.",
+    ),
+    (
+        "Shift and spread",
+        "Mean and standard deviation of (truth - posterior mean) / posterior sd over simulations, 0 and 1 if the "
+        "posterior is right, with 95 % bootstrap intervals. A spread of 1.25 says that intervals are too narrow by "
+        "20 %.",
+    ),
+)
+
+
+def headline(frames: Frames) -> Iterator[str]:
+    """Say the result."""
+    rows = list(lab.read("cells", frames))
+    nuts = [row for row in rows if row["method"] == "nuts"]
+    right = sum(row["verdict"] == "calibrated" for row in nuts)
+    yield f"NUTS is calibrated in {right} of {len(nuts)} cases of a family and an engine."
+    wrong = [row for row in rows if row["method"] != "nuts" and row["outside"]]
+    if wrong:
+        each = "; ".join(
+            f"{row['method']}: {row['worst']}, {row['worst_sentence']}" for row in wrong
+        )
+        yield f"Approximations that are seen to be wrong, where they are most: {each}."
+    yield count_verdicts(frames)
+
+
+def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
+    """Lay out the page."""
+    yield Chapter(
+        "The question",
+        "Is a posterior what it should be? Nobody knows the posterior of data; but of parameters that were drawn from "
+        "the prior, and data that follow from them, it is known that the parameters are one more draw of it.\n\n"
+        f"Every row is {config.simulations} simulations, with the seed {config.seed}. Networks have two ReLU units, 15 "
+        "observations, N(0, 1) priors and an inferred noise; the programs are those of the suite's problems, with "
+        "simulators in NumPy that share no line with them. Networks in all parametrisations and engines simulate from "
+        "the same random numbers: what chance does to one of these rows it does to others.",
+        (ALL,),
+    )
+    yield Chapter("What is claimed", views=(lab.CLAIMS,))
+    yield Chapter("By how much approximations are wrong", views=(WORST, OUTSIDE))
+    yield Chapter("Every comparison", views=(lab.TRIALS,))
+    yield failed(frames)
+
+
+def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, Iterable[Extra]]:
+    """Draw the ranks of approximations, those of the worst quantities."""
+    found = [(cell, from_tree(outcomes.tree(cell))) for cell in outcomes]
+    shown = [
+        FigureItem(
+            plot_calibration(each, quantities=[one.name for one in each.off[:_SHOWN]]),
+            caption=f"Ranks of {cell.label}: the quantities furthest from uniform.",
+            alt=f"Differences of ECDFs from uniform, with bands, of {cell.label}",
+        )
+        for cell, each in found
+        if each.outside
+    ]
+    return {"By how much approximations are wrong": tuple(shown)}
+
+
+TEXT = Text(
+    "Calibration of methods and programs",
+    headline,
+    chapters,
+    _DEFINITIONS,
+    run_name=lambda cell: None,  # a cell holds ranks, no draws
+)

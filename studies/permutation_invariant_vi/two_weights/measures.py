@@ -1,0 +1,252 @@
+"""What is measured: the best mean-field Gaussians over alpha, noise and data sets, and trained approximations.
+
+Convention: KL divergences are from the approximation to the posterior, in nats. The error of a prediction is the
+expected squared distance of its mean from the true function, E_x[(f_mean(x) - alpha |x|)^2] over x ~ N(0, 1): half the
+summed squares of the two slopes' errors. Added to the noise's variance it is the expected test MSE. `separation` is
+how far apart two means are, and of the posterior the mean of |w1 - w2|.
+
+Of trained approximations lists are over fits (the posterior's chains). Predictions are averaged over the draws of a
+fit, as in the paper; divergences are of the fitted Gaussian, not of its draws.
+
+Source: Gelberg et al. 2024, section 5, Tables 2 and 3, for the fits of one data set; all else goes beyond it.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from scipy.special import logsumexp
+
+from onebasin.models import predict
+
+from ...lab import Frame, Row
+from .design import WORDS, Points, Problem, TwoWeightSettings, model
+from .posterior import (
+    Approximation,
+    Statistics,
+    Truth,
+    approximation,
+    log_score,
+    optimum,
+    solve,
+    statistics,
+)
+
+OBJECTIVES: Mapping[str, bool] = {"mfvi": False, "sgm": True}
+"""Whether the symmetrised ELBO is what is highest."""
+TOGETHER = 0.5
+"""An approximation interpolates where its means are less than this times as far apart as the truth's weights are."""
+_HALVINGS = 14
+_RANDOM, _SEED = 200, 0
+
+
+def run(settings: TwoWeightSettings) -> Mapping[str, Frame]:
+    """Solve every case without chance: all but the trained approximations.
+
+    The frames: `cases`, a row a noise and alpha: see `solve_case` and `over_data_sets`; `edges`, a row a noise, with
+    the alpha up to which the best mean field interpolates, None where that is outside `alphas`; `curve`, a row an alpha
+    of a fine range, see `_along`; `random`, with the information of random Gaussians, and of random ones with both
+    units alike.
+    """
+    pairs = [(noise, alpha) for noise in settings.noises for alpha in settings.alphas]
+    alphas = np.geomspace(settings.alphas[0], settings.alphas[-1], settings.curve_points)
+    kinds = {"random": False, "alike": True}
+    rows: dict[str, Any] = {
+        "cases": (
+            solve_case(Problem(settings, alpha, noise)) | over_data_sets(settings, noise, alpha)
+            for noise, alpha in pairs
+        ),
+        "edges": ({"noise": n, "alpha": threshold(settings, n)} for n in settings.noises),
+        "curve": (_along(Problem(settings, float(alpha), settings.noise)) for alpha in alphas),
+        "random": ({"kind": k, "information": informations(alike=v)} for k, v in kinds.items()),
+    }
+    return {name: Frame.of(found) for name, found in rows.items()}
+
+
+def solve_case(problem: Problem) -> dict[str, Any]:
+    """Solve a problem: the posterior, under `exact`, and the best Gaussian by either objective, and what each predicts.
+
+    `moved` is by how much the log evidence moved in the last halving of the panels; `error`, `mse` and `log_score` are
+    of the mean prediction (see above), and of the test points, in nats.
+    """
+    truth, best = _solve(problem)
+    exact = _predict(problem, truth, truth.mass, truth.mean_slopes())
+    row: dict[str, Any] = {
+        "noise": problem.noise,
+        "alpha": problem.alpha,
+        "log_evidence": truth.log_evidence,
+        "moved": truth.moved,
+        "exact": {"separation": truth.separation, **exact},
+    }
+    for name, q in best.items():
+        gaussian = {"loc": q.loc, "scale": q.scale, "elbo": q.elbo, "information": q.information}
+        predicted = _predict(problem, truth, q.mass(truth), q.mean_slopes())
+        row[name] = {**gaussian, **_distances(truth, q), **predicted}
+    return row
+
+
+def over_data_sets(settings: TwoWeightSettings, noise: float, alpha: float) -> dict[str, Any]:
+    """Take the errors over data sets, and the share of these for which the best mean field interpolates."""
+    problems = (Problem(settings, alpha, noise, number) for number in range(settings.data_sets))
+    solved = [_solve(problem) for problem in problems]
+    errors = {"exact": [error_of(truth.mean_slopes(), alpha) for truth, _ in solved]}
+    for name in OBJECTIVES:
+        errors[name] = [error_of(best[name].mean_slopes(), alpha) for _, best in solved]
+    share = np.mean([_interpolates(truth, best["mfvi"]) for truth, best in solved])
+    return {"errors": errors, "interpolates": float(share)}
+
+
+def threshold(settings: TwoWeightSettings, noise: float) -> float | None:
+    """Find the alpha above which the best mean field no longer interpolates, by bisection.
+
+    None where it does at the largest of `alphas`, or does not at the smallest.
+    """
+
+    def inside(alpha: float) -> bool:
+        found = statistics(Problem(settings, alpha, noise).points("train"), noise)
+        return _interpolates(solve(found), optimum(found, symmetrised=False))
+
+    low, high = settings.alphas[0], settings.alphas[-1]
+    if not inside(low) or inside(high):
+        return None
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if inside(middle) else (low, middle)
+    return (low + high) / 2
+
+
+def relative_separation(case: Row, name: str) -> float:
+    """Distance of the best Gaussian's means over the truth's mean of |w1 - w2|."""
+    return float(case[name]["separation"] / case["exact"]["separation"])
+
+
+def error_of(slopes: Float[np.ndarray, " side"], alpha: float) -> float:
+    """Expected squared distance, over x ~ N(0, 1), of |x| times its side's slope from alpha |x|."""
+    return float(np.sum((slopes - alpha) ** 2) / 2)
+
+
+def informations(*, alike: bool) -> Float[np.ndarray, " gaussian"]:
+    """Information of random Gaussians; it does not depend on the data."""
+    rng = np.random.default_rng(_SEED)
+    nothing = Statistics(np.zeros(2), np.zeros(2), 0.0)
+    loc = rng.standard_normal((_RANDOM, 2))
+    scale = np.exp(rng.uniform(-1.5, 0.0, (_RANDOM, 2)))
+    if alike:
+        loc, scale = (np.repeat(values[:, :1], 2, axis=1) for values in (loc, scale))
+    return np.array(
+        [approximation(m, s, nothing).information for m, s in zip(loc, scale, strict=True)]
+    )
+
+
+def _along(problem: Problem) -> dict[str, Any]:
+    """How far apart the weights are, and divergences from the posterior, of the best Gaussians at one alpha."""
+    truth, best = _solve(problem)
+    found = {name: _distances(truth, q) for name, q in best.items()}
+    return {"alpha": problem.alpha, "truth": truth.separation, **found}
+
+
+def _solve(problem: Problem) -> tuple[Truth, dict[str, Approximation]]:
+    found = statistics(problem.points("train"), problem.noise)
+    best = {name: optimum(found, symmetrised=flag) for name, flag in OBJECTIVES.items()}
+    return solve(found), best
+
+
+def _distances(truth: Truth, q: Approximation) -> dict[str, float]:
+    return {
+        "separation": q.separation,
+        "kl": truth.log_evidence - q.elbo,
+        "kl_symmetrised": truth.log_evidence - q.symmetrised_elbo,
+    }
+
+
+def _interpolates(truth: Truth, q: Approximation) -> bool:
+    return q.separation < TOGETHER * truth.separation
+
+
+def _predict(
+    problem: Problem,
+    truth: Truth,
+    mass: Float[np.ndarray, "node node_bis"],
+    slopes: Float[np.ndarray, " side"],
+) -> dict[str, float]:
+    test = problem.points("test")
+    mean = np.abs(test.x) * np.where(test.x > 0, slopes[0], slopes[1])
+    return {
+        "error": error_of(slopes, problem.alpha),
+        "mse": float(np.mean((test.y - mean) ** 2)),
+        "log_score": log_score(truth, mass, test, problem.noise),
+    }
+
+
+_REPORTED = {
+    "elbo": "final_elbo",
+    "elbo_mcse": "final_elbo_mcse",
+    "information": "information_lower",
+    "information_mcse": "information_lower_mcse",
+    "symmetrised_elbo": "symmetrised_elbo_lower",
+}
+"""The method's own account, in nats; information and symmetrised ELBO are its lower sides."""
+
+
+def score_fits(
+    settings: TwoWeightSettings, case: Row, method: str, tree: xr.DataTree
+) -> dict[str, Any]:
+    """Measure the fits of one method; `case` is the problem that was fitted, solved: see `optima.solve_case`.
+
+    Lists are over fits: `mse` and `log_score` at the test points; the method's own account; `by_quadrature`, ELBO and
+    information of the fitted Gaussians, `loc` and `scale`; `kl` and `kl_symmetrised`, the divergences of q and q^G from
+    the posterior. `truth` is the posterior's separation, `best` the least divergence of what is trained for.
+    """
+    problem = Problem(settings, case["alpha"], case["noise"])
+    found, evidence = statistics(problem.points("train"), problem.noise), case["log_evidence"]
+    fitted = tree["variational"].to_dataset().transpose("chain", ...)
+    gaussians = [
+        approximation(loc, scale, found)
+        for loc, scale in zip(fitted["loc"].values, fitted["scale"].values, strict=True)
+    ]
+    mse, log_score = _score_draws(settings, tree, problem.points("test"))
+    return {
+        "alpha": case["alpha"],
+        "method": method,
+        "label": WORDS[method],
+        "log_evidence": evidence,
+        "truth": case["exact"]["separation"],
+        "best": case["mfvi"]["kl"] if method == "mfvi" else case["sgm"]["kl_symmetrised"],
+        "mse": mse,
+        "log_score": log_score,
+        **{ours: np.asarray(fitted[name].values, float) for ours, name in _REPORTED.items()},
+        "kl": [evidence - q.elbo for q in gaussians],
+        "kl_symmetrised": [evidence - q.symmetrised_elbo for q in gaussians],
+        "loc": [q.loc for q in gaussians],
+        "scale": [q.scale for q in gaussians],
+        "by_quadrature": {
+            "elbo": [q.elbo for q in gaussians],
+            "information": [q.information for q in gaussians],
+        },
+    }
+
+
+def separations(fit: Row) -> Float[np.ndarray, " fit"]:
+    """Distances of the two means."""
+    loc = np.array(fit["loc"])
+    return np.abs(loc[:, 0] - loc[:, 1])
+
+
+def off(fit: Row) -> Float[np.ndarray, " fit"]:
+    """How far the method's own ELBO is from that by quadrature, in its Monte Carlo errors."""
+    apart = np.array(fit["elbo"]) - fit["by_quadrature"]["elbo"]
+    return np.asarray(apart / fit["elbo_mcse"])
+
+
+def _score_draws(
+    settings: TwoWeightSettings, tree: xr.DataTree, test: Points
+) -> tuple[Float[np.ndarray, " fit"], Float[np.ndarray, " fit"]]:
+    draws = {"W1": tree["posterior"].to_dataset()["W1"].values}
+    function = predict(model(settings), draws, test.x[:, None])[..., 0]
+    mse = np.mean((test.y[None, :] - function.mean(axis=1)) ** 2, axis=-1)
+    miss = (test.y[None, None, :] - function) / settings.noise
+    each = logsumexp(-(miss**2) / 2, axis=1) - math.log(function.shape[1])
+    return mse, each.mean(axis=-1) - math.log(settings.noise * math.sqrt(2 * math.pi))

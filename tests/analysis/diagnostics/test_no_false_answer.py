@@ -1,0 +1,120 @@
+"""Posteriors whose verdict was wrong, or had the wrong reason: each mechanism once."""
+
+import numpy as np
+import pytest
+
+from onebasin.analysis.diagnostics.causes import find_funnel
+from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.summaries.variational import variational_summary
+from onebasin.models.symmetry.exchangeable import Exchangeable
+from onebasin.posteriors.view import as_view
+
+from ...each import each
+from .test_diagnose import SHAPE, mixture, regression
+
+
+@each("every_draw", [False, True])
+def test_a_parameter_that_no_symmetry_moves_is_judged_like_any_other(make_mcmc, rng, every_draw):
+    draws = mixture(rng, every_draw=every_draw)
+    alpha = rng.normal(size=SHAPE)
+    alpha[2] += 4.0
+    found = diagnose(make_mcmc(draws | {"alpha": alpha}))
+    assert found.verdict == "unusable"
+    assert "`alpha`" in found.judgement.causes[0].evidence, found.judgement.causes
+    row = found.judgement.rows[1]
+    assert (row.outcome, "`alpha`" in row.sentence) == ("failed", True), row
+
+
+def test_draws_that_are_lacking_are_counted_on_what_is_identified(make_mcmc, rng):
+    """Loadings that rotate at every draw need no draws; `alpha`, which mixes slowly, does."""
+    angle = rng.uniform(0, 2 * np.pi, size=SHAPE)
+    base = np.array([[2.0, 0.3], [0.5, 1.5], [-1.0, 1.0]])
+    turn = np.stack(
+        [
+            np.stack([np.cos(angle), -np.sin(angle)], -1),
+            np.stack([np.sin(angle), np.cos(angle)], -1),
+        ],
+        -2,
+    )
+    steps = rng.normal(size=SHAPE)
+    slow = np.zeros(SHAPE)
+    for place in range(1, SHAPE[1]):
+        slow[:, place] = 0.9 * slow[:, place - 1] + steps[:, place]
+    found = diagnose(
+        make_mcmc({"L": base @ turn + 0.01 * rng.normal(size=(*SHAPE, 3, 2)), "alpha": slow})
+    )
+    assert found.verdict == "unusable"
+    assert "`alpha`" in found.judgement.causes[0].evidence, found.judgement.causes
+
+
+@each("name", ["lp", "energy"])
+def test_a_log_density_that_is_no_number_is_a_finding(make_mcmc, rng, name):
+    broken = rng.normal(size=SHAPE)
+    broken[1, 250:] = np.nan
+    found = diagnose(make_mcmc(regression(rng), stats={name: broken}))
+    assert (found.verdict, found.causes) == ("unusable", ("not-finite",))
+    assert (
+        "in 250 of 2000 draws, first in draw 250 of chain 1" in found.judgement.causes[0].evidence
+    )
+
+
+@each("shape", [(4, 4), (64, 8), (128, 9)])
+def test_short_chains_are_too_short_and_not_stuck(make_mcmc, rng, shape):
+    found = diagnose(make_mcmc({"mu": rng.normal(size=(*shape, 2))}))
+    assert (found.verdict, found.causes) == ("unusable", ("short",))
+    assert f"Chains of {shape[1]} draws are too short" in found.judgement.causes[0].evidence
+    still = rng.normal(size=(*shape, 2))
+    still[1] = still[1, :1]
+    assert "stuck" in diagnose(make_mcmc({"mu": still})).causes
+
+
+def test_chains_in_different_modes_are_no_funnel(rng):
+    scale = np.exp(0.1 * rng.normal(size=SHAPE)) * np.array([1.0, 2.0, 4.0, 8.0])[:, None]
+    apart = rng.normal(size=(*SHAPE, 5)) * np.array([1.0, 2.0, 4.0, 8.0])[:, None, None]
+    assert find_funnel({"tau": scale, "theta": apart}, None) is None
+    wide = np.exp(rng.normal(size=SHAPE))
+    found = find_funnel(
+        {"tau": wide, "theta": rng.normal(size=(*SHAPE, 5)) * wide[..., None]}, None
+    )
+    assert (found.scale, found.vector) == ("tau", "theta")
+
+
+def test_the_sum_of_a_simplex_in_single_precision_is_no_variation(make_mcmc, rng):
+    weight = rng.dirichlet([8.0, 2.0], size=SHAPE)
+    weight[::2] = weight[::2, :, ::-1]
+    single = weight.astype(np.float32)
+    assert len(np.unique(single.sum(axis=-1, dtype=np.float64))) > 1
+    found = diagnose(make_mcmc({"w": single}), symmetry=(Exchangeable({"w": 0}),))
+    quantities = found.aligned.invariants["rhat"]
+    assert np.isnan(quantities["mean(w)"])
+    assert quantities.max() < 1.01
+
+
+def test_khat_of_resampled_draws_is_that_of_the_distinct_ones(make_variational, rng):
+    """A fit that is too narrow, as CmdStan's Pathfinder writes it: resampled by importance."""
+    draws = 0.6 * rng.normal(size=(4000, 5))
+    lp, log_q = -0.5 * (draws**2).sum(-1), -0.5 * ((draws / 0.6) ** 2).sum(-1)
+    ratio = lp - log_q
+    weights = np.exp(ratio - ratio.max())
+    chosen = rng.choice(4000, size=1000, p=weights / weights.sum())
+    own = {"lp": lp[chosen][None], "log_q": log_q[chosen][None]}
+    tree = make_variational({"x": draws[chosen][None]}, **own)
+    summary = variational_summary(as_view(tree))
+    assert summary.distinct_draws == len(np.unique(chosen))
+    assert summary.khat_limit == 0.5
+    found = diagnose(tree)
+    assert (found.verdict, found.causes) == ("unusable", ("approximation",))
+    assert "distinct draws" in found.judgement.causes[0].evidence
+    whole = variational_summary(
+        as_view(make_variational({"x": draws[None]}, lp=lp[None], log_q=log_q[None]))
+    )
+    assert (whole.distinct_draws, whole.khat_limit) == (None, 0.7)
+    assert summary.khat == pytest.approx(whole.khat, abs=0.35)
+
+
+def test_largest_ratios_that_are_alike_have_no_khat(make_variational, rng):
+    log_q = rng.normal(size=(1, 1000))
+    lp = log_q + np.minimum(rng.normal(size=(1, 1000)), -0.5)
+    tree = make_variational({"x": log_q}, lp=lp, log_q=log_q)
+    assert np.isnan(variational_summary(as_view(tree)).khat)
+    assert diagnose(tree).verdict == "unusable"

@@ -1,0 +1,130 @@
+"""The symmetry of a posterior, and what every command says of one that was not checked, or that draws refute."""
+
+import json
+
+import numpy as np
+import pytest
+
+from onebasin.analysis.alignment import align
+from onebasin.analysis.compare.compare import compare
+from onebasin.analysis.diagnostics.aligned import diagnose_aligned
+from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.discovery.resolve import resolve
+from onebasin.analysis.page.render import render
+from onebasin.analysis.report import posterior_report
+from onebasin.models.symmetry.blocks import Exchangeable, to_json
+from onebasin.models.symmetry.evidence import Evidence
+from onebasin.posteriors.view import as_view
+
+BLOCKS = (Exchangeable({"mu": 0}),)
+WHOLE = Evidence(points=5, draws=8)
+REFUTED = Evidence(points=5, refuted="moving mu as declared changes the log density by 3 nats")
+
+
+@pytest.fixture
+def make(make_mcmc, rng):
+    def build(evidence=None, symmetry=BLOCKS):
+        attrs = {"symmetry": to_json(symmetry)}
+        if evidence is not None:
+            attrs["symmetry_evidence"] = evidence.to_json()
+        mu = np.array([-3.0, 3.0]) + rng.normal(size=(4, 200, 2))
+        return make_mcmc({"mu": mu}, attrs=attrs)
+
+    return build
+
+
+def test_a_given_symmetry_comes_before_the_files_and_that_before_the_draws(make):
+    given = resolve(make(REFUTED), "mu")
+    assert (given.source, given.blocks, given.in_file, given.known) == (
+        "given",
+        BLOCKS,
+        True,
+        False,
+    )
+    declared = resolve(make(WHOLE), look=True)
+    assert (declared.source, declared.equal_modes, declared.known) == ("declared", BLOCKS, True)
+    assert declared.candidates == ()
+    refuted = resolve(make(REFUTED))
+    assert (refuted.source, refuted.blocks) == ("refuted", ())
+    assert resolve(make(symmetry=())).source == "none"
+
+
+def test_a_symmetry_is_found_in_draws_only_where_it_is_looked_for(make, rng):
+    tree = make(symmetry=())
+    tree["posterior"]["mu"][:] = rng.permuted(tree["posterior"]["mu"].values, axis=-1)
+    assert resolve(tree).source == "none"
+    found = resolve(tree, look=True)
+    assert (found.source, found.blocks, found.words) == ("found", BLOCKS, ("mu",))
+    assert not (found.in_file or found.known)
+
+
+def test_symmetry_that_was_checked_needs_no_word(make):
+    tree = make(WHOLE)
+    assert resolve(tree).caveat == ""
+    assert diagnose(tree).notes == ()
+    assert diagnose_aligned(tree, noise=False).caveat == ""
+    assert align(tree).caveat == ""
+
+
+def test_symmetry_without_a_record_is_declared_not_checked(make, blank_figures):
+    tree = make()
+    said = "The symmetry is declared, not checked: this file records no check of it"
+    assert diagnose(tree).notes[-1].startswith(said)
+    assert align(tree).caveat.startswith(said)
+    assert any(note.startswith(said) for note in compare({"a": tree, "b": tree}, truth="a").notes)
+    assert said in render(posterior_report({"a": tree}))
+
+
+def test_symmetry_given_beside_a_file_is_declared_not_checked(make):
+    tree = make(WHOLE, symmetry=())
+    found = diagnose_aligned(tree, BLOCKS, noise=False)
+    assert found.caveat.startswith("The symmetry is this call's, not the file's, and not checked")
+    assert json.loads(json.dumps(found.to_dict()))["caveat"] == found.caveat
+    kept = align(make(WHOLE, (Exchangeable({"nu": 0}),)), BLOCKS).posterior
+    assert "symmetry_evidence" not in kept.attrs
+
+
+def test_evidence_travels_with_an_aligned_posterior(make):
+    assert as_view(align(make(WHOLE)).to_tree()).symmetry_evidence == WHOLE
+
+
+def test_what_was_not_checked_is_said(make):
+    found = Evidence(points=5, draws=8, random=("z",), unresolved=("mu",))
+    sentence = diagnose(make(found)).notes[-1]
+    assert "the density was not checked for `mu`" in sentence
+    assert "`z` not checked, as random numbers cannot be compared" in sentence
+
+
+def test_refuted_symmetry_aligns_nothing_unless_it_is_asked_for(make):
+    tree = make(REFUTED)
+    assert not as_view(tree).declares_equal_modes
+    assert not diagnose(tree).symmetric
+    assert "does not hold at this posterior's draws" in diagnose(tree).notes[-1]
+    with pytest.raises(
+        ValueError, match=r"cannot be aligned\. The declared symmetry does not hold"
+    ):
+        align(tree)
+    assert "does not hold" in align(tree, BLOCKS).caveat
+
+
+def test_status_says_how_large_the_test_was(make):
+    said = resolve(make(WHOLE)).status
+    assert (
+        said == "The declared symmetry was checked on the density, at 5 random points and 8 draws."
+    )
+    assert said in diagnose_aligned(make(WHOLE), noise=False).sentences
+
+
+def test_status_says_what_breaks_a_symmetry(make):
+    assert resolve(make(REFUTED)).status == (
+        "The declared symmetry is broken by this posterior's draws: moving mu as declared changes the log density by "
+        "3 nats."
+    )
+
+
+def test_status_says_that_there_is_no_program(make):
+    for status in (resolve(make()).status, resolve(make(symmetry=()), BLOCKS).status):
+        assert "not checked" in status
+        assert "cannot be checked" in status
+        assert "no program" in status
+    assert resolve(make(symmetry=())).status == ""

@@ -1,0 +1,186 @@
+"""Figures as objects: axes, labels, number of artists; and that drawing changes nothing else."""
+
+import html
+import io
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from onebasin.analysis.plots import style
+from onebasin.analysis.plots.bands import Curve, draw_predictive_bands, predictive_band
+from onebasin.analysis.plots.optimisation import ElboTrace, draw_elbo, elbo_range
+from onebasin.analysis.plots.pair import Pair, draw_pairs
+from onebasin.analysis.plots.traces import draw_traces, envelope, trace_rank
+from onebasin.analysis.plots.tree_depth import depth_shares, draw_tree_depths
+from onebasin.base.text import shown
+from onebasin.studies.lab.figures import plot_cells
+
+from ...each import each
+
+
+def _visible(figure):
+    return [axes for axes in figure.axes if axes.get_visible()]
+
+
+def _legend(figure):
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+def test_plot_trace_rank_draws_a_row_per_quantity_and_a_line_per_chain(rng):
+    figure = draw_traces([trace_rank(name, rng.normal(size=(3, 50))) for name in ("lp", "mu")])
+    assert isinstance(figure, Figure)
+    assert len(figure.axes) == 4
+    traces = [axes for axes in figure.axes if axes.get_ylabel() in ("lp", "mu")]
+    assert [len(axes.lines) for axes in traces] == [3, 3]
+    np.testing.assert_array_equal(traces[0].lines[0].get_xdata(), np.arange(1, 51))
+    assert traces[-1].get_xlabel() == "draw"
+    assert figure.axes[-1].get_xlabel() == "rank among all draws"
+    assert len(figure.axes[-1].patches) == 3
+    assert _legend(figure) == ["chain 0", "chain 1", "chain 2"]
+
+
+def test_trace_rank_is_flat_for_one_chain_and_split_for_chains_apart(rng):
+    draws = rng.normal(size=(2, 100))
+    one = trace_rank("mu", draws[:1], bins=20)
+    np.testing.assert_allclose(one.rank_share, 1.0)
+    apart = trace_rank("mu", draws + np.asarray([[-50.0], [50.0]]), bins=2)
+    np.testing.assert_allclose(apart.rank_share, [[2.0, 0.0], [0.0, 2.0]])
+
+
+def test_trace_rank_refuses_draws_that_are_not_finite():
+    with pytest.raises(ValueError, match=r"`draws` of `mu` have shape .* must be finite"):
+        trace_rank("mu", np.asarray([[0.0, np.nan]]))
+
+
+def test_envelope_keeps_the_extremes_and_the_order(rng):
+    values = rng.normal(size=3001)
+    values[1234], values[77] = 40.0, -40.0
+    places = envelope(values, points=200)
+    assert len(places) <= 200
+    assert (np.diff(places) > 0).all()
+    assert {1234, 77} <= set(places.tolist())
+    assert envelope(values, points=4000).tolist() == list(range(3001))
+
+
+def test_plot_weight_scatter_draws_a_panel_per_posterior_on_shared_axes(rng):
+    pairs = {
+        name: Pair(rng.normal(size=(2, 40)), scale * rng.normal(size=(2, 40)))
+        for name, scale in (("free", 5.0), ("givens", 1.0), ("ordered", 1.0), ("both", 1.0))
+    }
+    figure = draw_pairs(pairs, x_label="W1[0,0]", y_label="W2[0,0]", columns=3)
+    panels = _visible(figure)
+    assert [axes.get_title(loc="left") for axes in panels] == list(pairs)
+    assert all(len(axes.collections) == 2 for axes in panels)
+    assert len({axes.get_ylim() for axes in panels}) == 1
+    assert panels[0].get_ylabel() == panels[3].get_ylabel() == "W2[0,0]"
+    assert panels[3].get_xlabel() == "W1[0,0]"
+    own = draw_pairs(pairs, share_axes=False)
+    assert len({axes.get_ylim() for axes in _visible(own)}) == 4
+    assert all(axes.get_xlabel() and axes.get_ylabel() for axes in _visible(own))
+
+
+def test_predictive_band_is_sorted_and_nested(rng):
+    x = np.asarray([2.0, 0.0, 1.0])
+    draws = x + rng.normal(size=(2, 4000, 3))
+    band = predictive_band(x, draws)
+    assert band.coordinate.tolist() == [0.0, 1.0, 2.0]
+    np.testing.assert_allclose(band.mean, band.coordinate, atol=0.06)  # 5 standard errors
+    np.testing.assert_allclose(band.outer[1] - band.mean, 1.96, atol=0.15)
+    np.testing.assert_allclose(band.inner[1] - band.mean, 0.674, atol=0.1)
+    assert (band.outer[0] < band.inner[0]).all()
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_predictive_band_asks_for_one_output(rng):
+    with pytest.raises(ValueError, match=r"`coordinate` has shape \(3,\).*`draws\[\.\.\., 0\]`"):
+        predictive_band(np.zeros(3), rng.normal(size=(2, 9, 3, 1)))
+
+
+def test_plot_predictive_band_draws_data_truth_and_bands(rng):
+    x = np.linspace(0, 1, 5)
+    band = predictive_band(x, rng.normal(size=(2, 50, 5)))
+    figure = draw_predictive_bands(
+        {"free": band, "givens": band},
+        data=Curve(x, x),
+        truth=Curve(x[::-1], x[::-1]),
+        x_label="x (cm)",
+        y_label="y (standardised)",
+    )
+    panel = figure.axes[0]
+    assert len(panel.collections) == 3  # two bands, data
+    assert len(panel.lines) == 2  # mean, truth
+    assert (np.diff(panel.lines[1].get_xdata()) > 0).all()
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("x (cm)", "y (standardised)")
+    assert _legend(figure) == ["95 %", "50 %", "predictive mean", "true function", "data"]
+    plain = draw_predictive_bands({"free": band})
+    assert (len(plain.axes[0].collections), len(plain.axes[0].lines)) == (2, 1)
+
+
+def test_draw_elbo_shows_the_late_values_and_says_what_is_hidden():
+    elbo = np.concatenate([np.full(5, -1e6), np.linspace(-20.0, -10.0, 25)])
+    trace = ElboTrace(np.arange(30.0), elbo)
+    figure = draw_elbo({"mean-field": trace, "full-rank": trace})
+    axes = figure.axes[0]
+    assert axes.get_ylabel() == "ELBO (nats)"
+    assert len(axes.lines) == 2
+    assert axes.get_ylim()[0] > -30
+    assert [text.get_text() for text in axes.texts] == ["18 early values lie below the axis"]
+    assert _legend(figure) == ["mean-field", "full-rank"]
+
+
+def test_elbo_range_survives_values_that_are_not_finite():
+    bad = ElboTrace(np.arange(3.0), np.asarray([-5.0, np.nan, -np.inf]))
+    assert elbo_range({"bad": bad}) == (0.0, 1.0)
+    flat = ElboTrace(np.arange(3.0), np.asarray([-5.0, -5.0, -5.0]))
+    assert elbo_range({"flat": flat}) == (-6.0, -4.0)
+
+
+def test_plot_tree_depth_draws_shares_and_marks_the_limit():
+    depth = np.asarray([[1, 2, 2, 3], [3, 3, 3, 3]])
+    figure = draw_tree_depths({"nuts": depth_shares(depth)}, max_tree_depth=3)
+    bars = figure.axes[0].patches
+    assert [bar.get_height() for bar in bars] == pytest.approx([1 / 8, 2 / 8, 5 / 8])
+    assert bars[2].get_facecolor() != bars[1].get_facecolor() == bars[0].get_facecolor()
+    assert figure.axes[0].get_xlabel() == "tree depth"
+
+
+def test_plot_cells_draws_a_row_per_run_and_marks_the_limit():
+    values = {"numpyro": {"free": 10.0, "givens": 200.0}, "stan": {"free": float("nan")}}
+    figure = plot_cells(values, x_label="smallest bulk ESS", limit=400, log_scale=True)
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["free", "givens"]
+    assert axes.get_xlabel() == "smallest bulk ESS"
+    assert axes.get_xscale() == "log"
+    assert len(axes.lines) == 3
+    assert _legend(figure) == ["numpyro", "stan"]
+
+
+@each(
+    ("draw", "message"),
+    [
+        (lambda: draw_traces([]), "`quantities` is empty"),
+        (lambda: draw_pairs({}), "`pairs` is empty"),
+        (lambda: draw_predictive_bands({}), "`bands` is empty"),
+        (lambda: draw_elbo({}), "`traces` holds no ELBO"),
+        (lambda: draw_tree_depths({}), "`depths` is empty"),
+        (lambda: plot_cells({}, x_label="ESS"), "`values` is empty"),
+    ],
+)
+def test_every_figure_refuses_to_draw_nothing(draw, message):
+    with pytest.raises(ValueError, match=message):
+        draw()
+
+
+@each("name", ["$x$", "$\\bad{$", "a $ b", "a\x1b[1m\u202eb", "x_1^2 \\alpha"])
+def test_a_name_is_drawn_as_it_is_written(name):
+    figure = style.new_figure(3, 2)
+    axes = style.style_axes(figure.subplots(), title=name, x_label=name, y_label=name)
+    axes.plot([0, 1], [0, 1])
+    style.add_legend(figure, axes.lines, [name])
+    file = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        figure.savefig(file, format="svg")
+    drawn = html.unescape(file.getvalue())
+    assert drawn.count(shown(name)) >= 4

@@ -1,0 +1,66 @@
+"""Tables: rows that fit, the text of their cells, and Markdown."""
+
+import numpy as np
+import pytest
+
+from onebasin.base.table import Column, Table, TableCell, table_to_markdown
+
+from ..each import each
+
+
+def test_a_table_refuses_rows_that_do_not_fit():
+    with pytest.raises(ValueError, match=r"row of 1 cells .* 2 `columns`"):
+        Table(("a", "b"), (("only",),))
+
+
+def test_without_empty_columns_drops_dashes_alone():
+    table = Table(("a", "b", "c"), (("x", None, 0), ("y", float("nan"), None)))
+    assert table.without_empty_columns() == Table(("a", "c"), (("x", 0), ("y", None)))
+
+
+@each(
+    ("value", "text"),
+    [
+        (True, "yes"),
+        (False, "no"),
+        (None, "–"),
+        ("", "–"),
+        (float("nan"), "–"),
+        ("`W1`", "`W1`"),
+        (1.23456, "1.23"),
+        (np.int64(12345), "12\u202f345"),
+    ],
+)
+def test_a_column_writes_every_kind_of_value(value, text):
+    assert Column("a").write(value) == text
+
+
+def test_a_column_of_numbers_may_have_empty_cells():
+    rows = (
+        ("a", 1, TableCell(2.0, "good"), True, None),
+        ("b", None, TableCell(""), 1.0, TableCell(None)),
+    )
+    table = Table(("name", "count", Column("R-hat"), "mixed", "empty"), rows)
+    assert table.numeric == (False, True, True, False, False)
+    assert [heading.name for heading in table.headings] == [
+        "name",
+        "count",
+        "R-hat",
+        "mixed",
+        "empty",
+    ]
+    assert table.cells[0][:3] == (TableCell("a"), TableCell(1), TableCell(2.0, "good"))
+    assert Table(("a", "b"), ()).numeric == (False, False)
+
+
+def test_a_table_keeps_units_flags_notes_and_bars():
+    columns = (Column("cell"), Column("R-hat", decimals=2, unit="worst"))
+    rows = (("a|b", TableCell(1.234, "bad", "`mu`")), ("c", TableCell(1.0, "good")))
+    assert table_to_markdown(Table(columns, rows, "What is shown")).splitlines() == [
+        "**What is shown**",
+        "",
+        "| cell | R-hat (worst) |",
+        "| --- | --- |",
+        "| a\\|b | 1.23 ✗ (`mu`) |",
+        "| c | 1.00 ✓ |",
+    ]

@@ -1,0 +1,91 @@
+"""Tables of draws as people write them: separators, marks, gaps, counting from 0, rows in any order."""
+
+import gzip
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from onebasin.base.errors import PosteriorFileError
+from onebasin.posteriors.opening import open_tree
+
+from ..each import each
+
+CHAINS, DRAWS = 3, 20
+
+
+@pytest.fixture
+def table(rng):
+    """A table as R's `posterior` writes it: three chains of 20 draws of two entries of `mu`."""
+    mu = rng.normal(size=(CHAINS, DRAWS, 2))
+    columns = {
+        ".chain": np.repeat(np.arange(1, CHAINS + 1), DRAWS),
+        ".iteration": np.tile(np.arange(1, DRAWS + 1), CHAINS),
+        ".draw": np.arange(1, CHAINS * DRAWS + 1),
+        "mu[1]": mu[..., 0].ravel(),
+        "mu[2]": mu[..., 1].ravel(),
+    }
+    return pd.DataFrame(columns), mu
+
+
+def _text(frame, **how):
+    out = io.StringIO()
+    frame.to_csv(out, **{"index": False, **how})
+    return out.getvalue().encode()
+
+
+ZERO = {"mu[1]": "mu[0]", "mu[2]": "mu[1]"}
+TUPLES = {"mu[1]": "('mu', 0)", "mu[2]": "('mu', 1)"}
+
+
+@each(
+    ("name", "write"),
+    [
+        ("mark.csv", lambda f: b"\xef\xbb\xbf" + _text(f)),
+        ("semicolons.csv", lambda f: _text(f, sep=";")),
+        ("tabs.tsv", lambda f: _text(f, sep="\t")),
+        ("packed.csv.gz", lambda f: gzip.compress(_text(f))),
+        ("row_names.csv", lambda f: _text(f, index=True)),
+        ("windows.csv", lambda f: _text(f, lineterminator="\r\n")),
+        ("zero.csv", lambda f: _text(f.rename(columns=ZERO))),
+        ("tuples.csv", lambda f: _text(f.rename(columns=TUPLES))),
+        ("shuffled.csv", lambda f: _text(f.sample(frac=1, random_state=1))),
+        ("by_draw.csv", lambda f: _text(f.sort_values(".iteration"))),
+        ("columns.csv", lambda f: _text(f[list(f)[::-1]])),
+    ],
+)
+def test_a_table_is_read_however_it_was_written(tmp_path, table, name, write):
+    frame, mu = table
+    path = tmp_path / name
+    path.write_bytes(write(frame))
+    found = open_tree([path])["posterior"]
+    assert list(found.data_vars) == ["mu"]
+    np.testing.assert_allclose(found["mu"].values, mu, rtol=1e-12)
+
+
+def test_a_field_without_a_number_is_nan(tmp_path, table):
+    frame, mu = table
+    frame.loc[5, "mu[1]"] = np.nan
+    for word in ("NA", ""):
+        path = tmp_path / f"missing{word}.csv"
+        path.write_bytes(_text(frame, na_rep=word))
+        found = open_tree([path])["posterior"]["mu"].values
+        assert np.isnan(found[0, 5, 0])
+        assert np.isnan(found).sum() == 1
+        np.testing.assert_allclose(found[1:], mu[1:], rtol=1e-12)
+
+
+@each(
+    ("change", "said"),
+    [
+        (lambda f: f.assign(group="a"), "column 'group' holds 'a' in row 1, which is no number"),
+        (lambda f: f.assign(x="1,5"), "column 'x' holds '1,5' in row 1, .*write decimal points"),
+        (lambda f: f.drop(index=f.index[-1]), "19 draws of chain 3 and 20 of chain 1"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused_with_the_reason(tmp_path, table, change, said):
+    path = tmp_path / "t.csv"
+    path.write_bytes(_text(change(table[0]), sep=";"))
+    with pytest.raises(PosteriorFileError, match=said):
+        open_tree([path])

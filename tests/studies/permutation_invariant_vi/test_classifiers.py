@@ -1,0 +1,104 @@
+"""Classifiers of growing width: verdicts, tables and curves; and nearest copies."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from onebasin.models import BayesianNetwork, Categorical, Network
+from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.studies.lab.frame import Frame
+from onebasin.studies.lab.options import Options
+from onebasin.studies.permutation_invariant_vi import design
+from onebasin.studies.permutation_invariant_vi.classifiers import nearness
+from onebasin.studies.permutation_invariant_vi.classifiers.measures import nearest_row
+from onebasin.studies.permutation_invariant_vi.classifiers.widths import (
+    CLAIMS,
+    beside_infonce,
+    beside_mfvi,
+    best_infonce,
+    curves,
+    gain,
+)
+from onebasin.studies.permutation_invariant_vi.design import configure
+from onebasin.truth.proximity import least_useful_width, nearest, theorem_bound
+
+METHODS = design.methods(replace(configure(Options()), infonce=(2, 10)), 8)
+
+
+def fits_of(width, name, *, symmetrised, accuracy=0.9):
+    method = next(m for m in METHODS if m.name == name)
+    noise = np.array([0.0, 0.1, -0.1, 0.05, -0.05])
+    ramp = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # seeds differ by more than methods do
+    values = symmetrised + ramp + (noise if name != "mfvi" else 0.0)
+    return dict(
+        width=width, method=name, label=method.label, kind=method.kind, permutations=method.permutations,
+        chosen="none", log_order=math.lgamma(width + 1), seconds=1.0,
+        elbo=values - 1.0, elbo_mcse=np.full(5, 0.1), lower=np.full(5, 1.0), upper=np.full(5, 1.1),
+        lower_mcse=np.full(5, 0.01), symmetrised=values, symmetrised_upper=values + 0.1,
+        accuracy=accuracy + 0.01 * ramp + 1e-4 * noise, log_score=np.full(5, -0.2),
+        draw_accuracy=np.full(5, 0.8),
+    )  # fmt: skip
+
+
+def width_results(gains, infonce=0.0, accuracy=0.9):
+    rows = []
+    for width, more in gains.items():
+        rows += [
+            fits_of(width, "mfvi", symmetrised=-100.0),
+            fits_of(width, "infonce-2", symmetrised=-101.0 + infonce),
+            fits_of(width, "infonce-10", symmetrised=-100.0 + infonce),
+            fits_of(width, "recommended", symmetrised=-100.0 + more, accuracy=accuracy),
+        ]
+    return {"fits": Frame.of(rows)}
+
+
+def test_comparisons_are_paired_and_infonce_is_at_its_best_k():
+    fits = width_results({8: 0.5, 16: 3.0})["fits"]
+    assert best_infonce(fits, 8)["permutations"] == 10
+    ours = next(iter(beside_mfvi({"fits": fits}, method="recommended")))
+    assert gain(ours, "symmetrised").mean == pytest.approx(0.5)
+    assert gain(ours, "symmetrised").error < 0.05  # unpaired, it would be about 1
+    against = {(row["method"], row["other"]["method"]) for row in beside_infonce({"fits": fits})}
+    assert against == {("recommended", "infonce-10")}
+
+
+def test_verdicts_on_widths_follow_the_numbers():
+    def verdicts(frames):
+        return {claim.label: claim.on(frames).verdict for claim in CLAIMS}
+
+    judged = verdicts(width_results({8: 0.5, 16: 3.0}))
+    assert judged["InfoNCE: a higher ELBO"] == "unclear"  # K = 2 is a nat below, K = 10 is not
+    assert judged["a better estimator improves the posterior"] == "reproduces"
+    assert judged["a better estimator predicts better"] == "does not reproduce"
+    assert judged["the improvement in accuracy grows with width"] == "does not reproduce"
+    judged = verdicts(width_results({8: -0.5}, accuracy=0.95))
+    assert judged["a better estimator improves the posterior"] == "does not reproduce"
+    assert judged["a better estimator predicts better"] == "reproduces"
+    assert judged["the improvement in accuracy grows with width"] == "unclear"  # one width
+
+
+def test_curves_have_a_line_for_each_method_but_mfvi_in_gains():
+    figure = curves(width_results({8: 0.5, 16: 3.0})).figure
+    gain, share, *_ = figure.axes
+    assert (len(gain.containers), len(share.containers)) == (3, 4)
+    heights = np.asarray(gain.containers[2].lines[0].get_ydata(), dtype=float)
+    np.testing.assert_allclose(heights, [0.5, 3.0])
+
+
+def test_proximity_claims_follow_the_distances(rng):
+    block = Exchangeable({"W1": 1, "b1": 0, "W2": 0})
+    common, rows = {"unit_size": 6, "threshold": 2.26}, []
+    for width in (4, 16):
+        model = BayesianNetwork(Network(3, (width,), 2, "relu"), Categorical())
+        values = {n: rng.standard_normal((10, *s)) for n, s in model.network.shapes.items()}
+        rows.append(nearest_row("prior", width, nearest(values, block)))
+    frames = {"classifiers": Frame.of([common]), "nearest": Frame.of(rows)}
+    assert [claim.on(frames).verdict for claim in nearness.CLAIMS] == ["reproduces", "reproduces"]
+    assert f"from 2^{least_useful_width(6):.0f} units on" in nearness.text(common)
+    bound = theorem_bound(16, 6) * 1.01
+    rows[1] |= {"distance": bound, "largest": bound}
+    frames |= {"nearest": Frame.of(rows)}
+    verdicts = [claim.on(frames).verdict for claim in nearness.CLAIMS]
+    assert verdicts == ["does not reproduce", "does not reproduce"]

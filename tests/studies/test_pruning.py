@@ -1,0 +1,146 @@
+"""Pruning: small exact cases by every score, and a classifier whose weights are known to matter."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
+from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network
+from onebasin.models.data import Dataset
+from onebasin.studies.compact_representation import making
+
+from ..each import each
+
+MODEL = BayesianNetwork(Network(2, (2,), 1, activation="tanh"))
+MEAN = {
+    "W1": np.asarray([[4.0, -1.0], [0.5, 2.0]]),
+    "b1": np.asarray([0.3, -0.2]),
+    "W2": np.asarray([[-3.0], [0.1]]),
+    "b2": np.asarray([0.7]),
+    "sigma": np.asarray(0.5),
+}
+SD = {
+    "W1": np.asarray([[0.9, 0.1], [0.4, 0.5]]),
+    "b1": np.asarray([0.01, 2.0]),
+    "W2": np.asarray([[0.2], [0.05]]),
+    "b2": np.asarray([0.3]),
+    "sigma": np.asarray(0.02),
+}
+
+
+def planted(mean, sd, model, num=40) -> GaussianFit:
+    """A diagonal fit with these moments, by draws that have them."""
+    rng = np.random.default_rng(3)
+
+    def draws(name):
+        raw = rng.standard_normal((num, *mean[name].shape))
+        raw = (raw - raw.mean(axis=0)) / raw.std(axis=0, ddof=1)
+        return (mean[name] + sd[name] * raw)[None]
+
+    variables = {
+        name: (("chain", "draw", *model.network.dims.get(name, ())), draws(name)) for name in mean
+    }
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset(variables)})
+    tree.attrs |= {"model": model.describe(), "method": "nuts"}
+    return fit_gaussian(tree)
+
+
+@pytest.fixture(scope="module")
+def fit() -> GaussianFit:
+    return planted(MEAN, SD, MODEL)
+
+
+# Of the six weights W1 (4, -1, .5, 2), W2 (-3, .1), half are kept.
+EXACT = {
+    "sd": ([False, True, False, False], [True, True]),  # .9 .1 .4 .5 | .2 .05
+    "signal": ([True, True, False, False], [True, False]),  # 4.4 10 1.25 4 | 15 2
+    "magnitude": ([True, False, False, True], [True, False]),
+}
+
+
+@each("by", EXACT)
+def test_weights_with_the_best_scores_are_kept(fit, by):
+    found = making.prune(fit, (0.0, 0.5, 1.0), by)
+    for name, some in zip(("W1", "W2"), EXACT[by], strict=True):
+        assert (found[name][0, 1] != 0).ravel().tolist() == some
+        half = found[name][0, 1]
+        np.testing.assert_allclose(half[half != 0], MEAN[name][half != 0], rtol=1e-12)
+        assert not found[name][0, 0].any()
+        np.testing.assert_allclose(found[name][0, 2], MEAN[name], rtol=1e-12)
+    for name in ("b1", "b2", "sigma"):
+        np.testing.assert_array_equal(found[name][0, 0], fit.mean[name])
+
+
+def num_kept(pruned) -> list[int]:
+    return sum((pruned[name][0] != 0).sum(axis=(1, 2)) for name in ("W1", "W2")).tolist()
+
+
+def test_the_nearest_number_is_kept(fit):
+    assert num_kept(making.prune(fit, (0.08, 0.09, 0.25, 0.58, 0.59), "sd")) == [0, 1, 2, 3, 4]
+
+
+def test_ties_are_broken_by_order():
+    fit = planted(MEAN, SD, MODEL)
+    tied = dataclasses.replace(fit, scale=np.ones_like(fit.scale))
+    assert fit.names == ("W1", "b1", "W2", "b2", "sigma")
+    found = making.prune(tied, (0.5, 5 / 6), "sd")
+    assert (found["W1"][0, 0] != 0).ravel().tolist() == [True, True, True, False]
+    assert (found["W2"][0, 1] != 0).ravel().tolist() == [True, False]
+
+
+def test_many_ties_are_broken_by_order():
+    model = BayesianNetwork(Network(10, (20,), 1), likelihood=Gaussian(noise_sd=1.0))
+    ones = {name: np.ones(shape) for name, shape in model.network.shapes.items()}
+    fit = planted(ones, ones, model)
+    levels = np.random.default_rng(5).integers(1, 4, fit.scale.size).astype(np.float64)
+    tied = dataclasses.replace(fit, scale=levels)
+    assert fit.names == ("W1", "b1", "W2", "b2")
+    weights = [*levels[:200], *levels[220:240]]
+    first = sorted(range(220), key=lambda i: (weights[i], i))[:110]
+    found = making.prune(tied, (0.5,), "sd")["W1"][0, 0]
+    assert (found != 0).ravel().tolist() == [i in first for i in range(200)]
+
+
+def test_weights_kept_at_random_are_nested(fit):
+    found = making.prune(fit, (1 / 6, 0.5, 5 / 6), "random")
+    assert num_kept(found) == [1, 3, 5]
+    for name in ("W1", "W2"):
+        few, some, most = found[name][0] != 0
+        assert (few <= some).all()
+        assert (some <= most).all()
+    order = np.random.default_rng(0).permutation(6)
+    there = np.concatenate([(found[name][0, 1] != 0).ravel() for name in ("W1", "W2")])
+    assert set(np.flatnonzero(there)) == set(order[:3])
+
+
+def test_curve_of_a_classifier_shows_which_weights_matter(rng, monkeypatch):
+    """Three inputs decide the class; the others have weights near 0 with a wide posterior."""
+    model = BayesianNetwork(Network(20, (6,), 2, activation="tanh"), likelihood=Categorical())
+    shapes = model.network.shapes
+    mean = {name: np.zeros(shape) for name, shape in shapes.items()}
+    mean["W1"] = 0.05 * rng.standard_normal((20, 6))
+    mean["W1"][:3] = np.kron([[1.0, -1.0]], np.eye(3))
+    mean["W2"] = np.kron([[1.0], [-1.0]], np.ones((3, 1))) * [[0.5, -0.5]]
+    sd = {name: np.full(shape, 0.9) for name, shape in shapes.items()}
+    sd["W1"][:3] = np.where(mean["W1"][:3] != 0, 0.1, 0.9)
+    sd["W2"][:] = 0.1
+    fit = planted(mean, sd, model)
+    x = rng.standard_normal((500, 20))
+    labels = (np.tanh(x[:, :3]).sum(axis=1) < 0).astype(np.int64)
+    test = Dataset(
+        name="made up",
+        x=x,
+        y=labels,
+        feature_names=tuple(f"x{k}" for k in range(20)),
+        target_names=("0", "1"),
+        task="classification",
+        source="made up",
+    )
+    monkeypatch.setattr(making, "KEEP", (0.14, 1.0))
+    assert num_kept(making.prune(fit, (0.14,), "sd")) == [18]  # 6 + 12 of sd 0.1
+    curves = making._pruning(fit, test)
+    assert curves["accuracy_sd"].values[0] == 1.0
+    assert curves["accuracy_random"].values[0] < 0.8
+    assert curves["accuracy_sd"].values[1] == curves["accuracy_random"].values[1]
