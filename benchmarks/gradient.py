@@ -29,7 +29,6 @@ from onebasin import BayesianNetwork, Network, Parametrisation, load_data
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference.density.network import density_of
-from onebasin.inference.density.start import random_starts
 from onebasin.inference.runs.provenance import machine, versions
 from onebasin.models import NetworkTarget
 from onebasin.models.data import own_split, split, standardise
@@ -70,7 +69,7 @@ def time_numpyro(target: NetworkTarget, dtype: str, num: int, repeats: int) -> l
     """Microseconds a gradient, one number a round."""
     with precision(dtype):
         density = density_of(target)
-        start = random_starts(density, keys_for(Purpose.CHAIN_START, 0, 1), 0.5)[0]
+        start = density.random_starts(keys_for(Purpose.CHAIN_START, 0, 1), 0.5)[0]
         gradient = jax.grad(lambda v: -density.log_density(v))
         step = jnp.asarray(STEP**2, start.dtype)
         loop = jax.jit(lambda v: jax.lax.fori_loop(0, num, lambda _, u: u - step * gradient(u), v))

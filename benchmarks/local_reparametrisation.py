@@ -31,14 +31,12 @@ import numpy as np
 
 from onebasin import Advi, BayesianNetwork, Gaussian, Network, Parametrisation, load_data
 from onebasin.base.precision import precision
+from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference.density.network import density_of
 from onebasin.inference.runs.provenance import machine, versions
 from onebasin.inference.variational.elbo import Objective
-from onebasin.inference.variational.families.base import Parameters
-from onebasin.inference.variational.families.mean_field import MeanField
-from onebasin.inference.variational.numpyro import PlainElbo
-from onebasin.inference.variational.optimise import State
-from onebasin.inference.variational.starts import he_starts
+from onebasin.inference.variational.engine import State
+from onebasin.inference.variational.gaussians import MeanField, Parameters
 from onebasin.models.networks.bayesian import NetworkTarget
 
 VARIANTS = {
@@ -65,7 +63,7 @@ def target_of(variant: str) -> NetworkTarget:
 class Way:
     """An optimiser that draws weights, or layers' values."""
 
-    optimiser: PlainElbo
+    optimiser: Elbo
     state: State
 
     @classmethod
@@ -76,12 +74,11 @@ class Way:
             density,
             MeanField(density.size),
             bool(settings.local_reparametrisation),
-            keep_noise=True,
+            frugal=True,
         )
-        optimiser = PlainElbo(objective, settings, jax.random.key(1))
-        loc = he_starts(target, density, fits=1, dtype=settings.dtype, seed=0)
-        carried = jax.random.key_data(jax.random.key(2))[None]
-        return cls(optimiser, optimiser.first(loc, settings.init_scale, carried))
+        optimiser = Elbo(objective, settings, 1)
+        loc = density.he_starts(keys_for(Purpose.MEMBER_START, 0, 1))
+        return cls(optimiser, optimiser.first(loc, jax.random.key(2)))
 
     def steps(self, num: int) -> State:
         """The state after so many steps with the whole divergence."""

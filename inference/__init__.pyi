@@ -2,9 +2,9 @@
 
 from .calibration.calibrate import calibrate as calibrate
 from .calibration.family import Family as Family
+from .density.evaluate import generated_quantities as generated_quantities
+from .density.evaluate import jax_density as jax_density
 from .density.evaluate import log_density as log_density
-from .density.functions import jax_density as jax_density
-from .density.generated import generated_quantities as generated_quantities
 from .density.symmetry import check_symmetry as check_symmetry
 from .infer import infer as infer
 from .mcmc.hmc import Hmc as Hmc

@@ -16,8 +16,7 @@ from onebasin import inference
 from onebasin.cli.main import main
 from onebasin.inference import Nuts
 from onebasin.inference.contracts.method import Method
-from onebasin.inference.mcmc.gathered import Gathered
-from onebasin.inference.mcmc.places import KeptPlace, Standing
+from onebasin.inference.mcmc.places import Gathered, KeptPlace, Standing
 from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.stan.home.search import find_cmdstan

@@ -9,6 +9,7 @@ would have for its data and seed, up to rounding.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,20 +18,73 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 
 from ..contracts.density import Values
+from ..density.network import NetworkDensity, numpyro_density_of
+from ..density.numpyro import NumpyroDensity
 from ..mcmc.hmc import Hmc
-from ..mcmc.numpyro import bounded, kernel_of
+from ..mcmc.numpyro import bounded, chain_starts, kernel_of, points_to_climb_from
 from ..mcmc.nuts import Nuts
+from ..mcmc.optimum import BestOptimum
 from ..microcanonical.mclmc import Mclmc
 from .drawn import Drawn, Simulation
 from .family import Data, Family
-from .starts import Starts
-from .traced import traced
+
+
+def traced(family: Family, like: Target, data: Data) -> NumpyroDensity:
+    """The log density of data that JAX traces; `like` is the target of other data."""
+    assert family.model is not None, "asked before"
+    density = numpyro_density_of(replace(like, numpyro_model=family.model(data)))
+    if isinstance(density, NetworkDensity):
+        return replace(density, observed=(jnp.asarray(density.target.x), jnp.asarray(data["y"])))
+    return density
+
+
+Stacked = Mapping[str, np.ndarray]
+"""Data of simulations along a leading axis."""
+Points = Float[Array, "simulation chain param"] | Float[np.ndarray, "simulation chain param"]
+
+
+class Starts:
+    """Finds starting points; compiled once for the data of all simulations.
+
+    Parameters
+    ----------
+    family : Family
+        With a model.
+    like : Target
+        The target of one simulation's data.
+    settings : Nuts or Hmc
+        Of the chains.
+    """
+
+    def __init__(self, family: Family, like: Target, settings: Nuts | Hmc) -> None:
+        self._climbs = settings.init == "optimum"
+        points = points_to_climb_from if self._climbs else chain_starts
+        self._points = jax.jit(
+            jax.vmap(lambda data, seed: points(traced(family, like, data), settings, seed))
+        )
+        self._search = BestOptimum(lambda v, data: traced(family, like, data).log_density(v))
+
+    def __call__(self, data: Stacked, seeds: np.ndarray) -> tuple[Points, list[str]]:
+        """Starting points (simulation, chain, param), and why a simulation has none; empty where it has."""
+        points = self._points(data, seeds)
+        failures = [""] * len(seeds)
+        if not self._climbs:
+            return points, failures
+        tops = np.array(points[:, :, 0])  # where none is found, the first point stands in
+        for number in range(len(seeds)):
+            its = {name: values[number] for name, values in data.items()}
+            try:
+                tops[number] = [self._search(several, its) for several in points[number]]
+            except InferenceError as error:
+                failures[number] = str(error)
+        return tops, failures
+
 
 AT_ONCE = 25
 """Simulations that are inferred by a call."""
@@ -162,8 +216,7 @@ def _mclmc(
 ) -> tuple[Values, jax.Array]:
     """The same of microcanonical chains."""
     from ..microcanonical.dynamics import Adjusted, Advance, ChainState, Unadjusted
-    from ..microcanonical.runner import BEGINS, check_size, resolved
-    from ..microcanonical.start import climbed, first_points
+    from ..microcanonical.runner import BEGINS, check_size, climbed, first_points, resolved
     from ..microcanonical.tuning import Tuner
 
     density = traced(family, like, data)

@@ -177,6 +177,35 @@ class Found:
     finish: Callable[[xr.DataTree], None] | None = None
 
 
+def one_chain(
+    draws: Mapping[str, Any],
+    stats: Mapping[str, Any],
+    variational: xr.Dataset | None = None,
+    *,
+    converged: bool,
+) -> Found:
+    """Put the result of a fit together, as one chain of draws.
+
+    Parameters
+    ----------
+    draws : mapping of str to array (draw, ...)
+        By variable; of an optimum, one draw.
+    stats : mapping of str to array (draw,)
+        ``lp`` and, but for an optimum, ``log_q``.
+    variational : Dataset, optional
+        The approximation's parameters and traces, or importance ratios of draws that were resampled.
+    converged : bool
+        Whether an optimiser came to the end that it sought.
+    """
+    import numpy as np
+
+    def chain(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return {name: np.asarray(value)[None] for name, value in values.items()}
+
+    groups = {} if variational is None else {"variational": variational}
+    return Found(chain(draws), chain(stats), {"converged": int(converged)}, groups)
+
+
 @settings
 class Running:
     """The arguments of `infer` that are the same for every method; `infer` describes them."""

@@ -1,4 +1,4 @@
-"""Charts: how a site's coordinates in the unconstrained space become its values.
+"""Charts: how a variable's coordinates in the unconstrained space become its values, in NumPyro and in Stan.
 
 NumPyro's own chart serves wherever exchanging parts of the value exchanges coordinates. Its chart of a
 simplex, stick-breaking, does not: the last of K weights has no coordinate of its own. There, theta = softmax(z) with
@@ -6,18 +6,26 @@ as many coordinates as weights. The mean of z has no influence on theta; along t
 z is given the density N(0, 1), independent of all else. That adds a variable which nothing depends on: the log
 evidence stays as it is, and the ELBO of both variables is one of theta (the divergence can only grow).
 
+A Stan program's own names of coordinates are not in its vector's order where a parameter is an array: there the indices
+of arrays go first, row by row, and only the last two axes of a matrix go column by column; the names go column by
+column throughout. Which of the two it is, the values tell when one coordinate is changed.
+
 Convention: charts act on one point, without leading axes.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro  # noqa: F401 - whole, before a part of it
+from jaxtyping import Int
+from numpy.typing import ArrayLike
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
@@ -124,3 +132,165 @@ def is_simplex(support: Any) -> bool:
     while isinstance(support, constraints.independent):
         support = support.base_constraint
     return support is constraints.simplex
+
+
+Constrain = Callable[[np.ndarray], Mapping[str, np.ndarray]]
+"""Values of all parameters at a vector."""
+
+CLOSE = 1e-9
+"""Values of two computations of one chart agree up to this."""
+
+
+@dataclass(frozen=True)
+class StanChart:
+    """Coordinates of one parameter, as Stan has them.
+
+    Attributes
+    ----------
+    shape, event_shape : tuple of int
+        Of coordinates and of values.
+    places : array of int
+        Where each coordinate stands in Stan's vector, in their shape.
+    simplex : Chart or None
+        The same in JAX, where the values are simplexes along the last axis.
+    """
+
+    shape: tuple[int, ...]
+    event_shape: tuple[int, ...]
+    places: Int[np.ndarray, ...]
+    simplex: Chart | None = None
+    exact: bool = True
+
+    @property
+    def support(self) -> Any:
+        """NumPyro's constraint on the values, where it is a simplex."""
+        return None if self.simplex is None else constraints.simplex
+
+
+@dataclass(frozen=True)
+class LogRatio:
+    """Stan's simplex since its version 2.37: theta = softmax(V y), V with orthonormal columns that sum to zero.
+
+    The isometric log ratio (Egozcue et al. 2003), in pivot coordinates.
+    """
+
+    event_shape: tuple[int, ...]
+    exact: bool = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the coordinates."""
+        return (*self.event_shape[:-1], self.event_shape[-1] - 1)
+
+    @property
+    def support(self) -> Any:
+        """NumPyro's constraint on the values."""
+        return constraints.simplex
+
+    def forward(self, z: jax.Array) -> jax.Array:
+        """Values."""
+        return jax.nn.softmax(z @ self._columns().T, axis=-1)
+
+    def inverse(self, value: jax.Array) -> jax.Array:
+        """Coordinates."""
+        coordinates: jax.Array = jnp.log(value) @ self._columns()
+        return coordinates
+
+    def log_jacobian(self, z: jax.Array, value: jax.Array) -> jax.Array:
+        """Log determinant: sum of log theta, and half of log K."""
+        del z
+        return jnp.sum(jnp.sum(jnp.log(value), axis=-1) + 0.5 * math.log(self.event_shape[-1]))
+
+    def _columns(self) -> np.ndarray:
+        size = self.event_shape[-1]
+        columns = np.zeros((size, size - 1))
+        for i in range(1, size):
+            columns[:i, i - 1] = 1 / math.sqrt(i * (i + 1))
+            columns[i, i - 1] = -i / math.sqrt(i * (i + 1))
+        return columns
+
+
+def charts_of(
+    names: Sequence[str], shapes: Mapping[str, tuple[int, ...]], constrain: Constrain
+) -> dict[str, StanChart]:
+    """The charts of all parameters.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the coordinates, as the program has them.
+    shapes : mapping
+        Parameter to the shape of its values, in the program's order.
+    constrain : callable
+        The program's own way from a vector to values.
+    """
+    point = np.random.default_rng(0).normal(size=len(names))
+    values, indices = constrain(point), _indices(names)
+    charts: dict[str, StanChart] = {}
+    first = 0
+    for name, event_shape in shapes.items():
+        own = indices.get(name, [])
+        shape = _box(own)
+        order = np.arange(first, first + len(own))
+        if len(shape) > 1 and len(own) > 1:
+            nudged = point.copy()
+            nudged[first + 1] += 1.0
+            by_column = _in_second_row(values[name], constrain(nudged)[name], len(shape))
+            order = _filled(order, shape, by_column)
+        places = order.reshape(shape)
+        simplex = _simplex(event_shape, shape, point[places], values[name])
+        charts[name] = StanChart(shape, event_shape, places, simplex)
+        first += len(own)
+    return charts
+
+
+def _indices(names: Sequence[str]) -> dict[str, list[tuple[int, ...]]]:
+    """Indices from 0 of every parameter's coordinates; those of no plain array are counted."""
+    found: dict[str, list[tuple[int, ...]]] = {}
+    for name in names:
+        variable, *words = name.split(".")
+        own = found.setdefault(variable.partition(":")[0], [])
+        plain = all(word.isdecimal() for word in words)
+        own.append(tuple(int(word) - 1 for word in words) if plain else (len(own),))
+    return found
+
+
+def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that indices fill; as many as there are of them in a row, where they fill none."""
+    if not indices:
+        return (0,)
+    if len({len(index) for index in indices}) == 1:
+        shape = tuple(1 + max(axis) for axis in zip(*indices, strict=True))
+        if math.prod(shape) == len(set(indices)):
+            return shape
+    return (len(indices),)
+
+
+def _in_second_row(before: np.ndarray, after: np.ndarray, axes: int) -> bool:
+    """Whether the second coordinate is of another row of the last two axes than the first, by what it changes."""
+    changed = np.argwhere(~np.isclose(before, after, rtol=0, atol=0))
+    row = axes - 2
+    return bool(changed.size) and bool((changed[:, row] > 0).any())
+
+
+def _filled(order: np.ndarray, shape: tuple[int, ...], by_column: bool) -> np.ndarray:
+    """Places in the shape of the coordinates; of matrices column by column."""
+    if not by_column:
+        return order.reshape(shape)
+    return order.reshape(*shape[:-2], shape[-1], shape[-2]).swapaxes(-1, -2)
+
+
+def _simplex(
+    event_shape: tuple[int, ...],
+    shape: tuple[int, ...],
+    coordinates: ArrayLike,
+    values: ArrayLike,
+) -> Chart | None:
+    """The chart in JAX by which the program came from coordinates to simplexes; None if it is another one."""
+    if not event_shape or event_shape[-1] < 2 or shape != (*event_shape[:-1], event_shape[-1] - 1):
+        return None
+    known: tuple[Chart, ...] = (LogRatio(event_shape), Bijection(constraints.simplex, event_shape))
+    for chart in known:
+        if np.allclose(chart.forward(jnp.asarray(coordinates)), values, rtol=CLOSE, atol=CLOSE):
+            return chart
+    return None

@@ -1,20 +1,25 @@
-"""A target's log density at points of a user's choice, on either engine."""
+"""A target's log density and derived quantities at points of a user's choice, and the density as JAX functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from onebasin.base.checks import check_class
+from onebasin.base.checks import check_class, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
 
-from ..contracts.engines import defined_by, density_by
+from ..contracts.engines import defined_by, density_by, named
+
+if TYPE_CHECKING:
+    from ..contracts.density import LogDensity
+
 
 Points = xr.DataTree | xr.Dataset | Mapping[str, Any]
 
@@ -93,3 +98,168 @@ def _flat(points: Points, names: tuple[str, ...]) -> tuple[dict[str, np.ndarray]
     return {
         n: a.values.astype(np.float64).reshape(-1, *a.shape[2:]) for n, a in arrays.items()
     }, shape
+
+
+def jax_density(target: Target, *, progress: Callable[[str], None] | None = None) -> LogDensity:
+    """Give a target's log density over unconstrained vectors, as functions that JAX differentiates and compiles.
+
+    A Stan program is evaluated in this process, by its compiled library: inside a compiled JAX program a gradient costs
+    what Stan's automatic differentiation takes and less than a microsecond more, and `jax.vmap` makes one call of many
+    points. So any sampler or optimiser that is written for JAX takes any Stan program. On a processor and in double
+    precision.
+
+    Parameters
+    ----------
+    target : Target
+        The model conditioned on data: a NumPyro model, a network or a Stan program; NumPyro where it has both.
+    progress : callable, optional
+        Called with a line of text before something that takes long, as compiling a Stan program does.
+
+    Returns
+    -------
+    LogDensity
+        With `names` of the parameters and `size` of a vector; `log_density(vector)` in nats, with the Jacobian of the
+        transforms, of a Stan program with all constants and -inf where it rejects; `constrain(vector)`, name to value;
+        and its inverse, `unconstrain(values)`. Of a Stan program the last two have no derivatives, and second
+        derivatives of the log density are by differences of gradients.
+
+    Raises
+    ------
+    ValueError
+        If the target has no definition, no parameter, or a discrete one; or a Stan program meets JAX on a GPU.
+    TypeError
+        If `target` is no target, or JAX is in single precision and the target a Stan program.
+    StanError
+        If Stan cannot compile the program, or it refuses its data.
+
+    See Also
+    --------
+    log_density : at draws, on the constrained scale.
+
+    References
+    ----------
+    The C interface of the library is BridgeStan's: Roualdes, Ward, Carpenter, Seyboldt and Axen 2023, JOSS 8(87), 5236.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> density = ob.jax_density(target)
+    >>> value, gradient = jax.value_and_grad(density.log_density)(jnp.zeros(density.size))
+    >>> gradient.shape == (density.size,)
+    True
+    """
+    check_target(target)
+    from .network import density_of
+
+    return density_of(target, progress)
+
+
+def generated_quantities(
+    target: Target,
+    draws: xr.DataTree | xr.Dataset,
+    data: Mapping[str, Any] | str | Path | None = None,
+    *,
+    engine: str | None = None,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> xr.Dataset:
+    """Compute transformed parameters and generated quantities of a Stan program at draws of its parameters.
+
+    With new data, these are predictions: nothing is sampled again.
+
+    Parameters
+    ----------
+    target : Target
+        With a Stan program.
+    draws : DataTree or Dataset
+        A posterior, or its group `posterior`, that holds every parameter with the axes `chain` and `draw`.
+    data : mapping or path, optional
+        New values of the data block's variables, or a JSON file of them. They replace the target's; the others stay.
+    engine : {"stanli", "cmdstan"}, optional
+        The library that evaluates the program; the interpreter where that takes it.
+    seed : int
+        Of random numbers. Each chain has its own stream.
+    progress : callable, optional
+        Called with a line of text before something that takes long.
+
+    Returns
+    -------
+    Dataset
+        Every quantity as (chain, draw, ...); NaN where the program cannot compute a draw's.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of another class.
+    ValueError
+        If the target has no Stan program, a parameter is missing from the draws, or one has another shape.
+    StanError
+        If the program does not compile, or refuses the data.
+
+    Examples
+    --------
+    >>> schools = ob.stan_program("schools.stan", "schools.json")
+    >>> posterior = ob.nuts(schools, draws=200, seed=1)
+    >>> found = ob.generated_quantities(schools, posterior, seed=1)
+    >>> found["theta"].sizes["draw"]
+    200
+    """
+    from onebasin.stan.data import read_data
+    from onebasin.stan.library import open_library
+    from onebasin.stan.program import definition, stan_program
+
+    check_target(target)
+    check_class("draws", draws, xr.DataTree | xr.Dataset, remedy="give a posterior or a Dataset")
+    program = definition(target)
+    if data is not None:
+        new = read_data(Path(data)) if isinstance(data, str | Path) else dict(data)
+        program = definition(stan_program(program.path, {**program.data, **new}))
+    library = open_library(
+        program, engine=named(engine) if engine else None, seed=check_seed(seed), progress=progress
+    )
+    held = draws[schema.POSTERIOR].to_dataset() if isinstance(draws, xr.DataTree) else draws
+    parameters, everything = library.variables(), {"include_tp": True, "include_gq": True}
+    values = {name: _values(held, name, shape) for name, shape in parameters.items()}
+    points = library.unconstrain(library.pack(values))
+    rows = np.stack(
+        [
+            library.constrain(chain, generator=library.generator(seed, chain=number), **everything)
+            for number, chain in enumerate(points, 1)
+        ]
+    )
+    found = library.unpack(rows, **everything)
+    return xr.Dataset(
+        {
+            name: (_axes(target, name, array.ndim - 2), array)
+            for name, array in found.items()
+            if name not in parameters
+        },
+        coords={dim: held[dim] for dim in schema.SAMPLE_DIMS if dim in held.coords},
+    )
+
+
+def _values(draws: xr.Dataset, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Take a parameter's draws.
+
+    Raises
+    ------
+    ValueError
+        If it is missing, or has another shape.
+    """
+    if name not in draws:
+        raise ArgumentError(
+            f"`draws` lack the parameter {name}; give a posterior of this program, with every parameter."
+        )
+    array = draws[name].transpose(*schema.SAMPLE_DIMS, ...).values
+    if array.shape[2:] != shape:
+        raise ArgumentError(
+            f"`draws` have {name} of shape {array.shape[2:]}, but the program with these data declares {shape}; "
+            "give data under which the parameters keep their sizes."
+        )
+    return np.asarray(array, dtype=np.float64)
+
+
+def _axes(target: Target, name: str, count: int) -> tuple[str, ...]:
+    own = tuple(target.dims.get(name, ()))
+    axes = own if len(own) == count else tuple(f"{name}_dim_{place}" for place in range(count))
+    return (*schema.SAMPLE_DIMS, *axes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpyro  # noqa: F401 - whole, before a part of it
 from jaxtyping import Array, Float, Int
-from numpyro.handlers import block
+from numpyro.handlers import block, trace
+from numpyro.handlers import seed as seeded
 
 from onebasin.models.networks.bayesian import BayesianNetwork, NetworkTarget
-from onebasin.models.networks.likelihood import Categorical
+from onebasin.models.networks.likelihood import Categorical, Gaussian
 from onebasin.models.target import Target
 
 from ..contracts.density import Values
@@ -57,18 +59,6 @@ def numpyro_density_of(target: Target) -> NumpyroDensity:
     return NumpyroDensity.of(target)
 
 
-def prior_model(target: NetworkTarget) -> Callable[[], None]:
-    """The target's NumPyro model without its likelihood.
-
-    One observation says which variables there are; hidden, it takes no part in the density.
-    """
-
-    def model() -> None:
-        target.model.numpyro_model(jnp.asarray(target.x[:1]), jnp.asarray(target.y[:1]))
-
-    return block(model, hide=["y"])
-
-
 def outputs_log_likelihood(
     model: BayesianNetwork, output: jax.Array, values: Values, y: Any
 ) -> Float[Array, " obs"]:
@@ -92,6 +82,13 @@ class NetworkDensity(NumpyroDensity):
     target: NetworkTarget
     observed: tuple[jax.Array, jax.Array] | None = None
 
+    @classmethod
+    def of(cls, target: Target) -> NetworkDensity:
+        """The density of a network; see `NumpyroDensity`."""
+        found = super().of(target)
+        assert isinstance(found, cls), "made by the class"
+        return found
+
     @property
     def data(self) -> tuple[jax.Array, jax.Array]:
         """Inputs and targets of all observations."""
@@ -109,5 +106,61 @@ class NetworkDensity(NumpyroDensity):
         return outputs_log_likelihood(self.target.model, output, values, y)
 
     @property
+    def normal_sds(self) -> dict[str, float]:
+        """Prior standard deviation of every weight matrix and bias vector, of ordered ones before ordering.
+
+        Empty where weights are not free, so that they are no independent normals.
+        """
+        if self.target.model.parametrisation.weights != "free":
+            return {}
+        layers, prior = self.target.model.network.layers, self.target.model.prior
+        weights = zip(layers, prior.weight_scales(len(layers)), strict=True)
+        biases = zip(layers, prior.bias_scales(len(layers)), strict=True)
+        named = {layer.weight: scale for layer, scale in weights if layer.weight}
+        return named | {layer.bias: scale for layer, scale in biases if layer.bias}
+
+    @property
+    def ordered_biases(self) -> list[str]:
+        """Biases that are no independent normals."""
+        if self.target.model.parametrisation.biases != "ordered":
+            return []
+        layers = self.target.model.network.layers
+        return [layer.bias for layer in layers if layer.hidden and layer.bias]
+
+    def prior_values(self, key: jax.Array) -> Values:
+        """Values of one network, drawn from the prior."""
+        sites = trace(seeded(self._prior_model, key)).get_trace()
+        return {name: site["value"] for name, site in sites.items()}
+
+    def he_values(self, key: jax.Array) -> Values:
+        """Values of one network: He et al. 2015 where a weight is free; `Ensemble.init` says the rest."""
+        key_prior, key_weights = jax.random.split(key)
+        values = self.prior_values(key_prior)
+        model = self.target.model
+        for number, layer in enumerate(model.network.layers):
+            if layer.weight and not (layer.hidden and model.parametrisation.unit_norm):
+                shape, dtype = values[layer.weight].shape, values[layer.weight].dtype
+                noise = jax.random.normal(jax.random.fold_in(key_weights, number), shape, dtype)
+                values[layer.weight] = noise * math.sqrt(2 / layer.in_dim)
+            if layer.bias and not (layer.hidden and model.parametrisation.biases == "ordered"):
+                values[layer.bias] = jnp.zeros_like(values[layer.bias])
+        if isinstance(model.likelihood, Gaussian) and model.infers_noise:
+            values["sigma"] = jnp.full_like(values["sigma"], model.likelihood.noise_scale)
+        return values
+
+    def he_starts(self, keys: jax.Array) -> Float[Array, "start param"]:
+        """Unconstrained points of `he_values`, one a key."""
+        return jax.vmap(self.unconstrain)(jax.jit(jax.vmap(self.he_values))(keys))
+
+    @property
     def _prior_model(self) -> Callable[[], None]:
-        return prior_model(self.target)
+        """The model without its likelihood.
+
+        One observation says which variables there are; hidden, it takes no part in the density.
+        """
+
+        def model() -> None:
+            x, y = self.target.x[:1], self.target.y[:1]
+            self.target.model.numpyro_model(jnp.asarray(x), jnp.asarray(y))
+
+        return block(model, hide=["y"])

@@ -1,4 +1,4 @@
-"""The log density of a NumPyro model over vectors.
+"""The log density of a NumPyro model, over vectors and over values.
 
 Coordinates of the variables stand in the vector in the order of their names. Where all charts are NumPyro's own, the
 log density is NumPyro's own too.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -20,14 +21,22 @@ from numpyro.distributions import ImproperUniform, Unit
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import substitute, trace
 from numpyro.infer.initialization import init_to_uniform
-from numpyro.infer.util import compute_log_probs, constrain_fn, potential_energy
+from numpyro.infer.util import (
+    compute_log_probs,
+    constrain_fn,
+    initialize_model,
+    log_density,
+    potential_energy,
+)
 
 from onebasin.base.errors import ArgumentError
+from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 from onebasin.posteriors.storable import check_values
 
 from ..contracts.density import Values
 from .charts import Bijection, Chart
+from .start import check_names, no_start, shaped
 
 FIXED = ("param", "mutable", "plate", "prng_key")
 """Kinds of a model's statements that are no variables, and stay as they are in its first run."""
@@ -216,6 +225,32 @@ class NumpyroDensity:
         terms = site_terms(self.model, self.constrain(vector), observed=True)
         return jnp.stack(terms) if terms else jnp.zeros(1, vector.dtype)
 
+    def random_starts(self, keys: jax.Array, radius: float) -> Float[Array, "start param"]:
+        """Points with a finite log density and gradient, uniform within +-radius, one a key.
+
+        Raises
+        ------
+        InferenceError
+            If no such point is found.
+        """
+        model = require_numpyro(self.target)
+        try:
+            info = initialize_model(keys, model, init_strategy=init_to_uniform(radius=radius))
+        except RuntimeError as error:
+            raise no_start(self.target.name, str(error)) from error
+        return jax.vmap(self.ravel)(info.param_info.z)
+
+    def given_start(self, start: Mapping[str, Any]) -> Float[Array, " param"]:
+        """Take natural values that a user gives to the unconstrained space, in the precision of the caller's context.
+
+        Raises
+        ------
+        ValueError
+            If a name is missing or unknown, a shape differs, or a value is not finite or not allowed for its variable.
+        """
+        check_names(start, self.names)
+        return self.ravel({n: _coordinates(n, c, start[n]) for n, c in self.charts.items()})
+
     @property
     def _prior_model(self) -> Callable[[], None]:
         """A model with the prior of `model`."""
@@ -258,3 +293,74 @@ def site_terms(model: Callable[[], None], values: Values, *, observed: bool) -> 
     """Summed log densities of the sites that are observed, or of those that are inferred."""
     log_probs, sites = compute_log_probs(model, (), {}, values)
     return [v for name, v in log_probs.items() if bool(sites[name]["is_observed"]) == observed]
+
+
+class NumpyroValues:
+    """Evaluates a target's density on the constrained scale, without the Jacobian of any chart; see `base`.
+
+    Parameters
+    ----------
+    target : Target
+        With a NumPyro model.
+    progress : callable, optional
+        As of every engine's density; nothing here takes long.
+    """
+
+    def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
+        del progress
+        self.density = NumpyroDensity.of(target)
+        self._quantities = jax.jit(jax.vmap(self._derived))
+        self._compiled = jax.jit(jax.vmap(self._one))  # once: a new function would compile anew
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables."""
+        return self.density.names
+
+    @cached_property
+    def derived(self) -> tuple[str, ...]:
+        """The model's deterministic sites; of a network none, whose symmetry follows from its architecture."""
+        if self.density.target.is_network:
+            return ()
+        return tuple(self.derived_at(self.points(1, 0), 0))
+
+    def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
+        """What follows from the variables at points (point, ...)."""
+        del seed  # a model's draws all have names
+        inferred = {name: values[name] for name in self.names}
+        return {n: np.asarray(v) for n, v in self._quantities(inferred).items()}
+
+    def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
+        """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
+        vectors = self.density.random_starts(keys_for(Purpose.POINT, seed, count), 2.0)
+        return {n: np.asarray(v) for n, v in jax.vmap(self.density.constrain)(vectors).items()}
+
+    def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
+        """Log density at points (point, ...); -inf outside the support."""
+        return np.asarray(self._compiled(dict(values)))
+
+    def log_likelihood(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
+        """Log likelihood of all data at points (point, ...)."""
+        model = self.density.model
+        total = jax.vmap(lambda v: sum(site_terms(model, v, observed=True), jnp.zeros(())))
+        return np.asarray(total(dict(values)))
+
+    def _derived(self, point: Values) -> Values:
+        _, sites = log_density(self.density.model, (), {}, point)
+        return {n: s["value"] for n, s in sites.items() if s["type"] == "deterministic"}
+
+    def _one(self, point: Values) -> jax.Array:
+        density, sites = log_density(self.density.model, (), {}, point)
+        inside = [jnp.all(sites[name]["fn"].support(value)) for name, value in point.items()]
+        return jnp.where(jnp.all(jnp.stack(inside)), density, -jnp.inf)
+
+
+def _coordinates(name: str, chart: Chart, start: Any) -> jax.Array:
+    value = jnp.asarray(shaped(name, chart.event_shape, start), jnp.result_type(float))
+    coordinates = chart.inverse(value)
+    if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates))):
+        raise ArgumentError(
+            f"`start` gives {name} a value that is not finite or outside its support ({chart.support}); a mean of "
+            "constrained draws can lie outside, so project it first."
+        )
+    return coordinates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -16,9 +16,6 @@ from onebasin.stan.program import check_variables, definition
 
 from ..contracts.density import ValueDensity
 
-if TYPE_CHECKING:
-    from onebasin.models.networks.bayesian import NetworkTarget
-
 RADIUS = 2.0
 """Points to try are uniform within it, in the unconstrained space."""
 TRIES = 100
@@ -26,12 +23,8 @@ TRIES = 100
 
 
 def stan_density(target: Target, progress: Callable[[str], None] | None = None) -> ValueDensity:
-    """Return the density of a target by its Stan definition; a network's is in a module that needs JAX."""
-    if not target.is_network:
-        return StanDensity(target, progress)
-    from .stan_network import StanNetworkDensity
-
-    return StanNetworkDensity(cast("NetworkTarget", target), progress)
+    """Return the density of a target by its Stan definition; a network's needs JAX."""
+    return (StanNetworkDensity if target.is_network else StanDensity)(target, progress)
 
 
 class StanDensity:
@@ -108,3 +101,47 @@ class StanDensity:
             f"No point with a finite log density was found for {self.target.name!r}, {TRIES} of them within "
             f"{RADIUS:g} in the unconstrained space; check the data and the prior."
         )
+
+
+class StanNetworkDensity:
+    """Evaluates a network's density by way of NumPyro's unconstrained space, whose packing the program shares.
+
+    Arguments, attributes and what is raised are those of `StanDensity`; nothing follows from the parameters.
+    """
+
+    derived: tuple[str, ...] = ()
+
+    def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
+        from .network import NetworkDensity
+
+        self.density = NetworkDensity.of(target)
+        self.library = open_library(definition(target), progress=progress)
+        self.names: tuple[str, ...] = self.density.names
+
+    def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
+        """Return nothing, since nothing is derived."""
+        return {}
+
+    def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
+        """Return points to try: name to array (point, ...)."""
+        from .numpyro import NumpyroValues
+
+        return NumpyroValues(self.density.target).points(count, seed)
+
+    def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
+        """Log density at points (point, ...), up to a constant."""
+        import jax
+
+        from onebasin.stan.network import pack_unconstrained
+
+        density = self.density
+        points = jax.vmap(density.unconstrain)(dict(values))
+        jacobians = jax.vmap(density.log_jacobian)(points)
+        vectors = []
+        for point in points:
+            parts = pack_unconstrained(density.target, density.unravel(point))
+            vectors.append([*parts["weights_raw"], *parts["biases_raw"], *np.log(parts["sigma"])])
+        return np.asarray(self.library.log_density(np.array(vectors)) - np.asarray(jacobians))
+
+    def log_likelihood(self, values: Mapping[str, Any]) -> None:
+        """None: Stan does not tell the likelihood from the prior."""

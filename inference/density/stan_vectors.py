@@ -5,12 +5,16 @@ takes either. Coordinates stand in the vector parameter by parameter, in the pro
 for simplexes whose weights change places: those take `charts.Softmax`.
 
 Stan does not tell the prior from the likelihood: all of the log density is `log_likelihood` here, and `log_prior` is 0.
+
+Compiled programs call the library without Python, some points at a time in one call: XLA calls `stan/native/calls.c`. A
+callback to Python takes hundreds of microseconds and Python's lock; such a call takes less than one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -18,15 +22,119 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.models.target import Target
+from onebasin.stan.native.library import Entry, keep, load_for_xla
 
 from ..contracts.density import Values
-from .charts import Chart
-from .stan_transforms import StanChart, charts_of
+from .charts import Chart, StanChart, charts_of
+from .start import TRIES, check_names, no_start, shaped
 
 if TYPE_CHECKING:
-    from .stan_calls import StanCalls
+    from onebasin.stan.library import StanLibrary
+
+
+CALLS = ("density", "gradient", "product", "constrain", "unconstrain")
+"""The custom calls, each named `onebasin_` and this."""
+
+Point = Float[Array, "*lead param"]
+
+
+class StanCalls:
+    """The functions of one open library, for JAX to differentiate, vectorise and compile.
+
+    Parameters
+    ----------
+    library : StanLibrary
+        Of a program with its data; it stays open as long as this is there.
+    """
+
+    def __init__(self, library: StanLibrary) -> None:
+        _register()
+        self.library = library
+        values = {d: library.values_entry(include_tp=d, include_gq=d) for d in (False, True)}
+        self.counts = {derived: entry.values for derived, entry in values.items()}
+        self._values = {derived: self._kept(entry) for derived, entry in values.items()}
+        self._density = self._kept(library.density_entry(propto=False, jacobian=True))
+        self.log_density, self.log_density_gradient = self._differentiable()
+
+    def constrain(self, point: Point, *, derived: bool) -> Float[Array, "*lead value"]:
+        """Values of the parameters, or of all that the program declares after its data, as one vector.
+
+        Random numbers of generated quantities follow from the point: the same point has the same.
+        """
+        shape = (*point.shape[:-1], self.counts[derived])
+        results = jax.ShapeDtypeStruct(shape, point.dtype)
+        return _call("constrain", self._values[derived], results, point)
+
+    def unconstrain(self, values: Float[Array, "*lead value"]) -> Point:
+        """The point of values of the parameters; NaN where they are outside of their support."""
+        shape = (*values.shape[:-1], self.library.dim)
+        results = jax.ShapeDtypeStruct(shape, values.dtype)
+        return _call("unconstrain", self._values[False], results, values)
+
+    def _kept(self, entry: Entry) -> np.int64:
+        return np.int64(keep(load_for_xla(), entry, self))
+
+    def _differentiable(self) -> tuple[Callable[[Point], Any], Callable[[Point], Any]]:
+        """Log density (...), and the same with its gradient (..., param): one call where both are asked for."""
+
+        @jax.custom_jvp
+        def density(point: Point) -> jax.Array:
+            like = jax.ShapeDtypeStruct(point.shape[:-1], point.dtype)
+            return _call("density", self._density, like, point)
+
+        @jax.custom_jvp
+        def with_gradient(point: Point) -> tuple[jax.Array, jax.Array]:
+            like = jax.ShapeDtypeStruct(point.shape[:-1], point.dtype)
+            slope = jax.ShapeDtypeStruct(point.shape, point.dtype)
+            return tuple(_call("gradient", self._density, (like, slope), point))
+
+        @density.defjvp
+        def _(points: Any, along: Any) -> Any:
+            value, slope = with_gradient(*points)
+            return value, jnp.sum(slope * along[0], axis=-1)
+
+        @with_gradient.defjvp
+        def _(points: Any, directions: Any) -> Any:
+            (point,), (direction,) = points, directions
+            value, slope = with_gradient(point)
+            like = jax.ShapeDtypeStruct(point.shape, point.dtype)
+            along = jnp.broadcast_to(direction, point.shape)
+            turned = _call("product", self._density, like, point, along)
+            return (value, slope), (jnp.sum(slope * direction, axis=-1), turned)
+
+        return density, with_gradient
+
+
+def check_double(array: jax.Array | None = None) -> None:
+    """Refuse single precision, in which a Stan program has no log density.
+
+    Raises
+    ------
+    TypeError
+        If JAX is in single precision here, or the array is.
+    """
+    if (jnp.result_type(float) if array is None else array.dtype) != np.float64:
+        raise ArgumentTypeError(
+            "A Stan program's log density is computed in double precision, and JAX is in single here: use "
+            "dtype='float64', or jax.config.update('jax_enable_x64', True) before arrays are made."
+        )
+
+
+def _call(name: str, entry: np.int64, results: Any, *arrays: jax.Array) -> Any:
+    check_double(arrays[0])
+    call = jax.ffi.ffi_call(f"onebasin_{name}", results, vmap_method="broadcast_all")
+    return call(*arrays, entry=entry)
+
+
+@cache
+def _register() -> None:
+    """Tell XLA where the calls are; once a process."""
+    calls = load_for_xla()
+    for name in CALLS:
+        function = jax.ffi.pycapsule(getattr(calls, f"onebasin_xla_{name}"))
+        jax.ffi.register_ffi_target(f"onebasin_{name}", function, platform="cpu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +173,6 @@ class StanVectors:
         """
         from onebasin.stan.library import open_library
         from onebasin.stan.program import check_variables, definition
-
-        from .stan_calls import StanCalls, check_double
 
         program = definition(target)
         check_double()
@@ -168,6 +274,32 @@ class StanVectors:
                 "density belongs to which observation. Use None, for all data."
             )
         return self.log_density(vector)[None]
+
+    def random_starts(self, keys: jax.Array, radius: float) -> Float[Array, "start param"]:
+        """Points with a finite log density and gradient, the first of several for each key; see `NumpyroDensity`."""
+
+        def one(key: jax.Array) -> Float[Array, " param"]:
+            for number in range(TRIES):
+                place = jax.random.fold_in(key, number)
+                point = jax.random.uniform(place, (self.size,), minval=-radius, maxval=radius)
+                value, slope = jax.value_and_grad(self.log_density)(point)
+                if np.isfinite(value) and np.isfinite(slope).all():
+                    return point
+            raise no_start(self.target.name, f"{TRIES} points were tried")
+
+        return jnp.stack([one(key) for key in keys])
+
+    def given_start(self, start: Mapping[str, Any]) -> Float[Array, " param"]:
+        """Take natural values that a user gives to the unconstrained space; see `NumpyroDensity`."""
+        check_names(start, self.names)
+        given = {n: shaped(n, chart.event_shape, start[n]) for n, chart in self.own.items()}
+        vector = self.unconstrain(given)
+        if not np.isfinite(vector).all():
+            raise ArgumentError(
+                "`start` gives a value that is not finite or does not satisfy its constraint in the program; a mean of "
+                "constrained draws can lie outside, so project it first."
+            )
+        return vector
 
     def _values(self, vector: Float[Array, " param"], *, derived: bool) -> Values:
         flat = self.calls.constrain(self._in_stan(vector)[0], derived=derived)

@@ -25,9 +25,7 @@ from onebasin.models.target import Target, check_target
 
 from ..contracts.density import ValueDensity
 from ..contracts.engines import defined_by, density_by
-from .changes import changes
-from .derived import Derived
-from .spread import spread_draws
+from .changes import Derived, changes, spread_draws
 
 Values = dict[str, np.ndarray]
 

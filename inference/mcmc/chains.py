@@ -11,17 +11,26 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import InferenceError, RunCancelled
+from onebasin.base.files.leftovers import working_folder
 from onebasin.base.files.locks import locked
+from onebasin.posteriors import schema
 
+from ..contracts.engines import ENGINES
+from ..contracts.method import Found, Job
+from ..runs.fingerprint import fingerprint
 from ..runs.kept import check_folder
-from .places import ChainPlace, Draws, KeptPlace, Standing
+from ..runs.provenance import package_versions
+from .places import ChainPlace, Draws, Gathered, KeptPlace, Standing
 
 
 def how_it_went(stats: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -155,3 +164,62 @@ def _run(run: RunChain, places: Sequence[ChainPlace]) -> None:
         if errors:
             # The chains that were told to stop say so too; the cause is the other one.
             raise next((e for e in errors if not isinstance(e, RunCancelled)), errors[0])
+
+
+def sample(
+    job: Job[Any], more: Mapping[str, object] = MappingProxyType({}), gradients: int = 1
+) -> Found:
+    """Run the chains of a method by its engine's implementation.
+
+    Parameters
+    ----------
+    job : Job
+        Its method has `chains`, `warmup` and `draws`.
+    more : mapping
+        What decides the draws besides the settings, and is recorded in the posterior.
+    gradients : int
+        Gradients that a step of the integrator takes.
+    """
+    s, package = job.method, ENGINES[job.engine].package
+    more = {**more, **(package_versions(package) if package else {})}
+    with working_folder("chains") as folder:
+        mark = None
+        if job.checkpoint is not None:
+            how = {"method": s.label, "settings": _deciding(s.recorded()), "seed": job.seed, **more}
+            mark = fingerprint(job.target, engine=job.engine, progress=job.bars.say, **how)
+        kept = None if mark is None else job.checkpoint
+        there = None if kept is None else kept.absolute().parent
+        gathered = Gathered(s.chains, s.draws, there)
+        at_once = min(available_cores(), s.chains)
+        job.bars.expect(chains=s.chains, warmup=s.warmup, draws=s.draws, at_once=at_once)
+        ended = run_chains(
+            partial(job.implementation, replace(job, folder=folder)),
+            gathered,
+            chains=s.chains,
+            draws=s.draws,
+            folder=kept,
+            fingerprint=mark or "",
+            finished=job.bars.taken,
+        )
+    attributes = {**_attributes(gathered, ended, s, gradients), **more}
+    return Found(gathered.draws, gathered.stats, attributes, filed=gathered.filed, folder=there)
+
+
+def _deciding(settings: Mapping[str, object]) -> dict[str, object]:
+    """The settings that decide a chain's draws: all but how many there are of chains and of draws."""
+    return {name: value for name, value in settings.items() if name not in ("chains", "draws")}
+
+
+def _attributes(
+    gathered: Gathered, ended: Sequence[Standing], settings: Any, gradients: int
+) -> dict[str, object]:
+    out: dict[str, object] = {
+        "warmup_seconds": [chain.warmup_seconds for chain in ended],
+        "sampling_seconds": [chain.sampling_seconds for chain in ended],
+        "gradient_evaluations": gradients * int(gathered.stats["n_steps"].sum()),
+    }
+    if any(chain.restarts for chain in ended):
+        out[schema.RESTARTS] = [list(chain.restarts) for chain in ended]
+    if hasattr(settings, "max_tree_depth"):
+        out["max_tree_depth"] = settings.max_tree_depth
+    return out

@@ -3,12 +3,17 @@
 The kernels are NumPyro's. A chain advances `SLICE` iterations at a time inside one compiled loop, so that
 it can show its progress, be stopped, and write down where it stands: with that, another process goes on
 to the same draws, bit for bit.
+
+A chain stays on one of JAX's devices, and chains go to them in turn; where somebody has chosen a device
+(`jax.default_device`), all chains stay there. Draws do not depend on the number of devices, as long as they are of one
+kind.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,13 +34,35 @@ from ..contracts.method import Job
 from ..density.network import density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
-from ..density.start import random_starts
-from .devices import device_of, here, num_devices, on_device
 from .hmc import Hmc
 from .nuts import Nuts
 from .optimum import BestOptimum
 from .places import ChainPlace
 from .walk import Walk, rows
+
+
+def num_devices() -> int:
+    """Over how many devices chains are spread."""
+    return 1 if jax.config.jax_default_device is not None else len(jax.local_devices())
+
+
+def on_device(number: int) -> AbstractContextManager:
+    """Compute on the device of the chain of a number; holds for the current thread only."""
+    count = num_devices()
+    return nullcontext() if count == 1 else jax.default_device(jax.local_devices()[number % count])
+
+
+def device_of(tree: Any) -> jax.Device:
+    """On which device arrays are, all on one."""
+    (device,) = jax.tree.leaves(tree)[0].devices()
+    return device
+
+
+def here(tree: Any) -> Any:
+    """Bring arrays to the device that is computed on."""
+    chosen = jax.config.jax_default_device
+    return jax.device_put(tree, chosen) if isinstance(chosen, jax.Device) else tree
+
 
 SLICE = 50
 """Iterations between looks at the clock; about a millisecond's work for the smallest models."""
@@ -55,7 +82,7 @@ def chain_starts(
     """
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     if settings.init == "random":
-        return random_starts(density, keys, settings.init_radius)
+        return density.random_starts(keys, settings.init_radius)
     search = BestOptimum(density.log_density)
     return jnp.stack([search(points) for points in points_to_climb_from(density, settings, seed)])
 
@@ -72,7 +99,7 @@ def points_to_climb_from(
     """
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     several = jax.vmap(partial(jax.random.split, num=settings.init_starts))(keys)
-    points = random_starts(density, several.reshape(-1), settings.init_radius)
+    points = density.random_starts(several.reshape(-1), settings.init_radius)
     return points.reshape(settings.chains, settings.init_starts, -1)
 
 

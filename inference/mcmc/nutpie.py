@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.base.errors import InferenceError, RunCancelled
+from onebasin.base.errors import ArgumentError, InferenceError, RunCancelled
 from onebasin.base.precision import precision
 from onebasin.base.progress import ChainBar
 from onebasin.stan.program import name_draws
@@ -27,9 +27,33 @@ from ..contracts.method import Job
 from ..density.network import numpyro_density_of
 from .chains import how_it_went
 from .numpyro import chain_starts
-from .nutpie_settings import checked
 from .nuts import Nuts
 from .places import ChainPlace, Standing
+
+RADIUS = 2.0
+"""Stan programs start uniform within it; nutpie leaves no choice."""
+
+
+def checked(settings: Nuts, *, by_stan: bool) -> Nuts:
+    """The settings, if nutpie has what they ask for.
+
+    Raises
+    ------
+    ValueError
+        If it has not.
+    """
+    allowed: dict[str, str | float] = {"metric": "diag", "dtype": "float64"}
+    if by_stan:
+        allowed |= {"init": "random", "init_radius": RADIUS}
+    for name, value in allowed.items():
+        if (given := getattr(settings, name)) != value:
+            of = " of a Stan program" if name.startswith("init") else ""
+            raise ArgumentError(
+                f"`{name}` is {given!r}, but engine='nutpie' has {value!r} alone{of}; leave it out, or use "
+                "engine='numpyro' or 'stanli'."
+            )
+    return settings
+
 
 STATS = {
     "logp": "lp",

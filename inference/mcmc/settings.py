@@ -62,6 +62,6 @@ class Chains(Method):
 
     def run(self, job: Job[Any]) -> Found:
         """Run the chains."""
-        from .sample import sample
+        from .chains import sample
 
         return sample(job)

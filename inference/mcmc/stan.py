@@ -26,9 +26,8 @@ from ..contracts.method import Job
 from .hmc import Hmc
 from .nuts import Nuts
 from .places import ChainPlace, Standing
-from .stan_kept import GoingOn, csv_file, seconds_of
 from .stan_progress import ChainWatch, NotWritten
-from .stan_start import best_optimum, seed_of, seeds_of, write
+from .stan_start import GoingOn, best_optimum, csv_file, seconds_of, seed_of, seeds_of, write
 
 STATS = {
     "lp__": "lp",

@@ -96,7 +96,7 @@ class Mclmc(Method):
         """Run the chains, and estimate the bias of their steps."""
         from dataclasses import replace
 
-        from ..mcmc.sample import sample
+        from ..mcmc.chains import sample
         from ..runs.provenance import package_versions
 
         # Of a Stan program JAX too, which a NumPyro model's fingerprint has in it.

@@ -7,26 +7,66 @@ sizes of tables a single network's matrix products keep a core busy, several at 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
+from jaxtyping import Array, Float
 
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
-from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
 from ..contracts.method import Job
-from ..density.network import density_of
+from ..density.network import NetworkDensity, density_of
+from ..density.numpyro import NumpyroDensity
+from ..density.stan_vectors import StanVectors
 from ..mcmc.places import ChainPlace
 from ..mcmc.walk import Walk, rows
 from .dynamics import Adjusted, Advance, ChainState, Unadjusted
 from .mclmc import NETWORKS_VARIANCE, OTHERS_VARIANCE, Mclmc
-from .start import climbed, first_points
 from .tuning import Tuner
+
+Vector = Float[Array, " param"]
+
+
+def first_points(
+    density: NumpyroDensity | StanVectors, settings: Mclmc, seed: int | jax.Array
+) -> tuple[jax.Array, Callable[[jax.Array], Vector]]:
+    """What each chain's start is made of, (chain, ...), and how: traced, so that all is compiled at once.
+
+    Raises
+    ------
+    InferenceError
+        If no point with a finite log density is found.
+    """
+    if isinstance(density, NetworkDensity):
+        keys = keys_for(Purpose.MEMBER_START, seed, settings.chains)
+        return keys, lambda key: density.unconstrain(density.he_values(key))
+    keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
+    return density.random_starts(keys, settings.init_radius), lambda point: point
+
+
+def climbed(density: NumpyroDensity | StanVectors, settings: Mclmc, point: Vector) -> Vector:
+    """Where Adam comes to, from a point, on the log density of all data."""
+    if not settings.start_steps:
+        return point
+    adam = optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.start_steps))
+
+    def step(_: jax.Array, carry: tuple) -> tuple:
+        point, memory = carry
+        slope = jax.grad(lambda v: -density.log_density(v))(point)
+        updates, memory = adam.update(slope, memory)
+        return optax.apply_updates(point, updates), memory
+
+    start = (point, adam.init(point))
+    end: Vector = jax.lax.fori_loop(0, settings.start_steps, step, start)[0]
+    return end
+
 
 ROWS = 50
 """Draws of a slice."""
@@ -109,7 +149,7 @@ class MclmcRunner:
 
 def resolved(settings: Mclmc, target: Target) -> Mclmc:
     """The settings with nothing left to the target's kind."""
-    network = isinstance(target, NetworkTarget)
+    network = target.is_network
     metric, variance = settings.metric, settings.energy_variance
     return replace(
         settings,

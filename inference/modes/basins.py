@@ -27,13 +27,12 @@ from onebasin.models.target import Target
 
 from ..contracts.method import Job
 from ..mcmc.chains import run_chains
-from ..mcmc.gathered import Gathered
 from ..mcmc.numpyro import ChainRunner, Course
 from ..mcmc.nuts import Nuts
+from ..mcmc.places import Gathered
 from .bridge import Normal
-from .folding import Folding, Points, Vector
 from .sample_modes import Modes
-from .tops import Top, highest_evidence
+from .tops import Folding, Points, Top, Vector, highest_evidence
 
 PILOT_WARMUP, PILOT_DRAWS = 300, 200
 """Iterations of the short chains."""

@@ -18,13 +18,11 @@ from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
 from ..contracts.method import Found, Job
-from .assembly import LeftOut, WeighedModes, draws_by_weight, table
+from .assembly import LeftOut, WeighedModes, draws_by_weight, table, weigh
 from .basins import Basin, Regions, Walks, first_basins, full_basins
 from .bridge import Estimate, log_integral
-from .folding import Folding, Points
 from .sample_modes import Modes
-from .tops import Top, find_tops, highest_evidence
-from .weights import weigh
+from .tops import Folding, Points, Top, find_tops, highest_evidence
 
 AT_ONCE = 512
 """Points at which a log density is computed together."""

@@ -17,8 +17,7 @@ from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.models.target import Target, check_target
 
-from .folding import Folding
-from .tops import find_tops, unseen
+from .tops import Folding, find_tops, unseen
 
 SHOWN = 10
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from onebasin.base.settings import Count, settings
 
 from ..contracts.method import Running, called_as
-from .settings import OptimumSearch
+from .optimize import OptimumSearch
 
 if TYPE_CHECKING:
     import xarray as xr

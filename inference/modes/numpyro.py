@@ -20,15 +20,12 @@ from onebasin.base.errors import InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, key_for, keys_for
 
-from ..contracts.method import Found, Job
+from ..contracts.method import Found, Job, one_chain
 from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
-from ..density.start import random_starts
 from ..mcmc.optimum import BestOptimum, Optimum
-from ..variational.families.base import log_diagonal
-from ..variational.families.full_rank import FullRank
+from ..variational.gaussians import FullRank, log_diagonal
 from ..variational.result import draw_fit
-from .approximation import approximation
 from .laplace import Laplace
 from .optimize import Optimize
 
@@ -52,9 +49,9 @@ def optimize(job: Job[Optimize]) -> Found:
 
         best = _search(density, height, job)
         values = density.quantities(density.unravel(jnp.asarray(best.vector)))
-        lp = np.full((1, 1), -best.potential)
-    draws = {name: np.asarray(value)[None, None] for name, value in values.items()}
-    return approximation(draws, {"lp": lp}, best.is_flat)
+        lp = np.full(1, -best.potential)
+    draws = {name: np.asarray(value)[None] for name, value in values.items()}
+    return one_chain(draws, {"lp": lp}, converged=best.is_flat)
 
 
 def laplace(job: Job[Laplace]) -> Found:
@@ -82,12 +79,8 @@ def laplace(job: Job[Laplace]) -> Found:
         described: dict[str, Any] = {
             n: (d, np.asarray(v)) for n, (d, v) in family.describe(params).items()
         }
-    return approximation(
-        {name: np.asarray(values)[None] for name, values in draws.items()},
-        {"lp": np.asarray(lp)[None], "log_q": np.asarray(log_q)[None]},
-        best.is_flat,
-        xr.Dataset(described),
-    )
+    stats = {"lp": lp, "log_q": log_q}
+    return one_chain(draws, stats, xr.Dataset(described), converged=best.is_flat)
 
 
 def _search(density: NumpyroDensity, height: Any, job: Job[Any]) -> Optimum:
@@ -96,7 +89,7 @@ def _search(density: NumpyroDensity, height: Any, job: Job[Any]) -> Optimum:
     keys = keys_for(Purpose.OPTIMUM_START, job.seed, s.starts)
     bar = job.bars.add("optimum", s.starts)
     search = BestOptimum(height, maxiter=s.iterations, **EXACT)
-    starts = random_starts(density, keys, s.init_radius)
+    starts = density.random_starts(keys, s.init_radius)
     return search.best(starts, lambda done: job.bars.move(bar, done))
 
 

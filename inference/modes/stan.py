@@ -21,10 +21,9 @@ from onebasin.stan.output import Output, read
 from onebasin.stan.program import ReadyProgram, definition, make_ready, name_draws
 from onebasin.stan.run import run
 
-from ..contracts.method import Found, Job
+from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan import SIGNIFICANT_FIGURES
 from ..mcmc.stan_start import Optimum, find_optimum, parameters_of, seeds_of, write
-from .approximation import approximation
 from .laplace import Laplace
 from .optimize import Optimize
 from .pathfinder import Pathfinder
@@ -44,7 +43,7 @@ def optimize(job: Job[Optimize]) -> Found:
         best = _search(ready, folder, job, jacobian=job.method.jacobian)
     last = {name: values[-1:] for name, values in best.output.variables.items()}
     lp = best.output.method["lp__"][-1:]
-    return approximation(_chain(name_draws(job.target, last)), _chain({"lp": lp}), best.converged)
+    return one_chain(name_draws(job.target, last), {"lp": lp}, converged=best.converged)
 
 
 def _highest_density(job: Job[Optimize]) -> Found:
@@ -83,7 +82,7 @@ def _highest_density(job: Job[Optimize]) -> Found:
     everything = {"include_tp": True, "include_gq": True}
     values = library.constrain(best.x, generator=library.generator(job.seed), **everything)
     draws = name_draws(job.target, library.unpack(values[None], **everything))
-    return approximation(_chain(draws), _chain({"lp": np.array([-best.fun])}), bool(best.success))
+    return one_chain(draws, {"lp": np.array([-best.fun])}, converged=bool(best.success))
 
 
 def laplace(job: Job[Laplace]) -> Found:
@@ -113,7 +112,7 @@ def laplace(job: Job[Laplace]) -> Found:
             ) from error
     stats = {"lp": output.method["log_p__"], "log_q": output.method["log_q__"]}
     draws = name_draws(job.target, output.variables)
-    return approximation(_chain(draws), _chain(stats), best.converged)
+    return one_chain(draws, stats, converged=best.converged)
 
 
 def pathfinder(job: Job[Pathfinder]) -> Found:
@@ -132,13 +131,12 @@ def pathfinder(job: Job[Pathfinder]) -> Found:
         "path": output.method["path__"].astype(np.int64),
     }
     ratios = [ratio for ratio in own if ratio.size]
-    return approximation(
-        _chain(name_draws(job.target, output.variables)),
-        _chain(stats),
+    group = {schema.LOG_RATIO: ("path_draw", np.concatenate(ratios))} if ratios else None
+    return one_chain(
+        name_draws(job.target, output.variables),
+        stats,
+        None if group is None else xr.Dataset(group),
         converged=len(ratios) == s.paths if several else True,
-        variational=xr.Dataset({schema.LOG_RATIO: ("path_draw", np.concatenate(ratios))})
-        if ratios
-        else None,
     )
 
 
@@ -265,8 +263,3 @@ def _log_ratios(path: Path) -> np.ndarray:
     except StanRunError:
         return np.empty(0)
     return method["lp__"] - method["lp_approx__"]
-
-
-def _chain(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Draws as those of one chain."""
-    return {name: value[None] for name, value in values.items()}

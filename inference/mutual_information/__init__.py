@@ -20,8 +20,7 @@ from .estimators import (
     sinkhorn,
 )
 from .gradient import path_gradient
-from .interval import Interval, interval
-from .layers import chain_information, layered_interval
+from .interval import Interval, chain_information, interval, layered_interval
 from .messages import training_marginals
 from .permanent import exact_marginals
 from .ratios import LogRatios, log_ratios

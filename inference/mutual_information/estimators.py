@@ -33,17 +33,18 @@ from jaxtyping import Array, Float, Int
 from onebasin.base.errors import ArgumentError
 
 from .messages import (
+    Proposal,
     check_fraction,
     converged_marginals,
     doubly_stochastic,
     free_energy,
+    log_probability,
+    propose,
+    sample,
     sinkhorn_bound,
 )
 from .permanent import log_permanent, log_permanent_and_marginals
-from .piecewise import by_draw
-from .proposal import Proposal, log_probability, propose, sample
-from .pytree import pytree
-from .ratios import LogRatios
+from .ratios import LogRatios, by_draw, pytree
 
 Side = Literal["exact", "lower", "upper", "estimate"]
 Proposed = tuple[Int[Array, "sample part"], Float[Array, " sample"]]

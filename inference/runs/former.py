@@ -10,7 +10,7 @@ from typing import Any
 from onebasin.base.notices import notice
 from onebasin.base.settings import given_or_default
 
-from ..contracts.engine import found_at
+from ..contracts.engines import found_at
 from ..contracts.method import Method
 
 CLASSES: Mapping[str, str] = {

@@ -110,7 +110,7 @@ def _of_numpyro(target: Target) -> Origin:
     from onebasin.base.precision import precision
 
     from ..density.numpyro import is_observation, sites_of
-    from ..density.plates import plate_dims
+    from .groups_numpyro import plate_dims
 
     with precision("float64"):  # whatever the run's, as in fingerprints
         sites = sites_of(target)

@@ -11,7 +11,7 @@ import numpy as np
 from onebasin.base.errors import ArgumentError
 from onebasin.models.target import check_target
 
-from ..density.spread import spread_draws
+from ..density.changes import spread_draws
 from . import separate, stages
 from .broken_by_prior import nearly
 from .measuring import BudgetedDensity, SearchedDensity, point_of

@@ -56,7 +56,7 @@ class NumpyroSearched:
     def __init__(self, target: Target) -> None:
         import jax
 
-        from ..density.values import NumpyroValues
+        from ..density.numpyro import NumpyroValues
 
         with precision("float64"):
             self._values = NumpyroValues(target)

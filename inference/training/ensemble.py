@@ -58,7 +58,7 @@ class Ensemble(Train, Method):
 
     def check(self, target: Target, engine: str) -> None:
         """Refuse what is no network, and a batch larger than the data."""
-        from .batches import check_batches
+        from .train import check_batches
 
         if not target.is_network:
             raise ArgumentError(

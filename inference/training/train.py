@@ -26,12 +26,50 @@ from onebasin.base.seeds import Purpose, keys_for
 from onebasin.base.settings import given_or_default
 from onebasin.base.showing import Shown
 from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.target import Target
 
 from ..density.network import NetworkDensity
-from ..density.start import given_start
 from ..runs.checkpoint import Keeper, Kept
-from .batches import Batches, check_batches
 from .settings import Train
+
+
+@dataclass(frozen=True)
+class Batches:
+    """How `num_obs` observations are dealt into batches of `size`, at most `num_obs`."""
+
+    num_obs: int
+    size: int
+
+    @property
+    def per_epoch(self) -> int:
+        """Batches in an epoch."""
+        return self.num_obs // self.size
+
+    @property
+    def weight(self) -> float:
+        """What a batch's sum is multiplied by."""
+        return self.num_obs / self.size
+
+    def epoch(self, rng_key: jax.Array, epoch: Array | int) -> Int[Array, "batch obs"]:
+        """Rows of all batches of an epoch."""
+        order = jax.random.permutation(jax.random.fold_in(rng_key, epoch), self.num_obs)
+        return order[: self.per_epoch * self.size].reshape(self.per_epoch, self.size)
+
+
+def check_batches(target: Target, batch_size: int | None) -> None:
+    """Refuse batches of a target that is no network, and a batch larger than the data."""
+    if batch_size is None:
+        return
+    if not target.is_network:
+        raise ArgumentError(
+            f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
+            "not known which part of the density belongs to which observation; use batch_size=None."
+        )
+    if batch_size > (num_obs := target.num_obs):
+        raise ArgumentError(
+            f"`batch_size` is {batch_size}, but the target has {num_obs} observations; give at most {num_obs}, "
+            "or None for all of them."
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,7 +130,7 @@ class State(NamedTuple):
 
 
 def train(
-    target: NetworkTarget,
+    target: Target,
     start: Mapping[str, Any],
     settings: Train | None = None,
     seed: int = 0,
@@ -198,14 +236,14 @@ class Trainer:
 
     def __init__(
         self,
-        target: NetworkTarget,
+        target: Target,
         settings: Train,
         seed: int,
         members: int,
         same_batches: bool,
     ) -> None:
         self.target, self.settings, self.members = target, settings, members
-        self.batches = Batches(len(target.x), settings.batch_size or len(target.x))
+        self.batches = Batches(target.num_obs, settings.batch_size or target.num_obs)
         self.density = NetworkDensity.of(target)
         self.adam = optax.adam(_learning_rate(settings, self.batches))
         self._keys = keys_for(Purpose.TRAINING_BATCHES, seed, 1 if same_batches else members)
@@ -217,7 +255,7 @@ class Trainer:
     def first(self, start: Mapping[str, Any]) -> State:
         """The state before the first step."""
         rows = [{k: np.asarray(v)[i] for k, v in start.items()} for i in range(self.members)]
-        points = jnp.stack([given_start(self.density, row) for row in rows])
+        points = jnp.stack([self.density.given_start(row) for row in rows])
         return State(points, jax.vmap(self.adam.init)(points))
 
     def epoch(self, state: State, number: int) -> tuple[State, Float[Array, " member"]]:

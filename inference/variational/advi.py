@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
-from ..contracts.method import Method, Running, called_as
+from ..contracts.method import Running, called_as
+from .settings import Variational
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @settings
-class Advi(Method):
+class Advi(Variational):
     """Fit a Gaussian by automatic differentiation variational inference (Kucukelbir et al. 2017).
 
     Parameters
@@ -67,11 +68,10 @@ class Advi(Method):
 
     name: ClassVar[str] = "advi"
     engines: ClassVar = {
-        "numpyro": "onebasin.inference.variational.numpyro:fit",
+        "numpyro": "onebasin.inference.variational.approximate:fit",
         "stanli": "onebasin.inference.variational.stan:fit",
         "cmdstan": "onebasin.inference.variational.stan:fit",
     }
-    takes_start: ClassVar[bool] = True
     apart: ClassVar = ("family",)
     numpyro_alone: ClassVar = frozenset(
         {"dtype", "init_scale", "learning_rate", "schedule", "anneal"}
@@ -101,6 +101,21 @@ class Advi(Method):
     def label(self) -> str:
         """What a posterior's attribute `method` says."""
         return f"advi-{self.family}"
+
+    @property
+    def most_steps(self) -> int:
+        """Most steps of the optimiser."""
+        return self.iterations
+
+    @property
+    def draws_a_step(self) -> int:
+        """Draws from q of each gradient."""
+        return self.gradient_samples
+
+    @property
+    def records_parameters(self) -> bool:  # type: ignore[override]
+        """Whether means and standard deviations are recorded at every evaluation."""
+        return self.trace_parameters
 
     @property
     def word(self) -> str:

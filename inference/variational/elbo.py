@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -19,16 +18,13 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.local_reparametrisation import sample_outputs
-from onebasin.models.target import Target
 
 from ..contracts.density import Values
 from ..density.network import NetworkDensity, outputs_log_likelihood
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
-from .families.base import Family, Parameters, sample
-from .families.mean_field import MeanField
+from .gaussians import Family, MeanField, Parameters, sample
 
 Data = tuple[jax.Array, jax.Array] | None
 """Inputs and targets of a network's observations; None for all of them, and for other models."""
@@ -47,21 +43,29 @@ class Objective:
         Of the target, and of q.
     local
         Whether layers' values are drawn.
-    keep_noise
-        As of `sample_outputs`; ADVI's.
+    frugal
+        Whether with local reparametrisation only what is no normal weight is drawn, and layers' noise is kept for the
+        gradient; ADVI's.
     """
 
     density: NumpyroDensity | StanVectors
     family: Family
     local: bool
-    keep_noise: bool = False
+    frugal: bool = False
+
+    @property
+    def normal_sds(self) -> dict[str, float]:
+        """Prior standard deviations of weights and biases that are independent normals under q and under the prior."""
+        if isinstance(self.density, NetworkDensity) and isinstance(self.family, MeanField):
+            return self.density.normal_sds
+        return {}
 
     def draw(self, p: Parameters, key: jax.Array, num: int) -> Float[Array, "sample param"]:
-        """Draws for the terms below; with local reparametrisation only of what is no normal weight, which cost little.
+        """Draws for the terms below; frugally, of what is no normal weight alone, which costs little.
 
         The weights then stand at their means, and no term takes them from there.
         """
-        if not self.local:
+        if not (self.local and self.frugal):
             return sample(self.family, p, key, num)
         loc, places = p["loc"], self._others()
         eps = jax.random.normal(key, (num, len(places)), loc.dtype)
@@ -87,7 +91,7 @@ class Objective:
         if not self.local:
             return jax.vmap(lambda v: one(model.network.apply(v, x), v))(values)
         mean, sd = self._moments(p)
-        ordered = {name: values[name] for name in _ordered_biases(density.target)}
+        ordered = {name: values[name] for name in density.ordered_biases}
         output = sample_outputs(
             key,
             model.network,
@@ -96,7 +100,7 @@ class Objective:
             x,
             len(draws),
             drawn=ordered,
-            keep_noise=self.keep_noise,
+            keep_noise=self.frugal,
         )
         return jax.vmap(one)(output, values)
 
@@ -129,9 +133,11 @@ class Objective:
         self, p: Parameters, draws: Float[Array, "sample param"]
     ) -> Float[Array, " sample"]:
         """Log prior density of each draw; or its expectation, where that is known."""
-        if not has_normal_weights(self.density.target, self.family):
-            return jax.vmap(self.density.log_prior)(draws)
-        sds, ordered = _prior_sds(self.density.target), _ordered_biases(self.density.target)
+        density, sds = self.density, self.normal_sds
+        if not sds:
+            return jax.vmap(density.log_prior)(draws)
+        assert isinstance(density, NetworkDensity)
+        ordered = density.ordered_biases
         mean, sd = self._moments(p)
 
         def known(mean: Values, sd: Values) -> jax.Array:
@@ -143,9 +149,9 @@ class Objective:
 
         def others(vector: jax.Array) -> jax.Array:
             """Log prior of what is no weight and no bias: with all of those at zero, less their own."""
-            coordinates = self.density.unravel(vector)
+            coordinates = density.unravel(vector)
             still = {n: jnp.zeros_like(z) if n in sds else z for n, z in coordinates.items()}
-            return self.density.log_prior(self.density.ravel(still)) - known(still, still)
+            return density.log_prior(density.ravel(still)) - known(still, still)
 
         if len(sds) == len(mean):
             return jnp.broadcast_to(known(mean, sd), draws.shape[:1])
@@ -157,20 +163,14 @@ class Objective:
     def _others(self) -> Int[np.ndarray, " other"]:
         """Places of the coordinates that are no normal weights."""
         assert isinstance(self.density, NetworkDensity)
-        target = self.density.target
-        normal = set(_prior_sds(target)) - set(_ordered_biases(target))
+        normal = set(self.normal_sds) - set(self.density.ordered_biases)
         places = [at.ravel() for name, at in self.density.places().items() if name not in normal]
         return np.concatenate([*places, np.zeros(0, np.int64)])
 
 
-def has_normal_weights(target: Target, family: Family) -> TypeGuard[NetworkTarget]:
-    """Whether weights are independent normals under q and under the prior, both in the natural space."""
-    if not (isinstance(target, NetworkTarget) and isinstance(family, MeanField)):
-        return False
-    return target.model.parametrisation.weights == "free"
-
-
-def applies_locally(target: Target, family: Family, wanted: bool | None) -> bool:
+def applies_locally(
+    density: NumpyroDensity | StanVectors, family: Family, wanted: bool | None
+) -> bool:
     """Whether layers' values are drawn, given the setting `local_reparametrisation`.
 
     Raises
@@ -178,29 +178,13 @@ def applies_locally(target: Target, family: Family, wanted: bool | None) -> bool
     ValueError
         If it was asked for where it does not apply.
     """
-    fits = has_normal_weights(target, family)
+    fits = bool(Objective(density, family, False).normal_sds)
     if wanted and not fits:
         raise ArgumentError(
             "`local_reparametrisation` is True, but it applies to networks with free weights and family='meanfield' "
             "alone: elsewhere a layer's values are not normal given the layer before. Use None, or False."
         )
     return fits if wanted is None else wanted
-
-
-def _ordered_biases(target: NetworkTarget) -> list[str]:
-    """Biases that are no independent normals."""
-    if target.model.parametrisation.biases != "ordered":
-        return []
-    return [layer.bias for layer in target.model.network.layers if layer.hidden and layer.bias]
-
-
-def _prior_sds(target: NetworkTarget) -> dict[str, float]:
-    """Standard deviation of the prior of every weight matrix and bias vector, of ordered ones before ordering."""
-    layers, prior = target.model.network.layers, target.model.prior
-    weights = zip(layers, prior.weight_scales(len(layers)), strict=True)
-    biases = zip(layers, prior.bias_scales(len(layers)), strict=True)
-    named = {layer.weight: scale for layer, scale in weights if layer.weight}
-    return named | {layer.bias: scale for layer, scale in biases if layer.bias}
 
 
 def _expected(mean: jax.Array, sd: jax.Array, scale: float) -> jax.Array:

@@ -35,8 +35,8 @@ from onebasin.models.target import Target, check_target
 
 from ..mutual_information import LogRatios
 from ..mutual_information.interval import from_values, sides
-from .families.base import Family, Parameters, sample
 from .fitted import fitted
+from .gaussians import Family, Parameters, sample
 from .layout import Columns, Layout
 from .term import MAX_EXACT
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -14,27 +16,89 @@ from onebasin.base.seeds import Purpose, keys_for
 from onebasin.posteriors import schema
 
 from ..contracts.density import Values
-from ..contracts.method import Found
+from ..contracts.method import Found, Job, one_chain
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
-from .families.base import Family, Parameters, sample
-from .optimise import Optimised
-from .symmetrised_elbo import SymmetrisedElbo
+from .advi import Advi
+from .engine import Elbo, Optimised
+from .gaussians import Family, Parameters, sample
+from .symmetrised import Symmetrised
 
 Described = Mapping[str, tuple[tuple[str, ...], jax.Array]]
 """Parameters of a family under their names in files, with their axes."""
 
 
-def finish(optimiser: SymmetrisedElbo, optimised: Optimised, seed: int) -> Found:
-    """Draws (chain, draw, ...), their statistics, and the group `variational`."""
+def found_by_advi(
+    job: Job[Advi],
+    draws: Mapping[str, Any],
+    stats: Mapping[str, Any],
+    variational: xr.Dataset,
+    *,
+    converged: bool,
+    steps: int,
+    attempts: Sequence[Mapping[str, Any]] = (),
+) -> Found:
+    """Put a fit of ADVI together; `contracts.method.one_chain` describes the arguments.
+
+    `steps` are those that the optimiser took, and `attempts` each attempt, where an engine makes several.
+    """
+    how: dict[str, Any] = {
+        "gradient_evaluations": steps * job.method.gradient_samples,
+        "converged": int(converged),
+        "attempts": list(attempts),
+    }
+    if job.start is not None:
+        how["start"] = _digest(job.start)
+    return replace(one_chain(draws, stats, variational, converged=converged), attributes=how)
+
+
+def _digest(start: Mapping[str, Any]) -> str:
+    """SHA-256 of the given values, in the order of their names."""
+    digest = hashlib.sha256()
+    for name in sorted(start):
+        values = np.ascontiguousarray(start[name], np.float64)
+        digest.update(f"{name}{values.shape}".encode() + values.tobytes())
+    return digest.hexdigest()
+
+
+def elbo_trace(
+    iteration: Sequence[int] | np.ndarray, elbo: Sequence[float] | np.ndarray
+) -> dict[str, Any]:
+    """The trace as variables of the group `variational`."""
+    return {
+        "iteration": ("evaluation", np.asarray(iteration, dtype=np.int64)),
+        "elbo": ("evaluation", np.asarray(elbo, dtype=np.float64)),
+    }
+
+
+def plain(job: Job[Advi], elbo: Elbo, optimised: Optimised, key: jax.Array) -> Found:
+    """Draws of one fit, their statistics, and the group `variational`."""
+    params = jax.tree.map(lambda leaf: leaf[0], optimised.params)
+    density, family, num = elbo.objective.density, elbo.family, job.method.draws
+    draws, lp, log_q = jax.jit(lambda p: draw_fit(density, family, p, key, num))(params)
+    described = {n: (d, np.asarray(v)) for n, (d, v) in family.describe(params).items()}
+    described |= parameter_traces(family, optimised.recorded)
+    trace = elbo_trace(optimised.iteration, optimised.elbo[:, 0])
+    return found_by_advi(
+        job,
+        draws,
+        {"lp": lp, "log_q": log_q},
+        xr.Dataset(trace | described),
+        converged=bool(optimised.settled[0]),
+        steps=int(optimised.iteration[-1]),
+    )
+
+
+def symmetrised(optimiser: Elbo, optimised: Optimised, seed: int, drawn: jax.Array) -> Found:
+    """Draws (chain, draw, ...), their statistics, and the group `variational`; `drawn` are the keys of draws."""
     s, params, density = optimiser.settings, optimised.params, optimiser.objective.density
+    assert isinstance(s, Symmetrised) and optimiser.information is not None
     keys = keys_for(Purpose.FIT_DRAWS, seed, s.fits)
 
     def one(both: tuple[Parameters, jax.Array]) -> tuple[Values, jax.Array, jax.Array]:
-        p, key = both
-        return draw_fit(density, optimiser.family, p, jax.random.fold_in(key, 0), s.draws)
+        return draw_fit(density, optimiser.family, *both, s.draws)
 
-    values, lp, log_q = jax.jit(lambda both: jax.lax.map(one, both))((params, keys))
+    values, lp, log_q = jax.jit(lambda both: jax.lax.map(one, both))((params, drawn))
     report = jax.jit(lambda both: jax.lax.map(lambda one: _reported(optimiser, *one), both))
     final = {name: ("chain", np.asarray(v)) for name, v in report((params, keys)).items()}
     traces = {
@@ -118,11 +182,10 @@ def _sds(described: Described) -> np.ndarray:
     return np.linalg.norm(np.asarray(described["scale_tril"][1]), axis=1)
 
 
-def _reported(
-    optimiser: SymmetrisedElbo, params: Parameters, key: jax.Array
-) -> dict[str, jax.Array]:
+def _reported(optimiser: Elbo, params: Parameters, key: jax.Array) -> dict[str, jax.Array]:
     """The numbers at the end, of one fit."""
     s, family = optimiser.settings, optimiser.family
+    assert isinstance(s, Symmetrised) and optimiser.information is not None
     key_eps, key_layers, key_terms = jax.random.split(jax.random.fold_in(key, 1), 3)
     draws = sample(family, params, key_eps, s.report_draws)
     values = optimiser.objective.elbo_values(params, key_layers, draws)

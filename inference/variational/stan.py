@@ -21,7 +21,6 @@ import xarray as xr
 from onebasin.base.errors import AdviFailed, ArgumentError
 from onebasin.base.files.leftovers import working_folder
 from onebasin.base.precision import precision
-from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 from onebasin.stan import command
 from onebasin.stan.home.errors import StanRunError
@@ -32,12 +31,12 @@ from onebasin.stan.run import run
 from onebasin.stan.translation import ProgramInfo
 
 from ..contracts.method import Found, Job
-from ..density.network import density_of
-from ..density.start import check_names, given_start
+from ..density.network import NetworkDensity
+from ..density.start import check_names
 from ..mcmc.stan import SIGNIFICANT_FIGURES
 from ..mcmc.stan_start import write
 from .advi import Advi
-from .fit import elbo_trace, found_by_advi
+from .result import elbo_trace, found_by_advi
 
 OURS: Mapping[str, tuple[Any, ...]] = {
     "local_reparametrisation": (False, None),
@@ -160,10 +159,10 @@ class _Told:
 
 def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> Mapping[str, Any]:
     """A start as values of the program's own parameters; CmdStan refuses shapes and values that they cannot have."""
-    if isinstance(target, NetworkTarget):
+    if target.is_network:
         with precision("float64"):
-            density = density_of(target)
-            return pack_unconstrained(target, density.unravel(given_start(density, start)))
+            density = NetworkDensity.of(target)
+            return pack_unconstrained(density.target, density.unravel(density.given_start(start)))
     check_names(start, info.parameters)
     return start
 
@@ -207,11 +206,11 @@ def _read(
     iteration, elbo = _read_elbo(folder / "elbo.csv")
     return found_by_advi(
         job,
-        {name: values[None] for name, values in draws.items()},
-        {"lp": lp[None], "log_q": log_q[None]},
+        draws,
+        {"lp": lp, "log_q": log_q},
         xr.Dataset(elbo_trace(iteration, elbo)),
         converged=converged,
-        gradient_evaluations=(iteration[-1] if iteration else 0) * job.method.gradient_samples,
+        steps=iteration[-1] if iteration else 0,
         attempts=[*tried, {**asdict(attempt), "error": ""}],
     )
 

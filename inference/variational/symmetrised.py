@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
-from ..contracts.method import Method, Running, called_as
+from ..contracts.method import Running, called_as
+from .settings import Variational
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from onebasin.models.target import Target
 
-_WHERE = "onebasin.inference.variational.symmetrised_fit:fit"
+_WHERE = "onebasin.inference.variational.approximate:fit"
 
 
 @settings
-class Symmetrised(Method):
+class Symmetrised(Variational):
     """Fit a Gaussian whose average over the target's symmetry approximates the posterior.
 
     Parameters
@@ -90,7 +91,6 @@ class Symmetrised(Method):
     engines: ClassVar = dict.fromkeys(("numpyro", "stanli", "cmdstan"), _WHERE)
     needs: ClassVar = frozenset({"symmetry"})
     resumes: ClassVar[bool] = True
-    takes_start: ClassVar[bool] = True
     by_jax: ClassVar[bool] = True
     checks_symmetry: ClassVar[bool] = True
     apart: ClassVar = ("family", "mutual_information")
@@ -129,13 +129,23 @@ class Symmetrised(Method):
         return self.fits, self.draws
 
     @property
+    def most_steps(self) -> int:
+        """Most steps of the optimiser."""
+        return self.steps
+
+    @property
+    def draws_a_step(self) -> int:
+        """Draws from q of each gradient."""
+        return self.samples
+
+    @property
     def label(self) -> str:
         """What a posterior's attribute `method` says."""
         return "symmetrised-vi"
 
     def check(self, target: Target, engine: str) -> None:
         """Refuse batches and annealing where the target has no use for them."""
-        from ..training.batches import check_batches
+        from ..training.train import check_batches
 
         check_batches(target, self.batch_size)
         if self.anneal and engine == "stan":

@@ -1,7 +1,7 @@
 """Loading of `calls.c`: the binary that onebasin brings for this platform, or one that your compiler makes.
 
 `calls.c` reads an `Entry`, which says how a Stan library is called. NumPy calls its functions by ctypes, XLA by custom
-calls (`inference/density/stan_calls.py`). Only the second kind depends on jaxlib, whose version of XLA's interface is
+calls (`inference/density/stan_vectors.py`). Only the second kind depends on jaxlib, whose version of XLA's interface is
 read from its header when it is loaded.
 """
 

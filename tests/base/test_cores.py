@@ -11,8 +11,7 @@ import numpy as np
 from onebasin.analysis.alignment.draws import workers
 from onebasin.base.cores import available_cores
 from onebasin.inference.mcmc.chains import run_chains
-from onebasin.inference.mcmc.gathered import Gathered
-from onebasin.inference.mcmc.places import ChainPlace
+from onebasin.inference.mcmc.places import ChainPlace, Gathered
 
 from ..each import each
 

@@ -446,9 +446,7 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch, *, but_its_check: bool = False
 
     if not but_its_check:
         monkeypatch.setattr("onebasin.inference.runs.run.Job", unreached)
-    monkeypatch.setattr(
-        "onebasin.inference.variational.symmetrised_elbo.SymmetrisedElbo.run", unreached
-    )
+    monkeypatch.setattr("onebasin.inference.variational.engine.Elbo.run", unreached)
 
 
 class Killed(BaseException):

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.inference.contracts.engine import found_at
-from onebasin.inference.contracts.engines import engine_for, implemented
+from onebasin.inference.contracts.engines import engine_for, found_at, implemented
 from onebasin.inference.contracts.method import RUNNING
 from onebasin.inference.methods import METHODS, engines_of, method_named
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Target

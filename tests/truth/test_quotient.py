@@ -14,8 +14,7 @@ import onebasin as ob
 from onebasin.analysis.summaries.quantiles import describe
 from onebasin.base.errors import StudyError
 from onebasin.base.precision import precision
-from onebasin.inference.density.numpyro import NumpyroDensity
-from onebasin.inference.density.values import NumpyroValues
+from onebasin.inference.density.numpyro import NumpyroDensity, NumpyroValues
 from onebasin.inference.runs.posterior import build
 from onebasin.models import Exchangeable
 from onebasin.models.transforms.distributions import OrderedNormal

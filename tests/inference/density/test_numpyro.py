@@ -13,9 +13,7 @@ from scipy import stats
 from onebasin.inference import Advi, Nuts, infer
 from onebasin.inference.contracts.density import LogDensity, ValueDensity
 from onebasin.inference.density.network import NetworkDensity, density_of
-from onebasin.inference.density.numpyro import NumpyroDensity
-from onebasin.inference.density.start import random_starts
-from onebasin.inference.density.values import NumpyroValues
+from onebasin.inference.density.numpyro import NumpyroDensity, NumpyroValues
 from onebasin.models import Target
 
 from ...each import each
@@ -62,7 +60,7 @@ def test_log_density_of_the_known_target_is_scipys() -> None:
 @each("make", [regression, mixture])
 def test_parts_add_up(make) -> None:
     density = density_of(make())
-    for vector in random_starts(density, jax.random.split(jax.random.key(1), 3), 2.0):
+    for vector in density.random_starts(jax.random.split(jax.random.key(1), 3), 2.0):
         parts = density.log_prior(vector) + jnp.sum(density.log_likelihood(vector))
         assert float(parts) == pytest.approx(float(density.log_density(vector)), rel=1e-12)
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from numpyro.distributions import biject_to, constraints
 
-from onebasin.inference.density.charts import Bijection
-from onebasin.inference.density.stan_transforms import LogRatio, charts_of
+from onebasin.inference.density.charts import Bijection, LogRatio, charts_of
 
 from ...each import each
 

@@ -11,12 +11,12 @@ import pytest
 
 from onebasin import Complement, Exchangeable, Target, stan
 from onebasin.inference.density.changes import changes
+from onebasin.inference.density.numpyro import NumpyroValues
 from onebasin.inference.density.symmetry import (
     SymmetryError,
     check_symmetry,
     evidence_at_draws,
 )
-from onebasin.inference.density.values import NumpyroValues
 from onebasin.inference.runs.posterior import build
 from onebasin.models.symmetry.evidence import Evidence
 

@@ -11,8 +11,7 @@ import pytest
 
 from onebasin.base.errors import RunCancelled
 from onebasin.inference.mcmc.chains import RunChain, run_chains
-from onebasin.inference.mcmc.gathered import Gathered
-from onebasin.inference.mcmc.places import ChainPlace, Standing
+from onebasin.inference.mcmc.places import ChainPlace, Gathered, Standing
 from onebasin.inference.runs.kept import kept_draws
 
 from ...each import each

@@ -8,7 +8,7 @@ import sys
 import jax
 import pytest
 
-from onebasin.inference.mcmc.devices import device_of, here, num_devices, on_device
+from onebasin.inference.mcmc.numpyro import device_of, here, num_devices, on_device
 
 SCRIPT = """
 import json

@@ -13,7 +13,7 @@ from numpyro import distributions as dist
 import onebasin as ob
 from onebasin.base.errors import WriteError
 from onebasin.base.files.pieces import PIECE, is_read_later
-from onebasin.inference.mcmc.gathered import Gathered
+from onebasin.inference.mcmc.places import Gathered
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors import room, scratch
 from onebasin.posteriors.network_groups import network_groups

@@ -13,8 +13,7 @@ import pytest
 from onebasin.base.errors import InferenceError, InUse
 from onebasin.inference.mcmc import places
 from onebasin.inference.mcmc.chains import RunChain, run_chains
-from onebasin.inference.mcmc.gathered import Gathered
-from onebasin.inference.mcmc.places import ChainPlace, KeptPlace, Standing
+from onebasin.inference.mcmc.places import ChainPlace, Gathered, KeptPlace, Standing
 from onebasin.inference.runs.kept import kept_draws, remove
 
 from ...each import each

@@ -15,8 +15,8 @@ from onebasin.inference import Hmc, Nuts
 from onebasin.inference.contracts.method import Job
 from onebasin.inference.mcmc import places
 from onebasin.inference.mcmc.chains import run_chains
-from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.numpyro import ChainRunner
+from onebasin.inference.mcmc.places import Gathered
 from onebasin.inference.runs.kept import kept_draws
 
 from ..known import known_target

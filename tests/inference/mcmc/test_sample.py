@@ -19,9 +19,8 @@ from numpyro import distributions as dist
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import Hmc, Nuts, infer
 from onebasin.inference.contracts.method import Job
-from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.numpyro import ChainRunner
-from onebasin.inference.mcmc.places import ChainPlace
+from onebasin.inference.mcmc.places import ChainPlace, Gathered
 from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget, Target
 
 from ...each import each

@@ -13,7 +13,7 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.inference.mcmc import stan as engine
-from onebasin.inference.mcmc.stan_kept import GoingOn
+from onebasin.inference.mcmc.stan_start import GoingOn
 from onebasin.inference.runs.kept import kept_draws
 from onebasin.posteriors import schema
 from onebasin.stan.home.errors import StanRunError

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from onebasin.inference.modes.assembly import shares_of_draws, weigh
 from onebasin.inference.modes.bridge import Estimate, Normal, log_integral
-from onebasin.inference.modes.weights import shares_of_draws, weigh
 
 from ...each import each
 

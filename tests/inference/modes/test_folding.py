@@ -8,8 +8,8 @@ import numpyro
 import pytest
 from numpyro import distributions as dist
 
-from onebasin.inference.modes import folding as module
-from onebasin.inference.modes.folding import Folding
+from onebasin.inference.modes import tops as module
+from onebasin.inference.modes.tops import Folding
 from onebasin.models import Exchangeable, Target
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import multivariate_normal, norm
 
 from onebasin.inference.mutual_information import LogRatios, log_ratios
-from onebasin.inference.mutual_information.pairwise import block, mean_field
+from onebasin.inference.mutual_information.ratios import block, mean_field
 
 from ...each import each
 from .cases import Parts, parts

@@ -20,7 +20,7 @@ from onebasin.inference.mutual_information import (
     path_gradient,
     training_marginals,
 )
-from onebasin.inference.mutual_information.pairwise import mean_field
+from onebasin.inference.mutual_information.ratios import mean_field
 
 from ...each import each
 from .cases import Parts, parts

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onebasin.inference.mutual_information import infonce, piecewise, training_marginals
-from onebasin.inference.mutual_information.pairwise import mean_field
+from onebasin.inference.mutual_information.ratios import mean_field
 
 from .cases import parts
 

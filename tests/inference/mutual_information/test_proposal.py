@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
-from onebasin.inference.mutual_information.proposal import log_probability, propose, sample
+from onebasin.inference.mutual_information.messages import log_probability, propose, sample
 
 from ...each import each
 from .cases import all_permutations

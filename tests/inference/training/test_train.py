@@ -15,9 +15,8 @@ from scipy.optimize import minimize
 from onebasin import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
 from onebasin.inference import Ensemble, Train, ensemble, infer, open_posterior, save, train
 from onebasin.inference.runs.checkpoint import FileKeeper
-from onebasin.inference.training.batches import Batches
 from onebasin.inference.training.members import first_values
-from onebasin.inference.training.train import Trainer
+from onebasin.inference.training.train import Batches, Trainer
 from onebasin.models import NetworkTarget
 
 from ...each import each

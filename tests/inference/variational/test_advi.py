@@ -14,7 +14,7 @@ from numpyro import distributions as dist
 
 from onebasin.base.errors import AdviFailed
 from onebasin.inference import Advi, advi, infer
-from onebasin.inference.variational.fit import WINDOW, has_settled
+from onebasin.inference.variational.engine import WINDOW, has_settled
 from onebasin.inference.variational.stan import ATTEMPTS
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.stan import stan_program

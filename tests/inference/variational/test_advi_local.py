@@ -22,10 +22,10 @@ from onebasin import (
     open_posterior,
     save,
 )
+from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference import Advi, infer
 from onebasin.inference.density.network import density_of
-from onebasin.inference.variational.optimise import annealed, divergence_weight, step_sizes
-from onebasin.inference.variational.starts import he_starts
+from onebasin.inference.variational.engine import annealed, divergence_weight, step_sizes
 from onebasin.models import NetworkTarget
 
 from ..known import known_target, linear_target
@@ -144,7 +144,7 @@ def test_he_is_where_the_means_start() -> None:
     target = sinc_target(biases="ordered")
     still = replace(PAPER, iterations=1, learning_rate=1e-12, dtype="float64")
     found = fit(target, still, seed=5)["variational"]["loc"]
-    expected = he_starts(target, density_of(target), fits=1, dtype="float64", seed=5)[0]
+    expected = density_of(target).he_starts(keys_for(Purpose.MEMBER_START, 5, 1))[0]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)  # a step's length aside
 
 

@@ -17,7 +17,6 @@ from onebasin.base.errors import AdviFailed
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference import Advi, advi, infer
 from onebasin.inference.density.network import NetworkDensity, density_of
-from onebasin.inference.density.start import given_start, random_starts
 from onebasin.inference.mcmc.stan_start import write
 from onebasin.inference.variational.stan import init_values
 from onebasin.models import NetworkTarget
@@ -135,7 +134,7 @@ def test_density_in_parts_is_minus_numpyros_potential(
     target = small_target(parametrisation, kind)
     density, keys = NetworkDensity.of(target), keys_for(Purpose.CHAIN_START, 0, 3)
     whole = initialize_model(keys, target.numpyro_model, init_strategy=init_to_uniform(radius=2.0))
-    points = random_starts(density, keys, 2.0)
+    points = density.random_starts(keys, 2.0)
     np.testing.assert_array_equal(points, jax.vmap(density.ravel)(whole.param_info.z))
 
     def in_parts(vector: jax.Array) -> jax.Array:
@@ -157,7 +156,7 @@ def test_density_in_parts_is_minus_numpyros_potential(
 def natural_start(target: NetworkTarget) -> dict[str, np.ndarray]:
     """A point within the support."""
     density = NetworkDensity.of(target)
-    point = random_starts(density, keys_for(Purpose.CHAIN_START, 3, 1), 2.0)[0]
+    point = density.random_starts(keys_for(Purpose.CHAIN_START, 3, 1), 2.0)[0]
     return {name: np.asarray(value) for name, value in density.constrain(point).items()}
 
 
@@ -220,7 +219,7 @@ def test_stan_starts_at_the_given_values() -> None:
 
 def test_start_takes_values_to_the_unconstrained_space() -> None:
     density = density_of(known_target("numpyro"))
-    point = density.unravel(given_start(density, {"x": [1, 2], "tau": 4.0}))
+    point = density.unravel(density.given_start({"x": [1, 2], "tau": 4.0}))
     np.testing.assert_allclose(point["tau"], np.log(4.0))
     np.testing.assert_allclose(point["x"], [1.0, 2.0])
 

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from onebasin.inference.variational.families.base import Family
-from onebasin.inference.variational.families.low_rank import LowRank
-from onebasin.inference.variational.families.table import family_of
+from onebasin.inference.variational.gaussians import Family, LowRank, family_of
 from onebasin.inference.variational.layout import Layout, layout_of
 
 from ...each import each

@@ -14,8 +14,8 @@ import xarray as xr
 from onebasin.base.errors import InferenceError
 from onebasin.inference import Symmetrised, infer, open_posterior, save, symmetrised_vi
 from onebasin.inference.density.symmetry import SymmetryError
-from onebasin.inference.variational.density import average_log_density, log_density
-from onebasin.inference.variational.families.table import family_of
+from onebasin.inference.variational.fitted import average_log_density, log_density
+from onebasin.inference.variational.gaussians import family_of
 from onebasin.inference.variational.layout import layout_of
 from onebasin.models import Target, predict
 from onebasin.models.symmetry.blocks import Exchangeable
@@ -254,15 +254,15 @@ def test_an_elbo_that_is_lost_is_an_error() -> None:
 
 
 def test_step_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from onebasin.inference.variational.symmetrised_elbo import SymmetrisedElbo
+    from onebasin.inference.variational.engine import Elbo
 
     traces = []
-    original = SymmetrisedElbo.loss
+    original = Elbo.loss
 
-    def counted(self: SymmetrisedElbo, *args: object) -> jax.Array:
+    def counted(self: Elbo, *args: object) -> jax.Array:
         traces.append(1)
         return original(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(SymmetrisedElbo, "loss", counted)
+    monkeypatch.setattr(Elbo, "loss", counted)
     infer(two_modes(), replace(QUICK, steps=250, tolerance=0.0))
     assert len(traces) == 1

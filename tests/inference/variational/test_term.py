@@ -11,11 +11,9 @@ import pytest
 from scipy.special import logsumexp
 
 from onebasin.inference import Symmetrised
-from onebasin.inference.variational.choice import check_permutations, choose_estimator
-from onebasin.inference.variational.families.base import Family
-from onebasin.inference.variational.families.table import family_of
+from onebasin.inference.variational.gaussians import Family, family_of
 from onebasin.inference.variational.layout import Layout, layout_of
-from onebasin.inference.variational.term import Information
+from onebasin.inference.variational.term import Information, check_permutations, choose_estimator
 
 from ...each import each
 from .problems import binary_weight, chain_of_states, complemented, mixture, regression

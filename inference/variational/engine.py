@@ -1,0 +1,315 @@
+"""The one engine of variational inference: Adam on an ELBO, one or several fits side by side, with a stopping rule.
+
+The objective of a step, in nats: E_q[log likelihood] - beta (KL(q || prior) - I), where a batch's likelihood is
+weighted up to all data, beta rises from 0 to 1 over the annealed share of the steps, and I is the mutual information
+that a symmetry adds, once. ADVI is the case without one. Where neither layers' values are drawn nor a symmetry adds
+anything, the expectation is that of the joint density of each draw, which serves every model.
+
+Every `evaluate_every` steps the ELBO of all data and the information are estimated anew, with full weight; the trace of
+their sum decides when to stop (`has_settled`), but not before beta is one: until then another objective is trained.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+
+from onebasin.base.errors import AdviFailed, InferenceError
+from onebasin.base.seeds import Purpose, key_for, keys_for
+
+from ..density.network import NetworkDensity
+from ..runs.checkpoint import Keeper, Kept
+from ..training.train import Batches
+from .advi import Advi
+from .elbo import Data, Objective
+from .gaussians import Parameters, sample
+from .symmetrised import Symmetrised
+from .term import Information
+
+WINDOW = 10
+"""Evaluations of the ELBO whose relative changes decide whether to stop."""
+
+Inputs = tuple[jax.Array, jax.Array | None]
+"""A step's key and the rows of its observations, None for all."""
+
+
+def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
+    """Whether the mean or the median relative change over the last `WINDOW` evaluations is below `tolerance`.
+
+    The rule of Stan's ADVI (Kucukelbir et al. 2017, section 2.6), with a fixed window.
+    """
+    if len(elbo) <= WINDOW:
+        return False
+    last = np.asarray(elbo[-WINDOW - 1 :])
+    change = np.abs(np.diff(last) / last[1:])
+    return bool(min(change.mean(), np.median(change)) < tolerance)
+
+
+class State(NamedTuple):
+    """Where training is, with a leading axis of fits; `carried` is what the ELBO takes from step to step."""
+
+    params: Parameters
+    adam: optax.OptState
+    carried: Any
+
+
+@dataclass(frozen=True)
+class Optimised:
+    """What training ended in.
+
+    Attributes
+    ----------
+    params : dict
+        Parameters of the family (fit, ...).
+    iteration : array (evaluation,)
+        Steps done at each evaluation.
+    elbo, information : array (evaluation, fit)
+        Their traces.
+    settled : array (fit,)
+        Whether the stopping rule was met.
+    recorded : list of dict
+        Parameters of the family (fit, ...) at each evaluation, where they were asked for.
+    """
+
+    params: Parameters
+    iteration: np.ndarray
+    elbo: np.ndarray
+    information: np.ndarray
+    settled: np.ndarray
+    recorded: list[Parameters]
+
+
+def step_sizes(schedule: str, first: float, steps: int) -> optax.ScalarOrSchedule:
+    """Adam's step sizes: to a hundredth ("exponential"), to zero along half a cosine, or "constant"."""
+    if schedule == "exponential":
+        return optax.exponential_decay(first, steps, 0.01)
+    return optax.cosine_decay_schedule(first, steps) if schedule == "cosine" else first
+
+
+def annealed(share: float, steps: int) -> int:
+    """Steps in which the weight of the divergence from the prior is below one."""
+    return math.ceil(share * steps)
+
+
+def divergence_weight(number: jax.Array, share: float, steps: int) -> Float[Array, ""]:
+    """Weight of the divergence at a step: from 0 to 1 over a share of the steps, linearly."""
+    rising = (number + 1) / max(share * steps, 1.0)
+    return jnp.minimum(1.0, rising).astype(jnp.result_type(float))
+
+
+class Elbo:
+    """The compiled loop that trains fits of one family.
+
+    Parameters
+    ----------
+    objective : Objective
+        The ELBO without symmetry.
+    settings : Advi or Symmetrised
+        Steps, draws, batches, the stopping rule.
+    seed : int
+        Of noise and batches.
+    information : Information, optional
+        What symmetry adds.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        settings: Advi | Symmetrised,
+        seed: int | jax.Array,
+        information: Information | None = None,
+    ) -> None:
+        s = settings
+        self.objective, self.settings, self.information = objective, s, information
+        self.family, self.steps = objective.family, s.most_steps
+        self.adam = optax.adam(step_sizes(s.schedule, s.learning_rate, self.steps))
+        self.batches = Batches(num := objective.density.target.num_obs, s.batch_size or num)
+        self.joint = information is None and not objective.local
+        if information is None:
+            self._order_keys = key_for(Purpose.ADVI_BATCHES, seed)
+        else:
+            self._keys = keys_for(Purpose.FIT_STEPS, seed, s.amount[0])
+            self._order_keys = keys_for(Purpose.FIT_BATCHES, seed, s.amount[0])
+        self._advance = jax.jit(self.stepped)
+        self._evaluate = jax.jit(
+            lambda params, key: jax.lax.map(partial(self.evaluate, key), params)
+        )
+
+    def first(self, loc: Float[Array, "fit param"], key: jax.Array) -> State:
+        """The state before the first step, with means at `loc`; ADVI takes its noise from the key."""
+        params = jax.vmap(lambda v: self.family.initial(v, self.settings.init_scale))(loc)
+        carried = jax.random.key_data(key)[None] if self.information is None else self._orders(0)
+        return State(params, jax.vmap(self.adam.init)(params), carried)
+
+    def run(
+        self, state: State, keeper: Keeper, watch: Callable[[int], None], key: jax.Array
+    ) -> Optimised:
+        """Train until all fits have settled or the steps end.
+
+        Raises
+        ------
+        InferenceError
+            If an ELBO becomes infinite or undefined.
+        """
+        s, every = self.settings, self.settings.evaluate_every
+        kept = keeper.load(Kept(state, []))
+        state, trace = kept.state, list(kept.losses)
+        recorded: list[Parameters] = []
+        while (done := min(len(trace) * every, self.steps)) < self.steps:
+            if done >= annealed(s.anneal, self.steps) and np.all(self._settled(trace)):
+                break
+            state = self._advance(state, done, min(every, self.steps - done))
+            trace.append(np.stack(self._evaluate(state.params, jax.random.fold_in(key, done))))
+            after = min(len(trace) * every, self.steps)
+            if not np.all(np.isfinite(trace[-1])):
+                raise self._failure(trace[-1], done, after)
+            if s.records_parameters:
+                recorded.append(state.params)
+            keeper.save(partial(Kept, state, trace))
+            watch(after)
+        values = np.stack(trace)
+        iteration = np.minimum(np.arange(1, len(trace) + 1) * every, self.steps)
+        settled = self._settled(trace)
+        return Optimised(state.params, iteration, values[:, 0], values[:, 1], settled, recorded)
+
+    def stepped(self, state: State, done: jax.Array, num: jax.Array) -> State:
+        """The state after `num` more steps, of which `done` are behind it; to be compiled by whoever calls."""
+        return jax.lax.fori_loop(0, num, lambda i, s: self._step(done + i, s), state)
+
+    def _step(self, number: jax.Array, state: State) -> State:
+        carried, inputs = self.prepare(state.carried, number)
+        shared = self.information is None or inputs[1] is None  # keys are of a fit; orders, too
+        slopes = jax.vmap(jax.grad(self.loss), in_axes=(0, None, (0, None if shared else 0)))(
+            state.params, number, inputs
+        )
+        updates, adam = jax.vmap(self.adam.update)(slopes, state.adam)
+        return State(optax.apply_updates(state.params, updates), adam, carried)
+
+    def prepare(self, carried: jax.Array, number: jax.Array) -> tuple[jax.Array, Inputs]:
+        """What is carried on, and the inputs of a step's losses.
+
+        ADVI carries its key; with a symmetry each fit has its own, and the epoch's order of observations is carried.
+        """
+        batched = self.settings.batch_size is not None
+        epoch, place = number // self.batches.per_epoch, number % self.batches.per_epoch
+        if self.information is None:
+            key, key_now = jax.random.split(jax.random.wrap_key_data(carried[0]))
+            rows = self.batches.epoch(self._order_keys, epoch)[place] if batched else None
+            return jax.random.key_data(key)[None], (key_now[None], rows)
+        # Not batched over fits, so that the branch not taken costs nothing.
+        order = jax.lax.cond(place == 0, lambda: self._orders(epoch), lambda: carried)
+        keys = jax.vmap(lambda key: jax.random.fold_in(key, number))(self._keys)
+        return order, (keys, order[:, place] if batched else None)
+
+    def _orders(self, epoch: jax.Array | int) -> jax.Array:
+        """Rows (fit, batch, obs) of all batches of an epoch; nothing where every step takes all data."""
+        if self.settings.batch_size is None:
+            return jnp.zeros((len(self._keys), 1, 1), jnp.int32)
+        return jax.vmap(lambda key: self.batches.epoch(key, epoch))(self._order_keys)
+
+    def loss(self, params: Parameters, number: jax.Array, inputs: Inputs) -> Float[Array, ""]:
+        """Minus the objective of one fit; its derivative is the training gradient, its value lacks the information."""
+        (key, rows), s, objective = inputs, self.settings, self.objective
+        weight = divergence_weight(number, s.anneal, self.steps) if s.anneal else 1.0
+        if self.joint:
+            density = jax.vmap(self._joint(rows, weight))
+            draws = sample(self.family, params, key, s.draws_a_step)
+            return -(jnp.mean(density(draws)) + weight * self.family.entropy(params))
+        key_draws, key_layers, key_terms = jax.random.split(key, 3)
+        if self.information is None:
+            key_layers = _quick(key_layers)
+        draws = objective.draw(params, key_draws, s.draws_a_step)
+        likelihood = jnp.mean(objective.likelihood(params, key_layers, draws, self._data(rows)))
+        prior = jnp.mean(objective.log_prior(params, draws))
+        gain = self._gain(params, key_draws, key_terms, draws)
+        inside = prior + self.family.entropy(params) + gain
+        return -(self.batches.weight * likelihood + weight * inside)
+
+    def _joint(self, rows: jax.Array | None, weight: jax.Array | float) -> Any:
+        """Log density with the prior's weight, and the likelihood of some observations weighted up."""
+        density = self.objective.density
+        if rows is None and not self.settings.anneal:
+            return density.log_density
+
+        def weighted(vector: jax.Array) -> jax.Array:
+            likelihood = jnp.sum(density.log_likelihood(vector, rows))
+            return weight * density.log_prior(vector) + self.batches.weight * likelihood
+
+        return weighted
+
+    def _data(self, rows: jax.Array | None) -> Data:
+        """Observations of a step; None for all."""
+        if rows is None or not isinstance(self.objective.density, NetworkDensity):
+            return None
+        x, y = self.objective.density.data
+        return x[rows], y[rows]
+
+    def _gain(
+        self, params: Parameters, key_draws: jax.Array, key_terms: jax.Array, draws: jax.Array
+    ) -> jax.Array | float:
+        """What has the training gradient of the information; zero where there is none."""
+        s = self.settings
+        if self.information is None or not isinstance(s, Symmetrised):
+            return 0.0
+        few = draws[: s.information_draws]
+        if s.information_draws > s.samples:
+            few = sample(self.family, params, key_draws, s.information_draws)
+        return self.information.term(params, key_terms, few)
+
+    def evaluate(self, key: jax.Array, params: Parameters) -> tuple[jax.Array, jax.Array]:
+        """The ELBO of one fit, of all data, and the information."""
+        s, objective = self.settings, self.objective
+        if self.joint:
+            draws = sample(self.family, params, key, s.elbo_samples)
+            density = objective.density.log_density
+            # One draw after the other where there are batches: a pass over all data may fill the memory by itself.
+            batched = s.batch_size is not None
+            values = jax.lax.map(density, draws) if batched else jax.vmap(density)(draws)
+            elbo = jnp.mean(values) + self.family.entropy(params)
+            return elbo, jnp.zeros_like(elbo)
+        key_draws, key_layers, key_terms = jax.random.split(key, 3)
+        draws = objective.draw(params, key_draws, s.elbo_samples)
+        elbo = jnp.mean(objective.elbo_values(params, key_layers, draws))
+        if self.information is None:
+            return elbo, jnp.zeros_like(elbo)
+        return elbo, jnp.mean(self.information.value(params, key_terms, draws))
+
+    def _failure(self, values: np.ndarray, before: int, after: int) -> InferenceError:
+        """Say that values (2, fit) are not finite, evaluated `after` so many steps."""
+        name, rate = self.objective.density.target.name, self.settings.learning_rate
+        if self.information is None:
+            elbo = float(values[0, 0])
+            return AdviFailed(
+                f"NumPyro's ADVI failed on {name!r}: the ELBO is {elbo} after {after} steps; "
+                f"try a smaller `learning_rate` (now {rate}) or another seed.",
+                [{"learning_rate": rate, "error": f"ELBO {elbo} at step {after}"}],
+            )
+        return InferenceError(
+            f"Symmetrised VI failed on {name!r}: the ELBO or the information is not finite (ELBO {values[0]}) "
+            f"after step {before}; try a smaller `learning_rate` (now {rate}) or `init_scale`, or another seed."
+        )
+
+    def _settled(self, trace: list[np.ndarray]) -> np.ndarray:
+        """Which fits have settled."""
+        if not trace:
+            return np.zeros(1, bool)
+        total = np.stack(trace).sum(axis=1).astype(np.float64)
+        tolerance = self.settings.tolerance
+        return np.array([has_settled(column, tolerance) for column in total.T.tolist()])
+
+
+def _quick(key: jax.Array) -> jax.Array:
+    """A key of XLA's own generator, which takes a fraction of the time of JAX's default on a processor.
+
+    The numbers of a step are the same on the same machine and versions, which is all that a seed promises.
+    """
+    return jax.random.wrap_key_data(jax.random.bits(key, (4,), jnp.uint32), impl="rbg")

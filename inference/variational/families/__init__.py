@@ -1,1 +1,0 @@
-"""Families of approximations in the unconstrained space, one module each."""
