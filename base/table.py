@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from .errors import ArgumentError
 from .numbers import EMPTY, format_number, is_number
 from .text import MARKS, Flag
 
@@ -123,7 +124,7 @@ class Table:
         """Refuse rows that do not fit the heading."""
         for row in self.all_rows:
             if len(row) != len(self.columns):
-                raise ValueError(
+                raise ArgumentError(
                     f"`rows` has a row of {len(row)} cells ({row[:1]!r} ...), and there are "
                     f"{len(self.columns)} `columns`: give one cell per column, None where empty."
                 )

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
+
 NUMBERS = 1 << 21
 """Numbers that are parsed at once: a table's text and its arrays do not fit into memory beside each other."""
 
@@ -159,7 +161,7 @@ def _numbers(lines: list[str], table: Survey, before: int) -> np.ndarray:
             [_row(row, table, before + number) for number, row in enumerate(fields, start=1)]
         )
     if found.shape[1] != len(table.header):
-        raise ValueError(
+        raise ArgumentError(
             f"a row has {found.shape[1]} numbers instead of {len(table.header)}"
         ) from None
     return found
@@ -167,7 +169,7 @@ def _numbers(lines: list[str], table: Survey, before: int) -> np.ndarray:
 
 def _row(fields: list[str], table: Survey, number: int) -> list[float]:
     if len(fields) != len(table.header):
-        raise ValueError(
+        raise ArgumentError(
             f"row {number} has {len(fields)} of {len(table.header)} fields: the line is cut short or too long"
         )
     out = []
@@ -178,7 +180,7 @@ def _row(fields: list[str], table: Survey, number: int) -> list[float]:
             comma = (
                 ": write decimal points" if field.replace(",", "").lstrip("+-").isdigit() else ""
             )
-            raise ValueError(
+            raise ArgumentError(
                 f"column {name!r} holds {field[:20]!r} in row {number}, which is no number"
                 f"{comma or ': leave the column out, or write NA'}"
             ) from None
