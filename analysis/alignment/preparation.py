@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.card import in_brief
 from onebasin.base.checks import check_inputs, check_positive
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
@@ -30,6 +31,9 @@ from .units import FeatureUnits
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
+
+NAMED = 6
+"""Names that a sentence lists."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,10 +159,11 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
         resolved = resolve(view, look=True)
         if resolved.source == "partial":
             seen = ", ".join(resolved.words)
-            raise ValueError(
-                f"`posterior` cannot be aligned. Its draws show that components of {seen} change places, and together "
-                f"with them {in_brief(resolved.companions, SHOWN)}: to move one without the other would leave the "
-                "posterior. Write the components as arrays in the model, or give all that moves together."
+            raise ArgumentError(
+                f"`posterior` cannot be aligned. Its draws show that components of {seen} change places, and "
+                f"{in_brief(resolved.companions, NAMED)} differ between labellings in the same way: to move one without "
+                "the other would leave the posterior. Write the components as arrays in the model, or give all that moves "
+                "together."
             )
         if not resolved.blocks:
             raise ArgumentError(

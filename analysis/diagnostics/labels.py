@@ -21,7 +21,7 @@ from onebasin.posteriors.view import as_view
 
 from ..discovery.candidate import Candidate
 from ..discovery.discover import discover
-from ..discovery.resolve import resolve
+from ..discovery.resolve import left_behind, resolve
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
 from .invariants import invariants
@@ -76,7 +76,7 @@ class Labels:
     @property
     def words(self) -> tuple[str, ...]:
         """What to declare."""
-        return tuple(candidate.word for candidate in self.found)
+        return () if self.state == "partial" else tuple(c.word for c in self.found)
 
     @property
     def symmetry(self) -> Symmetry:

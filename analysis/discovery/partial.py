@@ -1,9 +1,9 @@
-"""Quantities that follow the labels of a candidate and that it does not move: to align by it would leave the posterior.
+"""Quantities that follow a candidate's labels and that it does not move: to align by it would leave the posterior.
 
-A component may have quantities that no candidate moves: scalars of their own (`mu1`, `mu2`), or a share on another scale
-(`eta` for `w`). They show in the draws: chains (or draws) with one labelling agree on them, and others do not. Where every
-chain has a labelling of its own, nobody can tell whether a quantity that differs between chains follows the labels; it
-counts as one that does.
+A component may have quantities that no candidate moves: scalars of their own (`mu1`, `mu2`), or a share on another
+scale (`eta` for `w`). They show in the draws: chains (or draws) with one labelling agree on them, and others do not.
+Where every chain has a labelling of its own, nobody can tell whether a quantity that differs between chains follows the
+labels; it counts as one that does.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ def recorded_companions(view: View, variables: Sequence[str]) -> tuple[str, ...]
 def _incomplete(blocks: list[dict[str, str]], variables: set[str]) -> Iterator[str]:
     for block in blocks:
         moves = str(block.get("moves", ""))
-        words = {word.strip("() ").split(":")[0] for word in moves.replace(" and ", ", ").split(",")}
+        words = {
+            word.strip("() ").split(":")[0] for word in moves.replace(" and ", ", ").split(",")
+        }
         if block.get("status") == "incomplete" and words & variables:
             yield moves
 

@@ -34,7 +34,8 @@ class Resolved:
         All blocks, scalings of a network among them; empty where there is no symmetry, or the draws refute it.
     source : {"given", "declared", "refuted", "found", "partial", "none"}
         "given": by the caller. "declared": in the file. "refuted": declared in the file, and broken by the draws.
-        "found": by the draws alone. "partial": the draws show a part of a symmetry, and `companions` the rest. "none": neither given nor declared, and not found where it was looked for.
+        "found": by the draws alone. "partial": the draws show a part of a symmetry, and `companions` the rest.
+        "none": neither given nor declared, and not found where it was looked for.
     candidates : tuple of Candidate
         All that the draws show, if they were searched; `blocks` has those that are certain.
     in_file : bool
@@ -125,7 +126,7 @@ def caveat_of_found(words: tuple[str, ...]) -> str:
 
 
 def _search(view: View) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
-    """Search the draws of the parameters, entries that are not finite as 0; name what moves along and cannot be moved."""
+    """Search the parameters' draws, entries that are not finite as 0; name what moves along and cannot be moved."""
     names, _ = deciding(view)
     values = looked_at(view, names)
     values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
@@ -136,7 +137,7 @@ def _search(view: View) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
 def left_behind(
     view: View, candidates: Sequence[Candidate], values: Mapping[str, np.ndarray]
 ) -> tuple[str, ...]:
-    """Name what moves together with candidates and is not among what they move: by the file's record, or by the draws."""
+    """Name what moves together with candidates and not by them: as the file records it, or as the draws show it."""
     moved = [name for candidate in candidates for name in candidate.values]
     return recorded_companions(view, moved) or companions(candidates, values)
 
