@@ -161,9 +161,9 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
             seen = ", ".join(resolved.words)
             raise ArgumentError(
                 f"`posterior` cannot be aligned. Its draws show that components of {seen} change places, and "
-                f"{in_brief(resolved.companions, NAMED)} differ between labellings in the same way: to move one without "
-                "the other would leave the posterior. Write the components as arrays in the model, or give all that moves "
-                "together."
+                f"{in_brief(resolved.companions, NAMED)} differ between labellings in the same way: to move one "
+                "without the other would leave the posterior. Write the components as arrays in the model, or give all "
+                "that moves together."
             )
         if not resolved.blocks:
             raise ArgumentError(

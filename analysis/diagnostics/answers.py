@@ -289,7 +289,7 @@ def _predictions_row(case: Case, answer: Answer) -> Row:
     )
     if facts.lp_is_bad:
         return Row(PREDICTIONS, "failed", f"Log densities do not agree: {lp}{apart}.")
-    if case.labels.aligned is not None or case.labels.state == "overlap":
+    if case.labels.aligned is not None or case.labels.state in ("overlap", "partial"):
         worst = case.worst_invariant
         said = f"R-hat of what the symmetry leaves alone is at most {rhat(worst.value)}"
         if math.isnan(worst.value):
