@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-MAX_SEED = 2**32 - 1
-"""Stan's seeds are unsigned numbers of 32 bits."""
+from .errors import MAX_SEED, ArgumentError, ArgumentTypeError
 
 
 def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
@@ -32,12 +31,14 @@ def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
     """
     names = list(allowed)
     if not isinstance(value, str):
-        raise TypeError(f"`{argument}` must be text, one of {', '.join(names)}; got {value!r}.")
+        raise ArgumentTypeError(
+            f"`{argument}` must be text, one of {', '.join(names)}; got {value!r}."
+        )
     if value in names:
         return value
     near = difflib.get_close_matches(value, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"`{argument}` is {value!r}; choose one of {', '.join(names)}.{hint}")
+    raise ArgumentError(f"`{argument}` is {value!r}; choose one of {', '.join(names)}.{hint}")
 
 
 def check_class(argument: str, value: object, kind: type | UnionType, *, remedy: str) -> None:
@@ -49,7 +50,7 @@ def check_class(argument: str, value: object, kind: type | UnionType, *, remedy:
         Which says what came, and how to have what is needed.
     """
     if not isinstance(value, kind):
-        raise TypeError(f"`{argument}` is of class {type(value).__name__}; {remedy}.")
+        raise ArgumentTypeError(f"`{argument}` is of class {type(value).__name__}; {remedy}.")
 
 
 def check_path(argument: str, value: Any) -> Path:
@@ -63,10 +64,10 @@ def check_path(argument: str, value: Any) -> Path:
         If it is empty, or holds a character that no file's name has.
     """
     if not isinstance(value, str | os.PathLike):
-        raise TypeError(f"`{argument}` must be a path, as text or a `Path`; got {value!r}.")
+        raise ArgumentTypeError(f"`{argument}` must be a path, as text or a `Path`; got {value!r}.")
     text = os.fsdecode(value)
     if not text or "\0" in text:
-        raise ValueError(f"`{argument}` is {text!r}, which names no file; give a path.")
+        raise ArgumentError(f"`{argument}` is {text!r}, which names no file; give a path.")
     return Path(text)
 
 
@@ -77,7 +78,7 @@ def check_paths(argument: str, value: Any) -> list[Path]:
     """Return the paths that an argument gives, one or several; refuse what names no file, as `check_path` does."""
     several = isinstance(value, list | tuple)
     if several and not value:
-        raise ValueError(f"`{argument}` is empty; give a path, or the paths of a run's chains.")
+        raise ArgumentError(f"`{argument}` is empty; give a path, or the paths of a run's chains.")
     return [check_path(argument, path) for path in (value if several else [value])]
 
 
@@ -85,28 +86,32 @@ def check_positive(argument: str, value: object) -> None:
     """Refuse anything but a positive finite number."""
     good = isinstance(value, Real) and not isinstance(value, bool)
     if not good or not math.isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
-        raise ValueError(f"`{argument}` must be a positive finite number; got {value!r}.")
+        raise ArgumentError(f"`{argument}` must be a positive finite number; got {value!r}.")
 
 
 def check_not_negative(argument: str, value: object) -> None:
     """Refuse anything but a finite number that is 0 or more."""
     good = isinstance(value, Real) and not isinstance(value, bool)
     if not good or not math.isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
-        raise ValueError(f"`{argument}` must be a finite number, 0 or more; got {value!r}.")
+        raise ArgumentError(f"`{argument}` must be a finite number, 0 or more; got {value!r}.")
 
 
 def check_count(argument: str, value: object, *, least: int = 1) -> None:
     """Refuse anything but a whole number of at least `least`."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or value < least:  # type: ignore[operator]
-        raise ValueError(f"`{argument}` must be a whole number, at least {least}; got {value!r}.")
+        raise ArgumentError(
+            f"`{argument}` must be a whole number, at least {least}; got {value!r}."
+        )
 
 
 def check_seed(seed: Any, argument: str = "seed") -> int:
     """Return a seed as an `int`; refuse one that an engine cannot take."""
     whole = isinstance(seed, Integral) and not isinstance(seed, bool)
     if not whole or not 0 <= seed <= MAX_SEED:
-        raise ValueError(f"`{argument}` must be a whole number from 0 to {MAX_SEED}; got {seed!r}.")
+        raise ArgumentError(
+            f"`{argument}` must be a whole number from 0 to {MAX_SEED}; got {seed!r}."
+        )
     return int(seed)
 
 
@@ -114,11 +119,11 @@ def check_inputs(x: Any, in_dim: int) -> np.ndarray:
     """Return a copy of inputs as float64 (obs, in), or raise a clear error."""
     x = _numbers("x", x)
     if x.ndim != 2 or x.shape[1] != in_dim:
-        raise ValueError(
+        raise ArgumentError(
             f"`x` has shape {x.shape}, but the network has {in_dim} inputs: give (obs, {in_dim})."
         )
     if not len(x):
-        raise ValueError("`x` has no rows; give at least one observation.")
+        raise ArgumentError("`x` has no rows; give at least one observation.")
     _check_finite("x", x)
     return x
 
@@ -129,7 +134,7 @@ def check_outputs(y: Any, num_obs: int, out_dim: int) -> np.ndarray:
     given = y.shape
     y = y[:, None] if y.ndim == 1 else y
     if y.shape != (num_obs, out_dim):
-        raise ValueError(
+        raise ArgumentError(
             f"`y` has shape {given}, but {num_obs} rows of `x` and {out_dim} output(s) need "
             f"({num_obs}, {out_dim})."
         )
@@ -141,10 +146,10 @@ def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
     """Return a copy of class labels as int64 (obs,), or raise a clear error."""
     y = _numbers("y", y)
     if y.shape != (num_obs,):
-        raise ValueError(f"`y` has shape {y.shape}; {num_obs} labels need ({num_obs},).")
+        raise ArgumentError(f"`y` has shape {y.shape}; {num_obs} labels need ({num_obs},).")
     _check_finite("y", y[:, None])
     if (y != np.floor(y)).any() or y.min() < 0 or y.max() >= num_classes:
-        raise ValueError(
+        raise ArgumentError(
             f"`y` must hold labels 0 to {num_classes - 1} (one output a class); got values from "
             f"{y.min():g} to {y.max():g}."
         )
@@ -156,10 +161,10 @@ def _numbers(argument: str, value: Any) -> np.ndarray:
     try:
         array = np.asarray(value)
         if array.dtype.kind == "c":
-            raise TypeError("complex numbers")
+            raise ArgumentTypeError("complex numbers")
         return np.array(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise ArgumentError(
             f"`{argument}` must be an array of real numbers, all rows of one length; got "
             f"{_kind(value)}."
         ) from error
@@ -176,7 +181,7 @@ def _check_finite(argument: str, value: np.ndarray) -> None:
     bad = np.argwhere(~np.isfinite(value))
     if len(bad):
         row, column = (int(i) for i in bad[0])
-        raise ValueError(
+        raise ArgumentError(
             f"`{argument}` has {len(bad)} value(s) that are not finite, the first in row {row}, "
             f"column {column} ({value[row, column]}); remove or impute them first."
         )

@@ -28,6 +28,14 @@ class OnebasinError(Exception):
     has_lines: ClassVar[bool] = False
 
 
+class ArgumentError(OnebasinError, ValueError):
+    """An argument, an option or a file with a value that is not allowed; the message names it and says what is."""
+
+
+class ArgumentTypeError(OnebasinError, TypeError):
+    """An argument of a type that is not allowed; the message names it and says which are."""
+
+
 class ModelDataError(OnebasinError, ValueError):
     """Data that a NumPyro model cannot take: a missing file, malformed JSON, no or too many arguments."""
 
@@ -148,6 +156,10 @@ def interruption_says(words: Callable[[], str]) -> Iterator[None]:
         raise Interrupted(f"interrupted; {words()}") from None
 
 
+MAX_SEED = 2**32 - 1
+"""Stan's seeds are unsigned numbers of 32 bits."""
+
+
 def check_seed(seed: int) -> None:
     """Refuse a seed that one of the engines does not take.
 
@@ -156,8 +168,6 @@ def check_seed(seed: int) -> None:
     StudyError
         If it is negative or too large.
     """
-    from .checks import MAX_SEED  # here: brings NumPy along
-
     if not 0 <= seed <= MAX_SEED:
         raise StudyError(f"`--seed` is {seed}; it must be a whole number from 0 to {MAX_SEED}.")
 

@@ -18,8 +18,9 @@ from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_o
 from pydantic import ConfigDict, Field, ValidationError, WrapValidator
 from pydantic.dataclasses import dataclass
 
-from .checks import MAX_SEED, choose
+from .checks import choose
 from .docstrings import entries
+from .errors import MAX_SEED, ArgumentError, ArgumentTypeError
 
 
 @plain_dataclass(frozen=True)
@@ -111,7 +112,7 @@ def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
     if not isinstance(given, kind):
         name = given.__name__ if isinstance(given, type) else type(given).__name__
         what = f"the class {name} itself" if isinstance(given, type) else f"of class {name}"
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`settings` is {what}, but {taker} takes {kind.__name__}; give {kind.__name__}(...), or "
             "None for the defaults."
         )
@@ -136,17 +137,19 @@ def _refusal(cls: Any, error: ValidationError) -> Exception:
     name, value = str(first["loc"][0]), first["input"]
     known = {field.name: field for field in fields(cls)}
     if name not in known:
-        return TypeError(f"{cls.__name__} has no field `{name}`; it has {', '.join(known)}.")
+        return ArgumentTypeError(
+            f"{cls.__name__} has no field `{name}`; it has {', '.join(known)}."
+        )
     parts = list(_parts(cls.__pydantic_fields__[name]))
     default = known[name].default
     hint = "" if default is MISSING else f" The default is {default!r}."
     for part in parts:
         if isinstance(part, Rule):
-            return ValueError(f"`{name}` must {part.text}; got {value!r}.{hint}")
+            return ArgumentError(f"`{name}` must {part.text}; got {value!r}.{hint}")
         if get_origin(part) is Literal:
             return _unknown_word(name, value, get_args(part))
     kind = cls.__pydantic_fields__[name].annotation
-    return ValueError(f"`{name}` must be of type {kind}; got {value!r}.{hint}")
+    return ArgumentError(f"`{name}` must be of type {kind}; got {value!r}.{hint}")
 
 
 def _parts(field: Any) -> Any:

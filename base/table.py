@@ -6,19 +6,15 @@ Convention: text is plain, `backticks` set a name in code type; a number is writ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
+from .errors import ArgumentError
 from .numbers import EMPTY, format_number, is_number
+from .text import MARKS, Flag
 
-Flag = Literal["", "good", "warn", "bad"]
-"""Whether what is shown is good news."""
-MARKS: Mapping[str, str] = {"": "", "good": "✓", "warn": "!", "bad": "✗"}
-"""What a flag is shown by, besides its colour."""
 Value = str | bool | int | float | np.integer | np.floating | None
 
 
@@ -128,7 +124,7 @@ class Table:
         """Refuse rows that do not fit the heading."""
         for row in self.all_rows:
             if len(row) != len(self.columns):
-                raise ValueError(
+                raise ArgumentError(
                     f"`rows` has a row of {len(row)} cells ({row[:1]!r} ...), and there are "
                     f"{len(self.columns)} `columns`: give one cell per column, None where empty."
                 )

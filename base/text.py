@@ -8,7 +8,13 @@ direction of writing. They are written as Python writes them in a string, ``\x1b
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+Flag = Literal["", "good", "warn", "bad"]
+"""Whether what is shown is good news."""
+MARKS: Mapping[str, str] = {"": "", "good": "✓", "warn": "!", "bad": "✗"}
+"""What a flag is shown by, besides its colour."""
 
 _ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode's categories of characters that act rather than show: controls, formats, surrogates, separators of lines."""

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from onebasin.base.notices import LOGGER
-from onebasin.base.table import MARKS
-from onebasin.base.text import shown
+from onebasin.base.text import MARKS, shown
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,8 +1,8 @@
 """The commands put together, and one of them run.
 
 Data and tables go to stdout, progress and errors to stderr. An error is one message and an exit
-code: 1 for what went wrong, 2 for a command that was not understood, 130 for Ctrl-C, SIGTERM and
-SIGHUP. Libraries' warnings are for who writes programs: a command says itself what matters, and
+code: 1 for what went wrong, 2 for a command that was not understood, 3 for a bug in onebasin, 130 for
+Ctrl-C, SIGTERM and SIGHUP. Libraries' warnings are for who writes programs: a command says itself what matters, and
 --debug shows the rest. This module imports nothing heavy, so that `--help` and mistyped commands
 answer at once.
 """
@@ -19,6 +19,7 @@ from onebasin.base.errors import Interrupted, UsageError
 from onebasin.base.processes.command import FAILED, INTERRUPTED, INTERRUPTION
 
 from . import bridgestan, cmdstan, console, truth
+from .bugs import report_bug
 from .calibrate import calibrate
 from .compare import compare
 from .completion import asked_words
@@ -30,11 +31,11 @@ from .examples import Group
 from .options import with_options
 from .posteriors import align, diagnose, report
 from .sample import sample, sample_with_settings
-from .spelling import Command, CommandError, command_line, message_of, usage
+from .spelling import Command, CommandError, command_line, is_bug, message_of, usage
 from .study import study
 from .symmetry import symmetry
 
-MISUSED = 2
+MISUSED, BUG = 2, 3
 
 
 def _show_version(wanted: bool) -> None:
@@ -110,9 +111,9 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if debug:
             raise (error.error if isinstance(error, CommandError) else error) from None
-        return _explain(error)
+        return _explain(error, command_line(words))
     if code == INTERRUPTED:  # by a command that has nothing to say of what it keeps
-        return _explain(Interrupted(INTERRUPTION))
+        return _explain(Interrupted(INTERRUPTION), command_line(words))
     return code if isinstance(code, int) else 0
 
 
@@ -130,20 +131,21 @@ def _warnings_as_asked(debug: bool) -> Iterator[None]:
         yield
 
 
-def _explain(error: Exception) -> int:
+def _explain(error: Exception, command: str) -> int:
     """Write an error to stderr and return the exit code that goes with it."""
     if isinstance(error, typer.Abort):
         error = Interrupted(INTERRUPTION)
-    if isinstance(error, Interrupted):
-        message, code = str(error), INTERRUPTED
-    elif isinstance(error, CommandError):
-        message = error.spell(message_of(error.error))
-        code = MISUSED if isinstance(error.error, UsageError) else FAILED
-    elif hasattr(error, "format_message"):  # the parser's own
-        message, code = usage(error), MISUSED
+    cause = error.error if isinstance(error, CommandError) else error
+    if isinstance(cause, Interrupted):
+        message, code = str(cause), INTERRUPTED
+    elif hasattr(cause, "format_message"):  # the parser's own
+        message, code = usage(cause), MISUSED
+    elif is_bug(cause):
+        message, code = report_bug(cause, command), BUG
     else:
-        message, code = message_of(error), FAILED
+        message, code = message_of(cause), MISUSED if isinstance(cause, UsageError) else FAILED
+        if isinstance(error, CommandError):
+            message = error.spell(message)
     with suppress(OSError):  # the terminal may be gone, and its signal the reason
-        cause = error.error if isinstance(error, CommandError) else error
         console.complain(message, lines=code == MISUSED or getattr(cause, "has_lines", False))
     return code

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onebasin.base.errors import StudyError
+from onebasin.base.errors import ArgumentError, StudyError
 
 if TYPE_CHECKING:
     from onebasin.posteriors.view import View
@@ -50,7 +50,7 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
     groups = grouped(runs)
     files = [file.resolve() for group in groups for file in group]
     if len(set(files)) < len(files):
-        raise ValueError("`RUN.nc` is given twice: give every posterior file once.")
+        raise ArgumentError("`RUN.nc` is given twice: give every posterior file once.")
     stems = [stem([file.resolve() for file in group]) for group in groups]
     longest = max(len(path.parts) for path in stems)
     for depth in range(1, longest + 1):

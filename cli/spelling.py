@@ -6,10 +6,8 @@ Functions begin their messages with the argument in backticks (``var_names``); w
 
 from __future__ import annotations
 
-import dis
 import re
 import shlex
-import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -135,33 +133,18 @@ def usage(error: Any) -> str:
     return f"{said}{stop} See `{where} --help`."
 
 
+def is_bug(error: Exception) -> bool:
+    """Return whether an error is onebasin's own: not a named one, nor one of the system's files or memory."""
+    if isinstance(error, (OnebasinError, MemoryError)):
+        return False
+    return not (isinstance(error, OSError) and error.strerror)
+
+
 def message_of(error: Exception) -> str:
-    """What to say of an error: its own words where they were written for users."""
+    """Return the sentence for an error that is no bug."""
     if isinstance(error, OSError) and error.strerror and not isinstance(error, OnebasinError):
         place = f"`{error.filename}`" if error.filename else "a file"
         return f"{place} could not be used: {error.strerror}."
     if isinstance(error, MemoryError):
         return "there was not enough memory; give `--draws`, files or points that take less."
-    if _is_meant(error) and str(error):
-        return str(error)
-    return (
-        "the command ended by a fault of its own, not of what it was given; "
-        "repeat it with `--debug` to see where, and report that."
-    )
-
-
-def _is_meant(error: Exception) -> bool:
-    """Whether an error's words were written for users: a named one, or a plain one of no library and not of Python."""
-    if isinstance(error, OnebasinError):
-        return True
-    trace = error.__traceback__
-    if trace is None or not isinstance(error, (ValueError, TypeError, RuntimeError)):
-        return False
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    code = trace.tb_frame.f_code
-    # What Python or a compiled library raises has the place of a call there, not of a `raise`.
-    stated = dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
-    ours = trace.tb_frame.f_globals.get("__name__", "").startswith("onebasin.")
-    libraries = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
-    return stated and (ours or not code.co_filename.startswith(libraries))
+    return str(error)

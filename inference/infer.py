@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onebasin.base.errors import ArgumentTypeError
+
 from .contracts.method import LIMIT_MB, Method
 
 if TYPE_CHECKING:
@@ -107,12 +109,12 @@ def infer(
         method = method_named(method, fields)
     elif not isinstance(method, Method):
         name = method.__name__ if isinstance(method, type) else type(method).__name__
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`method` is {name!r}; give a method, such as ob.Nuts(draws=500), or its name, such as 'nuts'."
         )
     elif fields:
         made(type(method), fields)  # refuses what is no field
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`{next(iter(fields))}` is given besides {type(method).__name__}(...); give it there."
         )
     return run(

@@ -18,11 +18,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from onebasin.base.errors import OnebasinError, StudyError
+from onebasin.base.errors import ArgumentError, ArgumentTypeError, OnebasinError, StudyError
 
 _LONGEST = 300
 _NUMPYROS_OWN = (OnebasinError, AssertionError)
 """What a model's caller has words of its own for."""
+_OF_ARGUMENTS = (ArgumentError, ArgumentTypeError)
+"""Errors of functions that the file calls: the message needs the place in the file."""
 
 
 class ModelFailed(OnebasinError, RuntimeError):
@@ -134,9 +136,9 @@ def _saying_where(model: Callable[..., Any], file: ModelFile) -> Callable[..., A
     def saying_where(*args: Any, **kwargs: Any) -> Any:
         try:
             return model(*args, **kwargs)
-        except _NUMPYROS_OWN:
-            raise
         except Exception as error:
+            if isinstance(error, _NUMPYROS_OWN) and not isinstance(error, _OF_ARGUMENTS):
+                raise
             raise ModelFailed(f"`{file.spelt}` fails: {_where(error, path)}") from error
 
     return saying_where

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.checks import check_path
-from onebasin.base.errors import ModelDataError
+from onebasin.base.errors import ArgumentTypeError, ModelDataError
 from onebasin.base.json_file import read_json_file
 
 from .symmetry.blocks import Symmetry
@@ -85,13 +85,15 @@ def numpyro_model(
     'normal'
     """
     if not callable(model):
-        raise TypeError(f"`model` must be a function that states a NumPyro model; got {model!r}.")
+        raise ArgumentTypeError(
+            f"`model` must be a function that states a NumPyro model; got {model!r}."
+        )
     if isinstance(data, str | Path):
         given = read_json_file(check_path("data", data), error=ModelDataError)
     elif data is None or isinstance(data, Mapping):
         given = dict(data or {})
     else:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`data` must map names of the model's arguments to values, or name a JSON file; got {type(data).__name__}."
         )
     arguments = {key: as_array(value) for key, value in given.items()}

@@ -11,6 +11,7 @@ import numpy as np
 
 from onebasin.base.card import Card, Facts, Words, in_sizes
 from onebasin.base.checks import check_class
+from onebasin.base.errors import ArgumentTypeError
 from onebasin.base.showing import Shown
 
 from .symmetry.blocks import Symmetry, check_blocks
@@ -151,13 +152,13 @@ def check_target(target: Any) -> None:
 
 def _check_model(model: Any) -> None:
     if not callable(model):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`numpyro_model` must be a function that states a NumPyro model; got {model!r}."
         )
     try:
         inspect.signature(model).bind()
     except TypeError:
-        raise TypeError(
+        raise ArgumentTypeError(
             "`numpyro_model` takes arguments; give onebasin.numpyro_model(model, data) as the target, or a function "
             "without any, such as lambda: model(data)."
         ) from None

@@ -9,6 +9,8 @@ from typing import Any
 
 import xarray as xr
 
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
+
 from . import schema
 from .adopt import adopted
 from .opening import open_tree
@@ -54,7 +56,7 @@ def _of_numpyro(mcmc: Any) -> xr.DataTree:
     from arviz_base import from_numpyro
 
     if getattr(mcmc, "last_state", None) is None:
-        raise ValueError("it has not run yet: call `mcmc.run(rng_key)` first")
+        raise ArgumentError("it has not run yet: call `mcmc.run(rng_key)` first")
     tree = from_numpyro(mcmc)
     free = getattr(mcmc.last_state, "z", None)
     if isinstance(free, dict) and schema.POSTERIOR in tree.children:
@@ -73,5 +75,5 @@ def _of_numpyro(mcmc: Any) -> xr.DataTree:
 def _of_cmdstanpy(fit: Any) -> xr.DataTree:
     runs = getattr(fit, "runset", None) or getattr(fit, "_runset", None)
     if runs is None:
-        raise TypeError("it holds no draws")
+        raise ArgumentTypeError("it holds no draws")
     return open_tree([Path(file) for file in runs.csv_files])

@@ -12,11 +12,13 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BufferedIOBase
 from itertools import islice
 from pathlib import Path
-from typing import IO, cast
 
 import numpy as np
+
+from onebasin.base.errors import ArgumentError
 
 NUMBERS = 1 << 21
 """Numbers that are parsed at once: a table's text and its arrays do not fit into memory beside each other."""
@@ -68,11 +70,11 @@ _MISSING = frozenset(["", "NA", "N/A", "null", "NULL"])
 """Fields that say that there is no number."""
 
 
-def open_table(path: Path) -> IO[bytes]:
+def open_table(path: Path) -> BufferedIOBase:
     """Open a file's text as bytes, unpacked."""
     with path.open("rb") as file:
         packed = file.read(2) == GZIP
-    return cast(IO[bytes], gzip.open(path, "rb")) if packed else path.open("rb")
+    return gzip.open(path, "rb") if packed else path.open("rb")
 
 
 def _delimiter_of(header: str) -> str:
@@ -159,7 +161,7 @@ def _numbers(lines: list[str], table: Survey, before: int) -> np.ndarray:
             [_row(row, table, before + number) for number, row in enumerate(fields, start=1)]
         )
     if found.shape[1] != len(table.header):
-        raise ValueError(
+        raise ArgumentError(
             f"a row has {found.shape[1]} numbers instead of {len(table.header)}"
         ) from None
     return found
@@ -167,8 +169,8 @@ def _numbers(lines: list[str], table: Survey, before: int) -> np.ndarray:
 
 def _row(fields: list[str], table: Survey, number: int) -> list[float]:
     if len(fields) != len(table.header):
-        raise ValueError(
-            f"row {number} has {len(fields)} fields, and the header {len(table.header)}"
+        raise ArgumentError(
+            f"row {number} has {len(fields)} of {len(table.header)} fields: the line is cut short or too long"
         )
     out = []
     for name, field in zip(table.header, fields, strict=True):
@@ -178,7 +180,7 @@ def _row(fields: list[str], table: Survey, number: int) -> list[float]:
             comma = (
                 ": write decimal points" if field.replace(",", "").lstrip("+-").isdigit() else ""
             )
-            raise ValueError(
+            raise ArgumentError(
                 f"column {name!r} holds {field[:20]!r} in row {number}, which is no number"
                 f"{comma or ': leave the column out, or write NA'}"
             ) from None

@@ -18,6 +18,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.base.errors import ArgumentError
+
 from .columns import BLOCK_BYTES, Columns
 from .schema import SAMPLE_DIMS
 
@@ -103,11 +105,11 @@ def lay_out(variables: Sequence[xr.DataArray], argument: str = "posterior") -> D
     variables = [checked(variable, argument) for variable in variables]
     num_draws = variables[0].sizes["draw"]
     if not variables[0].sizes["chain"]:
-        raise ValueError(
+        raise ArgumentError(
             "`posterior` has no chains, and at least one is needed to diagnose it: run some."
         )
     if num_draws < MIN_DRAWS:
-        raise ValueError(
+        raise ArgumentError(
             f"`{argument}` has {num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "
             "diagnose it: sample longer."
         )
@@ -146,7 +148,7 @@ def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
         return draws
     worst = [f"`{name}` ({count})" for name, count in bad.items()]
     listed = ", ".join(worst[:4]) + (", ..." if len(worst) > 4 else "")
-    raise ValueError(
+    raise ArgumentError(
         f"`{argument}` holds {sum(bad.values())} draws that are not finite, of {listed}: no diagnostic is "
         "defined for them. Find out why the model produces them, or leave the variable out."
     )
@@ -173,7 +175,7 @@ def checked(variable: xr.DataArray, argument: str) -> xr.DataArray:
     """
     check_dims(variable, argument)
     if variable.dtype.kind not in "biuf":
-        raise ValueError(
+        raise ArgumentError(
             f"`{argument}` holds `{variable.name}` of type {variable.dtype}, and only real numbers "
             "can be worked with: leave the variable out."
         )
@@ -191,7 +193,7 @@ def check_dims(variable: xr.DataArray, argument: str) -> None:
     missing = [dim for dim in SAMPLE_DIMS if dim not in variable.dims]
     if missing:
         dims = ", ".join(map(str, variable.dims))
-        raise ValueError(
+        raise ArgumentError(
             f"`{argument}` holds `{variable.name}` with dimensions ({dims}), without "
             f"{' and '.join(missing)}: every variable needs (chain, draw, ...)."
         )
@@ -228,7 +230,7 @@ def choose_variables(
     unknown = [name for name in chosen if name not in there]
     if unknown or not chosen:
         got = ", ".join(f"`{name}`" for name in unknown) or "no names"
-        raise ValueError(
+        raise ArgumentError(
             f"`var_names` asks for {got}, which the posterior does not have; "
             f"its variables are: {', '.join(there)}."
         )

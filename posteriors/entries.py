@@ -1,6 +1,6 @@
 """Names of scalar columns and the arrays that they are entries of: `theta.1.2`, `theta[1,2]`, `t:1`.
 
-Convention: places are counted from 1, as Stan does, or from 0 where one of them is 0, in any order of columns. A
+Convention: places are counted from 1, as Stan does, or from 0 where one in brackets is 0, in any order of columns. A
 tuple's part is a variable of its own
 (`t:1`), an array of tuples an array for each part; `z.real` and `z.imag` of a complex variable are two variables.
 Columns whose places leave gaps (`theta[2]` alone) stay scalars under their own names.
@@ -52,7 +52,8 @@ def gather(names: Sequence[str]) -> dict[str, Entries]:
         groups.setdefault(base, {}).setdefault(index, place)
     out: dict[str, Entries] = {}
     for base, places in groups.items():
-        first = 0 if any(0 in index for index in places) else 1
+        bracketed = all(names[place][-1] in "])" for place in places.values())
+        first = 0 if bracketed and any(0 in index for index in places) else 1
         shape = _shape(places, first)
         if shape is None:
             for place in places.values():

@@ -13,6 +13,8 @@ from typing import Literal, get_args
 
 import xarray as xr
 
+from onebasin.base.errors import ArgumentError
+
 from . import schema
 from .kind_names import is_named_as_generated
 
@@ -54,7 +56,7 @@ def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
     """
     written = schema.decode(attributes, schema.KINDS) or {}
     if not isinstance(written, dict) or not set(written.values()) <= set(get_args(Kind)):
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` has an attribute `{schema.KINDS}` that gives no kinds; got {str(written)[:60]!r}: write a "
             f"JSON object of variables to {', '.join(get_args(Kind))}, or delete it."
         )

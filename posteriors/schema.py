@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.jsonable import parse_json
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def decode(attributes: Attributes, name: str) -> Any:
     try:
         return parse_json(text)
     except json.JSONDecodeError as error:
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` has an attribute `{name}` that is not JSON ({error}): got {text[:60]!r}. "
             f"Write it with json.dumps, or delete it."
         ) from error

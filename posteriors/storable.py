@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.files.claims import in_words, memory
 
 from .schema import SAMPLE_DIMS
@@ -39,12 +40,12 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
     names = list(names)
     for name in names:
         if name in SAMPLE_DIMS:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{argument}` has a variable {name}, which is the name of an axis of every posterior "
                 f"({', '.join(SAMPLE_DIMS)}); give it another name."
             )
         if not _can_be_written(name):
-            raise ValueError(
+            raise ArgumentError(
                 f"`{argument}` has a variable {name!r}, a name that no file can store: it must be text without a "
                 "slash, neither empty nor dots alone."
             )
@@ -52,12 +53,12 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
         axes = tuple(dims.get(name, ()))
         for axis in axes:
             if axis in SAMPLE_DIMS or axes.count(axis) > 1 or not _can_be_written(axis):
-                raise ValueError(
+                raise ArgumentError(
                     f"`dims` calls an axis of {name} {axis!r}; names of axes must differ within a variable, be text "
                     f"without a slash and none of {', '.join(SAMPLE_DIMS)}."
                 )
             if axis in names:
-                raise ValueError(
+                raise ArgumentError(
                     f"`dims` calls an axis of {name} {axis!r}, which is the name of a variable too; give it "
                     "another name."
                 )
@@ -83,31 +84,31 @@ def check_values(values: Mapping[str, Any], *, dims: Dims, argument: str) -> Non
     check_names(values, dims=dims, argument=argument)
     unknown = [name for name in dims if name not in values]
     if unknown:
-        raise ValueError(
+        raise ArgumentError(
             f"`dims` names axes of {unknown[0]}, which is no variable of the model; it has {', '.join(values)}."
         )
     sizes: dict[str, tuple[int, str]] = {}
     for name, value in values.items():
         if not _is_array(value):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"`{argument}` has a variable {name} whose value is of type {type(value).__name__}; it must be one "
                 "array of numbers, so give the parts names of their own."
             )
         shape = np.shape(value)
         if name in dims and len(dims[name]) != len(shape):
-            raise ValueError(
+            raise ArgumentError(
                 f"`dims` has {len(dims[name])} axis name(s) for {name}, whose shape is {shape}; give one for each axis."
             )
         axes = dims.get(name) or tuple(f"{name}_dim_{place}" for place in range(len(shape)))
         for axis, size in zip(axes, shape, strict=True):
             known, other = sizes.setdefault(axis, (size, name))
             if known != size:
-                raise ValueError(
+                raise ArgumentError(
                     f"`dims` gives {other} and {name} the axis {axis}, which has size {known} and {size} there; "
                     "give axes of different sizes different names."
                 )
             if axis in values:
-                raise ValueError(
+                raise ArgumentError(
                     f"`{argument}` has a variable {axis}, which is the name of an axis of {name}; give one of them "
                     "another name."
                 )
@@ -125,7 +126,7 @@ def check_amount(chains: int, draws: int) -> None:
     """
     least = chains * draws * 8 * 8
     if least > (most := memory()):
-        raise ValueError(
+        raise ArgumentError(
             f"`draws` is {draws}, which of {chains} chain(s) takes at least {in_words(least)}, more than the "
             f"{in_words(most)} of memory here; ask for fewer."
         )

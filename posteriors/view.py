@@ -19,6 +19,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.checks import check_paths
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.models.symmetry.words import as_symmetry
 
 from . import schema
@@ -80,18 +81,18 @@ class View:
         dataset = self.group(schema.POSTERIOR)
         if dataset is None:
             there = ", ".join(self.tree.children) or "none"
-            raise ValueError(
+            raise ArgumentError(
                 f"`{self.argument}` has no group `posterior` (groups there are: {there}): pass the whole "
                 "tree that an inference method returned."
             )
         if not dataset.data_vars:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{self.argument}` has an empty group `posterior`: give one that holds draws."
             )
         if not set(schema.SAMPLE_DIMS) <= set(dataset.sizes):
             check_dims(next(iter(dataset.data_vars.values())), self.argument)
         if not dataset.sizes["chain"]:
-            raise ValueError(f"`{self.argument}` has no chains: give at least one.")
+            raise ArgumentError(f"`{self.argument}` has no chains: give at least one.")
         return dataset
 
     @property
@@ -163,7 +164,7 @@ class View:
             If it is one.
         """
         if self.is_point_estimate:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{self.argument}` holds a point estimate (method optimize): one value, whose spread and convergence "
                 "nobody can judge; sample the model with nuts, or with laplace for a Gaussian around that value."
             )
@@ -220,7 +221,7 @@ class View:
         try:
             value = float(kept)
         except (TypeError, ValueError) as error:
-            raise ValueError(
+            raise ArgumentError(
                 f"`posterior` has an attribute `{name}` that is no number: got {str(kept)[:60]!r}. Write a number, "
                 "or delete it."
             ) from error
@@ -274,7 +275,7 @@ class View:
         try:
             return read(self.tree.attrs)
         except ValueError as error:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{self.argument}` has an attribute '{name}' that describes none; got "
                 f"{str(self.attribute(name))[:60]!r}: delete the attribute, or take the posterior as it was made."
             ) from error
@@ -359,7 +360,7 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
     try:
         tree = convert(posterior)
     except (TypeError, ValueError) as error:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`{argument}` is a {type(posterior).__name__}, and an `xarray.DataTree` is needed: pass what an inference "
             "method returned, files of a posterior (which `ob.open_posterior` opens), or what ArviZ converts."
         ) from error

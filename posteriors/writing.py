@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.files import netcdf
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.faults import FormatError
@@ -72,7 +73,7 @@ def format_of(path: Path, *, argument: str = "path") -> Format:
     if not path.suffix:
         return NETCDF
     known = ", ".join(form.suffixes[0] for form in FORMATS)
-    raise ValueError(
+    raise ArgumentError(
         f"`{argument}` is {path}, whose suffix {path.suffix} names no format that is written: end it in one of {known}."
     )
 

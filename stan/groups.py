@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentTypeError
+
 from .home.errors import StanDataError, StanProgramError
 
 _LOG_LIKELIHOOD = re.compile(r"^(?P<before>.*?)_?log_?lik(elihood)?_?(?P<after>.*)$")
@@ -80,7 +82,7 @@ def _by_data(argument: str, given: Any) -> dict[str, str]:
         return {}
     names = {"": given} if isinstance(given, str) else given
     if not isinstance(names, Mapping) or not all(isinstance(n, str) for n in names.values()):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`{argument}` must be a quantity's name, or map names of data to such names; got {given!r}."
         )
     return dict(names)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from onebasin.base.checks import check_path
+from onebasin.base.errors import ArgumentError
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.cache import make_user_cache
 from onebasin.base.text import shown
@@ -229,7 +230,9 @@ def definition(target: Target) -> StanProgram:
         network = cast("NetworkTarget", target)
         return StanProgram(program_path(network), program_data(network))
     if target.stan_program is None:
-        raise ValueError(f"The target {target.name!r} has no Stan program; use engine='numpyro'.")
+        raise ArgumentError(
+            f"The target {target.name!r} has no Stan program; use engine='numpyro'."
+        )
     return target.stan_program
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.text import shown
 
 from .home.errors import StanDataError, StanRunError
@@ -326,7 +327,7 @@ class StanLibrary:
     ) -> tuple[np.ndarray, tuple[int, ...]]:
         array = np.asarray(points, dtype=np.float64)
         if array.ndim == 0 or array.shape[-1] != length:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{argument}` has the shape {array.shape}; its last axis has to be of length {length} for "
                 f"{shown(self._path.name)}."
             )

@@ -9,16 +9,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 4_000,
-    "models": 5_200,
-    "posteriors": 4_050,
-    "stan": 6_000,
-    "analysis": 24_000,
-    "inference": 21_150,
-    "truth": 4_550,
-    "studies": 16_800,
-    "cli": 4_450,
-    "tests": 51_700,
+    "base": 4_200,
+    "models": 5_250,
+    "posteriors": 4_100,
+    "stan": 5_950,
+    "analysis": 23_700,
+    "inference": 20_150,
+    "truth": 4_500,
+    "studies": 16_000,
+    "cli": 4_500,
+    "tests": 50_400,
 }
 GOALS = {
     "base": 2_600,

@@ -26,6 +26,7 @@ from onebasin.analysis.alignment.align import align
 from onebasin.analysis.alignment.parts import flatten
 from onebasin.base.card import Card, Words, number
 from onebasin.base.checks import check_count, check_positive, check_seed
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import Exchangeable
@@ -87,14 +88,14 @@ class PlantedComponents:
         check_count("repeats", self.repeats)
         check_seed(self.seed)
         if self.components > MOST_COMPONENTS:
-            raise ValueError(
+            raise ArgumentError(
                 f"`components` is {self.components}, but every element of the group is gone through; "
                 f"give {MOST_COMPONENTS} at most."
             )
         if self.sds is None:
             return
         if len(self.sds) != self.components:
-            raise ValueError(
+            raise ArgumentError(
                 f"`sds` has {len(self.sds)} entries for {self.components} components; give one each."
             )
         for sd in self.sds:
@@ -199,12 +200,12 @@ def failure_rates(
     planted = planted or PlantedComponents()
     distances = np.asarray(separations, np.float64)
     if distances.ndim != 1 or not np.isfinite(distances).all() or (distances < 0).any():
-        raise ValueError(
+        raise ArgumentError(
             f"`separations` is {separations!r}; give a list of distances that are finite and not negative."
         )
     for rule in rules:
         if rule not in RULES:
-            raise ValueError(f"`rules` holds {rule!r}; choose from {', '.join(RULES)}.")
+            raise ArgumentError(f"`rules` holds {rule!r}; choose from {', '.join(RULES)}.")
     seeds = np.random.SeedSequence(planted.seed).spawn(planted.repeats)
     repeats = [_repeat(planted, distances, rules, np.random.default_rng(seed)) for seed in seeds]
     shares = np.moveaxis(np.array(repeats), 2, 0)

@@ -19,6 +19,7 @@ from onebasin.analysis.plots.style import (
     style_axes,
 )
 from onebasin.base.checks import check_class
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 
 from .alignment_failures import RULES, FailureRates
@@ -106,7 +107,7 @@ def plot_recovery(found: Mapping[str, Recovery]) -> Figure:
         If there is nothing to draw.
     """
     if not found:
-        raise ValueError("`found` is empty: give the recovery of at least one posterior.")
+        raise ArgumentError("`found` is empty: give the recovery of at least one posterior.")
     figure, panels = new_panels(
         list(found),
         columns=3,

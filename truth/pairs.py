@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
+
 CONFIDENCE = 0.95
 MIN_PAIRS = 6
 """Fewer pairs cannot give a two-sided Wilcoxon test below 0.05."""
@@ -29,7 +31,7 @@ class Pairs:
     def __post_init__(self) -> None:
         """Refuse sides of different length."""
         if len(self.first) != len(self.second):
-            raise ValueError(
+            raise ArgumentError(
                 f"`first` has {len(self.first)} values and `second` {len(self.second)}: give as many of each."
             )
 

@@ -42,6 +42,7 @@ from jaxtyping import Float
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Exchangeable
 
 Values = Mapping[str, np.ndarray]
@@ -78,7 +79,7 @@ def units_of(values: Values, block: Exchangeable) -> Float[np.ndarray, "network 
     rows = []
     for name, axis in block.axes.items():
         if not isinstance(axis, int):
-            raise ValueError(
+            raise ArgumentError(
                 f"`block` moves several axes of {name}, whose parts are then no rows; give one axis a variable."
             )
         value = np.moveaxis(np.asarray(values[name], dtype=np.float64), axis + 1, 1)
@@ -115,7 +116,7 @@ def nearest(
     """
     units = units_of(values, block)
     if units.shape[1] < 2:
-        raise ValueError("`values` have one unit, which no permutation moves; give two or more.")
+        raise ArgumentError("`values` have one unit, which no permutation moves; give two or more.")
     squares = [
         np.square(np.asarray(v, dtype=np.float64)).reshape(len(v), -1).sum(axis=1)
         for v in values.values()

@@ -20,6 +20,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import choose
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.words import as_symmetry
 from onebasin.posteriors import schema
@@ -203,7 +204,7 @@ def _refuse_other_rule(earlier: AlignmentRule, rule: AlignmentRule) -> None:
     for word in ("cost", "gauge"):
         theirs, ours = getattr(earlier, word), getattr(rule, word)
         if theirs != ours:
-            raise ValueError(
+            raise ArgumentError(
                 f"`reference` is an alignment with {word}={theirs!r}, and `{word}` is {ours!r}: give the same."
             )
 
@@ -214,7 +215,7 @@ def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReferenc
     for name, shape in features.shapes.items():
         if theirs.get(name) != shape:
             there = f"{name} of shape {theirs[name]}" if name in theirs else f"no {name}"
-            raise ValueError(
+            raise ArgumentError(
                 f"`reference` is an alignment that matched {there}, and `{features.reader.argument}` holds it with "
                 f"shape {shape}: give one of the same model and symmetry."
             )
@@ -235,7 +236,7 @@ def _row(place: tuple[int, int], features: Features) -> int:
     chains, draws = features.reader.lead
     chain, draw = place
     if not (0 <= chain < chains and 0 <= draw < draws):
-        raise ValueError(
+        raise ArgumentError(
             f"`reference_draw` is {place}, but there are {chains} chains of {draws} draws; count "
             "both from 0."
         )

@@ -23,6 +23,7 @@ from jaxtyping import Float, Int
 
 from onebasin.base.card import Card, Words, number
 from onebasin.base.checks import check_count, check_seed
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
@@ -94,7 +95,7 @@ def barrier(first: Values, second: Values, loss: Loss, *, num_points: int = 25) 
     for place, t in enumerate(position):
         here = np.asarray(loss({n: (1 - t) * first[n] + t * second[n] for n in first}))
         if here.shape != (pairs,):
-            raise ValueError(
+            raise ArgumentError(
                 f"`loss` returned an array of shape {here.shape} for {pairs} networks; return one "
                 f"number for each, ({pairs},)."
             )
@@ -104,19 +105,19 @@ def barrier(first: Values, second: Values, loss: Loss, *, num_points: int = 25) 
 
 def _check(first: Values, second: Values) -> int:
     if set(first) != set(second) or not first:
-        raise ValueError(
+        raise ArgumentError(
             f"`first` holds {', '.join(first) or 'nothing'} and `second` {', '.join(second) or 'nothing'}; "
             "give two networks of the same architecture."
         )
     for name in first:
         if first[name].shape != second[name].shape or not first[name].ndim:
-            raise ValueError(
+            raise ArgumentError(
                 f"`first` holds {name} of shape {first[name].shape}, and `second` of shape "
                 f"{second[name].shape}; give (pair, ...), the same in both."
             )
     pairs = {name: len(array) for name, array in first.items()}
     if len(set(pairs.values())) > 1:
-        raise ValueError(f"`first` holds different numbers of networks by variable: {pairs}.")
+        raise ArgumentError(f"`first` holds different numbers of networks by variable: {pairs}.")
     return next(iter(pairs.values()))
 
 
@@ -241,12 +242,12 @@ def barriers(
 
 def _network_of(view: View) -> BayesianNetwork:
     if view.network is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` is of no network, and a barrier is the loss between networks: give a posterior whose "
             "attribute `model` describes one."
         )
     if not blocks_of(view.network.symmetry, Exchangeable):
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` is of a network whose hidden units have an order (its parametrisation), so that there "
             "is nothing to match: give one with free biases."
         )
@@ -255,7 +256,7 @@ def _network_of(view: View) -> BayesianNetwork:
 
 def _data(view: View, model: BayesianNetwork, x: Any, y: Any) -> Points:
     if (x is None) != (y is None):
-        raise ValueError(
+        raise ArgumentError(
             "`x` and `y` belong together: give both, or neither for the data that the posterior keeps."
         )
     points = (
@@ -264,7 +265,7 @@ def _data(view: View, model: BayesianNetwork, x: Any, y: Any) -> Points:
         else None
     )
     if points is None or points.y is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` keeps no data, which the loss is of: give `x` and `y`."
         )
     return points
@@ -273,7 +274,7 @@ def _data(view: View, model: BayesianNetwork, x: Any, y: Any) -> Points:
 def _choose_pairs(view: View, pairs: int, rng: np.random.Generator) -> np.ndarray:
     chains, draws = view.num_chains, view.num_draws
     if chains * draws < 2:
-        raise ValueError(f"`{view.argument}` holds one draw, and a line needs two: give more.")
+        raise ArgumentError(f"`{view.argument}` holds one draw, and a line needs two: give more.")
     chosen = np.empty((pairs, 2, 2), np.int64)
     for pair in range(pairs):
         if chains > 1:

@@ -25,6 +25,7 @@ from threadpoolctl import ThreadpoolController
 
 from onebasin.base.checks import check_count
 from onebasin.base.cores import available_cores
+from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
 
 Arrays = dict[str, np.ndarray]
@@ -83,7 +84,7 @@ class DrawReader:
         for name in self.names:
             if name not in self.dataset:
                 there = ", ".join(map(str, self.dataset.data_vars)) or "none"
-                raise ValueError(
+                raise ArgumentError(
                     f"`symmetry` moves {name}, which `{self.argument}` does not hold (it holds "
                     f"{there}); declare the symmetry of this model, or keep the variable."
                 )
@@ -92,17 +93,17 @@ class DrawReader:
     def _check(self, variable: xr.DataArray) -> None:
         missing = [dim for dim in schema.SAMPLE_DIMS if dim not in variable.dims]
         if missing:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{self.argument}` holds {variable.name} with dimensions {variable.dims}, without "
                 f"{' and '.join(missing)}: every variable needs (chain, draw, ...)."
             )
         if variable.dtype.kind not in "biuf":
-            raise ValueError(
+            raise ArgumentError(
                 f"`{self.argument}` holds {variable.name} of type {variable.dtype}, and only real "
                 "numbers can be aligned: leave it out of the symmetry."
             )
         if not all(variable.sizes[dim] for dim in schema.SAMPLE_DIMS):
-            raise ValueError(f"`{self.argument}` holds no draws; give at least one.")
+            raise ArgumentError(f"`{self.argument}` holds no draws; give at least one.")
 
     @property
     def num_chains(self) -> int:
@@ -166,7 +167,7 @@ class DrawReader:
                 bad = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
                 if bad.any():
                     chain, draw = divmod(chunk.start + int(np.argmax(bad)), self.num_draws)
-                    raise ValueError(
+                    raise ArgumentError(
                         f"`{self.argument}` holds {name} that is not finite, first in chain "
                         f"{chain}, draw {draw}: no distance is defined there. Find out why the "
                         "model produces it, or leave those draws out."

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import (
     Block,
     Exchangeable,
@@ -182,7 +183,7 @@ def _layer_block(block: Block, network: Network) -> Exchangeable:
     for number, layer in enumerate(network.layers[:-1], start=1):
         if (layer.weight, 1) in block.moved:
             return Exchangeable({f"hidden{number}": 1}, flips=bool(block.flipped))
-    raise ValueError(
+    raise ArgumentError(
         f"`cost` is 'activations', but {block!r} does not permute the units of one hidden layer; "
         "use cost='weights', or the network's own symmetry."
     )

@@ -18,6 +18,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 
@@ -84,7 +85,7 @@ def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
         If the network infers its noise, without which its weights have no likelihood.
     """
     if model.infers_noise:
-        raise ValueError(
+        raise ArgumentError(
             "`model` infers its noise; give one whose likelihood has a `noise_sd`, such as the residuals'."
         )
     return partial(_losses, model, x, y)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.card import in_brief
 from onebasin.base.checks import check_inputs, check_positive
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part
 from onebasin.models.symmetry.group import Group
@@ -29,6 +31,9 @@ from .units import FeatureUnits
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
+
+NAMED = 6
+"""Names that a sentence lists."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +97,7 @@ class Preparation:
         shapes = event_shapes(dataset, own.reader.names)
         for name, shape in own.reader.shapes.items():
             if shapes.get(name, shape) != shape:
-                raise ValueError(
+                raise ArgumentError(
                     f"`{view.argument}` holds {name} of shape {shapes[name]}, and `{own.reader.argument}` "
                     f"of shape {shape}; give a posterior of the same model."
                 )
@@ -115,7 +120,9 @@ def prepare(
         If the symmetry is empty, or activations have no network or no inputs.
     """
     if not symmetry:
-        raise ValueError("`symmetry` has no blocks: there is nothing to align; give at least one.")
+        raise ArgumentError(
+            "`symmetry` has no blocks: there is nothing to align; give at least one."
+        )
     model = view.network
     inputs = _inputs(view, model, x) if cost == "activations" else None
     return Preparation(symmetry, model, inputs, gauge, max_bytes)
@@ -147,11 +154,19 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
     """
     resolved = resolve(view, symmetry)
     if resolved.source == "refuted":
-        raise ValueError(f"`posterior` cannot be aligned. {resolved.caveat}")
+        raise ArgumentError(f"`posterior` cannot be aligned. {resolved.caveat}")
     if resolved.source == "none":
         resolved = resolve(view, look=True)
+        if resolved.source == "partial":
+            seen = ", ".join(resolved.words)
+            raise ArgumentError(
+                f"`posterior` cannot be aligned. Its draws show that components of {seen} change places, and "
+                f"{in_brief(resolved.companions, NAMED)} differ between labellings in the same way: to move one "
+                "without the other would leave the posterior. Write the components as arrays in the model, or give all "
+                "that moves together."
+            )
         if not resolved.blocks:
-            raise ValueError(
+            raise ArgumentError(
                 "`symmetry` is not given, `posterior` declares none, and its draws show "
                 f"{_unclear(resolved.candidates)}. Give blocks or words of what is interchangeable, such as 'mu,sigma'."
             )
@@ -166,13 +181,13 @@ def _unclear(seen: Sequence[Candidate]) -> str:
 
 def _inputs(view: View, model: BayesianNetwork | None, x: Any) -> np.ndarray:
     if model is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`cost` is 'activations', but `{view.argument}` has no attribute `model` that describes a "
             "network; use cost='weights'."
         )
     x = view.x if x is None else x
     if x is None:
-        raise ValueError(
+        raise ArgumentError(
             "`cost` is 'activations', which needs inputs: give `x` (obs, in), or a posterior that "
             "keeps its own in the group `constant_data`."
         )
@@ -196,7 +211,7 @@ def choose_scales(
     for name, scale in given.items():
         check_positive(f"scales[{name!r}]", scale)
         if name not in features.names:
-            raise ValueError(
+            raise ArgumentError(
                 f"`scales` names {name}, which is not matched; that are {', '.join(features.names)}."
             )
     if features.transform is not None:

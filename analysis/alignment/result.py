@@ -20,6 +20,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.card import Card, Facts, Part, Words
+from onebasin.base.errors import ArgumentError
 from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.base.showing import Shown
@@ -183,7 +184,7 @@ def element_of(dataset: xr.Dataset, symmetry: Symmetry) -> Element:
 def _array(dataset: xr.Dataset, place: int, word: str) -> np.ndarray:
     name = f"block{place}_{word}"
     if name not in dataset:
-        raise ValueError(
+        raise ArgumentError(
             f"`dataset` lacks {name}; give the group `alignment` that was saved with this symmetry."
         )
     return dataset[name].values
@@ -278,7 +279,7 @@ def moved(dataset: xr.Dataset, group: Group, element: Element, argument: str) ->
         try:
             filed = _filed(first, group, element)
         except ClaimError as error:
-            raise ValueError(f"`{argument}` cannot be aligned: it {error}.") from error
+            raise ArgumentError(f"`{argument}` cannot be aligned: it {error}.") from error
         there = filed[schema.POSTERIOR].data_vars
         made = {n: _named(there[n], variable) for n, variable in first.items()}
     else:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.checks import check_count, check_seed, choose
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 
 from .costs import AlignmentReference
@@ -126,7 +127,7 @@ class AlignmentTarget:
         sds = {name: np.asarray(scale.get(name, np.nan), np.float64) for name in means}
         for name, sd in sds.items():
             if sd.shape != means[name].shape or not (sd > 0).all():
-                raise ValueError(
+                raise ArgumentError(
                     f"`scale` of {name} must be positive and of shape {means[name].shape}, as its centre is; got "
                     f"{str(scale.get(name))[:60]}."
                 )

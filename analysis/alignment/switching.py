@@ -22,6 +22,7 @@ import xarray as xr
 from jaxtyping import Float, Int, Num
 
 from onebasin.base.checks import check_count
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
 from onebasin.models.symmetry.elements import Element, Scaled, labels_of
 from onebasin.models.symmetry.group import Group
@@ -102,7 +103,7 @@ def switching(
     for lag in lags:
         check_count("lags", lag)
     if noise and alignment.rule.cost != "weights":
-        raise ValueError(
+        raise ArgumentError(
             f"`noise` is true, but draws were aligned by {alignment.rule.cost}, which shuffled parts "
             "do not have; align by weights, or give noise=False."
         )

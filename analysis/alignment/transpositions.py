@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Int
 
 from onebasin.base.card import Card, Words, number
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.models.symmetry.elements import Element, permuted_parts
@@ -101,7 +102,7 @@ def count_transpositions(
     if not np.array_equal(
         np.sort(permutation, axis=-1), np.broadcast_to(np.arange(size), permutation.shape)
     ):
-        raise ValueError(
+        raise ArgumentError(
             f"`permutation` has a row that does not hold each of 0 to {size - 1} once; give "
             "permutations of places, such as an element's."
         )
@@ -125,7 +126,9 @@ def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " 
         If there is no such permutation: `num` is `size` or more.
     """
     if not 0 <= num < size:
-        raise ValueError(f"`num` is {num}, and must lie between 0 and {size - 1} for {size} parts.")
+        raise ArgumentError(
+            f"`num` is {num}, and must lie between 0 and {size - 1} for {size} parts."
+        )
     permutation, cycle = np.arange(size), np.arange(size)
     for _ in range(num):
         first = rng.integers(size)
@@ -150,7 +153,7 @@ def transpositions_of(element: Element) -> Transpositions:
     """
     layers = tuple(count_transpositions(part.permutation) for part in permuted_parts(element))
     if not layers:
-        raise ValueError(
+        raise ArgumentError(
             "`element` has no permutation; give one of a symmetry that exchanges parts."
         )
     return Transpositions(layers)

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Rescalable, Symmetry, axes_of, blocks_of
 from onebasin.models.symmetry.elements import Scaled
 
@@ -74,7 +75,7 @@ class FeatureUnits:
         """
         for name, scale in scales.items():
             if not 1e-150 <= scale / self.unit[name] <= 1e150:
-                raise ValueError(
+                raise ArgumentError(
                     f"`scales[{name!r}]` is {scale:.3g}, but the draws spread by {self.unit[name]:.3g}, so that "
                     "squared distances are too large or too small for a double; give scales of about the draws' size."
                 )
@@ -200,7 +201,7 @@ class _Spread:
         double = _STEPS * np.finfo(np.float64).eps
         least = max(double, float(np.finfo(self.centre.dtype).eps)) * self.largest
         if 0 < self.size < least:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{argument}` holds {name} whose parts and draws spread by {self.size:.3g} about values as large as "
                 f"{self.largest:.3g}, and that is lost in rounding; take off what they have in common "
                 "before they are stored."

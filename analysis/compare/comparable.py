@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import entry_names
+from onebasin.posteriors.draws import checked, entry_names
 from onebasin.posteriors.view import View, as_view
 
 from ..predictive.points import Points
@@ -42,7 +43,7 @@ def check_comparable(views: Mapping[str, View], truth: str) -> None:
         unlike = [fact for fact in ours | theirs if ours.get(fact) != theirs.get(fact)]
         if unlike:
             fact = unlike[0]
-            raise ValueError(
+            raise ArgumentError(
                 f"`posteriors` hold `{name}` with {fact} {theirs.get(fact) or 'none'}, and `{truth}` with {fact} "
                 f"{ours.get(fact) or 'none'}: give posteriors of the same network."
             )
@@ -85,8 +86,11 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     Raises
     ------
     ValueError
-        If they share no variable.
+        If they share no variable, or one has no axis of chains or draws.
     """
+    for view in views.values():
+        for variable in view.variables:
+            checked(view.posterior[variable], view.argument)
     shapes = {name: {v: shape_of(view, v) for v in view.variables} for name, view in views.items()}
     only_in: dict[str, str] = {}
     for name, own in shapes.items():
@@ -97,13 +101,13 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     names = [variable for variable in shapes[first] if variable not in only_in]
     if not names:
         held = "; ".join(f"`{name}` has {', '.join(own)}" for name, own in shapes.items())
-        raise ValueError(f"`posteriors` share no variable of the same shape: {held}.")
+        raise ArgumentError(f"`posteriors` share no variable of the same shape: {held}.")
     moved = {variable for block in symmetry for variable in block.variables}
     carriers = _may_carry_labels(reference) if moved else set()
     with_labels = tuple(v for v in names if v in carriers and v not in moved)
     kept = tuple(v for v in names if v not in with_labels)
     if not kept:
-        raise ValueError(
+        raise ArgumentError(
             f"`posteriors` share only {', '.join(names)}, which may carry labels that the symmetry does not move: "
             "choose them with `var_names` to compare them as they are."
         )
@@ -128,7 +132,7 @@ def stored_points(view: View, model: BayesianNetwork, name: str) -> Points:
         If it keeps no inputs.
     """
     if view.x is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`x` is not given, and `{name}` keeps no inputs in the group `constant_data`: give "
             "points to predict at."
         )
@@ -173,13 +177,13 @@ def _check_data(name: str, view: View, truth: str, other: View) -> None:
         if not network:
             names = [sorted({*names[0]} & {*names[1]})] * 2
         if names[0] != names[1]:
-            raise ValueError(
+            raise ArgumentError(
                 f"`posteriors` hold `{name}` fitted to data named {', '.join(names[0])}, and `{truth}` to "
                 f"{', '.join(names[1])}: give posteriors of the same data."
             )
         for variable in names[0]:
             if not _equal(ours[variable].values, theirs[variable].values):
-                raise ValueError(
+                raise ArgumentError(
                     f"`posteriors` hold `{name}` fitted to other values of {variable} than `{truth}`: "
                     "give posteriors of the same data."
                 )

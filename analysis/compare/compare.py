@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from onebasin.base.checks import check_count, check_seed
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors import schema
+from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.resolve import resolve
@@ -134,6 +136,8 @@ def compare(
     moments: dict[str, MomentComparison] = {}
     if weights or model is None:
         blocks, names = resolved.equal_modes, var_names
+        for block in blocks:
+            block.check(event_shapes(views[truth].posterior))
         if model is None and var_names is None:
             shared = shared_variables(views, blocks)
             names = shared.names
@@ -171,29 +175,29 @@ def compare(
 
 def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
     if len(posteriors) < 2:
-        raise ValueError(
+        raise ArgumentError(
             f"`posteriors` hold {len(posteriors)}, and a comparison needs two or more: add another."
         )
     if truth not in posteriors:
-        raise ValueError(
+        raise ArgumentError(
             f"`truth` is {truth!r}, which is none of the posteriors: choose one of "
             f"{', '.join(posteriors)}."
         )
     if FLOOR in posteriors:
-        raise ValueError(
+        raise ArgumentError(
             f"`posteriors` hold one named {FLOOR!r}, as the row of the truth's halves is: rename it."
         )
 
 
 def _points(truth: View, name: str, x: Any, y: Any) -> Points | None:
     if x is None and y is not None:
-        raise ValueError("`y` is given without `x`: give the inputs that it belongs to.")
+        raise ArgumentError("`y` is given without `x`: give the inputs that it belongs to.")
     if truth.network is not None:
         if x is None:
             return stored_points(truth, truth.network, name)
         return Points.of(truth.network, x, y)
     if x is not None:
-        raise ValueError(
+        raise ArgumentError(
             f"`x` is given, but `{name}` is of no network that could predict there (its attribute "
             "`model` is empty): leave `x` out."
         )

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors.columns import Columns
 from onebasin.posteriors.draws import MIN_DRAWS, Draws, checked, lay_out_columns, refuse_broken
@@ -107,7 +108,7 @@ class CommonFrame:
         view = as_view(aligned)
         draws = _draws(view, tuple(self.shapes))
         if _places(draws) != self.places:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{view.argument}` and the truth differ in which entries are finite: compare posteriors of the same "
                 "model, or choose variables with `var_names`."
             )
@@ -132,13 +133,13 @@ class CommonFrame:
         if absent or extra:
             unlike = [f"lacks {', '.join(absent)}"] if absent else []
             unlike += [f"also holds {', '.join(extra)}"] if extra else []
-            raise ValueError(
+            raise ArgumentError(
                 f"`{view.argument}` {' and '.join(unlike)}; the reference holds {', '.join(self.shapes)}. "
                 "Give posteriors of the same model, or choose variables with `var_names`."
             )
         for name, shape in self.shapes.items():
             if shapes[name] != shape:
-                raise ValueError(
+                raise ArgumentError(
                     f"`{view.argument}` holds {name} of shape {shapes[name]}, and the reference of shape "
                     f"{shape}: give posteriors of the same model."
                 )
@@ -184,7 +185,7 @@ def fit_frame(
     )
     scale, fixed = _spread(draws)
     if len(fixed) and np.isfinite(fixed).all():
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` does not vary: the draws of {', '.join(shapes)} are the same up to rounding, so that "
             "there is nothing to compare. Give draws, or take what they have in common off before they are stored."
         )
@@ -217,7 +218,7 @@ def halves(posterior: Posterior) -> tuple[View, View]:
     dim = "chain" if sizes["chain"] > 1 else "draw"
     middle = sizes[dim] // 2
     if (middle if dim == "draw" else sizes["draw"]) < MIN_DRAWS:
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` has {sizes['chain']} chain(s) of {sizes['draw']} draws, and halves with at least "
             f"{MIN_DRAWS} draws a chain are needed: sample longer."
         )
@@ -234,7 +235,7 @@ def _shapes(view: View, var_names: Sequence[str] | None) -> dict[str, tuple[int,
     there = view.variables
     unknown = [name for name in var_names or () if name not in there]
     if unknown:
-        raise ValueError(
+        raise ArgumentError(
             f"`var_names` asks for {', '.join(unknown)}, which the posterior does not have; its "
             f"variables are: {', '.join(there)}."
         )
@@ -250,14 +251,14 @@ def _draws(view: View, names: tuple[str, ...]) -> Draws:
     view.check_sampled()
     variables = [checked(view.posterior[name], view.argument) for name in names]
     if view.num_draws < MIN_DRAWS:
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` has {view.num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "
             "compare it: sample longer."
         )
     for variable in variables:
         broken = lay_out_columns([variable]).broken
         if broken:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{view.argument}` holds {sum(broken.values())} values of {variable.name} that are "
                 "not finite: no distance is defined for them. Find out why the model produces them."
             )

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.jsonable import json_safe
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -117,7 +118,7 @@ def compare_moments(
     draws_a, draws_b = first.draws(names), second.draws(names)
     if draws_a.names != draws_b.names:
         unlike = sorted(set(draws_a.names) ^ set(draws_b.names))
-        raise ValueError(
+        raise ArgumentError(
             f"`a` and `b` hold different entries of the same variables ({', '.join(unlike[:6])}): "
             "compare posteriors of the same model, or choose variables with `var_names`."
         )
@@ -143,7 +144,7 @@ def _shared(a: View, b: View, var_names: str | Sequence[str] | None) -> str | Se
         return var_names
     shared = [name for name in a.variables if name in b.variables]
     if not shared:
-        raise ValueError(
+        raise ArgumentError(
             f"`a` and `b` share no variable: `a` has {', '.join(a.variables)}, `b` "
             f"has {', '.join(b.variables)}."
         )

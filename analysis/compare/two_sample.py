@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.checks import check_count, check_positive
+from onebasin.base.errors import ArgumentError
 
 from ..summaries.units import power_of_two
 
@@ -150,16 +151,16 @@ def mmd(a: Sample, b: Other, *, bandwidth: float | None = None, unbiased: bool =
 def _checked(a: Sample, b: Other) -> tuple[Sample, Other]:
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
-        raise ValueError(
+        raise ArgumentError(
             f"`a` has shape {a.shape} and `b` {b.shape}; give (draw, param) of the same variables."
         )
     for name, sample in (("a", a), ("b", b)):
         if len(sample) < 2:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{name}` has {len(sample)} draws; a distribution needs two at least."
             )
         if not np.isfinite(sample).all():
-            raise ValueError(
+            raise ArgumentError(
                 f"`{name}` has {(~np.isfinite(sample)).sum()} values that are not finite; "
                 "find out where they come from, or leave their variables out."
             )

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.posteriors.draws import Draws, variable_of
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -130,7 +131,7 @@ def _basins(draws: Draws) -> tuple[tuple[int, ...], ...]:
 def _held_out(view: View, symmetry: Symmetry, moved: list[str], options: dict[str, Any]) -> Extreme:
     chains = view.num_chains
     if chains < 4:
-        raise ValueError(
+        raise ArgumentError(
             f"`held_out` needs four chains, two for the reference and two to judge; there are {chains}."
         )
     first, rest = (

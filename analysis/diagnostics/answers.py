@@ -42,8 +42,12 @@ def of_chains(case: Case) -> Verdict:
     """Markov chains whose draws are finite and move."""
     labels, answer = case.labels, case.answer
     raw = case.before.raw
-    switched = (_labels_cause(labels, case),) if labels.state in ("switch", "overlap") else ()
+    switched = (
+        (_labels_cause(labels, case),) if labels.state in ("switch", "overlap", "partial") else ()
+    )
     causes = switched if answer in ("aligned", "invariant") else (*case.causes, *switched)
+    if labels.state == "partial":
+        causes = (*switched, *case.causes)
     alike = alike_parts(case.before) if answer == "usable" and labels.state == "none" else ()
     return Verdict(
         answer,
@@ -187,6 +191,15 @@ def _labels_cause(labels: Labels, case: Case) -> Cause:
     before, after = case.before.worst_rhat.value, case.after.worst_rhat.value
     names = listed(labels.variables)
     shown = _moves(labels, names)
+    if labels.state == "partial":
+        return Cause(
+            "labels",
+            f"{shown}, and {listed(labels.companions)} differ between labellings in the same way. To move one without "
+            "the other would leave the posterior, so nothing was aligned.",
+            "If these belong to the components, write them as arrays in the model (`vector[2] mu` in place of `mu1` "
+            "and `mu2`), so that onebasin can move all of it together. If they do not, the chains disagree about them: "
+            "sample again, longer or from other starting points.",
+        )
     if before > case.before.rhat_limit:
         shown += f": R-hat {rhat(before)} as the draws came, {rhat(after)} with labels aligned"
     elif labels.found:
@@ -245,6 +258,10 @@ def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Row:
             else "; alignment sorts them"
         )
         return Row(LABELS, "failed", f"Labels of {names} switch{sorts}.")
+    if labels.state == "partial":
+        return Row(
+            LABELS, "failed", f"Labels of {names} switch, with more than alignment can move."
+        )
     if labels.state == "overlap":
         return Row(
             LABELS, "failed", f"Labels of {names} switch, and alignment cannot tell the parts."
@@ -272,7 +289,7 @@ def _predictions_row(case: Case, answer: Answer) -> Row:
     )
     if facts.lp_is_bad:
         return Row(PREDICTIONS, "failed", f"Log densities do not agree: {lp}{apart}.")
-    if case.labels.aligned is not None or case.labels.state == "overlap":
+    if case.labels.aligned is not None or case.labels.state in ("overlap", "partial"):
         worst = case.worst_invariant
         said = f"R-hat of what the symmetry leaves alone is at most {rhat(worst.value)}"
         if math.isnan(worst.value):

@@ -165,6 +165,8 @@ class Case:
     def answer(self) -> Answer:
         """The answer."""
         state = self.labels.state
+        if state == "partial":
+            return "unusable"
         if self.is_sound and not self.causes and (state != "overlap" or self.invariants_agree):
             return {
                 "none": "usable",
@@ -185,6 +187,8 @@ class Case:
     def causes(self) -> tuple[Cause, ...]:
         """What keeps it from being sound modulo labels, most likely first; nothing where it is."""
         weights = (say.weights(self.modes),) if self.modes and self.modes.doubt else ()
+        if self.labels.state == "partial":
+            return (*weights, *self._sampler_fails)
         if self.is_sound:
             return (*weights, *self._sampler_fails)
         return weights or (self._why(),)

@@ -21,7 +21,7 @@ from onebasin.posteriors.view import as_view
 
 from ..discovery.candidate import Candidate
 from ..discovery.discover import discover
-from ..discovery.resolve import resolve
+from ..discovery.resolve import left_behind, resolve
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
 from .invariants import invariants
@@ -42,7 +42,8 @@ class Labels:
     ----------
     state
         ``none``: no switching is seen; ``stay``: a symmetry is declared, and all draws have one labelling; ``switch``:
-        labels switch, and alignment sorts them; ``overlap``: they switch, and parts overlap or turn into one another.
+        labels switch, and alignment sorts them; ``overlap``: they switch, and parts overlap or turn into one another;
+        ``partial``: they switch, together with quantities that cannot be moved along, so that nothing is aligned.
     facts
         The posterior modulo the symmetry.
     declared
@@ -53,14 +54,17 @@ class Labels:
         The posterior before and after alignment; None where nothing was aligned.
     looked
         Whether labels were looked for at all.
+    companions
+        What switches together with what was found and cannot be moved along.
     """
 
-    state: Literal["none", "stay", "switch", "overlap"]
+    state: Literal["none", "stay", "switch", "overlap", "partial"]
     facts: Facts
     declared: Symmetry = ()
     found: tuple[Candidate, ...] = ()
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
+    companions: tuple[str, ...] = ()
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
@@ -72,7 +76,7 @@ class Labels:
     @property
     def words(self) -> tuple[str, ...]:
         """What to declare."""
-        return tuple(candidate.word for candidate in self.found)
+        return () if self.state == "partial" else tuple(c.word for c in self.found)
 
     @property
     def symmetry(self) -> Symmetry:
@@ -126,6 +130,8 @@ def _search(
 ) -> Labels:
     rest = _undeclared(_discover(after), (*declared, *_already_aligned(facts)))
     certain = tuple(candidate for candidate in rest if candidate.certain)
+    if certain and (companions := left_behind(facts.view, certain, after.values)):
+        return Labels("partial", after, declared, certain, aligned, companions=companions)
     if certain:
         for candidate in certain:
             after = after.moved(candidate.values)

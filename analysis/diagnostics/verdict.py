@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Flag
 
 from ..summaries.sampler import NAN
@@ -43,11 +44,13 @@ class Limits:
     def __post_init__(self) -> None:
         """Refuse limits that no posterior, or every posterior, would meet."""
         if not self.rhat > 1:
-            raise ValueError(f"`rhat_max` is {self.rhat}: it must be above 1, such as 1.01.")
+            raise ArgumentError(f"`rhat_max` is {self.rhat}: it must be above 1, such as 1.01.")
         if self.ess is not None and not self.ess > 0:
-            raise ValueError(f"`ess_threshold` is {self.ess}: it must be positive, such as 400.")
+            raise ArgumentError(f"`ess_threshold` is {self.ess}: it must be positive, such as 400.")
         if not self.bfmi > 0:
-            raise ValueError(f"`bfmi_threshold` is {self.bfmi}: it must be positive, such as 0.3.")
+            raise ArgumentError(
+                f"`bfmi_threshold` is {self.bfmi}: it must be positive, such as 0.3."
+            )
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Everything that judges, aligns, compares or draws a posterior modulo a symmetry 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,8 +19,9 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from ..summaries.deciding import deciding, looked_at
 from .candidate import Candidate
 from .discover import discover
+from .partial import companions, recorded_companions
 
-Source = Literal["given", "declared", "refuted", "found", "none"]
+Source = Literal["given", "declared", "refuted", "found", "partial", "none"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +32,10 @@ class Resolved:
     ----------
     blocks : Symmetry
         All blocks, scalings of a network among them; empty where there is no symmetry, or the draws refute it.
-    source : {"given", "declared", "refuted", "found", "none"}
+    source : {"given", "declared", "refuted", "found", "partial", "none"}
         "given": by the caller. "declared": in the file. "refuted": declared in the file, and broken by the draws.
-        "found": by the draws alone. "none": neither given nor declared, and not found where it was looked for.
+        "found": by the draws alone. "partial": the draws show a part of a symmetry, and `companions` the rest.
+        "none": neither given nor declared, and not found where it was looked for.
     candidates : tuple of Candidate
         All that the draws show, if they were searched; `blocks` has those that are certain.
     in_file : bool
@@ -43,6 +46,8 @@ class Resolved:
         A sentence to read before relying on it; empty where all of it was checked and holds.
     status : str
         A sentence that says whether it was checked on the density; empty where there is no symmetry.
+    companions : tuple of str
+        What moves together with what the draws show, and cannot be moved along.
     """
 
     blocks: Symmetry
@@ -52,6 +57,7 @@ class Resolved:
     known: bool
     caveat: str
     status: str
+    companions: tuple[str, ...] = ()
 
     @property
     def equal_modes(self) -> Symmetry:
@@ -95,9 +101,11 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
         blocks = view.declared_symmetry
         source = "declared" if blocks else "none"
     if look and not blocks and source != "given":
-        candidates = _search(view)
+        candidates, rest = _search(view)
         blocks = tuple(each.block for each in candidates if each.certain)
         source = "found" if blocks else source
+        if rest:
+            return Resolved((), "partial", candidates, False, False, "", "", rest)
     used = blocks if source in ("given", "found") else view.declared_symmetry
     in_file = to_json(equal_modes(used)) == to_json(equal_modes(view.declared_symmetry))
     if not in_file:
@@ -117,11 +125,21 @@ def caveat_of_found(words: tuple[str, ...]) -> str:
     )
 
 
-def _search(view: View) -> tuple[Candidate, ...]:
-    """Search the draws of the parameters; entries that are not finite count as 0."""
+def _search(view: View) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
+    """Search the parameters' draws, entries that are not finite as 0; name what moves along and cannot be moved."""
     names, _ = deciding(view)
     values = looked_at(view, names)
-    return discover({name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()})
+    values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
+    found = discover(values)
+    return found, left_behind(view, [each for each in found if each.certain], values)
+
+
+def left_behind(
+    view: View, candidates: Sequence[Candidate], values: Mapping[str, np.ndarray]
+) -> tuple[str, ...]:
+    """Name what moves together with candidates and not by them: as the file records it, or as the draws show it."""
+    moved = [name for candidate in candidates for name in candidate.values]
+    return recorded_companions(view, moved) or companions(candidates, values)
 
 
 def _if_any(symmetry: Symmetry, sentence: str) -> str:

@@ -32,6 +32,7 @@ from jaxtyping import Array, Float
 from pydantic import Field
 
 from onebasin.base.checks import check_inputs
+from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.settings import Count, Positive, Rule, given_or_default, settings
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
@@ -184,12 +185,12 @@ def distil(
 def _free_network(view: View) -> BayesianNetwork:
     model = view.network
     if model is None:
-        raise ValueError(
+        raise ArgumentError(
             "`posterior` is not of a network (its attribute `model` is empty), and only a network's "
             "predictions can be distilled: fit such a posterior with `onebasin.fit_gaussian`."
         )
     if model.parametrisation.unit_norm or model.parametrisation.biases != "free":
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` is of the parametrisation {model.parametrisation.label!r}, in whose "
             "constrained weights a Gaussian has no support: distil one with free weights and biases."
         )
@@ -237,14 +238,14 @@ def _check_start(
         start = {name: view.values(name)[0, -1] for name in network.shapes}
     absent = [name for name in network.shapes if name not in start]
     if absent:
-        raise ValueError(
+        raise ArgumentError(
             f"`start` lacks {', '.join(absent)}; give an array for each of "
             f"{', '.join(network.shapes)}."
         )
     arrays = {name: np.asarray(start[name], np.float32) for name in network.shapes}
     for name, shape in network.shapes.items():
         if arrays[name].shape != shape:
-            raise ValueError(
+            raise ArgumentError(
                 f"`start` has {name} of shape {arrays[name].shape}, and {shape} is needed."
             )
     return arrays
@@ -268,7 +269,7 @@ def _optimise(
         state, loss = _advance(model, settings, num, lesson, state)
         losses.append(float(loss))
         if not np.isfinite(losses[-1]):
-            raise RuntimeError(
+            raise InferenceError(
                 f"the distillation failed: its loss is {losses[-1]} after {done + num} steps; try a "
                 f"smaller `learning_rate` (now {settings.learning_rate:g})."
             )

@@ -14,6 +14,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import eigh
 
+from onebasin.base.errors import ArgumentError
+
 from .structures import Factors, Samples, Spectral
 
 LEAST_UNIQUE = 1e-3
@@ -146,7 +148,7 @@ def stiffest(spectrum: Spectrum, shrinkage: float, rank: int) -> Spectral:
 
 def _refuse_singular(values: Float[np.ndarray, " rank"], shrinkage: float) -> None:
     if values.min() <= values.size * np.finfo(np.float64).eps:
-        raise ValueError(
+        raise ArgumentError(
             f"`shrinkage` is {shrinkage:.3g}, with which the covariance is singular: the draws do not "
             "vary in some direction. Give a larger one, up to 1, or more draws; or leave out, with "
             "`var_names`, variables that follow from others."

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.errors import OnebasinError
+from onebasin.base.errors import ArgumentError, OnebasinError
 from onebasin.base.files import netcdf
 from onebasin.base.files.outputs import claim
 from onebasin.base.jsonable import parse_json
@@ -60,7 +60,7 @@ def from_dataset(dataset: xr.Dataset, data: Mapping[str, xr.Dataset] | None = No
         If the dataset is of another kind, or lacks a part.
     """
     if GROUP not in dataset.attrs:
-        raise ValueError(f"`dataset` has no attribute `{GROUP}`; give what `to_dataset` made.")
+        raise ArgumentError(f"`dataset` has no attribute `{GROUP}`; give what `to_dataset` made.")
     words = parse_json(dataset.attrs[GROUP])
     layout = VariableLayout(tuple(map(_variable, words["variables"])), _coords(dataset))
     loc, scale, structure = _array(dataset, "loc"), _array(dataset, "scale"), _structure(dataset)
@@ -139,5 +139,5 @@ def _structure(dataset: xr.Dataset) -> Structure:
 
 def _array(dataset: xr.Dataset, name: str) -> np.ndarray:
     if name not in dataset:
-        raise ValueError(f"`dataset` lacks {name}; give what `to_dataset` made, whole.")
+        raise ArgumentError(f"`dataset` lacks {name}; give what `to_dataset` made, whole.")
     return dataset[name].values

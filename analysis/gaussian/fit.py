@@ -21,6 +21,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import check_count, choose
+from onebasin.base.errors import ArgumentError
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -134,7 +135,7 @@ def _names(argument: str, asked: str | Sequence[str] | None, there: list[str]) -
     names = [asked] if isinstance(asked, str) else list(dict.fromkeys(asked))
     unknown = [name for name in names if name not in there]
     if unknown or (not names and argument == "var_names"):
-        raise ValueError(
+        raise ArgumentError(
             f"`{argument}` asks for {', '.join(unknown) or 'no variables'}; the variables to fit are: "
             f"{', '.join(there) or 'none'}."
         )
@@ -157,7 +158,7 @@ def _network(view: View, names: Sequence[str]) -> BayesianNetwork | None:
     bound |= {layer.bias for layer in hidden if model.parametrisation.biases == "ordered"}
     fixed = [name for name in names if name in bound]
     if fixed:
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` is of a network with the parametrisation {model.parametrisation.label}, in which "
             f"{', '.join(fixed)} have unit norm or an order: a Gaussian has no support there. Sample "
             "the free parametrisation and align it, or leave them out with `var_names`."
@@ -175,9 +176,9 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
     """
     values = layout.values(dataset, "posterior")
     if not layout.size:
-        raise ValueError("`posterior` holds variables without entries only: nothing to fit.")
+        raise ArgumentError("`posterior` holds variables without entries only: nothing to fit.")
     if values.shape[0] * values.shape[1] < 2:
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` holds {values.shape[0] * values.shape[1]} draw(s); a variance needs at least 2."
         )
     _refuse(~np.isfinite(values), layout, "that are not finite; find out why the model makes them")
@@ -189,7 +190,7 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
     rows = layout.take_logs(values)
     constant = np.flatnonzero(is_constant(rows))
     if constant.size:
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` holds {constant.size} parameter(s) that do not vary, first "
             f"{layout.name_of(int(constant[0]))}: there is no density along them. Leave the variable out "
             "with `var_names`."
@@ -200,7 +201,7 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
 def _refuse(bad: np.ndarray, layout: VariableLayout, what: str) -> None:
     if bad.any():
         chain, draw, param = (int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` holds {bad.sum()} value(s) {what}, or leave it out with `var_names`. First: "
             f"{layout.name_of(param)} in chain {chain}, draw {draw}."
         )
@@ -212,12 +213,12 @@ def _check_numbers(
     if covariance in _RANKED:
         check_count("rank", rank)
         if rank >= min(num_draws, num_params):
-            raise ValueError(
+            raise ArgumentError(
                 f"`rank` is {rank}, and must be less than the number of draws ({num_draws}) and of "
                 f"parameters ({num_params}); give a smaller one, or take 'full'."
             )
     if covariance == "low-rank-precision" and num_draws <= num_params:
-        raise ValueError(
+        raise ArgumentError(
             f"`covariance` is 'low-rank-precision', which looks for the directions that vary least: "
             f"{num_draws} draws of {num_params} parameters do not vary at all in many of them, and "
             "shrinking would make these equal. Give more draws than parameters, or take 'full', shrunk."
@@ -225,13 +226,13 @@ def _check_numbers(
     if shrinkage is None:
         return
     if covariance not in _SHRUNK:
-        raise ValueError(
+        raise ArgumentError(
             f"`shrinkage` is {shrinkage!r}, but {covariance!r} has none to choose; leave it None, or "
             f"take one of {', '.join(_SHRUNK)}."
         )
     number = isinstance(shrinkage, Real) and not isinstance(shrinkage, bool)
     if not number or not 0 <= shrinkage <= 1:
-        raise ValueError(
+        raise ArgumentError(
             f"`shrinkage` is {shrinkage!r}, and must lie between 0 (none) and 1 (the diagonal alone)."
         )
 

@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
 
+from onebasin.base.errors import ArgumentError
 from onebasin.posteriors.draws import entry_names
 from onebasin.posteriors.schema import SAMPLE_DIMS
 
@@ -73,7 +74,7 @@ class VariableLayout:
         columns = [_columns(variable, draws, argument) for variable in self.variables]
         leads = {column.shape[:2] for column in columns}
         if len(leads) > 1:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{argument}` hold variables of different (chain, draw): {sorted(leads)}; give as "
                 "many draws of each."
             )
@@ -152,12 +153,12 @@ def layout_of(
 def _check(array: xr.DataArray, argument: str) -> None:
     missing = [dim for dim in SAMPLE_DIMS if dim not in array.dims]
     if missing:
-        raise ValueError(
+        raise ArgumentError(
             f"`{argument}` holds {array.name} with dimensions {array.dims}, without "
             f"{' and '.join(missing)}: every variable needs (chain, draw, ...)."
         )
     if array.dtype.kind != "f":
-        raise ValueError(
+        raise ArgumentError(
             f"`{argument}` holds {array.name} of type {array.dtype}; a Gaussian is fitted to "
             "floating point numbers only: leave the variable out with `var_names`."
         )
@@ -165,7 +166,7 @@ def _check(array: xr.DataArray, argument: str) -> None:
 
 def _columns(variable: Variable, draws: Mapping[str, Any] | xr.Dataset, argument: str) -> Rows:
     if variable.name not in draws:
-        raise ValueError(
+        raise ArgumentError(
             f"`{argument}` lack {variable.name}; they hold {', '.join(map(str, draws)) or 'none'}. "
             "Give draws of the variables that were fitted."
         )
@@ -175,7 +176,7 @@ def _columns(variable: Variable, draws: Mapping[str, Any] | xr.Dataset, argument
         values = values.transpose(*SAMPLE_DIMS, ...)
     array = np.asarray(values, dtype=np.float64)
     if array.ndim < 2 or array.shape[2:] != variable.shape:
-        raise ValueError(
+        raise ArgumentError(
             f"`{argument}` hold {variable.name} of shape {array.shape}; "
             f"({', '.join(['chain', 'draw', *map(str, variable.shape)])}) is needed."
         )

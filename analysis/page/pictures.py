@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from onebasin.base.errors import OnebasinError
 from onebasin.base.text import shown
 
 from ..plots.style import ACCENT, GRID, INK, MUTED
@@ -104,7 +105,7 @@ def _for_page(svg: str, prefix: str) -> tuple[str, str]:
     """Return the view box and the body of an SVG document, fit to stand in a page."""
     whole = re.search(r'<svg[^>]*\sviewBox="([^"]+)"[^>]*>(.*)</svg>', svg, re.S)
     if whole is None:
-        raise RuntimeError("matplotlib wrote an SVG without a view box: update matplotlib.")
+        raise OnebasinError("matplotlib wrote an SVG without a view box: update matplotlib.")
     body = whole[2]
     for pattern in _DROPPED:
         body = pattern.sub("", body)

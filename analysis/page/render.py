@@ -19,7 +19,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from onebasin.base.errors import OnebasinError
+from onebasin.base.errors import ArgumentTypeError, OnebasinError
 from onebasin.base.table import Column, Table
 from onebasin.base.text import shown
 
@@ -140,7 +140,7 @@ class Layout:
             case Details():
                 inside = [self.part(each) for each in part.parts]
                 return {"kind": "details", "details": part, "parts": inside}
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`parts` has {part!r}: give texts, notes, tables, figures, rows of figures, key figures, code or details."
         )
 

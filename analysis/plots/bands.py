@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import View
 
@@ -81,7 +82,7 @@ def predictive_band(
     """
     coordinate, draws = np.asarray(coordinate, np.float64), np.asarray(draws, np.float64)
     if draws.ndim != 3 or coordinate.shape != draws.shape[2:]:
-        raise ValueError(
+        raise ArgumentError(
             f"`coordinate` has shape {coordinate.shape} and `draws` has {draws.shape}; (obs,) and "
             "(chain, draw, obs) are needed. Choose one output, such as `draws[..., 0]`."
         )
@@ -132,7 +133,7 @@ def draw_predictive_bands(
         Panels in a row.
     """
     if not bands:
-        raise ValueError("`bands` is empty: give the band of at least one posterior.")
+        raise ArgumentError("`bands` is empty: give the band of at least one posterior.")
     figure, panels = band_panels(bands, columns=columns, x_label=x_label, y_label=y_label)
     for axes, band in zip(panels, bands.values(), strict=True):
         ends = ((*band.outer, 0.18, "95 %"), (*band.inner, 0.34, "50 %"))
@@ -210,7 +211,7 @@ def truth_at(truth: Function, places: np.ndarray) -> Curve:
     """
     values = np.asarray(truth(places[:, None]), np.float64)
     if values.size != places.size:
-        raise ValueError(
+        raise ArgumentError(
             f"`truth` returned an array of shape {values.shape} for {places.size} inputs of shape "
             f"({places.size}, 1): return one value for each."
         )

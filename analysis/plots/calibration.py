@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
+
 from .style import ACCENT, MUTED, Picture, literal, new_figure, style_axes
 
 MOST = 12
@@ -75,17 +77,17 @@ def plot_calibration(
     >>> figure = ob.plot.calibration(found)
     """
     if not isinstance(calibration, Calibrated):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`calibration` must be what `calibrate` returned; got {type(calibration).__name__}."
         )
     by_name = {one.name: one for one in calibration.off}
     if not by_name:
-        raise ValueError("`calibration` has no simulation to draw: " + calibration.sentences[0])
+        raise ArgumentError("`calibration` has no simulation to draw: " + calibration.sentences[0])
     chosen = list(by_name)[:MOST] if quantities is None else list(quantities)
     unknown = [name for name in chosen if name not in by_name]
     if unknown or not chosen:
         asked = repr(unknown[0]) if unknown else "nothing"
-        raise ValueError(
+        raise ArgumentError(
             f"`quantities` asks for {asked}, but the calibration has {', '.join(calibration.names)}."
         )
     band = calibration.band()

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from onebasin.base.checks import check_class
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 
 from ..compare.result import Comparison
@@ -99,12 +100,12 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     known = [name for name in MEASURES if name in table and table[name].notna().any()]
     unknown = [name for name in measures or () if name not in known]
     if unknown:
-        raise ValueError(
+        raise ArgumentError(
             f"`measures` asks for {unknown[0]!r}, which the comparison does not have; choose among {', '.join(known)}."
         )
     chosen = measures or [name for name in _DEFAULT[comparison.kind] if name in known]
     if not chosen:
-        raise ValueError(
+        raise ArgumentError(
             "`comparison` holds no number: compare with weights=True, or give `x` and `y`."
         )
     rows = [str(name) for name in table.index if name != FLOOR]

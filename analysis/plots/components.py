@@ -22,6 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
 from onebasin.posteriors.view import View
 
@@ -119,7 +120,7 @@ def rows_of(
     moved = [name for name in moved if name in view.variables]
     unknown = [name for name in var_names or () if name not in moved]
     if unknown:
-        raise ValueError(
+        raise ArgumentError(
             f"`var_names` asks for `{unknown[0]}`, which the symmetry does not move; it moves {', '.join(moved)}."
         )
     found: dict[str, Row] = {}

@@ -7,6 +7,7 @@ from jaxtyping import Int
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.patches import Patch
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 
 from .style import CHAIN_COLOURS, GRID, Picture, add_legend, new_figure, style_axes
@@ -26,7 +27,7 @@ def draw_labellings(numbers: Int[np.ndarray, "chain draw"]) -> Picture:
         Of every draw, 0 for the most frequent labelling, 1 for the next, ...
     """
     if not numbers.size:
-        raise ValueError("`numbers` is empty: give the labelling of at least one draw.")
+        raise ArgumentError("`numbers` is empty: give the labelling of at least one draw.")
     chains, draws = numbers.shape
     known = min(int(numbers.max()) + 1, NAMED)
     colours = [*CHAIN_COLOURS[:known], GRID]

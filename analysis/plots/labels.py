@@ -9,6 +9,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.checks import check_count
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -125,7 +126,7 @@ def _alignment_of(posterior: object, symmetry: Symmetry | str | Sequence[str] | 
         return posterior.alignment
     if isinstance(posterior, Diagnosis):
         if posterior.aligned is None:
-            raise ValueError(
+            raise ArgumentError(
                 "`posterior` is a diagnosis that aligned nothing; give the posterior itself, with `symmetry` if it "
                 "declares none."
             )
@@ -138,7 +139,7 @@ def _blocks(view: View, symmetry: Symmetry | str | Sequence[str] | None) -> Symm
     resolved = resolve(view, symmetry, look=True)
     blocks = tuple(each.block for each in resolved.candidates) or resolved.equal_modes
     if not blocks:
-        raise ValueError(
+        raise ArgumentError(
             f"`symmetry` is not given, `{view.argument}` declares none, and its draws show no labels that switch: give "
             "blocks or words of what is interchangeable, such as 'mu,sigma'."
         )

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 
 from ..summaries.elbo import Elbo, elbo
@@ -87,7 +88,7 @@ def draw_elbo(traces: Mapping[str, ElboTrace]) -> Picture:
         The traces, by the fit's name.
     """
     if not traces or not any(np.size(trace.elbo) for trace in traces.values()):
-        raise ValueError("`traces` holds no ELBO: give at least one fit with recorded values.")
+        raise ArgumentError("`traces` holds no ELBO: give at least one fit with recorded values.")
     figure = new_figure(7.6, 3.2)
     axes = figure.subplots()
     for place, trace in enumerate(traces.values()):
@@ -139,7 +140,7 @@ def elbo_in_words(name: str, trace: ElboTrace) -> str:
 def draw_loss(loss: Float[np.ndarray, "member epoch"]) -> Picture:
     """Draw the training loss of the members of an ensemble, the first 50 of many."""
     if not loss.size:
-        raise ValueError("`loss` is empty: give the loss of at least one member at one epoch.")
+        raise ArgumentError("`loss` is empty: give the loss of at least one member at one epoch.")
     figure = new_figure(7.6, 2.8)
     axes = style_axes(figure.subplots(), x_label="epoch", y_label="loss")
     shown = loss[:MOST_LINES]

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.view import View
@@ -77,7 +78,7 @@ def _draws_of(view: View, entry: str) -> np.ndarray:
     there = view.draws(variable) if variable in view.variables else None
     if there is None or entry not in there.names:
         known = ", ".join(there.names[:6] if there else view.variables[:6])
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` has no scalar parameter {entry!r}: choose one such as {known}."
         )
     return there.of(entry)
@@ -124,7 +125,7 @@ def draw_pairs(
         Panels in a row.
     """
     if not pairs:
-        raise ValueError("`pairs` is empty: give the draws of at least one posterior.")
+        raise ArgumentError("`pairs` is empty: give the draws of at least one posterior.")
     figure, panels = new_panels(
         pairs,
         columns=columns,
@@ -174,7 +175,7 @@ def draw_modes(
         Names of the two quantities.
     """
     if not points:
-        raise ValueError("`points` is empty: give the draws of at least one mode.")
+        raise ArgumentError("`points` is empty: give the draws of at least one mode.")
     figure = new_figure(4.6, 3.9)
     axes = style_axes(figure.subplots(), x_label=x_label, y_label=y_label)
     draw_points(axes, [(drawn[:, 0], drawn[:, 1]) for drawn in points.values()], _colour)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
+from onebasin.base.errors import ArgumentError
 from onebasin.posteriors.view import Posterior, View, as_view
 
 ALONE = "posterior"
@@ -41,7 +42,7 @@ def named(posteriors: Posteriors) -> dict[str, Posterior]:
     if not _are_several(posteriors):
         return {ALONE: posteriors}
     if not posteriors:
-        raise ValueError(
+        raise ArgumentError(
             "`posteriors` is empty: give a posterior, or several by name, such as {'NUTS': tree}."
         )
     return {str(name): posterior for name, posterior in posteriors.items()}

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 
 from onebasin.base.checks import check_seed
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import View
 
@@ -88,19 +89,19 @@ def plot_predictive(
     views = views_of(posteriors)
     first = next(iter(views.values()))
     if any((view.network is None) != (first.network is None) for view in views.values()):
-        raise ValueError(
+        raise ArgumentError(
             "`posteriors` hold both networks and posteriors of other models: draw them apart."
         )
     model = first.network
     if model is None:
         if x is not None or y is not None or truth is not None:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{first.argument}` is of no network that could predict at `x`: leave `x`, `y` and `truth` out."
             )
         return predictive_checks(views)
     points = _points(first, model, x, y)
     if not 0 <= output < model.network.out_dim:
-        raise ValueError(
+        raise ArgumentError(
             f"`output` is {output}, and the network has {model.network.out_dim}: choose one of them, from 0."
         )
     if model.is_classifier:
@@ -108,7 +109,7 @@ def plot_predictive(
     if model.network.in_dim == 1:
         return _bands(views, points, truth, output, seed)
     if truth is not None:
-        raise ValueError(
+        raise ArgumentError(
             f"`truth` is drawn over one input, and the network has {model.network.in_dim}: leave it out."
         )
     return _intervals(views, points, output, seed)
@@ -117,9 +118,9 @@ def plot_predictive(
 def _points(view: View, model: BayesianNetwork, x: Any, y: Any) -> Points:
     """Inputs, and what was observed there."""
     if x is None and y is not None:
-        raise ValueError("`y` is given without `x`: give the inputs that it belongs to.")
+        raise ArgumentError("`y` is given without `x`: give the inputs that it belongs to.")
     if x is None and view.x is None:
-        raise ValueError(f"`{view.argument}` keeps no inputs to predict at: give `x`.")
+        raise ArgumentError(f"`{view.argument}` keeps no inputs to predict at: give `x`.")
     return Points.of(model, view.x if x is None else x, view.y if x is None else y)
 
 
@@ -139,7 +140,7 @@ def _bands(
 
 def _observed(points: Points) -> np.ndarray:
     if points.y is None:
-        raise ValueError(
+        raise ArgumentError(
             "`y` is missing, and there is nothing to hold predictions against: give it."
         )
     return points.y

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
@@ -127,7 +128,7 @@ def _checks_of(view: View) -> list[Check]:
         kept = view.parsed(schema.LEFT_OUT)
         why = kept.get(schema.POSTERIOR_PREDICTIVE) if isinstance(kept, dict) else None
         reason = f" ({str(why).rstrip('.')})" if why else ""
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` holds no predicted data beside the observed{reason}: keep them in the groups "
             "`posterior_predictive` and `observed_data`, under one name and finite."
         )

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from scipy.stats import rankdata
 
 from onebasin.base.checks import check_count
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
@@ -131,7 +132,7 @@ def trace_rank(name: str, draws: Float[np.ndarray, "chain draw"], *, bins: int =
     """
     draws = np.asarray(draws, dtype=np.float64)
     if draws.ndim != 2 or not draws.size or not np.isfinite(draws).all():
-        raise ValueError(
+        raise ArgumentError(
             f"`draws` of `{name}` have shape {draws.shape} and must be finite numbers by "
             "(chain, draw)."
         )
@@ -152,7 +153,7 @@ def draw_traces(quantities: Sequence[TraceRank], *, title: str = "") -> Picture:
         Title over the figure.
     """
     if not quantities:
-        raise ValueError("`quantities` is empty: give at least one `trace_rank(name, draws)`.")
+        raise ArgumentError("`quantities` is empty: give at least one `trace_rank(name, draws)`.")
     rows = len(quantities)
     figure = new_figure(8.0, 1.55 * rows + 0.75)
     grid = figure.subplots(rows, 2, squeeze=False, width_ratios=(1.9, 1.0))

@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Float, Int, Num
 from matplotlib.ticker import MaxNLocator
 
+from onebasin.base.errors import ArgumentError
+
 from .style import ACCENT, CHAIN_COLOURS, Picture, new_panels
 
 
@@ -42,7 +44,7 @@ def draw_tree_depths(
         Panels in a row.
     """
     if not depths:
-        raise ValueError("`depths` is empty: give the tree depths of at least one posterior.")
+        raise ArgumentError("`depths` is empty: give the tree depths of at least one posterior.")
     figure, panels = new_panels(
         depths,
         columns=columns,

@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from onebasin.base.checks import check_count
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import View
 
@@ -96,12 +97,12 @@ def _check(view: View, output: int) -> None:
         of = (
             "a classifier" if model.is_classifier else f"a network of {model.network.in_dim} inputs"
         )
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` is of {of}, and bands are drawn of a regression along its one input; "
             "`ob.predictive_uncertainty` gives the numbers."
         )
     if not 0 <= output < model.network.out_dim:
-        raise ValueError(
+        raise ArgumentError(
             f"`output` is {output}, and the network has {model.network.out_dim}: choose one of them, from 0."
         )
 

@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from scipy.special import log_softmax, logsumexp, xlogy
 
 from onebasin.base.checks import check_count, choose
+from onebasin.base.errors import ArgumentError
 
 from .regression import Predictions, checked_draws
 
@@ -213,7 +214,7 @@ def set_coverage(probability: Probabilities, labels: Labels, *, level: float = 0
     """
     _check_shapes(probability, labels)
     if not 0 <= level <= 1:
-        raise ValueError(f"`level` is {level}; give a probability from 0 to 1, such as 0.95.")
+        raise ArgumentError(f"`level` is {level}; give a probability from 0 to 1, such as 0.95.")
     if np.isnan(probability).any():
         return float("nan")
     order = np.argsort(-probability, axis=1, kind="stable")
@@ -227,7 +228,7 @@ def set_coverage(probability: Probabilities, labels: Labels, *, level: float = 0
 
 def _alike(p: Probabilities, q: Probabilities) -> tuple[Probabilities, Probabilities]:
     if p.shape != q.shape:
-        raise ValueError(
+        raise ArgumentError(
             f"`p` has shape {p.shape} and `q` {q.shape}; give class probabilities (obs, out) of the same "
             "observations."
         )
@@ -247,12 +248,12 @@ def _places(
 
 def _check_shapes(probability: Probabilities, labels: Labels) -> None:
     if probability.ndim != 2 or labels.shape != probability.shape[:1] or not labels.size:
-        raise ValueError(
+        raise ArgumentError(
             f"`probability` has shape {probability.shape} and `labels` {labels.shape}; give (obs, out) and "
             "(obs,), of at least one observation."
         )
     if labels.min() < 0 or labels.max() >= probability.shape[1]:
-        raise ValueError(
+        raise ArgumentError(
             f"`labels` run from {labels.min()} to {labels.max()}, and `probability` has classes 0 to "
             f"{probability.shape[1] - 1}."
         )
@@ -262,12 +263,12 @@ def _checked_labels(labels: Labels, shape: tuple[int, ...]) -> Labels:
     labels = np.asarray(labels)
     num_obs, num_classes = shape
     if labels.shape != (num_obs,) or labels.dtype.kind not in "iu":
-        raise ValueError(
+        raise ArgumentError(
             f"`labels` has shape {labels.shape} and type {labels.dtype}, and {num_obs} integers "
             "are needed, one per observation."
         )
     if labels.min() < 0 or labels.max() >= num_classes:
-        raise ValueError(
+        raise ArgumentError(
             f"`labels` run from {labels.min()} to {labels.max()}, and the logits have classes 0 to "
             f"{num_classes - 1}."
         )

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, as_view
@@ -69,7 +70,7 @@ class HeldOut:
             If there are none.
         """
         if not rows.any():
-            raise ValueError("`rows` selects none of the points: give at least one.")
+            raise ArgumentError("`rows` selects none of the points: give at least one.")
         sigma = self.sigma if self.sigma.ndim == 2 else self.sigma[:, :, rows]
         return _scored(self.function[:, :, rows], sigma, self.y[rows], self.gradients)
 

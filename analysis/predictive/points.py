@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from onebasin.base.checks import check_inputs, check_labels, check_outputs
+from onebasin.base.errors import ArgumentError
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..summaries.sampler import NAN
@@ -118,7 +119,7 @@ def network_of(
         If it is of none.
     """
     if view.network is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` is of no network, and only of networks it is known what they predict; {otherwise}."
         )
     return view.network
@@ -134,7 +135,7 @@ def inputs_of(view: View, x: Any) -> Any:
     """
     x = view.x if x is None else x
     if x is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`x` is not given, and `{view.argument}` keeps no inputs; give some (obs, in)."
         )
     return x
@@ -179,7 +180,7 @@ def predict_points(
     if model.is_classifier:
         return _classes(model, draws, points)
     if model.infers_noise and "sigma" not in draws:
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` lacks sigma, which its network infers; it holds {', '.join(draws)}."
         )
     return _regression(model, draws, points, seed)

@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from onebasin.base.card import Card, Facts, Part, Words, number
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 
 Predictions = Float[np.ndarray, "chain draw obs out"]
@@ -115,7 +116,7 @@ def score_predictions(
     draws, y = _matching(draws, y)
     num_draws, num_obs = draws.shape[0] * draws.shape[1], draws.shape[2]
     if log_likelihood is not None and np.shape(log_likelihood)[2:] != (num_obs,):
-        raise ValueError(
+        raise ArgumentError(
             f"`log_likelihood` has shape {np.shape(log_likelihood)}, and (chain, draw, {num_obs}) "
             "is needed: one value per draw and observation."
         )
@@ -225,7 +226,7 @@ def pointwise_log_score(log_likelihood: LogLikelihood) -> Float[np.ndarray, " ob
     """Return the log predictive density of each observation, in nats."""
     values = np.asarray(log_likelihood, dtype=np.float64)
     if values.ndim != 3 or not values.size:
-        raise ValueError(
+        raise ArgumentError(
             f"`log_likelihood` has shape {values.shape}, and (chain, draw, obs) with at least one "
             "entry is needed."
         )
@@ -271,7 +272,7 @@ def central_interval(draws: Predictions, *, probability: float) -> tuple[Targets
         If `probability` is not between 0 and 1, or the draws are not (chain, draw, obs, out).
     """
     if not 0 < probability < 1:
-        raise ValueError(
+        raise ArgumentError(
             f"`probability` is {probability}, and must lie between 0 and 1, such as 0.95."
         )
     tail = (1 - probability) / 2
@@ -314,7 +315,7 @@ def pointwise_crps(draws: Predictions, y: Targets, *, fair: bool = True) -> Targ
     draws, y = _matching(draws, y)
     pooled, num_draws = draws.reshape(-1, *y.shape), draws.shape[0] * draws.shape[1]
     if fair and num_draws < 2:
-        raise ValueError("`draws` is a single draw, which has no fair score; use `fair=False`.")
+        raise ArgumentError("`draws` is a single draw, which has no fair score; use `fair=False`.")
     # Over sorted draws the sum of |x - x'| is one of x with weights that rise by 2 from draw to draw.
     rising = 2.0 * np.arange(num_draws) - (num_draws - 1)
     weight = rising / (num_draws * (num_draws - 1 if fair else num_draws))
@@ -331,7 +332,7 @@ def checked_draws(draws: Predictions, *, name: str = "draws") -> Predictions:
     """Return predictions in float64, refused unless they are (chain, draw, obs, out) of something."""
     draws = np.asarray(draws, dtype=np.float64)
     if draws.ndim != 4 or not draws.size:
-        raise ValueError(
+        raise ArgumentError(
             f"`{name}` has shape {draws.shape}, and (chain, draw, obs, out) with at least one "
             "entry is needed."
         )
@@ -341,7 +342,7 @@ def checked_draws(draws: Predictions, *, name: str = "draws") -> Predictions:
 def _matching(draws: Predictions, y: Targets) -> tuple[Predictions, Targets]:
     draws, y = checked_draws(draws), np.asarray(y, dtype=np.float64)
     if y.shape != draws.shape[2:]:
-        raise ValueError(
+        raise ArgumentError(
             f"`y` has shape {y.shape}, and the draws' (obs, out) = {draws.shape[2:]} is needed; "
             "a single output is a column, `y[:, None]`."
         )

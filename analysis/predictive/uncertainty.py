@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.card import Card, Facts, Words, number
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.posteriors.draws import checked
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -132,7 +133,7 @@ def predictive_uncertainty(posterior: Posterior, x: Any = None) -> PredictiveUnc
     names = [*model.network.shapes, *(["sigma"] if model.infers_noise else [])]
     absent = [name for name in names if name not in view.variables]
     if absent:
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` lacks {', '.join(absent)} of its network; it holds {', '.join(view.variables)}. Give "
             "draws of all its parameters."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import Posterior, as_view
 
@@ -62,9 +63,9 @@ def posterior_report(
         If there is no posterior, one of them cannot be diagnosed, or `truth` is none of them; the message names it.
     """
     if not posteriors:
-        raise ValueError("`posteriors` is empty: give at least one posterior to report on.")
+        raise ArgumentError("`posteriors` is empty: give at least one posterior to report on.")
     if truth is not None and truth not in posteriors:
-        raise ValueError(
+        raise ArgumentError(
             f"`truth` is {truth!r}, which is none of the posteriors: choose one of {', '.join(posteriors)}."
         )
     options: dict[str, Any] = {"var_names": var_names, "symmetry": symmetry}

@@ -23,6 +23,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.card import Card, Part, Words, measured, number
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.base.table import Flag, Table
 from onebasin.posteriors import schema
@@ -265,7 +266,7 @@ def elbo(posterior: Posterior) -> Elbo:
     view = as_view(posterior)
     fit = view.group(schema.VARIATIONAL)
     if fit is None or schema.ELBO not in fit or not fit[schema.ELBO].size:
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` has no ELBO in a group `variational`; give what `ob.advi` or `ob.symmetrised_vi` "
             "returned. `ob.diagnose` judges other approximations, by k-hat."
         )

@@ -25,6 +25,7 @@ from jaxtyping import Bool, Float
 
 from onebasin.base.card import Card, Words, number
 from onebasin.base.checks import check_positive
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.posteriors import schema
@@ -143,11 +144,11 @@ def unit_activity(
 def _model(view: View) -> BayesianNetwork:
     model = view.network
     if model is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` is of no network, and only networks have hidden units: give one of a `BayesianNetwork`."
         )
     if view.declares_equal_modes and not _is_one_gaussian(view):
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` has draws whose hidden units may have changed places, so that no unit has a mean of "
             "its own; give `ob.align(posterior).posterior`."
         )

@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 
@@ -95,14 +96,14 @@ def _vectors(
             return None
         return tuple(np.asarray(fit[name].values, np.float64) for name in names)  # type: ignore[return-value]
     if fit is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`evaluation` is {evaluation!r}, but `{view.argument}` keeps no parameters of a mean-field fit while it "
             "trained: use a fit with `trace_parameters=True`, or None for the end."
         )
     traces = [np.asarray(fit[n].transpose("evaluation", ...).values, np.float64) for n in names]
     num = len(traces[0])
     if not -num <= evaluation < num:
-        raise ValueError(
+        raise ArgumentError(
             f"`evaluation` is {evaluation}, and there are {num}: choose one from 0 to {num - 1}."
         )
     return traces[0][evaluation], traces[1][evaluation]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import OnebasinError
+from ..errors import ArgumentError, OnebasinError
 
 if TYPE_CHECKING:
     import h5py
@@ -97,7 +97,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     except (OSError, ValueError):
         raise
     except Exception as error:  # of bytes that anyone may have written, zipfile raises anything
-        raise ValueError("not an archive of plain arrays") from error
+        raise ArgumentError("not an archive of plain arrays") from error
 
 
 def _datasets(file: h5py.File) -> Iterator[h5py.Dataset]:
@@ -140,9 +140,9 @@ def _bytes_stated(archive: zipfile.ZipFile, name: str) -> int:
         elif version == (2, 0):
             shape, _, dtype = np.lib.format.read_array_header_2_0(member)
         else:
-            raise ValueError(f"{name} is of version {version}, which plain arrays do not have")
+            raise ArgumentError(f"{name} is of version {version}, which plain arrays do not have")
     if dtype.hasobject:
-        raise ValueError(f"{name} holds Python objects")
+        raise ArgumentError(f"{name} holds Python objects")
     return math.prod(shape) * dtype.itemsize
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from onebasin.base.checks import check_class, check_count, check_path, check_seed
 from onebasin.base.cores import available_cores
-from onebasin.base.errors import RunCancelled
+from onebasin.base.errors import ArgumentError, RunCancelled
 from onebasin.base.files.locks import locked
 from onebasin.base.progress import ProgressBars
 from onebasin.models.symmetry.blocks import to_json
@@ -271,13 +271,13 @@ def _check(simulation: Simulation, drawn: Drawn) -> None:
     for name, truth in simulation.parameters.items():
         if name not in drawn.draws:
             there = ", ".join(drawn.draws) or "none of them"
-            raise ValueError(
+            raise ArgumentError(
                 f"`simulate` gives the parameter {name}, which the posterior has not (it has {there}); name parameters "
                 "as the program does."
             )
         shape = drawn.draws[name].shape[2:]
         if truth.shape != shape:
-            raise ValueError(
+            raise ArgumentError(
                 f"`simulate` gives {name} the shape {truth.shape}; the posterior's draws have {shape}."
             )
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from onebasin.base.errors import InferenceError
+from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
@@ -170,7 +170,7 @@ def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
     for each in data:
         shapes = {name: np.shape(value) for name, value in each.items()}
         if shapes != first:
-            raise ValueError(
+            raise ArgumentError(
                 f"`simulate` gave data of shapes {first} and then {shapes}; with `model` they must not change: leave "
                 "it out, or simulate one size."
             )

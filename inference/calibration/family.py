@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebasin.base.checks import check_class, check_inputs
-from onebasin.base.errors import ModelDataError
+from onebasin.base.errors import ArgumentTypeError, ModelDataError
 from onebasin.base.precision import precision
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.target import Target
@@ -90,7 +90,7 @@ class Family:
         parts |= {} if self.model is None else {"model": self.model}
         for name, part in parts.items():
             if not callable(part):
-                raise TypeError(f"`{name}` of a family must be a function; got {part!r}.")
+                raise ArgumentTypeError(f"`{name}` of a family must be a function; got {part!r}.")
 
     def looking_at(self, quantities: Mapping[str, Quantity]) -> Family:
         """Add test quantities.

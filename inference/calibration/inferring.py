@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import choose
-from onebasin.base.errors import InferenceError, OnebasinError
+from onebasin.base.errors import ArgumentError, ArgumentTypeError, InferenceError, OnebasinError
 from onebasin.base.precision import precision
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
@@ -162,6 +162,8 @@ def followed(way: Way, family: Family, after: After) -> Way:
         tree = build(target, drawn.draws, {}, how, predictive_mb=0)
         try:
             found = after(target, tree, simulation.seed)
+        except (ArgumentError, ArgumentTypeError):
+            raise
         except OnebasinError as error:
             return Drawn(failure=str(error))
         return replace(_drawn(simulation, found, independent=False), divergences=drawn.divergences)

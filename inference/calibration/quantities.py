@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.canonical import canonical
 from onebasin.posteriors.chains import diagnostics
@@ -90,7 +91,7 @@ def _named(name: str, found: Any, points: int) -> Numbers:
         }
     numbers = np.asarray(found, dtype=np.float64)
     if numbers.shape[:1] != (points,):
-        raise ValueError(
+        raise ArgumentError(
             f"`quantities` has {name!r}, which gives numbers of shape {numbers.shape} at {points} points; it must give "
             "one or several for every point, along the first axis."
         )

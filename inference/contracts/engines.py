@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from onebasin.base.checks import choose
-from onebasin.base.errors import InferenceError
+from onebasin.base.errors import ArgumentError, InferenceError
 
 if TYPE_CHECKING:
     from onebasin.models.target import Target
@@ -233,7 +233,7 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
     if method.by_jax and engine in DEFINED:
         usual_definition = "numpyro" if _has(target, "numpyro") else "stan"
         if definition_of(target, engine) != usual_definition:
-            raise ValueError(
+            raise ArgumentError(
                 f"`engine` is {engine!r}, but {method.name} moves by JAX on the definition that the target has, "
                 f"{usual_definition}'s of {target.name!r}; leave it out."
             )
@@ -243,7 +243,7 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         brings = ", ".join(found.methods)
         has = f" (it has {brings})" if brings else ""
         use = " or ".join(able)
-        raise ValueError(
+        raise ArgumentError(
             f"`engine` is {engine!r}, which has no {method.name}{has}; use engine={use}, or another method."
         )
     _check_definition(target, method, engine)
@@ -266,7 +266,7 @@ def _check_definition(target: Target, method: type[Method], engine: str) -> None
         other, lacks = "stanli", "NumPyro model"
     else:
         return
-    raise ValueError(
+    raise ArgumentError(
         f"`engine` is {engine!r}, but the target {target.name!r} has no {lacks}; use engine={other!r}."
     )
 

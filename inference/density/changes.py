@@ -20,6 +20,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.files.pieces import pieces
 from onebasin.posteriors import schema
 from onebasin.stan.home.errors import StanError
@@ -235,7 +236,7 @@ def spread_draws(
     held = tree[schema.POSTERIOR].to_dataset()
     absent = [name for name in names if name not in held]
     if absent:
-        raise ValueError(
+        raise ArgumentError(
             f"`draws` lack {', '.join(absent)}, which the target's density is of; they hold "
             f"{', '.join(map(str, held.data_vars))}."
         )

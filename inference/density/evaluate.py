@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import check_class, check_seed
+from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
@@ -86,7 +87,7 @@ def _flat(points: Points, names: tuple[str, ...]) -> tuple[dict[str, np.ndarray]
         held = points[schema.POSTERIOR] if schema.POSTERIOR in points.children else points
         points = held.to_dataset()
     if absent := [name for name in names if name not in points]:
-        raise ValueError(
+        raise ArgumentError(
             f"`points` lack {', '.join(f'`{name}`' for name in absent)}; give every parameter of the target: "
             f"{', '.join(names)}."
         )
@@ -246,12 +247,12 @@ def _values(draws: xr.Dataset, name: str, shape: tuple[int, ...]) -> np.ndarray:
         If it is missing, or has another shape.
     """
     if name not in draws:
-        raise ValueError(
+        raise ArgumentError(
             f"`draws` lack the parameter {name}; give a posterior of this program, with every parameter."
         )
     array = draws[name].transpose(*schema.SAMPLE_DIMS, ...).values
     if array.shape[2:] != shape:
-        raise ValueError(
+        raise ArgumentError(
             f"`draws` have {name} of shape {array.shape[2:]}, but the program with these data declares {shape}; "
             "give data under which the parameters keep their sizes."
         )

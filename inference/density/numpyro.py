@@ -29,6 +29,7 @@ from numpyro.infer.util import (
     potential_energy,
 )
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 from onebasin.posteriors.storable import check_values
@@ -50,7 +51,7 @@ def require_numpyro(target: Target) -> Callable[[], None]:
         If it has none.
     """
     if target.numpyro_model is None:
-        raise ValueError(
+        raise ArgumentError(
             f"The target {target.name!r} has no NumPyro model; use engine='stanli' or 'cmdstan'."
         )
     return target.numpyro_model
@@ -69,7 +70,7 @@ def sites_of(target: Target) -> dict[str, dict[str, Any]]:
     try:
         return dict(trace(run).get_trace())
     except AssertionError as error:  # NumPyro's own, for two sites of one name
-        raise ValueError(
+        raise ArgumentError(
             f"`target` {target.name!r} has a NumPyro model that does not run: {error}."
         ) from error
 
@@ -122,14 +123,14 @@ class NumpyroDensity:
                 continue
             support = site["fn"].support
             if support.is_discrete:
-                raise ValueError(
+                raise ArgumentError(
                     f"`target` {target.name!r} has the discrete variable {name}, which has no gradient; state the "
                     "model with the sum over its values (`numpyro.factor`)."
                 )
             charts[name] = Bijection(support, jnp.shape(site["value"]))
             replayed |= _has_moving_bounds(support)
         if not charts:
-            raise ValueError(
+            raise ArgumentError(
                 f"`target` {target.name!r} has a NumPyro model without a variable; there is nothing to infer."
             )
         check_values(_stored(sites), dims=target.dims, argument="target")
@@ -217,7 +218,7 @@ class NumpyroDensity:
             If some observations are asked for.
         """
         if rows is not None:
-            raise ValueError(
+            raise ArgumentError(
                 f"`rows` are given, but {self.target.name!r} is no network: of other models it is not known which part "
                 "of the density belongs to which observation. Use None, for all data."
             )
@@ -358,7 +359,7 @@ def _coordinates(name: str, chart: Chart, start: Any) -> jax.Array:
     value = jnp.asarray(shaped(name, chart.event_shape, start), jnp.result_type(float))
     coordinates = chart.inverse(value)
     if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates))):
-        raise ValueError(
+        raise ArgumentError(
             f"`start` gives {name} a value that is not finite or outside its support ({chart.support}); a mean of "
             "constrained draws can lie outside, so project it first."
         )

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.models.target import Target
 from onebasin.stan.native.library import Entry, keep, load_for_xla
 
@@ -115,7 +116,7 @@ def check_double(array: jax.Array | None = None) -> None:
         If JAX is in single precision here, or the array is.
     """
     if (jnp.result_type(float) if array is None else array.dtype) != np.float64:
-        raise TypeError(
+        raise ArgumentTypeError(
             "A Stan program's log density is computed in double precision, and JAX is in single here: use "
             "dtype='float64', or jax.config.update('jax_enable_x64', True) before arrays are made."
         )
@@ -176,7 +177,7 @@ class StanVectors:
         program = definition(target)
         check_double()
         if jax.default_backend() != "cpu":
-            raise ValueError(
+            raise ArgumentError(
                 f"`target` {target.name!r} is a Stan program, which is computed on a processor, and JAX is on "
                 f"{jax.default_backend()!r}; set JAX_PLATFORMS=cpu."
             )
@@ -184,7 +185,7 @@ class StanVectors:
         check_variables(target, library.names(include_tp=True, include_gq=True))
         shapes = library.variables()
         if not library.dim:
-            raise ValueError(
+            raise ArgumentError(
                 f"`target` {target.name!r} has a Stan program without parameters; there is nothing to infer."
             )
         calls = StanCalls(library)
@@ -268,7 +269,7 @@ class StanVectors:
             If some observations are asked for.
         """
         if rows is not None:
-            raise ValueError(
+            raise ArgumentError(
                 f"`rows` are given, but {self.target.name!r} is a Stan program, which does not tell which part of the "
                 "density belongs to which observation. Use None, for all data."
             )
@@ -294,7 +295,7 @@ class StanVectors:
         given = {n: shaped(n, chart.event_shape, start[n]) for n, chart in self.own.items()}
         vector = self.unconstrain(given)
         if not np.isfinite(vector).all():
-            raise ValueError(
+            raise ArgumentError(
                 "`start` gives a value that is not finite or does not satisfy its constraint in the program; a mean of "
                 "constrained draws can lie outside, so project it first."
             )

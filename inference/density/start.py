@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.base.errors import InferenceError
+from onebasin.base.errors import ArgumentError, InferenceError
 
 TRIES = 100
 """Points that are tried for a start; Stan's own number."""
@@ -28,12 +28,14 @@ def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> None:
     if missing or unknown:
         faults = [f"lacks {', '.join(missing)}"] if missing else []
         faults += [f"has {', '.join(unknown)}, which the target does not"] if unknown else []
-        raise ValueError(f"`start` {' and '.join(faults)}; give {', '.join(expected)}.")
+        raise ArgumentError(f"`start` {' and '.join(faults)}; give {', '.join(expected)}.")
 
 
 def shaped(name: str, shape: tuple[int, ...], start: Any) -> np.ndarray:
     """Return a variable's value, if it has the shape of the target's."""
     values = np.asarray(start, np.float64)
     if values.shape != shape:
-        raise ValueError(f"`start` gives {name} the shape {values.shape}; the target's is {shape}.")
+        raise ArgumentError(
+            f"`start` gives {name} the shape {values.shape}; the target's is {shape}."
+        )
     return values

@@ -13,7 +13,7 @@ import xarray as xr
 
 from onebasin.base.card import Card, Fact, Facts, Words
 from onebasin.base.card import Part as CardPart
-from onebasin.base.errors import InferenceError
+from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.block import Block
@@ -164,7 +164,7 @@ def check_symmetry(
     """
     check_target(target)
     if points < 1:
-        raise ValueError(f"`points` is {points}; it has to be 1 or more.")
+        raise ArgumentError(f"`points` is {points}; it has to be 1 or more.")
     with precision("float64"):
         density = density_by(defined_by(target, engine), target, progress)
         return hold(target, density, points=points, seed=seed, tolerance=tolerance, draws=draws)
@@ -267,7 +267,7 @@ def _known(block: Block[Any], values: Values, derived: Derived) -> Block[Any]:
         If it moves derived quantities alone.
     """
     if all(name in derived.density.derived for name in block.variables):
-        raise ValueError(
+        raise ArgumentError(
             f"`symmetry` moves {', '.join(block.variables)}, which follow from the parameters; name these too: "
             f"{', '.join(values)}."
         )

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.base.errors import InferenceError, RunCancelled
+from onebasin.base.errors import ArgumentError, InferenceError, RunCancelled
 from onebasin.base.precision import precision
 from onebasin.base.progress import ChainBar
 from onebasin.stan.program import name_draws
@@ -48,7 +48,7 @@ def checked(settings: Nuts, *, by_stan: bool) -> Nuts:
     for name, value in allowed.items():
         if (given := getattr(settings, name)) != value:
             of = " of a Stan program" if name.startswith("init") else ""
-            raise ValueError(
+            raise ArgumentError(
                 f"`{name}` is {given!r}, but engine='nutpie' has {value!r} alone{of}; leave it out, or use "
                 "engine='numpyro' or 'stanli'."
             )

@@ -16,7 +16,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from onebasin.base.errors import InferenceError
+from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
@@ -183,6 +183,6 @@ def check_size(size: int, name: str) -> None:
         If there is a single parameter.
     """
     if size < 2:
-        raise ValueError(
+        raise ArgumentError(
             f"`target` {name!r} has a single parameter, and microcanonical dynamics needs at least 2; use `nuts`."
         )

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
-from onebasin.base.errors import InferenceError
+from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target
@@ -76,7 +76,7 @@ class Folding:
             return cls(density_of(target, progress))
         layout = layout_of(target, progress)
         if layout.log_order > math.log(ENUMERATED) and not layout.has_parts:
-            raise ValueError(
+            raise ArgumentError(
                 f"`target` {target.name!r} declares a symmetry of {math.exp(layout.log_order):.3g} elements, and "
                 f"its parts do not stand apart (a matrix has them along two axes), so that {ENUMERATED} can be gone "
                 "through; sample it by `nuts`."

@@ -30,6 +30,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from onebasin.base.errors import ArgumentError
+
 from .messages import (
     Proposal,
     check_fraction,
@@ -319,7 +321,7 @@ def _draw(rng_key: jax.Array, proposal: Proposal, num: int) -> Proposed:
 
 def _check_number(name: str, num_permutations: int, least: int) -> None:
     if num_permutations < least:
-        raise ValueError(
+        raise ArgumentError(
             f"`num_permutations` of {name} is {num_permutations}; it must be {least} or more, the identity included. "
             "A larger number tightens the bound."
         )

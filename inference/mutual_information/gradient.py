@@ -27,6 +27,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from onebasin.base.errors import ArgumentError
+
 
 def path_gradient(
     draws: Float[Array, "draw part param"],
@@ -155,7 +157,7 @@ def _check(flips: jax.Array | None, flip_probability: jax.Array | None) -> None:
         given, missing = (
             ("flips", "flip_probability") if flips is not None else ("flip_probability", "flips")
         )
-        raise ValueError(
+        raise ArgumentError(
             f"`{given}` came without `{missing}`; give both, `flip_probability` from `LogRatios`, or neither "
             "where sign flips are no symmetry."
         )

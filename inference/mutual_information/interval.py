@@ -40,6 +40,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from onebasin.base.errors import ArgumentError
+
 from .estimators import Estimator, bethe, exact, importance, information, proposals_only
 from .permanent import MAX_PARTS
 from .ratios import LogRatios, pytree
@@ -115,7 +117,7 @@ def sides(
 ) -> tuple[Float[Array, " draw"], Float[Array, " draw"], Float[Array, " draw"]]:
     """Values of both sides of every draw, and effective numbers of permutations; arguments as of `interval`."""
     if max_exact > MAX_PARTS:
-        raise ValueError(
+        raise ArgumentError(
             f"`max_exact` is {max_exact}; the exact permanent allows at most {MAX_PARTS} parts. Lower it: more parts "
             "than that get a lower and an upper bound."
         )
@@ -264,7 +266,7 @@ def _fewest(numbers: list[jax.Array]) -> jax.Array:
 def _check(full: Sequence[LogRatios], chains: Sequence[Sequence[LogRatios]]) -> None:
     lengths = [len(chain) for chain in chains]
     if not full or not lengths or min(lengths) < 1 or max(lengths) > len(full):
-        raise ValueError(
+        raise ArgumentError(
             f"`full` has {len(full)} layers and `chains` have {lengths}; there must be one or more layers, and one or "
             "more chains, each with a layer or more and at most all of them. Give the order from the output and that "
             "from the input."

@@ -29,6 +29,8 @@ import jax.numpy as jnp
 from jax.scipy.special import entr, xlog1py
 from jaxtyping import Array, Float, Int
 
+from onebasin.base.errors import ArgumentError
+
 from .ratios import LogRatios, by_draw, pytree
 
 CONVERGED = {"float32": 1e-5, "float64": 1e-9}
@@ -118,7 +120,7 @@ def training_marginals(
 def check_fraction(fraction: float) -> None:
     """Refuse what is no c."""
     if not 0.0 <= fraction <= 1.0:
-        raise ValueError(
+        raise ArgumentError(
             f"`fraction` is {fraction}; it must be between 0 and 1. Use 0.75 for a point estimate, `bethe` for c = 1."
         )
 

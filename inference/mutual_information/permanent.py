@@ -25,6 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from onebasin.base.errors import ArgumentError
+
 from .messages import doubly_stochastic
 from .ratios import LogRatios
 
@@ -81,7 +83,7 @@ log_permanent.defvjp(_forward, _backward)
 def check_size(num_parts: int) -> None:
     """Refuse matrices that are too large."""
     if num_parts > MAX_PARTS:
-        raise ValueError(
+        raise ArgumentError(
             f"The exact permanent was asked for {num_parts} parts; its cost doubles with each, and at most "
             f"{MAX_PARTS} are allowed. Use `importance` for a lower bound and `bethe` for an upper one."
         )

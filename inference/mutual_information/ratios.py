@@ -38,6 +38,8 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
+from onebasin.base.errors import ArgumentError
+
 ENTRIES = 2**22
 """Numbers of one array that are held at a time: 32 MB in double precision, times some temporaries."""
 
@@ -144,12 +146,12 @@ def log_ratios(
 def _check(log_density: jax.Array, flipped: jax.Array | None) -> None:
     shape = log_density.shape
     if len(shape) != 3 or shape[1] != shape[2] or shape[1] == 0:
-        raise ValueError(
+        raise ArgumentError(
             f"`log_density` has the shape {shape}; it must be (draw, part, part), one row a part's distribution and "
             "one column a part of the draw."
         )
     if flipped is not None and flipped.shape != shape:
-        raise ValueError(
+        raise ArgumentError(
             f"`flipped` has the shape {flipped.shape}; it must be that of `log_density`, {shape}: the same parts with "
             "their signs flipped. Leave it out where flips are no symmetry."
         )

@@ -14,6 +14,7 @@ import numpyro  # noqa: F401 - whole, before a part of it
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import substitute, trace, uncondition
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 from onebasin.posteriors.pointwise import DrawGroup, Values, every_which, why_left_out
@@ -141,7 +142,7 @@ class Sites:
         run = uncondition(seeded(substitute(self.model, data=dict(values)), key))
         sites = trace(run).get_trace()
         if fixed := [name for name in self.observed if sites[name]["is_observed"]]:
-            raise ValueError(f"{', '.join(fixed)} stays as it was observed")
+            raise ArgumentError(f"{', '.join(fixed)} stays as it was observed")
         drawn = {name: jnp.asarray(sites[name]["value"]) for name in self.observed}
         return {n: v.astype(jnp.float32) if v.dtype == jnp.float64 else v for n, v in drawn.items()}
 

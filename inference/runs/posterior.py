@@ -10,7 +10,7 @@ from typing import Any
 import xarray as xr
 
 from onebasin.base.checks import Paths, check_class, check_path, check_paths
-from onebasin.base.errors import PosteriorFileError
+from onebasin.base.errors import ArgumentError, PosteriorFileError
 from onebasin.base.files.outputs import claim
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
@@ -146,7 +146,7 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
     """
     check_class("tree", tree, xr.DataTree, remedy="give what an inference method returned")
     if schema.POSTERIOR not in tree.children:
-        raise ValueError(
+        raise ArgumentError(
             f"`tree` has no group `{schema.POSTERIOR}`; give what an inference method returned."
         )
     place = check_path("path", path)

@@ -12,6 +12,7 @@ from typing import Any
 import xarray as xr
 
 from onebasin.base.checks import check_path, check_seed
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.progress import ProgressBars
 from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
@@ -138,7 +139,7 @@ def made(method: type[Method], given: Mapping[str, Any]) -> Method:
         if name not in known:
             near = difflib.get_close_matches(name, [*known, *RUNNING], n=1)
             hint = f" Did you mean `{near[0]}`?" if near else ""
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"`{name}` is no argument of {method.name}; it takes {', '.join([*known, *RUNNING])}.{hint}"
             )
     return method(**given)
@@ -149,10 +150,10 @@ def _check_arguments(
 ) -> None:
     """Refuse arguments that a method has no use for."""
     if start is not None and not method.takes_start:
-        raise ValueError(
+        raise ArgumentError(
             f"`start` is given, but {method.name} does not take one; leave it out, or use `advi` or `symmetrised_vi`."
         )
     if checkpoint is not None and not method.resumes:
-        raise ValueError(
+        raise ArgumentError(
             f"`checkpoint` is {str(checkpoint)!r}, but {method.name} keeps nothing before it ends; leave it out."
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.target import check_target
 
 from ..density.changes import spread_draws
@@ -98,7 +99,7 @@ def find_symmetry(
     """
     check_target(target)
     if not seconds > 0:
-        raise ValueError(f"`seconds` is {seconds}; it has to be more than 0.")
+        raise ArgumentError(f"`seconds` is {seconds}; it has to be more than 0.")
     density, noise = searched(target, engine, progress)
     given = None if draws is None else spread_draws(draws, tuple(density.shapes), DRAWS, ())
     return find(density, draws=given, seed=seed, seconds=seconds, noise=noise)

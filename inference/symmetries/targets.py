@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.models.target import Target
 from onebasin.stan.program import definition
@@ -137,7 +138,7 @@ class StanSearched:
         names = self._library.names()
         odd = next((name for name in names if name.endswith((".real", ".imag")) or ":" in name), "")
         if odd or entries != len(names):
-            raise ValueError(
+            raise ArgumentError(
                 f"`target` {target.name!r} has the parameter {odd.split('.')[0].split(':')[0]}, a tuple or complex "
                 "numbers, of which symmetries cannot be searched; declare real numbers."
             )

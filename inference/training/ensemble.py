@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, settings
 
 from ..contracts.method import Method, Running, called_as
@@ -60,7 +61,7 @@ class Ensemble(Train, Method):
         from .train import check_batches
 
         if not target.is_network:
-            raise ValueError(
+            raise ArgumentError(
                 f"`target` is {target.name!r}, which is no network; an ensemble trains networks, so give "
                 "BayesianNetwork(...).condition(x, y)."
             )

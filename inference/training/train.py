@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Int
 
 from onebasin.base.card import Card, Facts, Words, in_sizes, number
 from onebasin.base.checks import check_class, check_seed
+from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.base.settings import given_or_default
@@ -60,12 +61,12 @@ def check_batches(target: Target, batch_size: int | None) -> None:
     if batch_size is None:
         return
     if not target.is_network:
-        raise ValueError(
+        raise ArgumentError(
             f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
             "not known which part of the density belongs to which observation; use batch_size=None."
         )
     if batch_size > (num_obs := target.num_obs):
-        raise ValueError(
+        raise ArgumentError(
             f"`batch_size` is {batch_size}, but the target has {num_obs} observations; give at most {num_obs}, "
             "or None for all of them."
         )
@@ -189,7 +190,7 @@ def train(
     seed = check_seed(seed)
     check_batches(target, settings.batch_size)
     if record_every is not None and (record_every < 1 or keeper is not None):
-        raise ValueError(
+        raise ArgumentError(
             f"`record_every` must be at least 1 epoch, or None; got {record_every}, with keeper={keeper!r}. A keeper "
             "keeps no checkpoints: use one of the two."
         )
@@ -296,7 +297,7 @@ def _count_members(start: Mapping[str, Any]) -> int:
     counts = {name: np.shape(value)[:1] for name, value in start.items()}
     if len(set(counts.values())) != 1 or () in counts.values() or (0,) in counts.values():
         said = ", ".join(f"{name} {np.shape(value)}" for name, value in start.items()) or "nothing"
-        raise ValueError(
+        raise ArgumentError(
             f"`start` must give every variable a leading axis of members, equally many; got {said}."
         )
     return next(iter(counts.values()))[0]

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, key_for, keys_for
 from onebasin.models.symmetry.blocks import to_json
@@ -125,7 +126,7 @@ class Plan:
             place = partial(jax.random.uniform, minval=-RADIUS, maxval=RADIUS)
             return jax.vmap(lambda key: place(key, (density.size,)))(keys)
         if s.init == "he":
-            raise ValueError(
+            raise ArgumentError(
                 f"`init` is 'he', but the target {density.target.name!r} is no network; use init='random', or give a "
                 "`start`."
             )

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.networks.local_reparametrisation import sample_outputs
 
 from ..contracts.density import Values
@@ -179,7 +180,7 @@ def applies_locally(
     """
     fits = bool(Objective(density, family, False).normal_sds)
     if wanted and not fits:
-        raise ValueError(
+        raise ArgumentError(
             "`local_reparametrisation` is True, but it applies to networks with free weights and family='meanfield' "
             "alone: elsewhere a layer's values are not normal given the layer before. Use None, or False."
         )

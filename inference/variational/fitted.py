@@ -18,6 +18,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.checks import check_count
+from onebasin.base.errors import ArgumentError
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
@@ -46,7 +47,7 @@ def fitted(
     group = _parameters(posterior, fit)
     layout = layout_of(target)
     if any(not chart.exact for chart in layout.density.charts.values()) and _is_advi(posterior):
-        raise ValueError(
+        raise ArgumentError(
             "`posterior` is of `advi`, whose coordinates of a simplex no exchange of its weights moves; give one of "
             "`symmetrised_vi`."
         )
@@ -54,7 +55,7 @@ def fitted(
         posterior.attrs.get(schema.FAMILY, "meanfield"), layout, group.sizes.get("rank", 1)
     )
     if group.sizes["param"] != layout.density.size:
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` is of an approximation of {group.sizes['param']} coordinates; the target {target.name!r} "
             f"has {layout.density.size}. Give the target that was approximated."
         )
@@ -71,27 +72,27 @@ def _parameters(posterior: xr.DataTree, fit: int) -> xr.Dataset:
     group = posterior[schema.VARIATIONAL].to_dataset() if schema.VARIATIONAL in posterior else None
     if group is None or method not in (SYMMETRISED, MEAN_FIELD) or "loc" not in group:
         by = " on Stan's engine" if method == MEAN_FIELD else ""
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` was made by {method!r}{by}; give one of `symmetrised_vi`, or of `advi` with "
             "family='meanfield' and engine='numpyro'."
         )
     check_count("fit", fit, least=0)
     fits = group.sizes.get("chain", 1)
     if fit >= fits:
-        raise ValueError(f"`fit` is {fit}; the posterior has {fits}, counted from 0.")
+        raise ArgumentError(f"`fit` is {fit}; the posterior has {fits}, counted from 0.")
     return group.isel(chain=fit) if "chain" in group.dims else group
 
 
 def _traced(group: xr.Dataset, evaluation: int) -> xr.Dataset:
     """The parameters at an evaluation."""
     if schema.LOC_TRACE not in group:
-        raise ValueError(
+        raise ArgumentError(
             f"`evaluation` is {evaluation}, but the posterior tells its parameters at the end alone; fit it by `advi` "
             "with trace_parameters=True, or leave `evaluation` out."
         )
     check_count("evaluation", evaluation, least=0)
     if evaluation >= (known := group.sizes["evaluation"]):
-        raise ValueError(f"`evaluation` is {evaluation}; the trace has {known}, counted from 0.")
+        raise ArgumentError(f"`evaluation` is {evaluation}; the trace has {known}, counted from 0.")
     there = group[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
     return there.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
 
@@ -144,7 +145,7 @@ def log_density(
         coordinates here than its values say, or parts are coupled in a group too large to go through.
     """
     if posterior.attrs.get(schema.METHOD) != SYMMETRISED:
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` was made by {posterior.attrs.get(schema.METHOD, 'an unknown method')!r}; give one of "
             "`symmetrised_vi`."
         )
@@ -152,7 +153,7 @@ def log_density(
     check_names(values, tuple(layout.density.charts))
     loose = [name for name, chart in layout.density.charts.items() if not chart.exact]
     if loose:
-        raise ValueError(
+        raise ArgumentError(
             f"`values` of {', '.join(loose)} do not tell where they stand among q's coordinates, of which there is "
             "one more than a simplex has. The density of q is known for targets without exchangeable simplex weights."
         )
@@ -169,7 +170,7 @@ def average_log_density(
     information = Information(layout, family, "none", Symmetrised())
     if not information.by_parts or layout.overlaps:
         if not information.enumerable:
-            raise ValueError(
+            raise ArgumentError(
                 "`target` has parts that the family or the symmetry couples (several hidden layers do), and a group "
                 "too large to go through: the density of the average over it is not known. `symmetrised_vi` reports "
                 "bounds of its ELBO."

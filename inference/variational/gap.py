@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 
 from onebasin.base.card import Card, Part, Words, measured, number
 from onebasin.base.checks import check_class, check_count, check_seed
+from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, key_for
 from onebasin.base.showing import Shown
@@ -165,7 +166,7 @@ def mixture_gap(
     with precision("float64"):
         layout, family, p = fitted(target, posterior, fit=fit, evaluation=evaluation)
         if not (layout.has_parts and family.factorises):
-            raise ValueError(
+            raise ArgumentError(
                 "`posterior` has parts that the family or the symmetry couples, so that layers have no terms of their "
                 "own; of `symmetrised_vi` the group `variational` has bounds of the whole, `information_lower` and "
                 "`information_upper`."

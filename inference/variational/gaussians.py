@@ -19,6 +19,8 @@ import numpy as np
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float, Int
 
+from onebasin.base.errors import ArgumentError
+
 from ..mutual_information import LogRatios
 from ..mutual_information.ratios import block, mean_field
 from .layout import Columns, Layout
@@ -71,7 +73,7 @@ class Family(ABC):
         ValueError
             If the family couples the parts, so that they have none.
         """
-        raise ValueError(
+        raise ArgumentError(
             f"`family` is {self.word!r}, which couples the parts, so that they have no distributions of their own. Use "
             "mutual_information='infonce', or family='meanfield'."
         )
@@ -385,7 +387,7 @@ def family_of(name: str, layout: Layout, rank: int) -> Family:
     if name == "lowrank":
         return LowRank(layout.density.size, rank)
     if layout.overlaps or not layout.has_parts:
-        raise ValueError(
+        raise ArgumentError(
             "`family` is 'block', but a coordinate of this target belongs to more than one part (a weight between two "
             "hidden layers, an entry of a transition matrix), so that parts have no covariances of their own. Use "
             "family='meanfield'."

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block as DeclaredBlock
 from onebasin.models.symmetry.blocks import axes_of, equal_modes
 from onebasin.models.symmetry.group import Group
@@ -207,7 +208,7 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
     density = density_of(target, progress)
     known = equal_modes(target.symmetry)
     if not known:
-        raise ValueError(
+        raise ArgumentError(
             f"`target` {target.name!r} declares no exchangeable parts, so there is nothing to symmetrise. Declare "
             "`symmetry`, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or use `advi`."
         )
@@ -275,7 +276,7 @@ def _act(group: Group, layout: Layout, element: Element, values: Values) -> dict
 
 def _no_exchange(name: str, site: str = "") -> ValueError:
     which = f" (of {site})" if site else ""
-    return ValueError(
+    return ArgumentError(
         f"`symmetry` of {name!r} does not exchange coordinates of the unconstrained space{which}: a chart mixes "
         "what the symmetry keeps apart. State the variable in another way, with a prior whose support treats all "
         "parts alike."

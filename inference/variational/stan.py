@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.errors import AdviFailed
+from onebasin.base.errors import AdviFailed, ArgumentError
 from onebasin.base.files.leftovers import working_folder
 from onebasin.base.precision import precision
 from onebasin.models.target import Target
@@ -129,18 +129,18 @@ def fit(job: Job[Advi]) -> Found:
 def _check(settings: Advi) -> None:
     """Refuse what Stan's own algorithm does not have."""
     if settings.batch_size is not None:
-        raise ValueError(
+        raise ArgumentError(
             f"`batch_size` is {settings.batch_size}, but Stan's ADVI takes all data in every gradient; use "
             "engine='numpyro', or batch_size=None."
         )
     if settings.tolerance == 0:
-        raise ValueError(
+        raise ArgumentError(
             "`tolerance` is 0, but Stan's ADVI needs a positive number; give a small one such as 1e-9, or use "
             "engine='numpyro'."
         )
     for name, allowed in OURS.items():
         if (given := getattr(settings, name)) not in allowed:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{name}` is {given!r}, which Stan's ADVI cannot do; use engine='numpyro', or leave it at "
                 f"{allowed[0]!r}."
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
 from ..contracts.method import Running, called_as
@@ -148,7 +149,7 @@ class Symmetrised(Variational):
 
         check_batches(target, self.batch_size)
         if self.anneal and engine == "stan":
-            raise ValueError(
+            raise ArgumentError(
                 f"`anneal` is {self.anneal}, which weighs the prior, but {target.name!r} is a Stan program, which does "
                 "not tell it from the likelihood; use 0."
             )

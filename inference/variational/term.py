@@ -25,6 +25,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from onebasin.base.checks import choose
+from onebasin.base.errors import ArgumentError
 
 from ..mutual_information import (
     Estimator,
@@ -262,7 +263,7 @@ def choose_estimator(name: str, family: Family, layout: Layout) -> str:
     if name == "exact":
         _check_exact(layout, by_parts, few)
     elif name not in ("none", "infonce") and not by_parts:
-        raise ValueError(
+        raise ArgumentError(
             f"`mutual_information` is {name!r}, which needs parts that are independent under q; this family or "
             "symmetry couples them. Use 'infonce', or family='meanfield'."
         )
@@ -278,7 +279,7 @@ def check_permutations(name: str, permutations: int) -> None:
         If K is below 2.
     """
     if name == "infonce" and permutations < 2:
-        raise ValueError(
+        raise ArgumentError(
             f"`permutations` is {permutations}; InfoNCE needs 2 or more, the identity included: with one it is zero."
         )
 
@@ -288,7 +289,7 @@ def _check_exact(layout: Layout, by_parts: bool, few: bool) -> None:
         for block in layout.blocks:
             check_size(block.size)
     elif not few:
-        raise ValueError(
+        raise ArgumentError(
             f"`mutual_information` is 'exact', but this family or symmetry couples the parts, and the group has more "
             f"than {MAX_ELEMENTS} elements to go through. Use 'infonce', or family='meanfield'."
         )

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from onebasin.base.card import Card, Facts, Words, in_brief
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 
 Task = Literal["regression", "classification"]
@@ -80,7 +81,7 @@ class Dataset(Shown):
     def __post_init__(self) -> None:
         """Check that the parts fit together, and make the arrays read-only."""
         if self.task not in get_args(Task):
-            raise ValueError(f"`task` is {self.task!r}; it must be one of {get_args(Task)}")
+            raise ArgumentError(f"`task` is {self.task!r}; it must be one of {get_args(Task)}")
         _check_inputs(self.x, self.feature_names)
         if self.task == "regression":
             _check_targets(self.y, self.num_obs, self.target_names)
@@ -137,9 +138,11 @@ class Dataset(Shown):
 
 def _check_inputs(x: np.ndarray, feature_names: tuple[str, ...]) -> None:
     if x.ndim != 2 or x.shape[0] == 0 or x.shape[1] == 0:
-        raise ValueError(f"`x` has shape {x.shape}; it must be (obs, in) with at least one of each")
+        raise ArgumentError(
+            f"`x` has shape {x.shape}; it must be (obs, in) with at least one of each"
+        )
     if x.shape[1] != len(feature_names):
-        raise ValueError(
+        raise ArgumentError(
             f"`x` has {x.shape[1]} columns but `feature_names` names {len(feature_names)}: "
             "give one name per column"
         )
@@ -148,7 +151,7 @@ def _check_inputs(x: np.ndarray, feature_names: tuple[str, ...]) -> None:
 
 def _check_targets(y: np.ndarray, num_obs: int, target_names: tuple[str, ...]) -> None:
     if y.ndim != 2 or y.shape != (num_obs, len(target_names)):
-        raise ValueError(
+        raise ArgumentError(
             f"`y` has shape {y.shape}; with {num_obs} rows of `x` and {len(target_names)} "
             f"`target_names` it must be {(num_obs, len(target_names))} (regression)"
         )
@@ -157,13 +160,13 @@ def _check_targets(y: np.ndarray, num_obs: int, target_names: tuple[str, ...]) -
 
 def _check_labels(y: np.ndarray, num_obs: int, target_names: tuple[str, ...]) -> None:
     if y.shape != (num_obs,) or not np.issubdtype(y.dtype, np.integer):
-        raise ValueError(
+        raise ArgumentError(
             f"`y` has shape {y.shape} and type {y.dtype}; with {num_obs} rows of `x` it must be "
             f"integer labels of shape {(num_obs,)} (classification)"
         )
     low, high = cast(int, y.min()), cast(int, y.max())
     if low < 0 or high >= len(target_names):
-        raise ValueError(
+        raise ArgumentError(
             f"`y` has labels from {low} to {high}; with {len(target_names)} `target_names` they "
             f"must lie in 0 to {len(target_names) - 1}"
         )
@@ -171,11 +174,11 @@ def _check_labels(y: np.ndarray, num_obs: int, target_names: tuple[str, ...]) ->
 
 def _check_finite(name: str, values: np.ndarray) -> None:
     if not np.issubdtype(values.dtype, np.floating):
-        raise ValueError(f"`{name}` has type {values.dtype}; it must be floating point")
+        raise ArgumentError(f"`{name}` has type {values.dtype}; it must be floating point")
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
         row, column = bad[0]
-        raise ValueError(
+        raise ArgumentError(
             f"`{name}` holds {len(bad)} values that are not finite, the first in row {row}, "
             f"column {column} (counted from 0): remove or impute them first"
         )

@@ -11,6 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float, Int
 
+from onebasin.base.errors import ArgumentError
+
 from .dataset import Dataset
 from .folders import CorruptDataError, find
 from .idx import read_idx
@@ -86,7 +88,7 @@ def _read_pair(
 
 def _scaled(pixels: np.ndarray, precision: Precision) -> Float[np.ndarray, "obs in"]:
     if precision not in ("float64", "float32"):
-        raise ValueError(f"`precision` is {precision!r}; it must be 'float64' or 'float32'")
+        raise ArgumentError(f"`precision` is {precision!r}; it must be 'float64' or 'float32'")
     return pixels.astype(precision) / np.asarray(255, dtype=precision)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onebasin.base.checks import check_seed
+from onebasin.base.errors import ArgumentError
 
 from .dataset import Dataset
 
@@ -32,7 +33,7 @@ class Split:
         for field in ("feature_names", "target_names", "task", "units"):
             train, test = getattr(self.train, field), getattr(self.test, field)
             if train != test:
-                raise ValueError(
+                raise ArgumentError(
                     f"`train` and `test` differ in `{field}`: {train!r} and {test!r}; "
                     "both must come from the same data set"
                 )
@@ -61,11 +62,11 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int) -> Split:
         If the fraction leaves one part without observations, or the seed is negative.
     """
     if not 0 < test_fraction < 1:
-        raise ValueError(f"`test_fraction` is {test_fraction!r}; it must lie between 0 and 1")
+        raise ArgumentError(f"`test_fraction` is {test_fraction!r}; it must lie between 0 and 1")
     check_seed(seed)
     num_test = round(dataset.num_obs * test_fraction)
     if not 0 < num_test < dataset.num_obs:
-        raise ValueError(
+        raise ArgumentError(
             f"`test_fraction` is {test_fraction!r}, which gives {num_test} of {dataset.num_obs} "
             "observations to the test part; each part needs at least one"
         )
@@ -83,7 +84,7 @@ def own_split(dataset: Dataset) -> Split:
         If the data set has none.
     """
     if dataset.held_out is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`dataset` is {dataset.name!r}, which has no test points of its own: use `split`"
         )
     everything = np.arange(dataset.num_obs)

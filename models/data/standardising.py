@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.errors import ArgumentError
+
 from .dataset import Dataset
 from .splitting import Split
 
@@ -48,7 +50,7 @@ class Standardiser:
         constant = np.ptp(train.y, axis=0) == 0
         if constant.any():
             name = train.target_names[int(np.argmax(constant))]
-            raise ValueError(
+            raise ArgumentError(
                 f"`train` has the same {name!r} in all {train.num_obs} observations; a target must "
                 "vary to be standardised: take more observations, or do not standardise"
             )
@@ -66,7 +68,7 @@ class Standardiser:
         _check_data_units(dataset)
         regression = dataset.task == "regression"
         if regression != (self.y_sd is not None):
-            raise ValueError(f"`dataset` is for {dataset.task}; the fit was for the other task")
+            raise ArgumentError(f"`dataset` is for {dataset.task}; the fit was for the other task")
         return replace(
             dataset,
             x=self.transform_x(dataset.x),
@@ -112,7 +114,9 @@ class Standardiser:
 
     def _targets(self) -> tuple[Float[np.ndarray, " out"], Float[np.ndarray, " out"]]:
         if self.y_mean is None or self.y_sd is None:
-            raise ValueError("class labels have no scale: only regression targets are standardised")
+            raise ArgumentError(
+                "class labels have no scale: only regression targets are standardised"
+            )
         return self.y_mean, self.y_sd
 
 
@@ -165,12 +169,12 @@ def _measure(
 
 def _check_data_units(dataset: Dataset) -> None:
     if dataset.units != "data":
-        raise ValueError(f"`{dataset.name}` is standardised already: give it in data units")
+        raise ArgumentError(f"`{dataset.name}` is standardised already: give it in data units")
 
 
 def _check_columns(name: str, values: np.ndarray, expected: int) -> None:
     if values.ndim == 0 or values.shape[-1] != expected:
-        raise ValueError(
+        raise ArgumentError(
             f"`{name}` has shape {values.shape}; its last axis must have {expected} columns, as in "
             "the data that were fitted"
         )

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.checks import check_seed
+from onebasin.base.errors import ArgumentError
 
 from .dataset import Dataset, Truth
 
@@ -225,10 +226,12 @@ def _draw(
 ) -> Dataset:
     for argument, value in zip(("num_obs", "num_test"), sizes, strict=True):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"`{argument}` is {value!r}; it must be a whole number of at least 1")
+            raise ArgumentError(
+                f"`{argument}` is {value!r}; it must be a whole number of at least 1"
+            )
     noise_sd = truth.noise_sd
     if not (math.isfinite(noise_sd) and noise_sd >= 0):
-        raise ValueError(f"`noise_sd` is {noise_sd!r}; it must be a finite number of at least 0")
+        raise ArgumentError(f"`noise_sd` is {noise_sd!r}; it must be a finite number of at least 0")
     check_seed(seed)
     streams = iter(np.random.SeedSequence(seed).spawn(4))
 
@@ -254,4 +257,4 @@ def _draw(
 def _check_positive(**values: float) -> None:
     for name, value in values.items():
         if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"`{name}` is {value!r}; it must be a finite number above 0")
+            raise ArgumentError(f"`{name}` is {value!r}; it must be a finite number above 0")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
+
 from . import bundled, images, synthetic, uci
 from .dataset import Dataset
 from .folders import MissingDataError, find
@@ -116,7 +118,7 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     unknown = [option for option in options if option not in loader.options]
     if unknown:
         allowed = ", ".join(loader.options) or "none"
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`{unknown[0]}` is not an option of the data set {name!r}; it has: {allowed}"
         )
     return loader.call(seed=seed, **options) if loader.seeded else loader.call(**options)
@@ -154,5 +156,5 @@ def _loader(name: str) -> Loader:
     if name not in TABLE:
         close = difflib.get_close_matches(str(name), TABLE, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise ValueError(f"`name` is {name!r}{hint}; the data sets are: {', '.join(TABLE)}")
+        raise ArgumentError(f"`name` is {name!r}{hint}; the data sets are: {', '.join(TABLE)}")
     return TABLE[name]

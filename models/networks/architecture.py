@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from onebasin.base.checks import check_count, choose
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Brief
 
 from .activations import Activation, activation
@@ -116,7 +117,7 @@ class Network(Brief):
             choose("skip", self.skip, SKIPS)
         if self.readout == "sum" and (self.skip is not None or self.widths[-1] != 1):
             several = f", heads={self.heads}" if self.heads != 1 else ""
-            raise ValueError(
+            raise ArgumentError(
                 "`readout` is 'sum', which needs one output and no skip connections; "
                 f"got out_dim={self.out_dim}{several} and skip={self.skip!r}. Use readout='linear'."
             )
@@ -127,7 +128,7 @@ class Network(Brief):
         check_count("heads", self.heads)
         check_count("skip_seed", self.skip_seed, least=0)
         if not isinstance(self.hidden, tuple | list) or not self.hidden:
-            raise ValueError(
+            raise ArgumentError(
                 "`hidden` must hold the units of every hidden layer, one or more, such as (50,); "
                 f"got {self.hidden!r}."
             )

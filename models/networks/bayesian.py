@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 
 from onebasin.base.card import Card, Facts, Words
 from onebasin.base.checks import check_class, check_inputs, check_labels, check_outputs
+from onebasin.base.errors import ArgumentError
 from onebasin.base.html import page
 from onebasin.base.jsonable import parse_json
 from onebasin.base.showing import Brief
@@ -95,7 +96,7 @@ class BayesianNetwork(Brief):
         self.prior.weight_scales(len(self.network.layers))
         self.prior.bias_scales(len(self.network.layers))
         if self.is_classifier and self.network.out_dim < 2:
-            raise ValueError(
+            raise ArgumentError(
                 "`out_dim` is 1, but a categorical likelihood needs one output a class, at least 2."
             )
 
@@ -103,7 +104,7 @@ class BayesianNetwork(Brief):
         """Give the network what the likelihood needs, and what the one before may have needed back."""
         heads = self.likelihood.heads
         if heads > 1 and self.network.readout == "sum":
-            raise ValueError(
+            raise ArgumentError(
                 "`noise_sd` is 'predicted', but the network's readout is 'sum', which has no weights to predict it "
                 "with; use readout='linear', or noise_sd=None."
             )
@@ -273,7 +274,7 @@ class BayesianNetwork(Brief):
                 parametrisation=Parametrisation(**parts["parametrisation"]),
             )
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
+            raise ArgumentError(
                 f"`description` is not the JSON of a network; got {str(text)[:120]!r}: give what `describe` writes."
             ) from error
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int
 from numpyro import distributions as dist
 
 from onebasin.base.checks import check_positive
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Brief
 
 PREDICTED = "predicted"
@@ -60,7 +61,7 @@ class Gaussian(Brief):
         object.__setattr__(self, "noise_scale", float(self.noise_scale))
         if isinstance(self.noise_sd, str):
             if self.noise_sd != PREDICTED:
-                raise ValueError(
+                raise ArgumentError(
                     f"`noise_sd` is {self.noise_sd!r}; give a positive number, None to infer one, or {PREDICTED!r}."
                 )
         elif self.noise_sd is not None:
@@ -103,7 +104,7 @@ class Gaussian(Brief):
         if isinstance(self.noise_sd, float):
             return output, self.noise_sd
         if sigma is None:
-            raise ValueError("`sigma` is missing, which this likelihood infers: give it.")
+            raise ArgumentError("`sigma` is missing, which this likelihood infers: give it.")
         return output, sigma
 
     def log_density(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from numpyro import distributions as dist
 
 from onebasin.base.checks import choose
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Brief
 
 from ..transforms.distributions import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
@@ -81,7 +82,7 @@ class Parametrisation(Brief):
             one input or a fixed readout; or ordered biases a network without biases.
         """
         if self.biases == "ordered" and not network.biases:
-            raise ValueError(
+            raise ArgumentError(
                 "`biases` is 'ordered', but the network has biases=False; use biases='free' here."
             )
         if self.unit_norm:
@@ -103,20 +104,20 @@ class Parametrisation(Brief):
 def _check_unit_norm(weights: str, network: Network) -> None:
     if not network.nonlinearity.positively_homogeneous:
         fitting = [a.name for a in ACTIVATIONS.values() if a.positively_homogeneous]
-        raise ValueError(
+        raise ArgumentError(
             f"`weights` is {weights!r}, which fixes the norm of incoming weights; that only keeps "
             "the model's functions if the activation is positively homogeneous, and "
             f"{network.activation!r} is not. Use weights='free', or one of the activations "
             f"{', '.join(fitting)}."
         )
     if network.readout != "linear":
-        raise ValueError(
+        raise ArgumentError(
             f"`weights` is {weights!r}, which needs free weights in the last layer to take up the "
             f"scale; got readout={network.readout!r}. Use weights='free' or readout='linear'."
         )
     for layer in network.layers:
         if layer.hidden and layer.in_dim < 2:
-            raise ValueError(
+            raise ArgumentError(
                 f"`weights` is {weights!r}, but {layer.weight} has one input: a unit vector in one "
                 "dimension has no angle. Use weights='free', or at least two units before every "
                 "hidden layer."

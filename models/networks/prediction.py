@@ -13,6 +13,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.checks import check_count, check_inputs
+from onebasin.base.errors import ArgumentError
 
 from .architecture import Network
 from .bayesian import BayesianNetwork
@@ -96,7 +97,9 @@ def mean_and_sd(
     """The same as `predict_with_noise`, with standard deviations of a shape that broadcasts to that of the means."""
     likelihood = model.likelihood
     if not isinstance(likelihood, Gaussian):
-        raise ValueError("`model` is a classifier, whose predictions have no noise: use `predict`.")
+        raise ArgumentError(
+            "`model` is a classifier, whose predictions have no noise: use `predict`."
+        )
     output = all_heads(model.network, draws, x, batch_size=batch_size)
     if model.predicts_noise:
         return tuple(map(np.asarray, _split(likelihood, output)))  # type: ignore[return-value]
@@ -104,7 +107,7 @@ def mean_and_sd(
         return output, np.full((*output.shape[:2], 1, 1), likelihood.noise_sd)
     given = _posterior_of(draws)
     if "sigma" not in given:
-        raise ValueError(
+        raise ArgumentError(
             f"`draws` lack sigma, which the network infers; they hold {', '.join(map(str, given))}."
         )
     return output, np.asarray(given["sigma"])[..., None, None]
@@ -144,7 +147,7 @@ def _check_draws(draws: Mapping[str, Any], network: Network) -> dict[str, np.nda
     given = _posterior_of(draws)
     absent = [name for name in network.shapes if name not in given]
     if absent:
-        raise ValueError(
+        raise ArgumentError(
             f"`draws` lack {', '.join(absent)}; they hold {', '.join(map(str, given)) or 'none'}."
             " Give draws of the same model."
         )
@@ -152,7 +155,7 @@ def _check_draws(draws: Mapping[str, Any], network: Network) -> dict[str, np.nda
     leading = next(iter(arrays.values())).shape[:2]
     for name, shape in network.shapes.items():
         if len(leading) != 2 or arrays[name].shape != (*leading, *shape):
-            raise ValueError(
+            raise ArgumentError(
                 f"`draws` hold {name} of shape {arrays[name].shape}; the network needs (chain, "
                 f"draw, {', '.join(map(str, shape))}), chains and draws as many as in the others."
             )

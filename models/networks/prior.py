@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onebasin.base.checks import check_positive
+from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Brief
 
 
@@ -59,7 +60,7 @@ def _per_layer(
     if not isinstance(value, tuple):
         return (value,) * num_layers
     if len(value) != num_layers:
-        raise ValueError(
+        raise ArgumentError(
             f"`{argument}` has {len(value)} entries, but the network has {num_layers} layers "
             "(hidden layers and the last one); give one number, or one a layer."
         )

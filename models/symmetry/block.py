@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
+
 from .elements import Part, Shapes
 
 Axes = int | tuple[int, ...]
@@ -26,7 +28,7 @@ def check_axes(argument: str, axes: Any, *, several: bool) -> None:
     """
     allowed = "an axis, or a tuple of axes" if several else "an axis"
     if not isinstance(axes, Mapping):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`{argument}` must map names of variables to {allowed}, such as {{'mu': 0}}; got {axes!r}."
         )
     for name, places in axes.items():
@@ -36,7 +38,7 @@ def check_axes(argument: str, axes: Any, *, several: bool) -> None:
             whole = (
                 " A whole variable that changes sign belongs to a `Flip`." if places == () else ""
             )
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"`{argument}` must map names of variables to {allowed}, counted from 0 within a draw; "
                 f"got {places!r} for {name!r}.{whole}"
             )
@@ -51,7 +53,7 @@ def check_names(argument: str, names: Any) -> None:
         If it holds anything but text.
     """
     if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`{argument}` must be a tuple of names of variables, such as ('theta',); got {names!r}."
         )
 
@@ -175,23 +177,23 @@ class Block[P: Part](ABC):
         """
         self.check_names(shapes)
         if not self.axes:
-            raise ValueError("`symmetry` has a block that names no axis.")
+            raise ArgumentError("`symmetry` has a block that names no axis.")
         lengths = {}
         for name, places in self.axes.items():
             for axis in axes_of(places):
                 if not 0 <= axis < len(shapes[name]):
-                    raise ValueError(
+                    raise ArgumentError(
                         f"`symmetry` moves axis {axis} of {name}, which has the shape {tuple(shapes[name])}."
                     )
                 lengths[f"axis {axis} of {name}"] = shapes[name][axis]
         if len(set(lengths.values())) > 1:
             each = ", ".join(f"{place} has {length}" for place, length in lengths.items())
-            raise ValueError(f"`symmetry` moves axes of unequal length together: {each}.")
+            raise ArgumentError(f"`symmetry` moves axes of unequal length together: {each}.")
 
     def check_names(self, shapes: Shapes) -> None:
         """Refuse shapes that lack one of its variables."""
         for name in self.variables:
             if name not in shapes:
-                raise ValueError(
+                raise ArgumentError(
                     f"`symmetry` names {name}, which is not there; there are {', '.join(shapes)}."
                 )

@@ -18,6 +18,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.jsonable import parse_json
 
 from .block import Axes, Block, axes_of
@@ -59,7 +60,7 @@ def check_blocks(symmetry: Any, argument: str = "symmetry") -> Symmetry:
         If it is no tuple or list of blocks.
     """
     if not isinstance(symmetry, tuple | list) or not all(isinstance(b, Block) for b in symmetry):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`{argument}` must be a tuple of blocks, such as (Exchangeable({{'mu': 0, 'sigma': 0}}),), or words such "
             f"as 'mu,sigma'; got {symmetry!r}."
         )
@@ -92,7 +93,7 @@ def from_json(text: str) -> Symmetry:
     try:
         return tuple(_block(fields) for fields in parse_json(text))
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
+        raise ArgumentError(
             f"`symmetry` is not the JSON of a symmetry; got {str(text)[:120]!r}: give what `to_json` writes."
         ) from error
 

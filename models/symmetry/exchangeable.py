@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
+
 from .arrays import along, complement, scale, take
 from .block import Axes, Block, Values, axes_of, check_axes, check_names
 from .elements import Permuted, Shapes
@@ -60,17 +62,19 @@ class Exchangeable(Block[Permuted]):
             check_names("flips", self.flips)
         check_names("complements", self.complements)
         if not self.variables:
-            raise ValueError(
+            raise ArgumentError(
                 "`axes` is empty; name the variables whose components are interchangeable, such as {'mu': 0}."
             )
         unknown = [name for name in self.flipped if name not in self.axes]
         if unknown:
-            raise ValueError(
+            raise ArgumentError(
                 f"`flips` names {', '.join(unknown)}, but the block moves {', '.join(self.axes)}."
             )
         twice = [name for name in self.complements if name in self.axes]
         if twice:
-            raise ValueError(f"`complements` names {', '.join(twice)}, which `axes` already moves.")
+            raise ArgumentError(
+                f"`complements` names {', '.join(twice)}, which `axes` already moves."
+            )
 
     @property
     def flipped(self) -> tuple[str, ...]:
@@ -107,7 +111,7 @@ class Exchangeable(Block[Permuted]):
             If signs are given to a block without flips.
         """
         if signs is not None and not self.flipped:
-            raise ValueError("`signs` were given, but this block has flips=False.")
+            raise ArgumentError("`signs` were given, but this block has flips=False.")
         permutation = np.asarray(permutation)
         out = dict(values)
         for name in (name for name in self.axes if name in out):
@@ -188,6 +192,6 @@ class Exchangeable(Block[Permuted]):
         """Refuse shapes that it cannot move; `complements` belongs to two components."""
         super().check(shapes)
         if self.complements and self.size(shapes) != 2:
-            raise ValueError(
+            raise ArgumentError(
                 f"`complements` belongs to two parts that change places; there are {self.size(shapes)}."
             )

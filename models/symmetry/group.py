@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
+
 from .block import Block
 from .blocks import Symmetry
 from .elements import Element, Part, Shapes
@@ -75,7 +77,7 @@ class Group:
         """
         absent = [n for block in self.symmetry for n in block.variables if n not in values]
         if absent:
-            raise ValueError(
+            raise ArgumentError(
                 f"`values` lacks {', '.join(absent)}, which the symmetry moves; it holds "
                 f"{', '.join(values) or 'nothing'}."
             )
@@ -111,7 +113,7 @@ class Group:
             If there are infinitely many, or more than 10 million.
         """
         if self.log_order > math.log(1e7):
-            raise ValueError(
+            raise ArgumentError(
                 f"The group has exp({self.log_order:.4g}) elements, too many to go through; "
                 "draw some with `random`."
             )
@@ -139,5 +141,5 @@ def _check_axes_are_free(symmetry: Symmetry) -> None:
     for block in symmetry:
         others = taken.setdefault(block.kind, set())
         for name, axis in sorted(block.moved & others):
-            raise ValueError(f"`symmetry` has two blocks that move axis {axis} of {name}.")
+            raise ArgumentError(f"`symmetry` has two blocks that move axis {axis} of {name}.")
         others |= block.moved

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
+
 from .arrays import along, scale
 from .block import Axes, Block, Values, check_axes
 from .elements import Scaled
@@ -102,7 +104,7 @@ class Rescalable(Block[Scaled]):
 
     def elements(self, size: int) -> list[Scaled]:
         """Refuse: there are infinitely many."""
-        raise ValueError("`Rescalable` has infinitely many elements; draw some with `random`.")
+        raise ArgumentError("`Rescalable` has infinitely many elements; draw some with `random`.")
 
     def log_order(self, size: int) -> float:
         """Infinite."""

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.errors import ArgumentError
+
 from .arrays import complement, negate
 from .block import Axes, Block, Values, check_names
 from .elements import Shapes, Swapped
@@ -157,7 +159,9 @@ class Flip(Whole):
         check_names("complements", self.complements)
         both = [name for name in self.complements if name in self.flipped]
         if both:
-            raise ValueError(f"`complements` names {', '.join(both)}, which `names` already flips.")
+            raise ArgumentError(
+                f"`complements` names {', '.join(both)}, which `names` already flips."
+            )
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -191,7 +195,7 @@ class Flip(Whole):
 def _check_some(names: Any) -> None:
     check_names("names", (names,) if isinstance(names, str) else names)
     if not names:
-        raise ValueError("`names` is empty; name at least one variable.")
+        raise ArgumentError("`names` is empty; name at least one variable.")
 
 
 def _names(names: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from onebasin.base.errors import ArgumentError
+
 from .block import axes_of
 from .blocks import Block, Complement, Exchangeable, Flip, Symmetry, check_blocks
 from .elements import Shapes
@@ -55,14 +57,14 @@ def read(word: str) -> Block:
     names = [part.name for part in parts]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
-        raise ValueError(
+        raise ArgumentError(
             f"`exchangeable` has {twice} twice in {word!r}; name every variable once, with all its axes: {_SYNTAX}."
         )
     complements = tuple(part.name for part in parts if part.complement)
     whole = tuple(part.name for part in parts if not part.axes and not part.complement)
     moved = [part for part in parts if part.axes]
     if moved and whole:
-        raise ValueError(
+        raise ArgumentError(
             f"`exchangeable` has both parts that change places ({moved[0].name}) and whole variables that change sign "
             f"({whole[0]}) in {word!r}; give each a block of its own."
         )
@@ -100,7 +102,7 @@ def as_symmetry(symmetry: Any, shapes: Shapes | None = None) -> Symmetry:
     try:
         blocks = tuple(read(word) for word in words)
     except ValueError as error:
-        raise ValueError(str(error).replace("`exchangeable`", "`symmetry`", 1)) from None
+        raise ArgumentError(str(error).replace("`exchangeable`", "`symmetry`", 1)) from None
     return tuple(as_meant(block, shapes or {}) for block in blocks)
 
 
@@ -113,14 +115,14 @@ def spell(block: Block) -> str:
         If it is of another kind, such as `Rescalable`, for which there is no word, or holds a name that no word can.
     """
     if not isinstance(block, Exchangeable | Complement | Flip):
-        raise ValueError(f"`block` is {block!r}, which the command line has no word for.")
+        raise ArgumentError(f"`block` is {block!r}, which the command line has no word for.")
     parts = [_Part(n, axes_of(a), n in block.flipped, False) for n, a in block.axes.items()]
     parts += [_Part(n, (), True, False) for n in block.flipped if n not in block.axes]
     parts += [_Part(name, (), False, True) for name in block.complemented]
     for part in parts:
         found = _PART.fullmatch(part.name)
         if found is None or found["name"] != part.name:
-            raise ValueError(
+            raise ArgumentError(
                 f"`block` names {part.name!r}, which the command line cannot spell: {_SYNTAX}."
             )
     return ",".join(_spell_part(part) for part in parts)
@@ -159,6 +161,6 @@ def _part(text: str, word: str) -> _Part:
         or (complement and (axes or whole))
         or (whole and sign != "+-")
     ):
-        raise ValueError(f"`exchangeable` has the part {text!r} in {word!r}; {_SYNTAX}.")
+        raise ArgumentError(f"`exchangeable` has the part {text!r} in {word!r}; {_SYNTAX}.")
     none = complement or whole
     return _Part(found["name"], () if none else axes or (0,), sign == "+-", complement)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onebasin.base.cores import available_cores
+from onebasin.base.errors import ArgumentError
 from onebasin.base.files.cache import make_user_cache
 from onebasin.base.files.leftovers import sweep, unfinished, working_folder
 from onebasin.base.files.makers import is_running
@@ -73,7 +74,7 @@ def assemble(
     """
     report = progress or (lambda stage: None)
     if jobs is not None and jobs < 1:
-        raise ValueError(f"`jobs` is {jobs}; it has to be 1 or more.")
+        raise ArgumentError(f"`jobs` is {jobs}; it has to be 1 or more.")
     toolchain, wheel = find_parts()
     root = cache_dir or default_cache()
     target = root / folder_name(toolchain, wheel)

@@ -20,7 +20,7 @@ from typing import Any
 
 from onebasin.analysis.page.render import write
 from onebasin.base.cores import available_cores
-from onebasin.base.errors import Halted, Interrupted, StudyError, WriteError
+from onebasin.base.errors import ArgumentError, Halted, Interrupted, StudyError, WriteError
 from onebasin.base.notices import record
 
 from .cell_files import write_json
@@ -357,10 +357,10 @@ def _check_order(cells: tuple[Cell, ...]) -> None:
     seen: list[str] = []
     for cell in cells:
         if cell.key in seen:
-            raise ValueError(f"`cells` has two cells {cell.key}; give them keys that differ.")
+            raise ArgumentError(f"`cells` has two cells {cell.key}; give them keys that differ.")
         for key in cell.inputs:
             if key not in seen:
-                raise ValueError(
+                raise ArgumentError(
                     f"`inputs` of the cell {cell.key} names {key!r}, which is no earlier cell; "
                     f"earlier are: {', '.join(seen) or 'none'}."
                 )

@@ -22,6 +22,7 @@ from onebasin.analysis.plots.style import (
 )
 from onebasin.analysis.plots.traces import draw_traces, trace_rank, traces_in_words
 from onebasin.analysis.report.sections.fits import elbo_figure
+from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
@@ -124,7 +125,7 @@ def plot_cells(
     """
     rows = list(dict.fromkeys(row for group in values.values() for row in group))
     if not rows:
-        raise ValueError("`values` is empty: give a number for at least one run.")
+        raise ArgumentError("`values` is empty: give a number for at least one run.")
     figure = new_figure(7.2, 0.34 * len(rows) + 1.2)
     axes = style_axes(figure.subplots(), x_label=x_label)
     markers = "osD^vP"

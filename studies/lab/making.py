@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from onebasin import inference
 from onebasin.base.errors import (
     AdviFailed,
+    ArgumentError,
     InferenceError,
     OnebasinError,
     RunCancelled,
@@ -178,7 +179,7 @@ def mark(
 def sample(cell: Cell, context: Context) -> xr.DataTree:
     """Sample a cell's target by its method; refuses a cell without one."""
     if context.target is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`target` of the cell {cell.key} is None; give it a target, or make its posterior without sampling."
         )
     method: Method = as_word(cell.method, cell.settings)
@@ -197,7 +198,7 @@ def sample(cell: Cell, context: Context) -> xr.DataTree:
 def symmetrise(cell: Cell, context: Context, settings: Symmetrised, **fields: Any) -> xr.DataTree:
     """Train a cell's approximations by symmetrised VI; the cell fails if an ELBO becomes infinite or undefined."""
     if context.target is None:
-        raise ValueError(f"`target` of the cell {cell.key} is None; give it a target.")
+        raise ArgumentError(f"`target` of the cell {cell.key} is None; give it a target.")
     try:
         return inference.infer(
             context.target,

@@ -15,6 +15,7 @@ from onebasin.analysis.report import (
     describe_run,
     health_table,
 )
+from onebasin.base.errors import ArgumentError
 from onebasin.base.table import (
     Table,
 )
@@ -68,7 +69,7 @@ def page(
     """Lay out the page; refuses figures for a chapter that the study does not have."""
     chapters = [chapter for chapter in text.chapters(config, frames) if chapter is not None]
     if strangers := set(figures) - {chapter.title for chapter in chapters}:
-        raise ValueError(
+        raise ArgumentError(
             f"`figures` are given to {sorted(strangers)}; the chapters are: "
             f"{', '.join(chapter.title for chapter in chapters)}."
         )

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from onebasin.base.errors import StudyError
+from onebasin.base.errors import ArgumentError, StudyError
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.seal import FIELD, Seal, examine_json, seal_json
 from onebasin.base.jsonable import json_safe, json_text
@@ -115,7 +115,7 @@ def stamp(page: str, said: str) -> str:
     before, began, rest = page.partition(BEGIN)
     _, ended, after = rest.partition(END)
     if not (began and ended):
-        raise ValueError(
+        raise ArgumentError(
             f"`page` lacks {END if began else BEGIN}; it takes what the record says there."
         )
     return f"{before}{BEGIN}\n\n{said}\n\n{END}{after}"

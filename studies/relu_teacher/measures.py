@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.predictive.heldout import predict_held_out
+from onebasin.base.errors import ArgumentError
 
 from ..lab import Frame, Frames, Outcomes, Row
 from ..lab.cells import diagnosis_columns
@@ -44,7 +45,7 @@ def _measure_data(
             data, model = data_of(config, cell), target(config, cell).model
             test, truth = data.held_out, data.truth
             if test is None or truth is None:
-                raise ValueError(f"`{data.name}` has no held-out points or no true function.")
+                raise ArgumentError(f"`{data.name}` has no held-out points or no true function.")
             found = predict_held_out(outcomes.tree(cell), model, test.x, test.y)
             held_out[cell] = found
             misses[cell] = found.function.mean(axis=(0, 1)) - truth(test.x)

@@ -42,7 +42,7 @@ ALONE: dict[str, tuple[str, File | Callable[[Path], object] | None, str]] = {
     "cut-csv": ("bad.csv", _csv(1)[:-9], "is cut short"),
     "csv-without-its-last-draws": ("bad.csv", _csv(1, draws=30), "holds 30 of the 40 draws"),
     "optimum": ("bad.csv", _csv(1).replace("sample\n", "optimize\n"), "holds an optimum"),
-    "csv-of-text": ("bad.csv", "a,b\nx,y\n", "holds text"),
+    "csv-of-text": ("bad.csv", "a,b\nx,y\n", "is no number"),
     "csv-of-bytes": ("bad.csv", bytes(range(128, 256)), "is no text"),
     "unequal-chains": ("bad.csv", "chain,x\n1,2\n1,3\n2,4\n", "has 1 draws of chain 2"),
     "no-json": ("bad.json", "{", "is no JSON that can be read"),

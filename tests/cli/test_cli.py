@@ -6,14 +6,11 @@ from importlib.metadata import version
 
 import pytest
 
+from onebasin.base.errors import ArgumentError
 from onebasin.cli import main as cli
 
 from ..each import each
 
-FAULT = (
-    "the command ended by a fault of its own, not of what it was given; repeat it with `--debug` to see where, "
-    "and report that."
-)
 HEAVY = ["jax", "numpy", "numpyro", "xarray", "matplotlib", "arviz_stats", "cmdstanpy"]
 
 
@@ -74,23 +71,54 @@ def test_mistyped_command_is_one_line_and_code_2(onebasin, words, message):
 @each(
     ("error", "line"),
     [
-        (KeyError("spam"), FAULT),
-        (ValueError("`a` is 1."), "`a` is 1."),
-        (RuntimeError("stopped"), "stopped"),
+        (ArgumentError("`a` is 1."), "`a` is 1."),
         (
             PermissionError(13, "Permission denied", "/folder/x.nc"),
             "`/folder/x.nc` could not be used: Permission denied.",
         ),
-        (RuntimeError(), FAULT),
+        (
+            MemoryError(),
+            "there was not enough memory; give `--draws`, files or points that take less.",
+        ),
     ],
 )
-def test_error_of_any_kind_is_one_line_without_a_traceback(onebasin, monkeypatch, error, line):
+def test_error_of_a_user_or_a_machine_is_one_line(onebasin, monkeypatch, error, line):
+    answer = failing(onebasin, monkeypatch, error)
+    assert (answer.code, answer.err) == (1, f"onebasin: {line}\n")
+
+
+@each("error", [KeyError("spam"), ValueError("`a` is 1."), RuntimeError(), OSError("odd")])
+def test_any_other_error_is_a_bug_whose_traceback_is_in_a_file(
+    onebasin, monkeypatch, tmp_path, error
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    answer = failing(onebasin, monkeypatch, error)
+    (file,) = (tmp_path / "onebasin" / "bugs").iterdir()
+    line = (
+        f"This is a bug in onebasin. The traceback is in {file}; please report it with that file."
+    )
+    assert (answer.code, answer.err) == (3, f"onebasin: {line}\n")
+    first, *rest = file.read_text().splitlines()
+    assert first == "onebasin study boston"
+    assert rest[-1].startswith(type(error).__name__)
+
+
+def test_bug_is_reported_where_no_cache_can_be_made(onebasin, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr("onebasin.cli.bugs._SHARED", str(tmp_path))
+    answer = failing(onebasin, monkeypatch, KeyError("spam"))
+    assert (answer.code, len(list(tmp_path.glob("onebasin-bug-*.txt")))) == (3, 1)
+
+
+def failing(onebasin, monkeypatch, error):
+    """Run a command that raises an error."""
+
     def fail(*_: object) -> None:
         raise error
 
     monkeypatch.setattr("onebasin.studies.lab.study.find", fail)
-    answer = onebasin("study", "boston")
-    assert (answer.code, answer.err) == (1, f"onebasin: {line}\n")
+    return onebasin("study", "boston")
 
 
 def test_debug_shows_where_an_error_comes_from(onebasin):

@@ -10,6 +10,7 @@ import pandas as pd
 import xarray as xr
 
 from onebasin.base.checks import check_seed
+from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, variable_of
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -180,21 +181,21 @@ def check_run(view: View, known: Known, name: str) -> None:
         check_comparable({known.name: known.draws, name: view}, known.name)
         unlike = unlike_weights(known.draws.network, view.network)
         if unlike:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{view.argument}` is {unlike}, as `{known.name}` is: hold it against a reference of its own "
                 "parametrisation."
             )
     there = view.variables
     absent = [each for each in known.variables if each not in there]
     if absent:
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` lacks {', '.join(absent)}, which `{known.name}` holds, and has {', '.join(there)}: "
             "give a run of the same model, its variables under the same names."
         )
     for each in known.variables:
         shapes = [_shape(one, each) for one in (view, known.draws)]
         if shapes[0] != shapes[1]:
-            raise ValueError(
+            raise ArgumentError(
                 f"`{view.argument}` holds {each} of shape {shapes[0]}, and `{known.name}` of shape {shapes[1]}: give a "
                 "run of the same model and data."
             )
@@ -232,7 +233,7 @@ def _invariants(view: View, known: Known, chains: int, free: bool) -> pd.DataFra
     try:
         draws = known.measure(view)
     except KeyError as absent:
-        raise ValueError(
+        raise ArgumentError(
             f"`{view.argument}` lacks {absent.args[0]}, of which the invariants of `{known.name}` are: give a run of "
             "the same model, its variables under the same names."
         ) from absent
@@ -246,7 +247,7 @@ def _parameters(
     wanted = known.variables if var_names is None else tuple(dict.fromkeys(var_names))
     unknown = [each for each in wanted if each not in known.variables]
     if unknown or not wanted:
-        raise ValueError(
+        raise ArgumentError(
             f"`var_names` asks for {', '.join(unknown) or 'nothing'}, which `{known.name}` does not hold; it holds "
             f"{', '.join(known.variables)}."
         )
@@ -259,7 +260,7 @@ def _differences(
 ) -> pd.DataFrame:
     absent = [each for each in names if each not in set(draws.names)]
     if absent:
-        raise ValueError(
+        raise ArgumentError(
             f"`posterior` lacks {', '.join(absent[:6])}, of which the reference tells: give a run of the same model."
         )
     described = describe(draws, independent=free)
@@ -273,7 +274,7 @@ def _predictions(view: View, known: Known, x: Any, y: Any, seed: int) -> dict[st
     model = known.draws.network
     if model is None:
         if x is not None:
-            raise ValueError(
+            raise ArgumentError(
                 f"`x` is given, but `{known.name}` is of no network that could predict there: leave `x` out."
             )
         return {}

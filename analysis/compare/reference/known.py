@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, entry_names
@@ -73,7 +74,7 @@ class Known:
         for table in (self.parameters, self.invariants):
             absent = [column for column in NEEDED if column not in table]
             if absent:
-                raise ValueError(
+                raise ArgumentError(
                     f"`reference` {self.name} lacks {', '.join(absent)}: give what `open_reference` returned."
                 )
 

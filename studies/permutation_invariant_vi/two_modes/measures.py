@@ -42,6 +42,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from scipy.integrate import solve_ivp
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.settings import Count, Positive, Seed, Several, settings
 
@@ -100,7 +101,7 @@ class InterpolationSettings:
         for name, ratios in {**every, "largest": (self.largest,)}.items():
             rising = bool(ratios) and bool((np.diff(ratios) > 0).all())
             if not rising or min(ratios) <= 0 or max(ratios) > LARGEST_RATIO:
-                raise ValueError(
+                raise ArgumentError(
                     f"`{name}` is {ratios!r}; give ratios of alpha to sigma that rise, above 0 and at most "
                     f"{LARGEST_RATIO:g}."
                 )

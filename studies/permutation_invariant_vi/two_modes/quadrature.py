@@ -36,6 +36,7 @@ from jaxtyping import Float
 from scipy.optimize import brentq, root
 
 from onebasin.base.checks import check_positive
+from onebasin.base.errors import ArgumentError, InferenceError
 
 LARGEST_RATIO = 6.0
 """Of alpha to sigma: up to here the quadrature's error is below 1e-10."""
@@ -71,7 +72,7 @@ class Mixture:
         check_positive("alpha", self.alpha)
         check_positive("sigma", self.sigma)
         if self.alpha > LARGEST_RATIO * self.sigma:
-            raise ValueError(
+            raise ArgumentError(
                 f"`alpha` is {self.alpha:g} at a `sigma` of {self.sigma:g}, but the quadrature is exact only up to "
                 f"{LARGEST_RATIO:g} sigma; give a smaller `alpha`."
             )
@@ -179,7 +180,7 @@ def switching(sigma: float = 1.0) -> float:
         mixture = Mixture(alpha, sigma)
         near = mode(mixture)
         if near is None:
-            raise RuntimeError(f"there is no optimum near a mode at `alpha` {alpha:g}.")
+            raise InferenceError(f"there is no optimum near a mode at `alpha` {alpha:g}.")
         return midpoint(mixture).divergence - near.divergence
 
     lowest = vanishing(sigma).alpha + 1e-6 * sigma

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, Positive, Seed, Several, settings
 from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior
 
@@ -62,11 +63,11 @@ class TwoWeightSettings:
     def __post_init__(self) -> None:
         """Refuse alphas that do not ascend, and noises without that of the fits."""
         if not self.alphas or list(self.alphas) != sorted(set(self.alphas)):
-            raise ValueError(
+            raise ArgumentError(
                 f"`alphas` are {self.alphas}; give one or more, ascending, each of them once."
             )
         if self.noise not in self.noises:
-            raise ValueError(
+            raise ArgumentError(
                 f"`noise` is {self.noise:g}, which is none of `noises`, {self.noises}: add it there."
             )
 

@@ -34,6 +34,8 @@ from jaxtyping import Array, Float
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
+from onebasin.base.errors import InferenceError
+
 from .design import Points
 
 BEYOND = 8.5
@@ -134,7 +136,7 @@ def solve(found: Statistics) -> Truth:
         if moved < STILL:
             return Truth(node, weight, values - evidence, evidence, moved)
         before = evidence
-    raise RuntimeError(
+    raise InferenceError(
         f"The log evidence still moves by {moved:.1e} nats at {MOST} panels; allowed are "
         f"{STILL:g}. The likelihood is too narrow for the grid: take fewer points or more noise."
     )
@@ -253,7 +255,7 @@ def optimum(found: Statistics, *, symmetrised: bool) -> Approximation:
     ends = (minimize(loss, start, **how) for start in starts(found))
     known = [end for end in ends if np.isfinite(end.fun)]
     if not known:
-        raise RuntimeError(
+        raise InferenceError(
             "No start leads to an optimum of the ELBO: are the data finite, and `alphas` and "
             "`noises` within a few powers of ten?"
         )

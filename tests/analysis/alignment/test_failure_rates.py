@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from scipy.stats import binom, multivariate_normal, norm
 
-from onebasin.analysis.plots.style import style_axes
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.truth.alignment_failures import (
     RULES,
@@ -206,12 +204,3 @@ def test_figure_draws_the_means_and_the_best(known):
     said = [text.get_text() for text in axes.get_legend().get_texts()]
     assert set(said) == {"one draw", "another posterior", "best possible"}
     assert "sds" in axes.get_xlabel()
-
-
-def test_figure_goes_on_given_axes(known):
-    figure = Figure()
-    left, right = figure.subplots(1, 2)
-    style_axes(right, title="kept")
-    assert draw_failure_rates(known, ax=left) is figure
-    assert left.lines
-    assert not right.lines
