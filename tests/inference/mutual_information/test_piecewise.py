@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onebasin.inference.mutual_information import infonce, piecewise, training_marginals
+from onebasin.inference.mutual_information import infonce, ratios, training_marginals
 from onebasin.inference.mutual_information.ratios import mean_field
 
 from .cases import parts
@@ -31,14 +31,14 @@ def values() -> tuple[jax.Array, ...]:
 def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of two draws of seven, so that one is left over."""
     whole = values()
-    monkeypatch.setattr(piecewise, "ENTRIES", 24)
+    monkeypatch.setattr(ratios, "ENTRIES", 24)
     for mine, theirs in zip(values(), whole, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-11)
 
 
 def test_a_piece_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the function sees has three draws at the most, and one where a draw has more than all of them may."""
-    monkeypatch.setattr(piecewise, "ENTRIES", 12)
+    monkeypatch.setattr(ratios, "ENTRIES", 12)
     seen = []
 
     def one(draw: jax.Array) -> jax.Array:
@@ -46,10 +46,10 @@ def test_a_piece_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> N
             lambda x: seen.append(x.shape) or x, draw, draw, vmap_method="broadcast_all"
         )
 
-    found = piecewise.by_draw(one, jnp.arange(40.0).reshape(10, 4))
+    found = ratios.by_draw(one, jnp.arange(40.0).reshape(10, 4))
     np.testing.assert_array_equal(found, np.arange(40.0).reshape(10, 4))
     assert {shape[0] for shape in seen} == {3, 1}
-    monkeypatch.setattr(piecewise, "ENTRIES", 1)
+    monkeypatch.setattr(ratios, "ENTRIES", 1)
     seen.clear()
-    piecewise.by_draw(one, jnp.arange(40.0).reshape(10, 4))
+    ratios.by_draw(one, jnp.arange(40.0).reshape(10, 4))
     assert {shape[0] for shape in seen} == {1}
