@@ -29,6 +29,8 @@ TRIES = 14
 NEARER = 0.75
 STARTS, ITERATIONS = 2, 150
 """Of the ascents to optima."""
+MORE_STARTS, WIDE = 6, 2.0
+"""Ascents from wider starts, before a density is said to have one mode."""
 WALKERS, STEPS = 6, 60
 """Of the random walks that begin at an optimum."""
 SHARE = 0.12
@@ -81,6 +83,12 @@ class Search:
     def ends(self) -> list[AscentEnd]:
         """Ends of ascents."""
         return optima(self.measured, self.seed)
+
+    @cached_property
+    def more_ends(self) -> list[AscentEnd]:
+        """Ends of ascents from farther away, of those that arrived."""
+        found = optima(self.measured, self.seed + 101, starts=MORE_STARTS, reach=WIDE)
+        return [end for end in found if end.converged]
 
     @cached_property
     def near(self) -> list[Probe]:
@@ -172,13 +180,15 @@ class AscentEnd:
     converged: bool
 
 
-def optima(measured: BudgetedDensity, seed: int) -> list[AscentEnd]:
-    """The ends of ascents from random points; none where the density has no gradient."""
+def optima(
+    measured: BudgetedDensity, seed: int, *, starts: int = STARTS, reach: float = 1.0
+) -> list[AscentEnd]:
+    """The ends of ascents from random points within `reach`; none where the density has no gradient."""
     density = measured.density
     rng = np.random.default_rng(seed + 1)
     found = []
-    for _ in range(STARTS):
-        start = rng.uniform(-1.0, 1.0, size=density.dim)
+    for _ in range(starts):
+        start = rng.uniform(-reach, reach, size=density.dim)
         if density.gradient(start) is None:
             return []
         found += _ascent(measured, start)

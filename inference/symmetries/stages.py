@@ -81,7 +81,12 @@ def _judged(
     s: Search, status: Status, elements: Sequence[Sequence[Generator]]
 ) -> tuple[Status, bool]:
     """Decide whether a symmetry is live, or harmless by the maximum of the density; say whether it is the latter."""
-    mode = status == "live" and one_mode(elements, s.measured, s.ends)
+    # Two ascents may end at the same saddle between two modes: more of them, from farther away, before a claim.
+    mode = (
+        status == "live"
+        and one_mode(elements, s.measured, s.ends)
+        and one_mode(elements, s.measured, s.more_ends)
+    )
     return ("harmless" if mode else status), mode
 
 
