@@ -158,7 +158,7 @@ def _moments(row: pd.Series, found: MomentComparison | None) -> str:
         trusted = found.table.loc[~found.table["gated"]]
         beyond = int((trusted["z"].abs() > found.z_bound).sum())
         worst = str(trusted["z"].abs().idxmax())
-        most = f"that of {worst} by {number(abs(trusted.loc[worst, 'd']), 2)} sds"
+        most = f"that of `{worst}` by {number(abs(trusted.loc[worst, 'd']), 2)} sds"
         return (
             f"means differ, {most}"
             if beyond == 1

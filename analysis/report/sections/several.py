@@ -93,7 +93,7 @@ def _comparison(
 ) -> Section:
     from ...compare.compare import compare  # here: it loads JAX
 
-    title = f"Beside {truth}"
+    title = f"Compared with {truth}"
     try:
         comparison = compare(views, truth=truth, symmetry=symmetry, var_names=var_names)
     except ValueError as error:

@@ -54,7 +54,7 @@ def test_draws_are_not_judged_beside_a_truth_that_has_not_mixed():
             0.0,
             "means agree within their Monte Carlo errors (a shift by 0.2 sds would be seen",
         ),
-        (1000, 0.5, "means differ, that of mu[1] by 0.5"),
+        (1000, 0.5, "means differ, that of `mu[1]` by 0.5"),
         (
             60,
             0.0,

@@ -48,7 +48,7 @@ def test_posterior_report_shows_both_kinds_of_posterior(posteriors, blank_figure
     page = Page(html)
     assert_self_contained(page, html)
     titles = [section.title for section in report.sections]
-    assert titles[0] == "Beside nuts"
+    assert titles[0] == "Compared with nuts"
     assert titles[-2:] == ["nuts", "advi"]
     assert {"Optimisation", "Checks", "Cost"} <= set(titles)
     assert "Shape of the posterior" not in titles
@@ -267,7 +267,7 @@ def test_several_are_held_against_the_chosen_truth(make_mcmc, rng, blank_figures
     report = posterior_report(trees, truth="second")
     assert [card.name for card in report.answers] == ["first", "second"]
     beside = report.sections[0]
-    assert beside.title == "Beside second"
+    assert beside.title == "Compared with second"
     (densities,) = [p for p in beside.parts if isinstance(p, FigureItem)]
     assert "in one labelling" in densities.caption
     assert (
