@@ -11,8 +11,9 @@ import gzip
 import hashlib
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BufferedIOBase
+from io import BufferedReader, TextIOWrapper
 from itertools import islice
 from pathlib import Path
 
@@ -70,11 +71,16 @@ _MISSING = frozenset(["", "NA", "N/A", "null", "NULL"])
 """Fields that say that there is no number."""
 
 
-def open_table(path: Path) -> BufferedIOBase:
-    """Open a file's text as bytes, unpacked."""
-    with path.open("rb") as file:
-        packed = file.read(2) == GZIP
-    return gzip.open(path, "rb") if packed else path.open("rb")
+@contextmanager
+def open_table(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
+    """Open a file's text as bytes, unpacked and after its byte order mark."""
+    with path.open("rb") as plain:
+        packed = plain.read(len(GZIP)) == GZIP
+        plain.seek(0)
+        file = gzip.GzipFile(fileobj=plain) if packed else plain
+        if file.read(len(_BOM)) != _BOM:
+            file.seek(0)
+        yield file
 
 
 def _delimiter_of(header: str) -> str:
@@ -99,7 +105,6 @@ def survey(path: Path) -> Survey:
     seen, digest = 0, hashlib.sha256()
     with open_table(path) as file:
         for line in file:
-            line = line.removeprefix(_BOM)
             if line.startswith(b"#"):
                 comments.append(line[1:].decode().strip())
                 before.setdefault(comments[-1], max(rows, 0))
@@ -140,11 +145,11 @@ def blocks(table: Survey, *, numbers: int | None = None) -> Iterator[np.ndarray]
         If a row does not have as many numbers as the table has columns, or a field is no number; it says where.
     """
     width, rows = len(table.header), 0
-    with open_table(table.path) as file:
-        lines = (line for line in file if not line.startswith(b"#") and not line.isspace())
+    with open_table(table.path) as raw, TextIOWrapper(raw, encoding="utf-8") as file:
+        lines = (line for line in file if not line.startswith("#") and not line.isspace())
         next(lines, None)
         while chunk := list(islice(lines, rows_at_once(width, numbers=numbers))):
-            yield _numbers([line.decode() for line in chunk], table, rows)
+            yield _numbers(chunk, table, rows)
             rows += len(chunk)
 
 

@@ -51,7 +51,8 @@ def read(file: ChainFile, *, lazy: bool) -> xr.DataTree:
     header = file.survey.header
     variables, stats = layout(file, without=_COUNTING)
     place = next(header.index(name) for name in CHAIN_COLUMNS if name in header)
-    chains = _chains(file, place)
+    order = next((header.index(name) for name in _ORDER_COLUMNS if name in header), None)
+    chains, in_order = _scan(file, place, order)
     groups: dict[str, Any] = {
         schema.POSTERIOR: {n: (e.shape, np.dtype(np.float64)) for n, e in variables.items()},
         schema.SAMPLE_STATS: {name: ((), np.dtype(kind)) for name, (_, kind) in stats.items()},
@@ -63,19 +64,34 @@ def read(file: ChainFile, *, lazy: bool) -> xr.DataTree:
     except ClaimError as error:
         raise FormatError(file.path, str(error)) from None
     try:
-        _fill(scratch, _ordered(file, place), place, list(chains), variables, stats)
+        rows_of = blocks(file.survey) if order is None or in_order else _sorted(file, place, order)
+        _fill(scratch, rows_of, place, list(chains), variables, stats)
     except BaseException:
         scratch.remove()
         raise
     return scratch.tree({}, lazy=lazy)
 
 
-def _chains(file: ChainFile, place: int) -> dict[float, int]:
-    """How many draws each chain has, in the order in which they begin."""
+def _scan(file: ChainFile, place: int, order: int | None) -> tuple[dict[float, int], bool]:
+    """Count each chain's draws, in the order in which they begin; tell whether all are numbered upwards."""
     sizes: dict[float, int] = {}
-    for column in _column(file, place):
-        for label, count in zip(*np.unique(column, return_counts=True), strict=True):
-            sizes[float(label)] = sizes.get(float(label), 0) + int(count)
+    last: dict[float, float] = {}
+    in_order = True
+    try:
+        for table in blocks(file.survey):
+            if np.isnan(table[:, place]).any():
+                raise FormatError(file.path, "does not say of every row which chain it is of")
+            for label, count in zip(*np.unique(table[:, place], return_counts=True), strict=True):
+                sizes[float(label)] = sizes.get(float(label), 0) + int(count)
+                if order is not None and in_order:
+                    numbers = table[table[:, place] == label, order]
+                    upwards = (np.diff(numbers) >= 0).all()
+                    in_order = bool(upwards and numbers[0] >= last.get(label, -np.inf))
+                    last[label] = numbers[-1]
+    except FormatError:
+        raise
+    except ValueError as error:
+        raise FormatError(file.path, f"cannot be read as a table of numbers: {error}") from error
     if len(set(sizes.values())) > 1:
         least, most = min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)
         raise FormatError(
@@ -83,36 +99,13 @@ def _chains(file: ChainFile, place: int) -> dict[float, int]:
             f"has {sizes[least]} draws of chain {least:g} and {sizes[most]} of chain {most:g}, but chains of one "
             "posterior have equally many: leave the odd one out, or take another copy",
         )
-    return sizes
+    return sizes, in_order
 
 
-def _column(file: ChainFile, place: int) -> Iterator[np.ndarray]:
-    try:
-        for table in blocks(file.survey):
-            yield table[:, place]
-    except ValueError as error:
-        raise FormatError(file.path, f"cannot be read as a table of numbers: {error}") from error
-
-
-def _ordered(file: ChainFile, chain: int) -> Iterator[np.ndarray]:
-    """Read the rows in the order of their chains' draws: block by block where they are in order, else all at once."""
-    header = file.survey.header
-    column = next((header.index(name) for name in _ORDER_COLUMNS if name in header), None)
-    if column is None or all(_in_order(file, chain, column)):
-        yield from blocks(file.survey)
-        return
+def _sorted(file: ChainFile, place: int, order: int) -> Iterator[np.ndarray]:
+    """Read all rows at once, in the order of their chains' draws."""
     whole = np.concatenate(list(blocks(file.survey)))
-    yield whole[np.lexsort((whole[:, column], whole[:, chain]))]
-
-
-def _in_order(file: ChainFile, chain: int, column: int) -> Iterator[bool]:
-    """Whether each chain's draws are numbered upwards, block by block."""
-    last: dict[float, float] = {}
-    for table in blocks(file.survey):
-        for label in np.unique(table[:, chain]):
-            numbers = table[table[:, chain] == label, column]
-            yield bool((np.diff(numbers) >= 0).all() and numbers[0] >= last.get(label, -np.inf))
-            last[label] = numbers[-1]
+    yield whole[np.lexsort((whole[:, order], whole[:, place]))]
 
 
 def _fill(

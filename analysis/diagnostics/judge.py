@@ -52,10 +52,13 @@ def broken(facts: Facts) -> Cause | None:
     undefined = set(facts.raw.undefined)
     if entries and undefined.issuperset(entries):
         return say.never_finite(tuple(facts.names))
+    sampler = facts.raw.sampler if facts.raw.has_chains else None
+    counts = {} if sampler is None else sampler.not_finite
     for name in ("lp", "energy"):
-        stat = facts.view.stat(name) if facts.raw.has_chains else None
-        if stat is not None and (count := int((~np.isfinite(stat)).sum())):
-            return say.statistic_not_finite(name, *_first_broken(stat), count, stat.size)
+        if name in counts and (stat := facts.view.stat(name)) is not None:
+            return say.statistic_not_finite(
+                name, *_first_broken(stat), sum(counts[name]), stat.size
+            )
     return None
 
 

@@ -42,16 +42,9 @@ def companions(candidates: Sequence[Candidate], values: Values) -> tuple[str, ..
         The draws of all parameters as they came.
     """
     moved = {name for candidate in candidates for name in candidate.values}
-    found = [
-        name
-        for name, drawn in values.items()
-        if name not in moved
-        and any(
-            _follows(drawn.reshape(*drawn.shape[:2], -1), _labels(candidate, values))
-            for candidate in candidates
-        )
-    ]
-    return tuple(found)
+    labels = [_labels(candidate, values) for candidate in candidates]
+    others = {n: v.reshape(*v.shape[:2], -1) for n, v in values.items() if n not in moved}
+    return tuple(n for n, v in others.items() if any(_follows(v, each) for each in labels))
 
 
 def recorded_companions(view: View, variables: Sequence[str]) -> tuple[str, ...]:
@@ -90,8 +83,10 @@ def _labels(candidate: Candidate, values: Values) -> Int[np.ndarray, "chain draw
             parts, places = (
                 np.moveaxis(v, axis, 2).reshape(*lead, v.shape[axis], -1) for v in (raw, aligned)
             )
-            same = np.abs(np.abs(parts[:, :, None]) - np.abs(places[:, :, :, None])).sum(axis=-1)
-            patterns.append(same.argmin(axis=-1))
+            # Components keep their numbers but for signs, so that ranks of one entry tell which went where.
+            entry = parts.std(axis=(0, 1, 2)).argmax()
+            order, rank = (np.argsort(np.abs(v[..., entry]), axis=-1) for v in (parts, places))
+            patterns.append(np.take_along_axis(order, np.argsort(rank, axis=-1), axis=-1))
             break
         patterns.append((raw != aligned).reshape(*lead, -1).any(axis=-1)[..., None].astype(int))
     flat = np.concatenate(patterns, axis=-1)

@@ -43,6 +43,7 @@ TUPLES = {"mu[1]": "('mu', 0)", "mu[2]": "('mu', 1)"}
     ("name", "write"),
     [
         ("mark.csv", lambda f: b"\xef\xbb\xbf" + _text(f)),
+        ("commented.csv", lambda f: b"\xef\xbb\xbf# of R\n" + _text(f)),
         ("semicolons.csv", lambda f: _text(f, sep=";")),
         ("tabs.tsv", lambda f: _text(f, sep="\t")),
         ("packed.csv.gz", lambda f: gzip.compress(_text(f))),
@@ -81,6 +82,10 @@ def test_a_field_without_a_number_is_nan(tmp_path, table):
     [
         (lambda f: f.assign(group="a"), "column 'group' holds 'a' in row 1, which is no number"),
         (lambda f: f.assign(x="1,5"), "column 'x' holds '1,5' in row 1, .*write decimal points"),
+        (
+            lambda f: f.assign(**{".chain": f[".chain"].replace(3, np.nan)}),
+            "of every row which chain",
+        ),
         (lambda f: f.drop(index=f.index[-1]), "19 draws of chain 3 and 20 of chain 1"),
     ],
 )

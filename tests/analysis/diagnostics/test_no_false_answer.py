@@ -58,6 +58,12 @@ def test_a_log_density_that_is_no_number_is_a_finding(make_mcmc, rng, name):
     )
 
 
+def test_a_statistic_that_was_not_recorded_is_no_finding(make_mcmc, rng):
+    """Another program writes NaN in every draw for what it does not have."""
+    found = diagnose(make_mcmc(regression(rng), stats={"energy": np.full(SHAPE, np.nan)}))
+    assert (found.verdict, found.causes) == ("usable", ())
+
+
 @each("shape", [(4, 4), (64, 8), (128, 9)])
 def test_short_chains_are_too_short_and_not_stuck(make_mcmc, rng, shape):
     found = diagnose(make_mcmc({"mu": rng.normal(size=(*shape, 2))}))
