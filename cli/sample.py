@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from onebasin.base.checks import check_positive
 from onebasin.base.errors import StudyError, interruption_says
+from onebasin.base.processes.command import ended_after
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from .completion import methods
@@ -56,6 +58,10 @@ def sample(
     posterior_predictive: PosteriorPredictive = None,
     observed: Observed = None,
     predictive_mb: PredictiveMb = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(help="Stop sampling after so many seconds, as Ctrl-C does."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
     progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
@@ -96,7 +102,9 @@ def sample(
     )
     # whoever reads JSON is a program: bars where somebody sees them move, but no lines in a file or a pipe
     progress = progress and (not json or console.is_terminal())
-    with interruption_says(lambda: sampling.what_is_kept(request)):
+    if timeout is not None:
+        check_positive("timeout", timeout)
+    with interruption_says(lambda: sampling.what_is_kept(request)), ended_after(timeout):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)
     view = as_view(tree, str(out))
     if view.is_point_estimate:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin import inference
 from onebasin.base.errors import NameTaken, StudyError, WriteError, check_seed
+from onebasin.base.files.leftovers import lost_folder
 from onebasin.inference.contracts.method import LIMIT_MB, Method
 from onebasin.models.numpyro_file import ModelFile, loaded, model_file_in
 from onebasin.posteriors import schema
@@ -304,6 +305,10 @@ def _sample(
         raise
     except WriteError as error:
         raise StudyError(f"{str(error).removesuffix('.')}; {what_is_kept(request)}.") from error
+    except Exception as error:
+        if lost := lost_folder(error):
+            raise StudyError(f"{lost}; {what_is_kept(request)}.") from error
+        raise
     return tree
 
 

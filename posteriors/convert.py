@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
@@ -46,7 +49,11 @@ def convert(value: Any) -> xr.DataTree:
         return adopted(_of_numpyro(value))
     if module.startswith("cmdstanpy."):
         return _of_cmdstanpy(value)
-    tree = convert_to_datatree(value)
+    if any(map(np.ma.is_masked, value.values() if isinstance(value, Mapping) else [value])):
+        raise ArgumentError("it has masked entries")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of lengths that are judged later
+        tree = convert_to_datatree(value)
     if isinstance(value, xr.Dataset):
         tree.attrs = dict(value.attrs)
     return adopted(tree)

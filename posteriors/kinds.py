@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import xarray as xr
-
-from onebasin.base.errors import ArgumentError
 
 from . import schema
 from .kind_names import is_named_as_generated
 
-Kind = Literal["parameter", "transformed", "generated"]
+Kind = schema.Kind
 
 
 @dataclass(frozen=True)
@@ -55,11 +52,6 @@ def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
         If the attribute is no mapping of names to kinds.
     """
     written = schema.decode(attributes, schema.KINDS) or {}
-    if not isinstance(written, dict) or not set(written.values()) <= set(get_args(Kind)):
-        raise ArgumentError(
-            f"`posterior` has an attribute `{schema.KINDS}` that gives no kinds; got {str(written)[:60]!r}: write a "
-            f"JSON object of variables to {', '.join(get_args(Kind))}, or delete it."
-        )
     names = [str(name) for name in posterior.data_vars]
     guessed = tuple(name for name in names if name not in written)
     return Kinds({n: written.get(n) or _guess(n, posterior[n]) for n in names}, guessed)

@@ -22,7 +22,14 @@ from jaxtyping import Float
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors.columns import Columns
-from onebasin.posteriors.draws import MIN_DRAWS, Draws, checked, lay_out_columns, refuse_broken
+from onebasin.posteriors.draws import (
+    MIN_DRAWS,
+    Draws,
+    checked,
+    choose_variables,
+    lay_out_columns,
+    refuse_broken,
+)
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import Alignment, align
@@ -232,16 +239,9 @@ def _places(draws: Draws) -> tuple[int, ...] | None:
 
 def _shapes(view: View, var_names: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
     """Shapes of variables in one draw."""
-    there = view.variables
-    unknown = [name for name in var_names or () if name not in there]
-    if unknown:
-        raise ArgumentError(
-            f"`var_names` asks for {', '.join(unknown)}, which the posterior does not have; its "
-            f"variables are: {', '.join(there)}."
-        )
     return {
         name: shape
-        for name in (there if var_names is None else var_names)
+        for name in choose_variables(view.variables, var_names)
         if (shape := shape_of(view, name)) is not None
     }
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -22,6 +23,7 @@ from .result import AlignedDiagnosis, Diagnosis
 from .verdict import Answer, Cause, Row, Verdict
 
 
+@checks_arguments
 def diagnose(
     posterior: Posterior,
     *,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, overload
 import xarray as xr
 from markupsafe import Markup
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.posteriors.view import Posterior
 
 from ..page.page import Report
@@ -104,6 +105,7 @@ def report(
 ) -> Path: ...
 
 
+@checks_arguments
 def report(
     posteriors: Posteriors,
     path: str | os.PathLike[str] | None = None,

@@ -39,3 +39,14 @@ def _expanded(path: Path, folder: Path, includes: frozenset[Path]) -> str:
 
     text = path.read_bytes().decode("utf-8", errors="replace")
     return _INCLUDE.sub(put, text)
+
+
+def without_foreign_lines(words: str, path: Path) -> str:
+    """Give a compiler's words on a program; of what it includes from outside its folder, the names alone."""
+    home = path.parent.resolve()
+    outside = [file for file in included_files(path) if not file.resolve().is_relative_to(home)]
+    if not outside:
+        return words
+    head = words.partition("---")[0].strip().partition("\n")[0]
+    named = ", ".join(map(str, outside))
+    return f"{head}\nNo line is shown, as the program includes what is outside its folder: {named}."
