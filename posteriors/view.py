@@ -90,8 +90,14 @@ class View:
             )
         if not set(schema.SAMPLE_DIMS) <= set(dataset.sizes):
             check_dims(next(iter(dataset.data_vars.values())), self.argument)
+        if unnamed := [name for name in dataset.data_vars if not isinstance(name, str)]:
+            raise ArgumentError(
+                f"`{self.argument}` has a variable {unnamed[0]!r}; name it by text."
+            )
         if not dataset.sizes["chain"]:
             raise ArgumentError(f"`{self.argument}` has no chains: give at least one.")
+        if dataset.sizes["draw"] and not any(values.size for values in dataset.data_vars.values()):
+            raise ArgumentError(f"`{self.argument}` holds variables without entries only.")
         return dataset
 
     @property

@@ -149,7 +149,7 @@ def _chunks(path: Path, place: PurePosixPath) -> Iterator[tuple[int, bytes]]:
                     yield file.stat().st_size, stream.read(_BLOSC.size)
         return
     with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
+        for member in (each for each in archive.infolist() if not each.is_dir()):
             own = PurePosixPath(member.filename)
             if own.is_relative_to(place) and own.name[:1] != "." and own.name != "zarr.json":
                 with archive.open(member) as stream:

@@ -155,7 +155,7 @@ def report(
     """
     alone = isinstance(posteriors, xr.DataTree | xr.Dataset) or not isinstance(posteriors, Mapping)
     page = posterior_report(
-        {"posterior": posteriors} if alone else posteriors,
+        {"posterior": posteriors} if alone else {str(n): p for n, p in posteriors.items()},
         title=title,
         var_names=var_names,
         symmetry=symmetry,

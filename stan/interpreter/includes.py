@@ -42,11 +42,14 @@ def _expanded(path: Path, folder: Path, includes: frozenset[Path]) -> str:
 
 
 def without_foreign_lines(words: str, path: Path) -> str:
-    """Give a compiler's words on a program; of what it includes from outside its folder, the names alone."""
-    home = path.parent.resolve()
-    outside = [file for file in included_files(path) if not file.resolve().is_relative_to(home)]
-    if not outside:
+    """Give a compiler's words; on a file from outside the program's folder where the fault is, and no line of it."""
+    named = re.search(r"'([^'\n]+)'", words)
+    if named is None or named[1] == path.name:
         return words
-    head = words.partition("---")[0].strip().partition("\n")[0]
-    named = ", ".join(map(str, outside))
-    return f"{head}\nNo line is shown, as the program includes what is outside its folder: {named}."
+    file = (path.parent / named[1]).resolve()
+    if file.is_relative_to(path.parent.resolve()):
+        return words
+    head = " ".join(words.partition("---")[0].split()).removesuffix(":")
+    return (
+        f"{head}.\nNo line of that file is shown, as it lies outside the program's folder: {file}."
+    )

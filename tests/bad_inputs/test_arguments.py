@@ -17,7 +17,7 @@ import onebasin as ob
 from onebasin.base.errors import OnebasinError
 
 from . import files as f
-from .test_calls import LABELS, SHORT, X, Y, network, one, target, three
+from .test_kinds import LABELS, SHORT, X, Y, network, one, target, three
 
 SECONDS = 20
 HOSTILE: dict[str, Any] = {

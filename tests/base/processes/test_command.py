@@ -86,9 +86,7 @@ def test_a_further_signal_ends_a_cleaning_up_that_takes_too_long():
 
 
 def test_compiled_code_that_does_not_return_is_left():
-    before = (
-        "print('ready', flush=True); __import__('hashlib').pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"
-    )
+    before = "print('ready', flush=True); __import__('hashlib').pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"
     process = start(before)
     process.send_signal(signal.SIGINT)
     assert end(process) == (130, "", WORDS)
