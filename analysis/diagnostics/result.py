@@ -10,33 +10,45 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from onebasin.base.card import Card, Fact, Facts, Part, Words
 from onebasin.base.jsonable import json_safe
+from onebasin.base.numbers import decimals_beside
 from onebasin.base.showing import Shown
-from onebasin.base.table import Flag, Table
+from onebasin.base.table import Table
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.kinds import Kinds
 
-from ..summaries.sampler import NAN, SamplerSummary
+from ..summaries.sampler import NAN, SamplerSummary, restarted
 from ..summaries.variational import VariationalSummary
 from .verdict import (
-    PER_CHAIN,
-    Check,
     Extreme,
     Limits,
     Outcome,
+    Reason,
     Verdict,
-    failures,
     in_words,
     overall,
+    said_once,
+    worst_of,
 )
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
+
+
+DECIMALS = {"rhat": 3, "ess_bulk": 0, "ess_tail": 0}
+"""Decimals of the columns of a table that are judged."""
+TITLES = {
+    "parameter": "parameters",
+    "transformed": "transformed parameters",
+    "generated": "generated quantities",
+}
+"""Headings of tables, by kind of variable."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,8 +91,12 @@ class Diagnosis(Shown):
         What nobody has checked of the symmetry that it declares, in a sentence; empty where nothing is left.
     has_chains : bool
         Whether the draws are Markov chains: no variational fit, and no ensemble.
-    checks : tuple of Check
-        Every check that applies, with what came of it: passed, failed or not judged.
+    deciding : tuple of str
+        Variables that the answer rests on.
+    left_out : mapping of str to tuple of str
+        Those that it does not rest on, by reason: ``generated``, ``transformed``, ``integer``.
+    checks : tuple of Reason
+        Every check that applies, with what came of it: passed, warned, failed or not judged.
     notes : tuple of str
         Sentences: what does not apply here or could not be judged, and why.
     judgement : Verdict or None
@@ -111,7 +127,9 @@ class Diagnosis(Shown):
     symmetry_caveat: str = ""
     has_chains: bool = True
     limits: Limits = field(default_factory=Limits)
-    checks: tuple[Check, ...] = ()
+    deciding: tuple[str, ...] = ()
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    checks: tuple[Reason, ...] = ()
     notes: tuple[str, ...] = ()
     judgement: Verdict | None = None
     aligned: AlignedDiagnosis | None = None
@@ -130,7 +148,66 @@ class Diagnosis(Shown):
     @property
     def min_ess(self) -> float:
         """Smallest ESS that passes."""
-        return PER_CHAIN * self.num_chains if self.limits.ess is None else self.limits.ess
+        return self.limits.least_ess(self.num_chains)
+
+    @property
+    def is_shown_aligned(self) -> bool:
+        """Whether the answer rests on aligned draws of what the symmetry moves."""
+        return self.aligned is not None and self.verdict == "aligned"
+
+    @cached_property
+    def shown(self) -> pd.DataFrame:
+        """The table of parameters that the answer rests on: `parameters`, with aligned rows where draws are aligned."""
+        if not self.is_shown_aligned or self.aligned is None:
+            return self.parameters
+        table, aligned = self.parameters.copy(), self.aligned.aligned.parameters
+        rows = [name for name in aligned.index if name in table.index]
+        table.loc[rows, aligned.columns] = aligned.loc[rows]
+        return table
+
+    def decides(self, entry: str) -> bool:
+        """Tell whether the answer rests on an entry."""
+        return variable_of(entry, self.kinds.of) in self.deciding
+
+    @cached_property
+    def deciding_table(self) -> pd.DataFrame:
+        """Rows of `shown` that the answer rests on."""
+        return self.shown.loc[[name for name in self.shown.index if self.decides(name)]]
+
+    def outcome_of_number(self, column: str, value: float, entry: str) -> Outcome:
+        """Judge one number of a table: what a mark, a colour and a sentence say of it.
+
+        Parameters
+        ----------
+        column : str
+            ``rhat``, ``ess_bulk`` or ``ess_tail``.
+        value : float
+            The number.
+        entry : str
+            The parameter that has it: one that decides nothing is warned of at most.
+        """
+        return self.limits.outcome(column, value, self.num_chains, decides=self.decides(entry))
+
+    def worst_outcome(self, column: str) -> Outcome:
+        """Return the gravest outcome of a column of `shown`."""
+        parts = {
+            True: self.deciding_table,
+            False: self.shown.drop(index=self.deciding_table.index),
+        }
+        worst = {
+            decides: Extreme.of(table[column], smallest=column != "rhat").value
+            for decides, table in parts.items()
+        }
+        return worst_of(
+            self.limits.outcome(column, value, self.num_chains, decides=decides)
+            for decides, value in worst.items()
+            if not math.isnan(value)
+        )
+
+    @property
+    def restarted(self) -> tuple[str, ...]:
+        """Say which chains went on with a new random stream, if any."""
+        return restarted(self.sampler)
 
     @property
     def verdict(self) -> str | None:
@@ -149,12 +226,12 @@ class Diagnosis(Shown):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong, and what to do next, in sentences."""
-        return failures(self.checks)
+        """What is wrong or to be looked at, and what to do next, in sentences."""
+        return said_once(c for c in self.checks if c.outcome in ("failed", "warned"))
 
     @property
     def outcome(self) -> Outcome:
-        """Failed if a check is, passed only if every check was judged and passed, else not judged."""
+        """Failed or warned if a check is, passed only if every check was judged and passed, else not judged."""
         return overall(self.checks)
 
     @property
@@ -178,9 +255,38 @@ class Diagnosis(Shown):
         Returns
         -------
         str or None
-            ``passed``, ``failed`` or ``not judged``; None where it does not apply.
+            ``passed``, ``warned``, ``failed`` or ``not judged``; None where it does not apply.
         """
         return next((check.outcome for check in self.checks if check.name == name), None)
+
+    def tables(self) -> Iterator[tuple[str, pd.DataFrame, str]]:
+        """Give tables with a caption and the kind of their variables: aligned parameters, then all others by kind."""
+        known, aligned = {*self.constants, *self.broken}, self.aligned
+        if aligned is not None and self.verdict in ("aligned", "invariant"):
+            yield "aligned parameters", aligned.aligned.parameters, "parameter"
+            known |= set(aligned.aligned.parameters.index)
+        varying = self.parameters[~self.parameters.index.isin(known)]
+        of = self.kinds.of
+        kinds = [of.get(variable_of(name, of), "parameter") for name in varying.index]
+        for kind, caption in TITLES.items():
+            own = varying[[each == kind for each in kinds]]
+            if len(own):
+                yield caption, own, kind
+
+    def written(self, column: str, value: float) -> str:
+        """Write a number of a table, with as many digits as tell it from its limit."""
+        if math.isnan(value):
+            return "–"
+        if column not in DECIMALS:
+            return f"{value:.3g}"
+        decimals = decimals_beside(value, self.limits_of(column), DECIMALS[column])
+        return f"{value:.{decimals}f}"
+
+    def limits_of(self, column: str) -> tuple[float, ...]:
+        """Return the limits of a column of a table; empty where its numbers are not judged."""
+        if column == "rhat":
+            return self.limits.rhat, self.limits.deciding_rhat
+        return (self.min_ess,) if column in DECIMALS else ()
 
     def _card(self) -> Card:
         return of_diagnosis(self)
@@ -237,7 +343,10 @@ class Diagnosis(Shown):
             "kinds": {"of": dict(self.kinds.of), "guessed": self.kinds.guessed},
             "outcome": self.outcome,
             "checks_in_words": self.checks_in_words,
-            "checks": [check.to_dict() for check in self.checks],
+            "checks": [
+                check.to_dict("name", "outcome", "fact", "remedy", "sentences")
+                for check in self.checks
+            ],
             "warnings": self.warnings,
             "notes": self.notes,
             "parameters": rows,
@@ -320,7 +429,6 @@ class AlignedDiagnosis(Shown):
 
 WORST_SHOWN = 10
 """Entries of a table."""
-_FLAGS: dict[Outcome, Flag] = {"passed": "good", "failed": "bad", "not judged": "warn"}
 _COLUMNS = {
     "mean": "mean",
     "sd": "sd",
@@ -336,7 +444,11 @@ _COLUMNS = {
 def of_diagnosis(diagnosis: Diagnosis) -> Card:
     """The answer with its rows, causes and what to do; then a table of parameters."""
     verdict = diagnosis.judgement
-    numbers = tuple(_tables(diagnosis))
+    numbers = tuple(
+        worst(diagnosis, caption, table)
+        for caption, table, kind in diagnosis.tables()
+        if kind == "parameter"
+    )
     if verdict is None:
         words = [Words(sentence, flag="warn") for sentence in diagnosis.warnings]
         checks = diagnosis.checks_in_words
@@ -349,7 +461,7 @@ def of_diagnosis(diagnosis: Diagnosis) -> Card:
 def of_verdict(verdict: Verdict) -> Iterator[Part]:
     """The answer's sentence, its rows, its causes."""
     yield Words(verdict.sentence)
-    yield Facts(tuple(Fact(r.name, r.sentence, _FLAGS[r.outcome]) for r in verdict.rows))
+    yield Facts(tuple(Fact(row.name, row.sentence, row.flag) for row in verdict.rows))
     for cause in verdict.causes:
         known = "" if cause.evidence in verdict.sentence else f"{cause.evidence} "
         yield Words(f"{known}What to do: {cause.remedy}", name=cause.name)
@@ -359,43 +471,21 @@ def of_aligned(diagnosis: AlignedDiagnosis) -> Card:
     """What alignment did, and the table of aligned parameters."""
     words = [Words(sentence) for sentence in diagnosis.sentences]
     words += [Words(sentence, flag="warn") for sentence in diagnosis.warnings]
-    tables = [worst("aligned parameters", diagnosis.aligned.parameters)]
+    raw, aligned = diagnosis.raw, diagnosis.aligned.parameters
+    tables = [worst(raw, "aligned parameters", aligned)]
     if len(diagnosis.invariants):
-        tables.append(worst("left alone by the symmetry", diagnosis.invariants))
+        tables.append(worst(raw, "left alone by the symmetry", diagnosis.invariants))
     return Card("Modulo its symmetry", (*words, *tables))
 
 
-def _tables(diagnosis: Diagnosis) -> Iterator[Table]:
-    aligned, table = diagnosis.aligned, diagnosis.parameters
-    if aligned is not None and diagnosis.verdict in ("aligned", "invariant"):
-        yield worst("aligned parameters", aligned.aligned.parameters)
-        table = table.drop(index=aligned.aligned.parameters.index, errors="ignore")
-    kinds = [
-        diagnosis.kinds.of.get(variable_of(n, diagnosis.kinds.of), "parameter") for n in table.index
-    ]
-    own = table[[kind == "parameter" for kind in kinds]].drop(
-        index=[*diagnosis.constants, *diagnosis.broken], errors="ignore"
-    )
-    if len(own):
-        yield worst("parameters", own)
-
-
-def worst(caption: str, table: pd.DataFrame) -> Table:
+def worst(diagnosis: Diagnosis, caption: str, table: pd.DataFrame) -> Table:
     """The rows of a summary that mix worst."""
     order = ["rhat", "ess_bulk"]
     rows = table.sort_values(order, ascending=[False, True], na_position="last").head(WORST_SHOWN)
     more = f", {len(rows)} of {len(table)}, worst first" if len(rows) < len(table) else ""
     known = [column for column in _COLUMNS if rows[column].notna().any()]
     cells = tuple(
-        (f"`{name}`", *(_number(row[column], column) for column in known))
+        (f"`{name}`", *(diagnosis.written(column, row[column]) for column in known))
         for name, row in rows.iterrows()
     )
     return Table(("", *(_COLUMNS[column] for column in known)), cells, caption + more)
-
-
-def _number(value: float, column: str) -> str:
-    if math.isnan(value):
-        return "–"
-    if column == "rhat":
-        return f"{value:.3f}"
-    return f"{value:.0f}" if column.startswith("ess") else f"{value:.3g}"

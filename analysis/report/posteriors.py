@@ -72,7 +72,7 @@ def posterior_report(
     options = {name: value for name, value in options.items() if value is not None}
     subjects = [_subject(name, posterior, options) for name, posterior in posteriors.items()]
     cards = [answer_card(subject, named=len(subjects) > 1) for subject in subjects]
-    table = cost_table({subject.name: subject.shown for subject in subjects})
+    table = cost_table({subject.name: subject.diagnosis for subject in subjects})
     costs = Section("Cost", tables=(table,)) if len(table.columns) > 1 else None
     if len(subjects) == 1:
         sections = (*_alone(subjects[0]), costs)
