@@ -1,7 +1,7 @@
 """The verdict as data: what the answer says, its three rows, its causes, and what stands beside them.
 
-Of draws that are not finite or stand still nothing else is looked at; of Markov chains a `Case` is judged; a variational
-fit rests on k-hat alone, and members of an ensemble are no draws.
+Where draws are not finite or chains stand still nothing else is looked at. Of Markov chains a `Case` is judged. A
+variational fit rests on k-hat alone, and members of an ensemble are no draws.
 """
 
 from __future__ import annotations
@@ -47,11 +47,10 @@ def of_stopped(facts: Facts, *causes: Reason) -> Verdict:
 def of_chains(case: Case) -> Verdict:
     """Markov chains whose draws are finite and move."""
     labels, answer, raw = case.labels, case.answer, case.before.raw
-    switch = labels.state in ("switch", "overlap", "partial")
-    switched = (_labels_cause(labels, case),) if switch else ()
+    switched = (_labels_cause(labels, case),) if labels.state in ("switch", "overlap") else ()
     causes = switched if answer in ("aligned", "invariant") else (*case.causes, *switched)
-    if labels.state == "partial":
-        causes = (*switched, *case.causes)
+    if labels.state == "partial" and case.keeps_heights:
+        causes = (_labels_cause(labels, case), *case.causes)
     headline = list(_headline(case, answer, causes))
     if case.modes is not None:
         headline.append(_own("modes", case.modes.sentence))
@@ -96,7 +95,8 @@ def _beside(case: Case, answer: Answer) -> Iterator[Reason]:
 def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterator[Reason]:
     labels, raw = case.labels, case.before.raw
     if answer == "unusable":
-        switch = {"names": labels.variables} if labels.state == "switch" else {}
+        switches = labels.state == "switch" and case.keeps_heights
+        switch = {"names": labels.variables} if switches else {}
         yield _do_not_use(causes[0], **switch)
         return
     if answer == "usable":
@@ -156,9 +156,8 @@ def _overlap(labels: Labels) -> Reason:
     names: dict[str, Any] = {"names": labels.variables}
     found = next((candidate for candidate in labels.found if not candidate.certain), None)
     kind = "parts apart" if labels.state == "switch" else "parts alike"
-    if found is not None and found.turns:
-        kind = "parts turn"
-        names = {"names": tuple(slot.name for slot in found.slots)}
+    if labels.turning:
+        kind, names = "parts turn", {"names": labels.turning}
     elif found is not None and found.size > 1:
         kind, (first, second) = "parts overlap", found.numbers.closest
         if first != second:
@@ -177,7 +176,7 @@ def _labels_cause(labels: Labels, case: Case) -> Reason:
             {"moves": moves, "companions": labels.companions},
         )
     numbers: dict[str, Any] = {"moves": moves, "remedy": _labels_remedy(labels, case).sentence}
-    if before > case.limits.deciding_rhat:
+    if before > case.limits.deciding_rhat and not labels.turning:
         numbers |= {"before": before, "after": after, "limits": case.before.raw.limits_of("rhat")}
     elif labels.found:
         numbers["kept"] = labels.found[0].numbers.beside_noise
@@ -188,6 +187,8 @@ def _labels_cause(labels: Labels, case: Case) -> Reason:
 def _labels_remedy(labels: Labels, case: Case) -> Reason:
     """What to do about labels: only what was tried, and works."""
     options: dict[str, Any] = {"options": _options(labels.words)} if labels.words else {}
+    if labels.turning:
+        return Reason("labels", "warned", "use no rotation")
     if labels.state == "overlap" or case.answer == "invariant":
         return Reason("labels", "warned", "use no labels", options)
     if case.answer == "aligned":
@@ -203,8 +204,8 @@ def labels_move(labels: Labels) -> Reason:
     """Say what the labels do, by the kind of blocks that move them."""
     names = {"names": labels.variables}
     together = len(labels.variables) > 1
-    if any(candidate.turns for candidate in labels.found):
-        return Reason("labels", "warned", "labels turn", names)
+    if labels.turning:
+        return Reason("labels", "warned", "labels turn", {"names": labels.turning})
     whole = labels.symmetry and not any(block.axes for block in labels.symmetry)
     if whole and all(block.flipped for block in labels.symmetry):
         verb, end = ("change", " together") if together else ("changes", "")
@@ -228,13 +229,18 @@ def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
         return Reason(LABELS, "not judged", "labels not looked at")
     names: dict[str, Any] = {"names": labels.variables}
     bad: Outcome = "failed" if case.answer == "unusable" else "warned"
+    if labels.state in ("switch", "partial") and not case.keeps_heights:
+        return Reason(LABELS, bad, "labels unlike", names)
     if labels.state == "switch":
         apart = case.answer == "invariant" or not case.is_sorted
         return Reason(LABELS, bad, "labels not sorted" if apart else "labels sorted", names)
     if labels.state == "partial":
         return Reason(LABELS, bad, "labels in company", names)
     if labels.state == "overlap":
-        return Reason(LABELS, bad, "labels overlap", names)
+        kind = "labels turning" if labels.turning else "labels overlap"
+        return Reason(
+            LABELS, bad, kind, names | ({"turning": labels.turning} if labels.turning else {})
+        )
     if labels.state == "stay":
         one = one_labelling(labels.aligned.alignment) if labels.aligned is not None else None
         caveat = {"caveat": one.sentence} if one is not None else {}

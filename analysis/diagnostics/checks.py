@@ -182,9 +182,10 @@ def _ess(diagnosis: Diagnosis, word: str) -> Reason:
     bulk, limit = word == "Bulk", diagnosis.min_ess
     name, column = f"{word.lower()} ESS", "ess_bulk" if bulk else "ess_tail"
     outcome = diagnosis.worst_outcome(column)
-    values = diagnosis.shown[column].dropna()
-    if values.empty or outcome in ("passed", "not judged"):
+    if outcome in ("passed", "not judged"):
         return _defined(diagnosis, name)
+    values = diagnosis.deciding_table[column]
+    values = values if values.min() < limit else diagnosis.shown[column]
     numbers = {
         "word": word,
         "limit": limit,

@@ -176,15 +176,14 @@ class Case:
 
     @property
     def keeps_heights(self) -> bool:
-        """Whether the log density is the same in all labellings, as far as chains tell: else they are no equal modes."""
+        """Whether the log density agrees between chains, whatever their labels: else they are no equal modes."""
         apart = self.before.lp_numbers[0] > self.limits.deciding_rhat
         return not apart and not (self.heights is not None and self.heights.unlike)
 
     @property
     def is_open(self) -> bool:
-        """Whether chains disagree at one height, so that labels that were not found may switch all the same."""
-        unlike = self.heights is not None and self.heights.unlike
-        return self.answer == "unusable" and not self._chains_agree and not unlike
+        """Whether chains disagree, so that labels that were not found may switch all the same."""
+        return self.answer == "unusable" and not self._chains_agree
 
     @cached_property
     def invariants_agree(self) -> bool:
@@ -216,7 +215,7 @@ class Case:
         """What keeps it from being sound modulo labels, most likely first; nothing where it is."""
         doubt = self.modes.doubt if self.modes else ""
         weights = (_cause("weights", "weights", fact=doubt),) if doubt else ()
-        if self.labels.state == "partial" or self.is_sound:
+        if self.is_sound or (self.labels.state == "partial" and self.keeps_heights):
             return (*weights, *self.sampler_fails)
         return weights or (self._why(),)
 
@@ -279,6 +278,7 @@ class Case:
         if len(bad):
             rhat, name = self._worst
             numbers = {"rhat": rhat, "name": name, "bad": len(bad)}
+            numbers["limits"] = self.before.raw.limits_of("rhat")
             numbers["entries"] = len(self.identified.table)
         if found is not None and found.unlike:
             numbers |= found.apart
@@ -307,6 +307,7 @@ class Case:
             float(np.nanmin([ess, np.inf])), raw.min_ess, float(rhat), self.limits.deciding_rhat
         )
         numbers: dict[str, Any] = {"name": name, "ess": ess, "draws": raw.total_draws}
+        numbers["limits"] = raw.limits_of("rhat")
         if not agree:
             numbers["rhat"], numbers["worst"] = self._worst
         return _cause("short", "short", times=times, **numbers)
@@ -394,6 +395,7 @@ def remarks(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[Reason]:
         for reason in (*verdict.headline, *verdict.rows, *verdict.causes)
     )
     told = {"R-hat"} if diagnosis.has_chains else {"R-hat", "bulk ESS", "tail ESS"}
+    told |= {"log density"} if any(row.kind.startswith("lp ") for row in verdict.rows) else set()
     for found in diagnosis.checks:
         wrong = found.outcome in ("warned", "failed")
         if wrong and found.name not in told and found.fact not in said:

@@ -56,6 +56,8 @@ class Labels:
         Whether labels were looked for at all.
     companions
         What switches together with what was found and cannot be moved along.
+    turning
+        Variables whose components turn into one another, as factors do that are not identified.
     """
 
     state: Literal["none", "stay", "switch", "overlap", "partial"]
@@ -65,6 +67,7 @@ class Labels:
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
     companions: tuple[str, ...] = ()
+    turning: tuple[str, ...] = ()
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
@@ -116,7 +119,7 @@ def look_for_labels(
     )
     after = facts.moved(_aligned_values(aligned, facts))
     if facts.view.network is not None:
-        return Labels(_state(facts, after, declared, None), after, declared, aligned=aligned)
+        return Labels(_state(facts, declared, ()), after, declared, aligned=aligned)
     return _search(facts, after, declared, aligned, held_out, progress)
 
 
@@ -139,14 +142,26 @@ def _search(
         aligned = diagnose_aligned(
             facts.view, blocks, held_out=held_out, noise=False, progress=progress, raw=facts.raw
         )
+    # Of candidates that overlap the first is told of, and beside certain ones those that turn: no label sorts these.
+    open_ = tuple(each for each in rest if not each.certain and (each.turns or not certain))[:1]
+    if open_:
+        after = after.moved(open_[0].values)
+        turning = _turning(open_)
+        return Labels("overlap", after, declared, (*certain, *open_), aligned, turning=turning)
+    if certain:
         return Labels("switch", after, declared, certain, aligned)
-    if rest:
-        return Labels("overlap", after.moved(rest[0].values), declared, rest[:1], aligned)
     if not declared:
         return Labels("none", after)
-    return Labels(
-        _state(facts, after, declared, _discover(facts)), after, declared, aligned=aligned
-    )
+    known = {name for block in declared for name in block.variables}
+    seen = tuple(c for c in _discover(facts) if known & {slot.name for slot in c.slots})
+    state, turning = _state(facts, declared, seen), _turning(seen)
+    return Labels(state, after, declared, aligned=aligned, turning=turning)
+
+
+def _turning(candidates: tuple[Candidate, ...]) -> tuple[str, ...]:
+    """Variables of the first candidate that turns."""
+    turns = next((each for each in candidates if each.turns), None)
+    return () if turns is None else tuple(slot.name for slot in turns.slots)
 
 
 def _discover(facts: Facts) -> tuple[Candidate, ...]:
@@ -169,13 +184,12 @@ def _undeclared(candidates: tuple[Candidate, ...], declared: Symmetry) -> tuple[
 
 
 def _state(
-    before: Facts, after: Facts, declared: Symmetry, found: tuple[Candidate, ...] | None
+    before: Facts, declared: Symmetry, seen: tuple[Candidate, ...]
 ) -> Literal["stay", "switch", "overlap"]:
-    """What a declared symmetry's labels do."""
-    known = {name for block in declared for name in block.variables}
-    seen = [c for c in found or () if known & {slot.name for slot in c.slots}]
+    """What a declared symmetry's labels do, by what the draws show of them."""
     if seen:
         return "switch" if all(candidate.certain for candidate in seen) else "overlap"
+    known = {name for block in declared for name in block.variables}
     moved = before.table["variable"].isin(known)
     if (before.table.loc[moved, "rhat"] > before.rhat_limit).any():
         return "switch"

@@ -1,4 +1,4 @@
-"""Sentences of answers: causes, labels, the three rows, the headline and what stands beside it. `describe` fills them."""
+"""Sentences of answers: causes, labels, the three rows, the headline and remarks. `describe` fills them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MODES = (
 ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     # Causes
     "entry not finite": (
-        "`{name}` is finite in some draws and not in others, first in draw {draw} of chain {chain}[[, and {others} other "
-        "entries likewise]]",
+        "`{name}` is finite in some draws and not in others, first in draw {draw} of chain {chain}[[, and {others} "
+        "other entries likewise]]",
         "",
         "Find out why the model produces such draws (an overflow, a division by zero, a log of a negative number), and "
         "sample again",
@@ -33,8 +33,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "lp not finite": (
         "{what} is not finite in {bad} of {draws} draws, first in draw {draw} of chain {chain}",
         "",
-        "Find out why: a sampler accepts no draw without a finite log density, so the file or the model is wrong there. "
-        "Sample again, or write the file again",
+        "Find out why: a sampler accepts no draw without a finite log density, so the file or the model is wrong "
+        "there. Sample again, or write the file again",
     ),
     "chain never moves": ("Chain {chain} never moves (`{name}`)", "", _MOVE),
     "chain repeats": (
@@ -126,6 +126,10 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "[[To look at the parts all the same, align them by {options}. ]]Use what has no labels, or tell the parts "
         "apart in the model: an order, unlike priors"
     ),
+    "use no rotation": (
+        "Use what no rotation changes, such as L L' of loadings L, or a Procrustes rotation; or fix the rotation in "
+        "the model: loadings with zeros above a positive diagonal"
+    ),
     "no equal modes": (
         "The log density differs between labellings, so that they are no equal modes: see to the other cause first"
     ),
@@ -135,7 +139,11 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "labels not sorted": (
         "Labels of {names:names} switch, and alignment does not bring the chains together"
     ),
+    "labels unlike": (
+        "Chains differ as if labels of {names:names} had switched, but the log density differs with them"
+    ),
     "labels in company": "Labels of {names:names} switch, with more than alignment can move",
+    "labels turning": "The parts of {turning:names} turn into one another, which no labels sort",
     "labels overlap": "Labels of {names:names} switch, and alignment cannot tell the parts",
     "labels stay": "All draws have one labelling of {names:names}.[[ {caveat}]]",
     "labels of one chain": (
@@ -197,8 +205,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "invariant": "Use only what has no labels: predictions, densities, sums over parts. {why}",
     "parts turn": (
-        "Parts of {names:names} turn into one another: alignment would sort them, not find them. Use what no rotation "
-        "changes, such as L L' of loadings L, or a Procrustes rotation"
+        "Parts of {names:names} turn into one another: alignment would sort them, not find them"
     ),
     "parts overlap": (
         "Parts of {names:names} overlap[[ (parts {first} and {second} are {distance:.1f} sds apart)]]: alignment would "

@@ -31,8 +31,8 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         "Look at variables that were inferred, or find out why the sampler never moved",
     ),
     "some not finite": (
-        "{names:names} ({count:count parameter}) is finite in some draws and not in others (`{name}` is not in {bad} of "
-        "{draws})",
+        "{names:names} ({count:count parameter}) is finite in some draws and not in others (`{name}` is not in {bad} "
+        "of {draws})",
         "no number is defined for it",
         "Find out why the model produces such draws",
     ),

@@ -277,8 +277,8 @@ def test_a_reason_keeps_what_was_found_apart_from_what_it_means_and_what_to_do()
     whole = Reason("divergences", "warned", "diverged", numbers)
     assert whole.fact == "3 of 400 draws diverged (0.75 %; by chain 3, 0)"
     assert whole.sentences == (
-        f"{whole.fact}: the integrator could not follow the posterior's curvature, so the draws may be biased. Raise the "
-        "target acceptance rate (0.95 or 0.99), or reparametrise.",
+        f"{whole.fact}: the integrator could not follow the posterior's curvature, so the draws may be biased. Raise "
+        "the target acceptance rate (0.95 or 0.99), or reparametrise.",
     )
     assert whole.in_short == f"{whole.fact}. {whole.remedy}"
     assert Reason("R-hat", "not judged", "one chain").sentences == (
