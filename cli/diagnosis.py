@@ -5,35 +5,21 @@ Everything that comes from files goes through `console.plain`: it is shown, neve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from . import console
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from onebasin.analysis.diagnostics.result import Diagnosis
+    from onebasin.base.table import Table
 
-WORST_SHOWN = 10
-"""Entries that are shown of parameters; of what is computed of them, `WORST_BESIDE`."""
 WORST_BESIDE = 4
+"""Entries that are shown of what is computed of parameters."""
 LONGEST_NAME = 32
 """Characters of a name, at least, before a table leaves columns out for it."""
 
-# Heading of a column, and what is left out first where a terminal is narrow.
-_COLUMNS: Mapping[str, tuple[str, int]] = {
-    "mean": ("mean", 9),
-    "sd": ("sd", 8),
-    "q5": ("5 %", 6),
-    "median": ("median", 4),
-    "q95": ("95 %", 5),
-    "mcse_mean": ("MCSE", 3),
-    "mcse_sd": ("of sd", 1),
-    "rhat": ("R-hat", 9),
-    "ess_bulk": ("bulk ESS", 7),
-    "ess_tail": ("tail ESS", 2),
-}
+_LEFT_OUT = ("of sd", "tail ESS", "MCSE", "median", "95 %", "5 %", "bulk ESS", "sd")
+"""Columns that are left out where a terminal is narrow, in this order."""
 _TAILS = "Tail ESS is that of the 5 % and 95 % quantiles; `az.summary` takes its own interval's, 11 % and 89 %."
 
 
@@ -53,7 +39,8 @@ def write_findings(file: str, diagnosis: Diagnosis, *, name: str, json: bool) ->
         for sentence in diagnosis.aligned.warnings:
             console.write_remark(sentence, "warn")
     for title, table, kind in diagnosis.tables():
-        _write_table(diagnosis, table, title, WORST_SHOWN if kind == "parameter" else WORST_BESIDE)
+        shown = {} if kind == "parameter" else {"shown": WORST_BESIDE}
+        _write_table(diagnosis.numbers.worst(title, table, **shown))
     _write_remarks(diagnosis)
 
 
@@ -98,28 +85,15 @@ def _write_remarks(diagnosis: Diagnosis) -> None:
         console.write_remark(diagnosis.checks_in_words, "good" if diagnosis.passed else "warn")
 
 
-def _write_table(diagnosis: Diagnosis, table: pd.DataFrame, title: str, shown: int) -> None:
-    worst, caption = table, title
-    if len(table) > shown or (table["rhat"] > diagnosis.limits.deciding_rhat).any():
-        order = ["rhat", "ess_bulk"]
-        worst = table.sort_values(order, ascending=[False, True], na_position="last").head(shown)
-        caption = f"{title}: {len(worst)} of {len(table)}, worst first"
-    columns = {
-        heading: [diagnosis.written(column, value) for value in worst[column]]
-        for column, (heading, _) in _COLUMNS.items()
-        if worst[column].notna().any()
-    }
-    names = [console.plain(str(name)) for name in worst.index]
-    console.write_columns(caption, names, _fitting(names, columns))
-
-
-def _fitting(names: Sequence[str], columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """Leave out columns, least important first, until a table fits the terminal."""
-    kept = dict(columns)
-    first = min(max((len(name) for name in names), default=0), LONGEST_NAME)
-    for heading, _ in sorted(_COLUMNS.values(), key=lambda column: column[1]):
-        widths = [max(len(head), *map(len, cells)) + 2 for head, cells in kept.items()]
-        if first + 3 + sum(widths) <= console.stdout().width or len(kept) < 3:
+def _write_table(table: Table) -> None:
+    """Write a table without columns that do not fit, least important first."""
+    names = [console.plain(str(row[0]).strip("`")) for row in table.rows]
+    cells = zip(*(row[1:] for row in table.rows), strict=True)
+    columns = {str(c): [*map(str, own)] for c, own in zip(table.columns[1:], cells, strict=True)}
+    first = min(max(map(len, names), default=0), LONGEST_NAME)
+    for heading in _LEFT_OUT:
+        widths = [max(len(head), *map(len, own)) + 2 for head, own in columns.items()]
+        if first + 3 + sum(widths) <= console.stdout().width or len(columns) < 3:
             break
-        kept.pop(heading, None)
-    return kept
+        columns.pop(heading, None)
+    console.write_columns(table.caption, names, columns)

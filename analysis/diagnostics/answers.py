@@ -13,7 +13,7 @@ from typing import Any
 
 from ..alignment.switching import one_labelling
 from ..summaries.variational import MIN_DRAWS_FOR_KHAT
-from .checks import BIAS, bounds
+from .checks import BIAS, bounds, own_words
 from .judge import Case, alike_parts
 from .labels import Labels
 from .measure import Facts
@@ -53,7 +53,7 @@ def of_chains(case: Case) -> Verdict:
         causes = (_labels_cause(labels, case), *case.causes)
     headline = list(_headline(case, answer, causes))
     if case.modes is not None:
-        headline.append(_own("modes", case.modes.sentence))
+        headline.append(own_words("modes", case.modes.sentence))
     rows = (_labels_row(labels, raw, case), _predictions_row(case, answer), _sampler(raw, causes))
     words = labels.words if answer != "unusable" or case.keeps_heights else ()
     more = tuple(_beside(case, answer))
@@ -75,10 +75,6 @@ def of_others(facts: Facts) -> Verdict:
     return _of_unproved(Reason("unproved", "failed", "optima"))
 
 
-def _own(name: str, text: str) -> Reason:
-    return Reason(name, "not judged", "own words", {"fact": text})
-
-
 def _do_not_use(cause: Reason, **numbers: Any) -> Reason:
     return Reason("answer", "failed", "do not use", {"why": cause.evidence} | numbers)
 
@@ -89,7 +85,7 @@ def _beside(case: Case, answer: Answer) -> Iterator[Reason]:
     if answer == "unusable" and case.before.raw.method == "mclmc" and case.before.view.network:
         yield Reason("network", "not judged", "as an ensemble")
     if case.modes is not None and case.modes.remark:
-        yield _own("modes", case.modes.remark)
+        yield own_words("modes", case.modes.remark)
 
 
 def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterator[Reason]:
@@ -120,7 +116,7 @@ def _usable(case: Case) -> Iterator[Reason]:
     if math.isnan(worst.value) and math.isnan(least.value):
         yield Reason("answer", "not judged", "nothing to judge")
         return
-    numbers = {"rhat": worst.value, "ess": least.value, "limits": raw.limits_of("rhat")}
+    numbers = {"rhat": worst.value, "ess": least.value, "limits": raw.numbers.limits_of("rhat")}
     kind = "usable by one chain" if raw.num_chains == 1 else "usable"
     yield Reason("answer", limits.outcome("rhat", worst.value), kind, numbers)
     above = int((facts.table["rhat"] > limits.rhat).sum())
@@ -146,7 +142,7 @@ def _aligned(case: Case) -> Reason:
         "move": "move together" if len(labels.variables) > 1 else "moves",
         "before": before,
         "after": case.after.worst_rhat.value,
-        "limits": case.before.raw.limits_of("rhat"),
+        "limits": case.before.raw.numbers.limits_of("rhat"),
     } | ({"words": labels.words} if labels.words else {})
     apart = before > case.limits.deciding_rhat
     return Reason("answer", "passed", "aligned" if apart else "aligned at every draw", numbers)
@@ -177,7 +173,11 @@ def _labels_cause(labels: Labels, case: Case) -> Reason:
         )
     numbers: dict[str, Any] = {"moves": moves, "remedy": _labels_remedy(labels, case).sentence}
     if before > case.limits.deciding_rhat and not labels.turning:
-        numbers |= {"before": before, "after": after, "limits": case.before.raw.limits_of("rhat")}
+        numbers |= {
+            "before": before,
+            "after": after,
+            "limits": case.before.raw.numbers.limits_of("rhat"),
+        }
     elif labels.found:
         numbers["kept"] = labels.found[0].numbers.beside_noise
     outcome: Outcome = "failed" if case.answer == "unusable" else "warned"
@@ -256,7 +256,7 @@ def _predictions_row(case: Case, answer: Answer) -> Reason:
     facts, raw = case.before, case.before.raw
     lp, lp_ess = facts.lp_numbers
     good: Outcome = "failed" if answer == "unusable" else "passed"
-    limits = {"limits": raw.limits_of("rhat")}
+    limits = {"limits": raw.numbers.limits_of("rhat")}
     apart = {}
     if case.heights and case.heights.unlike and answer == "unusable":
         apart = case.heights.apart

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.posteriors.draws import variable_of
+
 from ..summaries.sampler import SamplerSummary
 from ..summaries.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
-from .causes import compare_heights
 from .result import Diagnosis
-from .verdict import Outcome, Reason
+from .verdict import Outcome, Reason, Verdict
 
 BIAS = "step-size bias"
 LOST = 1.0
@@ -38,10 +39,10 @@ def check(diagnosis: Diagnosis) -> tuple[Reason, ...]:
     sampler, fit = diagnosis.sampler, diagnosis.variational
     checks: list[Reason | None] = [_varies(diagnosis), _finite(diagnosis)]
     if sampler is not None and not sampler.sampled:
-        checks += [Reason("sampling", "not judged", "nothing sampled"), _rhat(diagnosis, sampler)]
+        checks += [Reason("sampling", "not judged", "nothing sampled"), _rhat(diagnosis)]
         checks += [_ess(diagnosis, word) for word in ("Bulk", "Tail")]
     elif sampler is not None:
-        checks += [_moves(sampler), _rhat(diagnosis, sampler), _log_density(diagnosis, sampler)]
+        checks += [_moves(sampler), _rhat(diagnosis), _log_density(diagnosis, sampler)]
         checks += [_ess(diagnosis, word) for word in ("Bulk", "Tail")]
         if diagnosis.has_chains:
             checks.append(_divergences(diagnosis, sampler))
@@ -56,17 +57,62 @@ def check(diagnosis: Diagnosis) -> tuple[Reason, ...]:
 
 
 def notes(diagnosis: Diagnosis) -> Iterator[Reason]:
-    """Say which diagnostics do not apply to a posterior, what is left out, and what could not be judged and why."""
+    """Say which diagnostics do not apply to a posterior, what could not be judged and why, and what is left out."""
     if (fit := diagnosis.variational) is not None:
         yield Reason("R-hat", "not judged", "no rhat of a fit")
         if fit.non_finite_ratios:
             yield Reason("k-hat", "not judged", "no khat of ratios")
-    if 0 < len(diagnosis.constants) < len(diagnosis.parameters):
-        yield Reason("constants", "not judged", "constants", _named(diagnosis.constants))
-    if diagnosis.undefined:
-        yield Reason("undefined", "not judged", "undefined", _named(diagnosis.undefined))
-    yield from (own_words("restarts", text) for text in diagnosis.restarted)
     yield from (found for found in diagnosis.checks if found.outcome == "not judged")
+    if diagnosis.symmetry_caveat:
+        yield own_words("symmetry", diagnosis.symmetry_caveat)
+    yield from besides(diagnosis)
+
+
+_WHY = {
+    "generated": "generated quantities",
+    "transformed": "transformed parameters",
+    "integer": "whole numbers, which change values and not places",
+}
+
+
+def besides(diagnosis: Diagnosis) -> Iterator[Reason]:
+    """Name what the answer does not rest on, and say how the draws came about."""
+    of, limit = diagnosis.kinds.of, diagnosis.limits.deciding_rhat
+    for reason, names in diagnosis.left_out.items():
+        if not names:
+            continue
+        guessed = reason == "generated" and {*diagnosis.kinds.guessed} & {*names}
+        guess = ", as their names say" if guessed else ""
+        numbers: dict[str, Any] = {"names": names, "why": f"{_WHY[reason]}{guess}."}
+        table = diagnosis.parameters
+        rhats = table["rhat"][[variable_of(entry, of) in names for entry in table.index]]
+        if bad := int((rhats > limit).sum()):
+            numbers |= {"limit": limit, "bad": bad, "count": len(rhats)}
+        yield Reason(reason, "passed", "rests not on", numbers)
+    constants = tuple(filter(diagnosis.decides, diagnosis.constants))
+    broken = tuple(entry for entry in diagnosis.broken if not diagnosis.decides(entry))
+    kinds = {"the same": constants, "in no draw": diagnosis.undefined, "in some draws": broken}
+    yield from (Reason(kind, "passed", kind, {"names": n}) for kind, n in kinds.items() if n)
+    yield from (own_words("restarts", text) for text in diagnosis.restarted)
+
+
+def remarks(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[Reason]:
+    """Name what was warned of and the verdict does not tell, and what could not be judged."""
+    said = " ".join(
+        reason.in_short + reason.sentence
+        for reason in (*verdict.headline, *verdict.rows, *verdict.causes)
+    )
+    told = {"R-hat"} if diagnosis.has_chains else {"R-hat", "bulk ESS", "tail ESS"}
+    told |= {"log density"} if any(row.kind.startswith("lp ") for row in verdict.rows) else set()
+    for found in diagnosis.checks:
+        wrong = found.outcome in ("warned", "failed")
+        if wrong and found.name not in told and found.fact not in said:
+            yield found
+    if diagnosis.has_chains and diagnosis.num_chains == 1:
+        yield Reason("chains", "not judged", "one chain only")
+    for found in diagnosis.checks:
+        if found.outcome == "not judged" and found.name != "R-hat":
+            yield found
     if diagnosis.symmetry_caveat:
         yield own_words("symmetry", diagnosis.symmetry_caveat)
 
@@ -112,23 +158,20 @@ def _moves(sampler: SamplerSummary) -> Reason:
     return Reason("moving chains", "failed", "never moved", {"chains": sampler.stuck_chains})
 
 
-def _rhat(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
+def _rhat(diagnosis: Diagnosis) -> Reason:
     name, limits = "R-hat", diagnosis.limits
     if not diagnosis.has_chains:
         return Reason(name, "not judged", "members")
     if diagnosis.num_chains < 2:
         return Reason(name, "not judged", "one chain")
-    table, outcome = diagnosis.deciding_table, diagnosis.worst_outcome("rhat")
+    table, outcome = diagnosis.numbers.decisive, diagnosis.numbers.worst_outcome("rhat")
     bad = table[table["rhat"] > limits.rhat]
     kind = "rhat slightly"
     if bad.empty:
         table, kind = diagnosis.shown, "rhat besides"
         bad = table[table["rhat"] > limits.rhat]
-    elif outcome == "failed" and diagnosis.symmetric:
-        kind = "rhat of a symmetry"
-        kind += ", lp agrees" if sampler.lp_rhat <= limits.rhat else ""
     elif outcome == "failed":
-        kind = "rhat"
+        kind = "rhat of a symmetry" if diagnosis.symmetric else "rhat"
     if outcome in ("passed", "not judged"):
         return _defined(diagnosis, name)
     numbers = {
@@ -160,8 +203,7 @@ def _log_density(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
     if not sampler.lp_means:
         return Reason(name, "not judged", "not recorded", {"what": "Log densities were"})
     outcome = limits.outcome("rhat", sampler.lp_rhat)
-    if outcome in ("warned", "failed"):
-        found = compare_heights(sampler.lp_means, sampler.lp_errors)
+    if outcome in ("warned", "failed") and (found := diagnosis.heights) is not None:
         numbers: dict[str, Any] = {
             "rhat": sampler.lp_rhat,
             "limits": (limits.rhat, limits.deciding_rhat),
@@ -181,10 +223,10 @@ def _log_density(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
 def _ess(diagnosis: Diagnosis, word: str) -> Reason:
     bulk, limit = word == "Bulk", diagnosis.min_ess
     name, column = f"{word.lower()} ESS", "ess_bulk" if bulk else "ess_tail"
-    outcome = diagnosis.worst_outcome(column)
+    outcome = diagnosis.numbers.worst_outcome(column)
     if outcome in ("passed", "not judged"):
         return _defined(diagnosis, name)
-    values = diagnosis.deciding_table[column]
+    values = diagnosis.numbers.decisive[column]
     values = values if values.min() < limit else diagnosis.shown[column]
     numbers = {
         "word": word,

@@ -1,6 +1,7 @@
 """Reasons in words: one table of sentences, filled with the names and numbers of a reason.
 
-Convention: a template has up to three texts: what was found, what that means, what to do. None ends with a full stop.
+Convention: a template is what was found, or that and what to do, or what was found, what it means and what to do. None
+of these texts ends with a full stop.
 A piece in ``[[...]]`` is left out where a number that it asks for is missing. Besides Python's format specifications
 there are ``names`` (in code type, the first four), ``chains``, ``counts``, ``count NOUN``, ``rhat`` and ``beside``: as
 many decimals as tell the number from its limit (`limits` of the reason). `Backticks` set a name in code type.
@@ -64,8 +65,9 @@ def sentences_of(kind: str, numbers: Mapping[str, Any]) -> Sentences:
     if not kind:
         return Sentences("")
     template = SENTENCES[kind]
-    texts = [_filled(text, numbers) for text in (template,) * isinstance(template, str) or template]
-    fact, meaning, remedy = (*texts, "", "")[:3]
+    texts = (template,) if isinstance(template, str) else template
+    fact, *more = (_filled(text, numbers) for text in texts)
+    meaning, remedy = more if len(more) == 2 else ("", *(more or ("",)))
     if not fact.startswith("k-hat"):
         fact = fact[:1].upper() + fact[1:]
     return Sentences(fact, meaning, ended(remedy))

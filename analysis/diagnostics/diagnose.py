@@ -13,10 +13,10 @@ from onebasin.posteriors.view import Posterior, as_view
 
 from .aligned import diagnose_aligned
 from .answers import blamed, of_chains, of_others, of_stopped
-from .checks import check, notes
-from .judge import Case, besides, not_finite, remarks, stuck
+from .checks import besides, check, notes, remarks
+from .judge import Case, not_finite, stuck
 from .labels import Labels, declared_blocks, look_for_labels
-from .measure import Facts, gather, measure
+from .measure import gather, measure
 from .result import AlignedDiagnosis, Diagnosis
 from .verdict import Verdict, said_once
 
@@ -118,16 +118,16 @@ def diagnose(
         verdict, aligned = of_chains(case), labels.aligned
         if verdict.answer == "invariant" or labels.state == "overlap":
             deciding = tuple(name for name in deciding if name not in labels.variables)
-    return _answered(replace(raw, aligned=aligned, deciding=deciding), verdict, facts)
+    return _answered(replace(raw, aligned=aligned, deciding=deciding), verdict)
 
 
-def _answered(diagnosis: Diagnosis, verdict: Verdict, facts: Facts) -> Diagnosis:
+def _answered(diagnosis: Diagnosis, verdict: Verdict) -> Diagnosis:
     """Judge the checks by what the answer rests on, and say beside it what it leaves open."""
     diagnosis = replace(diagnosis, judgement=verdict)
     diagnosis = replace(diagnosis, checks=blamed(check(diagnosis), verdict.causes))
     open_ = (*remarks(diagnosis, verdict), *verdict.remarks)
     return replace(
         diagnosis,
-        judgement=replace(verdict, remarks=open_, besides=besides(facts)),
+        judgement=replace(verdict, remarks=open_, besides=tuple(besides(diagnosis))),
         notes=said_once(notes(diagnosis)),
     )

@@ -27,7 +27,6 @@ from .causes import (
     Funnel,
     Heights,
     Run,
-    compare_heights,
     find_funnel,
     longest_run,
     narrow_chains,
@@ -37,8 +36,7 @@ from .causes import (
 from .checks import BIAS, is_gross
 from .labels import Labels
 from .measure import Facts
-from .result import Diagnosis
-from .verdict import Answer, Extreme, Limits, Reason, Verdict
+from .verdict import Answer, Extreme, Limits, Reason
 
 ENOUGH = 100
 """Draws of a chain to ask for where there are too few."""
@@ -161,13 +159,10 @@ class Case:
         """The pair of scale and vector that goes together most closely."""
         return find_funnel(self.before.values, self.before.diverging)
 
-    @cached_property
+    @property
     def heights(self) -> Heights | None:
         """Chains' mean log densities; None where there is nothing to compare."""
-        sampler = self.before.raw.sampler
-        if sampler is None or len(sampler.lp_errors) < 2:
-            return None
-        return compare_heights(sampler.lp_means, sampler.lp_errors)
+        return self.before.raw.heights
 
     @cached_property
     def modes(self) -> ModesSummary | None:
@@ -233,8 +228,7 @@ class Case:
             return (self._funnel(self.funnel),)
         if sampler is None or self.limits.outcome("diverging", diverging.mean()) != "failed":
             return ()
-        count = {"count": sampler.divergences, "share": 100 * sampler.divergence_share}
-        return (_cause("divergences", "many diverged", draws=raw.total_draws, **count),)
+        return tuple(check for check in raw.checks if check.name == "divergences")
 
     @property
     def funnel_cause(self) -> Reason | None:
@@ -278,7 +272,7 @@ class Case:
         if len(bad):
             rhat, name = self._worst
             numbers = {"rhat": rhat, "name": name, "bad": len(bad)}
-            numbers["limits"] = self.before.raw.limits_of("rhat")
+            numbers["limits"] = self.before.raw.numbers.limits_of("rhat")
             numbers["entries"] = len(self.identified.table)
         if found is not None and found.unlike:
             numbers |= found.apart
@@ -307,7 +301,7 @@ class Case:
             float(np.nanmin([ess, np.inf])), raw.min_ess, float(rhat), self.limits.deciding_rhat
         )
         numbers: dict[str, Any] = {"name": name, "ess": ess, "draws": raw.total_draws}
-        numbers["limits"] = raw.limits_of("rhat")
+        numbers["limits"] = raw.numbers.limits_of("rhat")
         if not agree:
             numbers["rhat"], numbers["worst"] = self._worst
         return _cause("short", "short", times=times, **numbers)
@@ -349,61 +343,3 @@ def alike_parts(facts: Facts) -> Iterator[Reason]:
             if known and np.ptp(mean) < MEANS * sd.min() and sd.max() < SPREADS * sd.min():
                 numbers = {"name": name, "last": drawn.shape[2] - 1}
                 yield Reason("labels", "not judged", "alike parts", numbers)
-
-
-_WHY = {
-    "generated": "generated quantities",
-    "transformed": "transformed parameters",
-    "integer": "whole numbers, which change values and not places",
-}
-
-
-def besides(facts: Facts) -> tuple[Reason, ...]:
-    """What the answer does not rest on, and how the draws came about."""
-    return tuple(_besides(facts))
-
-
-def _besides(facts: Facts) -> Iterator[Reason]:
-    raw, guessed = facts.raw, set(facts.view.kinds.guessed)
-    for reason, names in raw.left_out.items():
-        if not names:
-            continue
-        guess = ", as their names say" if reason == "generated" and guessed & set(names) else ""
-        numbers: dict[str, Any] = {"names": names, "why": f"{_WHY[reason]}{guess}."}
-        own = raw.parameters[[variable_of(e, raw.kinds.of) in names for e in raw.parameters.index]]
-        limit = raw.limits.deciding_rhat
-        if bad := int((own["rhat"] > limit).sum()):
-            numbers |= {"limit": limit, "bad": bad, "count": len(own)}
-        yield Reason(reason, "passed", "rests not on", numbers)
-    constants = tuple(e for e in raw.constants if variable_of(e, facts.names) in facts.names)
-    broken = tuple(e for e in raw.broken if variable_of(e, facts.names) not in facts.names)
-    for kind, entries in (
-        ("the same", constants),
-        ("in no draw", raw.undefined),
-        ("in some draws", broken),
-    ):
-        if entries:
-            yield Reason(kind, "passed", kind, {"names": entries})
-    for text in raw.restarted:
-        yield Reason("restarts", "passed", "own words", {"fact": text})
-
-
-def remarks(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[Reason]:
-    """Name what was warned of and is not told yet, and what could not be judged."""
-    said = " ".join(
-        reason.in_short + reason.sentence
-        for reason in (*verdict.headline, *verdict.rows, *verdict.causes)
-    )
-    told = {"R-hat"} if diagnosis.has_chains else {"R-hat", "bulk ESS", "tail ESS"}
-    told |= {"log density"} if any(row.kind.startswith("lp ") for row in verdict.rows) else set()
-    for found in diagnosis.checks:
-        wrong = found.outcome in ("warned", "failed")
-        if wrong and found.name not in told and found.fact not in said:
-            yield found
-    if diagnosis.has_chains and diagnosis.num_chains == 1:
-        yield Reason("chains", "not judged", "one chain only")
-    for found in diagnosis.checks:
-        if found.outcome == "not judged" and found.name != "R-hat":
-            yield found
-    if diagnosis.symmetry_caveat:
-        yield Reason("symmetry", "not judged", "own words", {"fact": diagnosis.symmetry_caveat})

@@ -103,14 +103,8 @@ def look_for_labels(
 ) -> Labels:
     """Divide out what is declared, and look for what else switches.
 
-    Parameters
-    ----------
-    facts
-        The posterior.
-    declared
-        Blocks that make equal modes, all of whose variables decide.
-    held_out, noise, progress
-        As in `diagnose_aligned`.
+    `declared` are blocks that make equal modes, all of whose variables decide; the others are those of
+    `diagnose_aligned`.
     """
     if not declared:
         return _search(facts, facts, (), None, held_out, progress)

@@ -42,37 +42,8 @@ def measure(
 ) -> Diagnosis:
     """Diagnose one posterior as its draws came, without an answer to whether it may be used.
 
-    Parameters
-    ----------
-    posterior
-        The posterior, as an inference method returned it or as read from a file, or what ArviZ converts to one.
-    var_names
-        The variables to look at; all of them by default.
-    rhat_max
-        R-hat above this is warned of.
-    ess_threshold
-        Bulk or tail ESS below this is warned of; by default 100 times the number of chains.
-    bfmi_threshold
-        E-BFMI below this is warned of.
-
-    Returns
-    -------
-    Diagnosis
-        Table, worst values, sampler statistics, cost, checks and what they mean in words.
-
-    Raises
-    ------
-    TypeError
-        If `posterior` is no `DataTree`, and ArviZ cannot make it one.
-    ValueError
-        If it has no group `posterior`, fewer than 4 draws a chain or no draw that is finite, if
-        `var_names` asks for what is not there, or a threshold makes no sense.
-
-    References
-    ----------
-    Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Rank-normalization, folding, and
-    localization: an improved R-hat, Bayesian Analysis 16(2). Betancourt 2016, Diagnosing suboptimal
-    cotangent disintegrations in Hamiltonian Monte Carlo (E-BFMI).
+    Arguments and errors are those of `diagnose`. R-hat is the rank-normalised split one of Vehtari et al. 2021, E-BFMI
+    that of Betancourt 2016.
     """
     limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
     view = as_view(posterior)

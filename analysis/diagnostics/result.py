@@ -7,7 +7,6 @@ None or NaN; in JSON every number that is not finite becomes null.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from onebasin.base.card import Card, Fact, Facts, Part, Words
+from onebasin.base.card import Card
 from onebasin.base.jsonable import json_safe
-from onebasin.base.numbers import decimals_beside
 from onebasin.base.showing import Shown
-from onebasin.base.table import Table
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.kinds import Kinds
 
 from ..summaries.sampler import NAN, SamplerSummary, restarted
 from ..summaries.variational import VariationalSummary
+from .cards import card_of_alignment, card_of_numbers, card_of_verdict
+from .causes import Heights, compare_heights
+from .numbers import Numbers
 from .verdict import (
     Extreme,
     Limits,
@@ -34,15 +34,12 @@ from .verdict import (
     in_words,
     overall,
     said_once,
-    worst_of,
 )
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
 
 
-DECIMALS = {"rhat": 3, "ess_bulk": 0, "ess_tail": 0}
-"""Decimals of the columns of a table that are judged."""
 TITLES = {
     "parameter": "parameters",
     "transformed": "transformed parameters",
@@ -170,39 +167,19 @@ class Diagnosis(Shown):
         return variable_of(entry, self.kinds.of) in self.deciding
 
     @cached_property
-    def deciding_table(self) -> pd.DataFrame:
-        """Rows of `shown` that the answer rests on."""
-        return self.shown.loc[[name for name in self.shown.index if self.decides(name)]]
+    def numbers(self) -> Numbers:
+        """The numbers of `shown` with their outcomes, which everything that shows or judges them takes."""
+        deciding = frozenset(filter(self.decides, self.shown.index))
+        others = self.verdict in ("invariant", "unusable")
+        return Numbers(self.shown, self.limits, self.num_chains, deciding, others)
 
-    def outcome_of_number(self, column: str, value: float, entry: str) -> Outcome:
-        """Judge one number of a table: what a mark, a colour and a sentence say of it.
-
-        Parameters
-        ----------
-        column : str
-            ``rhat``, ``ess_bulk`` or ``ess_tail``.
-        value : float
-            The number.
-        entry : str
-            The parameter that has it: one that decides nothing is warned of at most.
-        """
-        return self.limits.outcome(column, value, self.num_chains, decides=self.decides(entry))
-
-    def worst_outcome(self, column: str) -> Outcome:
-        """Return the gravest outcome of a column of `shown`."""
-        parts = {
-            True: self.deciding_table,
-            False: self.shown.drop(index=self.deciding_table.index),
-        }
-        worst = {
-            decides: Extreme.of(table[column], smallest=column != "rhat").value
-            for decides, table in parts.items()
-        }
-        return worst_of(
-            self.limits.outcome(column, value, self.num_chains, decides=decides)
-            for decides, value in worst.items()
-            if not math.isnan(value)
-        )
+    @cached_property
+    def heights(self) -> Heights | None:
+        """Mean log densities of the chains; None where there are not two to compare."""
+        sampler = self.sampler
+        if sampler is None or len(sampler.lp_errors) < 2:
+            return None
+        return compare_heights(sampler.lp_means, sampler.lp_errors)
 
     @property
     def restarted(self) -> tuple[str, ...]:
@@ -273,23 +250,11 @@ class Diagnosis(Shown):
             if len(own):
                 yield caption, own, kind
 
-    def written(self, column: str, value: float) -> str:
-        """Write a number of a table, with as many digits as tell it from its limit."""
-        if math.isnan(value):
-            return "–"
-        if column not in DECIMALS:
-            return f"{value:.3g}"
-        decimals = decimals_beside(value, self.limits_of(column), DECIMALS[column])
-        return f"{value:.{decimals}f}"
-
-    def limits_of(self, column: str) -> tuple[float, ...]:
-        """Return the limits of a column of a table; empty where its numbers are not judged."""
-        if column == "rhat":
-            return self.limits.rhat, self.limits.deciding_rhat
-        return (self.min_ess,) if column in DECIMALS else ()
-
     def _card(self) -> Card:
-        return of_diagnosis(self)
+        tables = [self.numbers.worst(c, t) for c, t, kind in self.tables() if kind == "parameter"]
+        if self.judgement is None:
+            return card_of_numbers(self.checks_in_words, self.warnings, tables)
+        return card_of_verdict(self.judgement, tables)
 
     def summary(self) -> dict[str, Any]:
         """Return the headline numbers as one flat mapping, NaN and None kept as they are."""
@@ -403,7 +368,11 @@ class AlignedDiagnosis(Shown):
         return Extreme.of(self.invariants["rhat"])
 
     def _card(self) -> Card:
-        return of_aligned(self)
+        numbers = self.raw.numbers
+        tables = [numbers.worst("aligned parameters", self.aligned.parameters)]
+        if len(self.invariants):
+            tables.append(numbers.worst("left alone by the symmetry", self.invariants))
+        return card_of_alignment(self.sentences, self.warnings, tables)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the raw diagnosis as plain types for JSON."""
@@ -425,67 +394,3 @@ class AlignedDiagnosis(Shown):
                 "warnings": self.warnings,
             }
         )
-
-
-WORST_SHOWN = 10
-"""Entries of a table."""
-_COLUMNS = {
-    "mean": "mean",
-    "sd": "sd",
-    "q5": "5 %",
-    "median": "median",
-    "q95": "95 %",
-    "rhat": "R-hat",
-    "ess_bulk": "bulk ESS",
-    "ess_tail": "tail ESS",
-}
-
-
-def of_diagnosis(diagnosis: Diagnosis) -> Card:
-    """The answer with its rows, causes and what to do; then a table of parameters."""
-    verdict = diagnosis.judgement
-    numbers = tuple(
-        worst(diagnosis, caption, table)
-        for caption, table, kind in diagnosis.tables()
-        if kind == "parameter"
-    )
-    if verdict is None:
-        words = [Words(sentence, flag="warn") for sentence in diagnosis.warnings]
-        checks = diagnosis.checks_in_words
-        first = Words(f"{checks[:1].upper()}{checks[1:]}.")
-        return Card("Numbers of a posterior", (first, *words, *numbers))
-    beside = (Words(s, small=True) for s in (*verdict.unjudged, *verdict.left_out))
-    return Card(verdict.heading, (*of_verdict(verdict), *numbers, *beside), verdict.flag)
-
-
-def of_verdict(verdict: Verdict) -> Iterator[Part]:
-    """The answer's sentence, its rows, its causes."""
-    yield Words(verdict.sentence)
-    yield Facts(tuple(Fact(row.name, row.sentence, row.flag) for row in verdict.rows))
-    for cause in verdict.causes:
-        known = "" if cause.evidence in verdict.sentence else f"{cause.evidence} "
-        yield Words(f"{known}What to do: {cause.remedy}", name=cause.name)
-
-
-def of_aligned(diagnosis: AlignedDiagnosis) -> Card:
-    """What alignment did, and the table of aligned parameters."""
-    words = [Words(sentence) for sentence in diagnosis.sentences]
-    words += [Words(sentence, flag="warn") for sentence in diagnosis.warnings]
-    raw, aligned = diagnosis.raw, diagnosis.aligned.parameters
-    tables = [worst(raw, "aligned parameters", aligned)]
-    if len(diagnosis.invariants):
-        tables.append(worst(raw, "left alone by the symmetry", diagnosis.invariants))
-    return Card("Modulo its symmetry", (*words, *tables))
-
-
-def worst(diagnosis: Diagnosis, caption: str, table: pd.DataFrame) -> Table:
-    """The rows of a summary that mix worst."""
-    order = ["rhat", "ess_bulk"]
-    rows = table.sort_values(order, ascending=[False, True], na_position="last").head(WORST_SHOWN)
-    more = f", {len(rows)} of {len(table)}, worst first" if len(rows) < len(table) else ""
-    known = [column for column in _COLUMNS if rows[column].notna().any()]
-    cells = tuple(
-        (f"`{name}`", *(diagnosis.written(column, row[column]) for column in known))
-        for name, row in rows.iterrows()
-    )
-    return Table(("", *(_COLUMNS[column] for column in known)), cells, caption + more)

@@ -21,82 +21,64 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "entry not finite": (
         "`{name}` is finite in some draws and not in others, first in draw {draw} of chain {chain}[[, and {others} "
         "other entries likewise]]",
-        "",
         "Find out why the model produces such draws (an overflow, a division by zero, a log of a negative number), and "
         "sample again",
     ),
     "never finite": (
         "No draw of {names:names} is finite",
-        "",
         "Find out why the model produces no number: an overflow, a division by zero, or a start outside of the support",
     ),
     "lp not finite": (
         "{what} is not finite in {bad} of {draws} draws, first in draw {draw} of chain {chain}",
-        "",
         "Find out why: a sampler accepts no draw without a finite log density, so the file or the model is wrong "
         "there. Sample again, or write the file again",
     ),
-    "chain never moves": ("Chain {chain} never moves (`{name}`)", "", _MOVE),
+    "chain never moves": ("Chain {chain} never moves (`{name}`)", _MOVE),
     "chain repeats": (
         "Chain {chain} repeats {length} of its {draws} draws, from draw {first} on (`{name}`)",
-        "",
         _MOVE,
     ),
     "chains narrow": (
         "{chains:chains} hardly {verb}: the variance of {names:names} is less than a thousandth of other chains' there",
-        "",
         _MOVE,
     ),
     "funnel": (
         "where `{scale}` is {side}, `{vector}` becomes narrow (rank correlation {correlation:.2f})[[; {there} of "
         "{divergences} divergences lie in that quarter of the draws]][[; E-BFMI is {bfmi:beside 2}]][[; `{scale}` has "
         "{ess:.0f} effective draws]]",
-        "",
         "Non-centre `{vector}`: sample {vector}_raw ~ normal(0, 1) and compute {vector} as its location plus {scale} "
         "times {vector}_raw; a higher target acceptance rate (0.95 or 0.99) helps less",
-    ),
-    "many diverged": (
-        "{count} of {draws} draws diverged ({share:.0f} %)",
-        "",
-        "Raise the target acceptance rate (0.95 or 0.99); where that does not help, reparametrise",
     ),
     "modes": (
         "[[each chain agrees with itself and not with the others (R-hat {rhat:rhat} of `{name}`; {bad} of {entries} "
         "entries)]][[{settled} in places of their own]]"
         f"[[; {APART.replace('below', 'lower than')}]][[; their heights are {{heights}}]]",
-        "",
         _MODES,
     ),
     "weights": (
         "{fact}",
-        "",
         "Take more `draws` (and `chains`), which make the error of bridge sampling smaller, or sample more of the "
         "modes (`most`); until then use each mode by itself, by the statistic `mode`",
     ),
     "too few": (
         "Chains of {draws} draws are too short to judge",
-        "",
         "Draw at least {enough} times a chain, after a warmup",
     ),
     "short": (
         "[[chains disagree with their own halves as they do with one another (R-hat {rhat:rhat} of `{worst}`); ]]"
         "`{name}` has {ess:.0f} effective draws of {draws}",
-        "",
         "Draw about {times} times as many, with a longer warmup, or reparametrise what mixes slowly",
     ),
     "approximation": (
         "{fact}",
-        "",
         "Take a richer family or more steps, or sample with NUTS; until then use it for starting points alone",
     ),
     "no khat": (
         "k-hat cannot be computed, and nothing else tells how far an approximation is from its posterior",
-        "",
         "Record `lp` and `log_q` of at least {least} draws, or hold the draws against those of MCMC with `compare`",
     ),
     "optima": (
         "Members of an ensemble are optima and no draws, and no number here tells how far they are from the posterior",
-        "",
         OTHERS,
     ),
     # Labels: what they do (`moves`), the cause, the row
@@ -107,13 +89,11 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "labels": (
         "{moves}[[: R-hat {before:rhat} as the draws came, {after:rhat} with labels aligned]][[ at every draw: "
         "alignment leaves {kept:.2f} of what it would leave of noise]]",
-        "",
         "{remedy}",
     ),
     "labels with others": (
         "{moves}, and {companions:names} differ between labellings in the same way. To move one without the other "
         "would leave the posterior, so nothing was aligned",
-        "",
         "If these belong to the components, write them as arrays in the model (`vector[2] mu` in place of `mu1` and "
         "`mu2`), so that onebasin can move all of it together. If they do not, the chains disagree about them: sample "
         "again, longer or from other starting points",
@@ -256,9 +236,6 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "from the posterior; k-hat does"
     ),
     "no khat of ratios": "k-hat is not defined: importance ratios are not finite",
-    "constants": (
-        "Without R-hat and ESS, because every draw is the same: {names:names} ({count:count parameter})"
-    ),
     "undefined": ("Left out, because it is finite in no draw: {names:names} ({count:count entry})"),
 }
 """What was found, what it means and what to do, by kind."""

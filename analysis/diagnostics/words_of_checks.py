@@ -18,11 +18,10 @@ APART = "chain {lowest} lies {gap:.3g} ± {error:.1g} nats below chain {highest}
 _ABOVE = "R-hat is above {limit:g} for {bad} of {count} parameters (worst {rhat:rhat}, `{name}`)"
 
 CHECKS: Mapping[str, str | tuple[str, ...]] = {
-    "own words": ("{fact}", "", "[[{remedy}]]"),
+    "own words": ("{fact}", "[[{remedy}]]"),
     # What numbers show
     "no parameters": (
         "The posterior has no parameters, so that R-hat and ESS have nothing to judge",
-        "",
         "Look at other variables",
     ),
     "nothing varies": (
@@ -40,6 +39,7 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         "Nothing was sampled",
         "the draws vary while the log density never does, and there are no energies, as in a program without "
         "parameters. Divergences, trees and energies do not apply, and independent draws need none",
+        "",
     ),
     "never moved": (
         "{chains:chains} never moved",
@@ -52,10 +52,9 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         "members of an ensemble are trained one by one, and no number here tells how far they are from the posterior",
         OTHERS,
     ),
-    "one chain": ("R-hat needs at least two chains, and there is one", "", "Run more"),
+    "one chain": ("R-hat needs at least two chains, and there is one", "Run more"),
     "rhat slightly": (
         "R-hat is slightly above {limit:g} for {bad} of {count} parameters (worst {rhat:rhat}, `{name}`)",
-        "",
         "Draw more if you need them precisely",
     ),
     "rhat besides": (
@@ -70,35 +69,24 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     "rhat of a symmetry": (
         _ABOVE,
         "the chains disagree",
-        "The target declares a symmetry, so some of this may be equal modes under other names: look at `lp` and "
-        "predictions first, then run longer or remove the symmetry by the parametrisation",
-    ),
-    "rhat of a symmetry, lp agrees": (
-        _ABOVE,
-        "the chains disagree",
-        "Their log densities agree and the target declares a symmetry, so these may be equal modes under other names: "
-        "judge by what the symmetry leaves alone (`lp`, predictions), or use a parametrisation without it (ordered "
-        "biases, unit-norm weights)",
+        "The target declares a symmetry, so that these may be equal modes under other names: judge by what it leaves "
+        "alone (`lp`, predictions), or use a parametrisation without it (ordered biases, unit-norm weights)",
     ),
     "cannot be computed": (
         "{what} cannot be computed for {names:names} ({count:count parameter})",
-        "",
         "Look at these draws, run more of them, or rescale the parameter",
     ),
     "statistic not finite": (
         "The {what} is not finite in {bad} of {draws} draws (by chain {per_chain:counts})",
-        "",
         _LOST,
     ),
-    "not recorded": ("{what} not recorded", "", NOT_RECORDED),
+    "not recorded": ("{what} not recorded", NOT_RECORDED),
     "lp constant": (
         "The log density `lp` is the same in every draw and tells nothing of the chains",
-        "",
         "Record the one that was sampled from",
     ),
     "lp explained": (
         f"{_DISAGREE}), by no more than their Monte Carlo errors explain",
-        "",
         "Draw more",
     ),
     "lp unlike": (
@@ -108,7 +96,6 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "lp slow": (
         "The log density `lp` has {ess:beside 0} effective draws of {draws}, fewer than {limit:.0f}",
-        "",
         "Draw more",
     ),
     "ess low": (
@@ -134,13 +121,11 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "bfmi constant": (
         "E-BFMI cannot be computed in {chains:chains}, whose energy never changes",
-        "",
         "Record the energies of the sampler",
     ),
     # Steps of unadjusted dynamics, and fits
     "energy errors not recorded": (
         "Energy errors were not recorded",
-        "",
         "Keep `energy_variance` in `sample_stats`",
     ),
     "steps lost": (
@@ -167,17 +152,18 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "optimiser stopped": (
         "The optimiser stopped before its criterion was met",
-        "",
         "Allow more iterations",
     ),
     "elbo": ("The last ELBO is {elbo}", "the fit has failed", "Use a smaller step size"),
     "khat ratios": (
         "{bad:count importance ratio} `lp - log_q` of the draws {verb} not finite, so k-hat cannot be computed",
         "draws fall outside the posterior's support or overflow",
+        "",
     ),
     "khat not computed": (
         "k-hat was not computed",
         "it needs `lp` and `log_q` of at least {least} draws, and largest ratios that are not all alike",
+        "",
     ),
     "khat": (
         "Pareto k-hat is {khat:beside 2}, above {limit:beside 2}",

@@ -9,7 +9,8 @@ from onebasin.base.numbers import format_number
 from onebasin.base.table import Column, Row, RowGroup, Table, TableCell
 from onebasin.posteriors.draws import variable_of
 
-from ..diagnostics.result import DECIMALS, Diagnosis
+from ..diagnostics.numbers import DECIMALS
+from ..diagnostics.result import Diagnosis
 from ..diagnostics.verdict import FLAGS
 
 OPEN = 16
@@ -29,19 +30,7 @@ _PLACES = {
 def quantity_table(
     diagnosis: Diagnosis, table: pd.DataFrame, *, heading: str = "parameter", caption: str = ""
 ) -> Table:
-    """Tabulate quantities, one a row, in the table's order.
-
-    Parameters
-    ----------
-    diagnosis
-        Whose limits numbers are held against.
-    table
-        One row per quantity, with the columns of `posterior.summary.COLUMNS`.
-    heading
-        What a row is.
-    caption
-        What the table shows.
-    """
+    """Tabulate quantities, one a row, in the table's order; numbers have the diagnosis's outcomes."""
     rows = tuple(_rows(diagnosis, table, None))
     return Table(_columns(diagnosis, table, heading, None), rows, caption).without_empty_columns()
 
@@ -55,16 +44,7 @@ def grouped_table(
 ) -> Table:
     """Tabulate parameters by variable: one that has several entries is a row that its entries fold under.
 
-    Parameters
-    ----------
-    diagnosis
-        Whose limits numbers are held against.
-    table
-        One row per parameter, with the columns of `posterior.summary.COLUMNS`.
-    raw
-        The same before alignment; its R-hat stands beside.
-    caption
-        What the table shows.
+    Numbers have the diagnosis's outcomes; the R-hat of `raw`, the table before alignment, stands beside.
     """
     before = None if raw is None else raw["rhat"].reindex(table.index)
     rows = dict(zip(map(str, table.index), _rows(diagnosis, table, before), strict=True))
@@ -88,7 +68,7 @@ def grouped_table(
 def _columns(
     diagnosis: Diagnosis, table: pd.DataFrame, heading: str, before: pd.Series | None
 ) -> tuple[Column | str, ...]:
-    limits = {name: diagnosis.limits_of(name) for name in DECIMALS}
+    limits = {name: diagnosis.numbers.limits_of(name) for name in DECIMALS}
     unit = "" if before is None else "aligned"
     rhat = Column("R-hat", decimals=3, unit=unit, limits=limits["rhat"])
     known = tuple(column for name, column in _PLACES.items() if name in table)
@@ -154,5 +134,5 @@ def _judged(diagnosis: Diagnosis, column: str, value: float, entry: str) -> Tabl
         return TableCell(None)
     if not diagnosis.has_chains:  # independent draws: many of them prove nothing
         return TableCell(float(value))
-    outcome = diagnosis.outcome_of_number(column, value, entry)
+    outcome = diagnosis.numbers.outcome(column, value, entry)
     return TableCell(float(value), "" if outcome == "passed" else FLAGS[outcome])

@@ -114,7 +114,7 @@ class Subject:
     @cached_property
     def worst(self) -> tuple[str, ...]:
         """Parameters that decide, largest R-hat first and then smallest bulk ESS; others only where there are none."""
-        own = self.diagnosis.deciding_table
+        own = self.diagnosis.numbers.decisive
         table = own if len(own) else self.table
         varying = table[np.isfinite(table["sd"]) & ~table.index.isin(self.diagnosis.constants)]
         ranked = varying.sort_values(

@@ -42,7 +42,9 @@ _COMPARED = {
 def health_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Table:
     """Tabulate, one posterior a row, whether the draws can be trusted."""
     limits = {
-        column: tuple({limit for each in diagnoses.values() for limit in each.limits_of(column)})
+        column: tuple(
+            {limit for each in diagnoses.values() for limit in each.numbers.limits_of(column)}
+        )
         for column in ("rhat", "ess_bulk", "ess_tail")
     }
     bfmi = tuple({each.limits.bfmi for each in diagnoses.values()})
@@ -198,11 +200,11 @@ def _health_row(name: str, diagnosis: Diagnosis) -> Row:
         return cell(value, diagnosis.outcome_of(check))
 
     def worst(column: str, check: str) -> TableCell:
-        table = diagnosis.deciding_table if len(diagnosis.deciding_table) else diagnosis.shown
+        table = diagnosis.numbers.decisive if len(diagnosis.numbers.decisive) else diagnosis.shown
         found = Extreme.of(table[column], smallest=column != "rhat")
         if found.parameter is None or not diagnosis.has_chains:
             return checked(check, None if found.parameter is None else found.value)
-        outcome = diagnosis.outcome_of_number(column, found.value, found.parameter)
+        outcome = diagnosis.numbers.outcome(column, found.value, found.parameter)
         return cell(found.value, outcome, f"`{found.parameter}`")
 
     lp = NAN if sampler is None else sampler.lp_rhat

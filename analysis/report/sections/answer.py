@@ -32,12 +32,13 @@ def key_figures(subject: Subject) -> list[Stat]:
         return stats
     if not subject.has_chains:
         return stats
+    numbers = diagnosis.numbers
     aligned = "aligned" if subject.is_shown_aligned else "largest"
     for label, column, note in (("R-hat", "rhat", aligned), ("bulk ESS", "ess_bulk", "smallest")):
-        worst = Extreme.of(diagnosis.deciding_table[column], smallest=column != "rhat")
+        worst = Extreme.of(numbers.decisive[column], smallest=column != "rhat")
         if worst.parameter is not None:
-            flag = FLAGS[diagnosis.outcome_of_number(column, worst.value, worst.parameter)]
-            value = diagnosis.written(column, worst.value)
+            flag = FLAGS[numbers.outcome(column, worst.value, worst.parameter)]
+            value = numbers.written(column, worst.value)
             stats.append(Stat(label, value, flag, f"{note}, `{worst.parameter}`"))
     sampler = diagnosis.sampler
     if sampler is not None:

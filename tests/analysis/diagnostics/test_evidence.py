@@ -145,7 +145,7 @@ def test_structural_constants_are_left_out_named_and_no_failure(make_mcmc, rng):
     found = measure(make_mcmc({"L": factor}))
     assert found.passed
     assert found.constants == ("L[0,0]", "L[0,1]")
-    assert "`L[0,0]` and `L[0,1]` (2 parameters)" in found.notes[0]
+    assert found.notes[0] == "`L[0,0]` and `L[0,1]`: the same in every draw."
 
 
 def test_integers_are_judged_like_other_numbers(make_mcmc, rng):
@@ -291,9 +291,9 @@ def test_a_reason_keeps_what_was_found_apart_from_what_it_means_and_what_to_do()
 
 
 def test_a_piece_whose_number_is_missing_is_left_out_and_names_are_not_read_as_fields():
-    numbers = {"names": ("a{b}", "c[[d]]"), "count": 2}
-    assert Reason("x", "warned", "constants", numbers).fact.endswith(
-        "`a{b}` and `c[[d]]` (2 parameters)"
+    numbers = {"names": ("a{b}", "c[[d]]"), "count": 2, "what": "R-hat"}
+    assert Reason("x", "warned", "cannot be computed", numbers).fact == (
+        "R-hat cannot be computed for `a{b}` and `c[[d]]` (2 parameters)"
     )
     deep = {"count": 1, "draws": 9, "share": 50.0}
     assert "tree depth (50 %)" in Reason("x", "warned", "trees cut", deep).fact
