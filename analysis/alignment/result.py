@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from onebasin.base.card import Card, Facts, Part, Words
 from onebasin.base.errors import ArgumentError
@@ -34,6 +34,7 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.scratch import Scratch, close_with
 from onebasin.posteriors.view import View
 
+from ..discovery.density import DensityCheck, compare_densities, spelt
 from ..discovery.resolve import caveat_of_found, resolve
 from .rule import AlignmentRule, AlignmentTarget
 
@@ -98,6 +99,8 @@ class Alignment(Shown):
         """What nobody has checked of the symmetry, in a sentence; empty where nothing is left."""
         if self.found:
             return caveat_of_found(self.found)
+        if self.density is not None and self.density.compared:
+            return ""
         return resolve(self.source, self.symmetry).caveat
 
     @property
@@ -105,6 +108,29 @@ class Alignment(Shown):
         """The group of the symmetry on this posterior."""
         names = {name for block in self.symmetry for name in block.variables}
         return Group(self.symmetry, event_shapes(self.source.posterior, names))
+
+    @cached_property
+    def relabelled(self) -> Bool[np.ndarray, "chain draw"]:
+        """Which draws' labels alignment changed."""
+        lead = self.distance_after.shape
+        changed = np.zeros(lead, bool)
+        for part, none in zip(self.element, self.group.identity(lead), strict=True):
+            changed |= (labels_of(part) != labels_of(none)).any(axis=(-2, -1))
+        return changed
+
+    @cached_property
+    def density(self) -> DensityCheck | None:
+        """How the log density of moved draws was compared with that of the draws as they came; None where it was not.
+
+        Raises
+        ------
+        ValueError
+            If alignment changes it.
+        """
+        if self.source.log_density is None or not all(b.keeps_density for b in self.symmetry):
+            return None
+        words = spelt(self.symmetry)
+        return compare_densities(self.source, self._moved.variables, self.relabelled, words)
 
     @cached_property
     def posterior(self) -> xr.DataTree:
@@ -204,7 +230,7 @@ def of_alignment(alignment: Alignment) -> Card:
 
 
 def _of_alignment(alignment: Alignment) -> Iterator[Part]:
-    moved, draws = _moved(alignment), alignment.distance_after.size
+    moved, draws = alignment.relabelled.mean(), alignment.distance_after.size
     before, after = alignment.distance_before.mean(), alignment.distance_after.mean()
     what = (
         "No draw had to be moved"
@@ -229,18 +255,11 @@ def _of_alignment(alignment: Alignment) -> Iterator[Part]:
         ("found", ", ".join(f"`{word}`" for word in alignment.found)),
         ("sweeps", str(alignment.sweeps)),
     )
+    if alignment.density is not None and alignment.density.sentence:
+        yield Words(alignment.density.sentence, small=True)
     if alignment.caveat:
         yield Words(alignment.caveat, small=True)
     yield Words(alignment.text, small=True)
-
-
-def _moved(alignment: Alignment) -> float:
-    """Share of the draws whose labels alignment changed."""
-    lead = alignment.distance_after.shape
-    changed = np.zeros(lead, bool)
-    for part, none in zip(alignment.element, alignment.group.identity(lead), strict=True):
-        changed |= (labels_of(part) != labels_of(none)).any(axis=(-2, -1))
-    return float(changed.mean())
 
 
 Arrays = dict[str, np.ndarray]

@@ -194,8 +194,8 @@ def _labels_cause(labels: Labels, case: Case) -> Cause:
     if labels.state == "partial":
         return Cause(
             "labels",
-            f"{shown}, and {listed(labels.companions)} differ between labellings in the same way. To move one without "
-            "the other would leave the posterior, so nothing was aligned.",
+            f"{shown}. {labels.reason} To move a part of what moves together would leave the posterior, so nothing was "
+            "aligned.",
             "If these belong to the components, write them as arrays in the model (`vector[2] mu` in place of `mu1` "
             "and `mu2`), so that onebasin can move all of it together. If they do not, the chains disagree about them: "
             "sample again, longer or from other starting points.",

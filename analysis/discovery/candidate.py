@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from onebasin.models.symmetry.blocks import Block, Exchangeable, Flip
 from onebasin.models.symmetry.words import spell
 
-from .slots import Slot, Values
+from .slots import Labels, Slot, Values
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class Candidate:
         Whether components turn into one another by continuous rotations, as factors that are not identified do.
     values : mapping of str to array (chain, draw, *event)
         The moved variables, aligned.
+    labels : array (chain, draw)
+        The number of every draw's labelling; 0 where components turn.
     """
 
     slots: tuple[Slot, ...]
@@ -72,6 +74,7 @@ class Candidate:
     certain: bool
     turns: bool
     values: Values
+    labels: Labels
 
     @property
     def block(self) -> Block:

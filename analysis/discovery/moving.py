@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from .candidate import Candidate, CandidateNumbers
 from .rotations import Turning
-from .slots import Features, Lens, Permutations, Signs, Slot, Values
+from .slots import Features, Lens, Permutations, Signs, Slot, Values, numbered
 from .sorting import Gain, Mask, Sorting, sort_by
 
 BAD_RHAT = 1.05
@@ -126,7 +126,8 @@ def finish(
     found = [*moving.slots, *_left_over(moving, values, lenses, elements)]
     own = {slot.name: moved_values(slot, values[slot.name], elements) for slot in found}
     numbers = _numbers(gain, _closest(moving), own, values, bad, rhat)
-    return _mended(Candidate(_in_order(found, values), numbers, certain, False, own))
+    labels = numbered(np.stack([np.hstack(element) for element in elements]))
+    return _mended(Candidate(_in_order(found, values), numbers, certain, False, own, labels))
 
 
 def finish_turning(
@@ -135,7 +136,8 @@ def finish_turning(
     """Turn all draws; None where that leaves R-hat as bad as it was."""
     own = turning.move(values)
     numbers = _numbers(turning.gain, ((0, 1), 0.0), own, values, bad, rhat)
-    return _mended(Candidate(_in_order(turning.slots, values), numbers, False, True, own))
+    still = np.zeros(next(iter(own.values())).shape[:2], int)
+    return _mended(Candidate(_in_order(turning.slots, values), numbers, False, True, own, still))
 
 
 def _numbers(

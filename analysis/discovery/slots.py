@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 
 from onebasin.models.symmetry.arrays import complement, negate, scale, take
 
@@ -28,6 +28,14 @@ Values = Mapping[str, Float[np.ndarray, "chain draw ..."]]
 Features = Float[np.ndarray, "draw component feature"]
 Permutations = Int[np.ndarray, "draw component"]
 Signs = Float[np.ndarray, "draw component"]
+Labels = Int[np.ndarray, "chain draw"]
+"""The number of every draw's labelling."""
+
+
+def numbered(rows: Num[np.ndarray, "chain draw what"]) -> Labels:
+    """Number the labellings that rows describe."""
+    flat = np.ascontiguousarray(rows.reshape(-1, rows.shape[-1]))
+    return np.unique(flat, axis=0, return_inverse=True)[1].reshape(rows.shape[:2])
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from onebasin.base.precision import precision
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.elements import Element, Part, choose, differ, on_arrays
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
@@ -25,7 +26,7 @@ from onebasin.models.target import Target, check_target
 
 from ..contracts.density import ValueDensity
 from ..contracts.engines import defined_by, density_by
-from .changes import Derived, changes, spread_draws
+from .changes import Derived, spread_draws
 
 Values = dict[str, np.ndarray]
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import onebasin as ob
 from onebasin.analysis.alignment.align import align
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.discovery.resolve import resolve
@@ -47,7 +48,8 @@ def test_what_moves_together_is_not_aligned_in_part(make_mcmc, rng, switch, name
     resolved = resolve(tree, look=True)
     if resolved.source != "found":  # else both are moved, as w and its logit may be
         assert resolved.source == "partial", resolved.source
-        assert {*resolved.companions} == {*names} - {"theta", "tau"}
+        listed = ", ".join(f"`{name}`" for name in names if name not in ("theta", "tau"))
+        assert resolved.reason == f"{listed} differ between labellings in the same way."
         with pytest.raises(ValueError, match=r"cannot be aligned.*in the same way"):
             align(tree)
         found = diagnose(tree)
@@ -63,7 +65,7 @@ def test_a_parameter_with_a_problem_of_its_own_does_not_stop_alignment(make_mcmc
     draws = swapping(rng, by_chain(rng))
     draws["tau"][0] += 5.0
     resolved = resolve(make_mcmc({name: draws[name] for name in ("theta", "tau")}), look=True)
-    assert (resolved.source, resolved.companions) == ("found", ())
+    assert (resolved.source, resolved.reason) == ("found", "")
 
 
 def test_a_symmetry_that_the_file_records_as_incomplete_is_believed(make_mcmc, rng):
@@ -71,6 +73,8 @@ def test_a_symmetry_that_the_file_records_as_incomplete_is_believed(make_mcmc, r
     record = {"blocks": [{"moves": "(a1, a2) and theta:0", "status": "incomplete"}]}
     tree = make_mcmc({"theta": draws["theta"]}, attrs={schema.SYMMETRY_FOUND: json.dumps(record)})
     resolved = resolve(tree, look=True)
-    assert (resolved.source, resolved.companions) == ("partial", ("(a1, a2) and theta:0",))
+    assert (resolved.source, "`(a1, a2) and theta:0`" in resolved.reason) == ("partial", True)
+    with pytest.raises(ob.OnebasinError, match="would leave them behind"):
+        align(tree, "theta")
     tree.attrs[schema.SYMMETRY_FOUND] = "no JSON"
     assert resolve(tree, look=True).source == "found"
