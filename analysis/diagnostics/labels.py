@@ -191,19 +191,25 @@ def _state(
 
 def _alike(block: Block, facts: Facts) -> bool:
     """Whether parts have equal means, up to Monte Carlo errors: all of them are one posterior's, or zero."""
-    table = facts.raw.parameters
-    for name in (n for n in block.variables if n in facts.values):
-        rows = table.reindex(list(facts.names[name]))
-        shape = facts.values[name].shape[2:]
-        mean, error = (rows[c].to_numpy().reshape(shape) for c in ("mean", "mcse_mean"))
-        centre = np.zeros(shape)
-        if name in block.complemented:
-            centre = np.full(shape, 0.5)
-        elif name in block.axes and name not in block.flipped:
+    shapes = {n: v.shape[2:] for n, v in facts.values.items() if n in block.variables}
+    measured = block.restricted(shapes)
+    if measured is None:
+        return True
+    rows = {n: facts.raw.parameters.reindex(list(facts.names[n])) for n in shapes}
+    means, errors = (
+        measured.stack({n: rows[n][c].to_numpy().reshape(s) for n, s in shapes.items()}, 0)
+        for c in ("mean", "mcse_mean")
+    )
+    for name in measured.stacked.variables:
+        mean = means[name]
+        centre = np.zeros(mean.shape)
+        if name in measured.complemented:
+            centre = np.full(mean.shape, 0.5)
+        elif name in measured.axes and name not in measured.flipped:
             centre = np.broadcast_to(
-                mean.mean(axis=axes_of(block.axes[name]), keepdims=True), shape
+                mean.mean(axis=axes_of(measured.axes[name]), keepdims=True), mean.shape
             )
-        if (np.abs(mean - centre) > ALIKE * error).any():
+        if (np.abs(mean - centre) > ALIKE * np.abs(errors[name])).any():
             return False
     return True
 

@@ -1,32 +1,33 @@
-"""Parameters declared one by one, such as mu1 and mu2: searched as the parts of the arrays that they might have been.
+"""Components that are separate parameters, or single positions, such as mu1 and mu2: searched on their stacked view.
 
-No block exchanges parameters of several names, and alignment does not undo it. But chains that sit in the copies look
-as if they disagreed, so what is found is said, with the declaration that has it used.
+Which members may be counterparts of one another `pairing` tells by what the log density answers, and else their names.
+What moves along, the axis of a simplex, a complement, a sign or positions of a vector, is found as for arrays.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from itertools import combinations
 
-import numpy as np
-from jaxtyping import Float
+from onebasin.models.symmetry.counterparts import Counterparts
 
-from .measuring import SearchedDensity
-from .moves import Point, Shapes
+from .describe import positions
+from .moves import Generator, Shapes, swaps
+from .pairing import MOST, Tuples, candidates
 from .result import FoundBlock
 from .search import Search
-from .stages import interchangeable
+from .spaces import search
+from .stacked import StackedSearch
+from .stages import exchange
 
 _COUNTED = re.compile(r"\d+|(?<=_)[A-Za-z](?=_|$)")
 """What names of one family differ in: a number, or a letter between underscores; the last one counts."""
+FEW_PLACES = 8
+"""Places of an axis up to which pairs of them are tried along with counterparts."""
 
-Families = Mapping[str, tuple[str, ...]]
-"""The parameters of a family by what it is called: ``(mu1, mu2)``."""
 
-
-def families(shapes: Shapes) -> Families:
+def families(shapes: Shapes) -> Mapping[str, tuple[str, ...]]:
     """Gather the parameters of one shape whose names differ in what counts them, in the order of that."""
     found: dict[tuple[str, tuple[int, ...]], dict[str, str]] = {}
     for name, shape in shapes.items():
@@ -42,104 +43,72 @@ def families(shapes: Shapes) -> Families:
     return {f"({', '.join(names)})": names for names in members}
 
 
-@dataclass(frozen=True)
-class Stacked:
-    """A log density whose families are arrays, the members along the first axis.
-
-    Attributes
-    ----------
-    density : SearchedDensity
-        Of the parameters as they are declared.
-    families : mapping of str to tuple of str
-        As of `families`.
-    """
-
-    density: SearchedDensity
-    families: Families
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """The shapes of the families, then of all other parameters."""
-        own, within = self.density.shapes, self._within
-        stacked = {family: (len(n), *own[n[0]]) for family, n in self.families.items()}
-        return stacked | {name: shape for name, shape in own.items() if name not in within}
-
-    @property
-    def dim(self) -> int:
-        """Coordinates of the unconstrained space."""
-        return self.density.dim
-
-    def constrain(self, vectors: Float[np.ndarray, "point dim"]) -> dict[str, np.ndarray]:
-        """See `SearchedDensity`."""
-        return self.stack(self.density.constrain(vectors), axis=1)
-
-    def log_density(self, values: Mapping[str, np.ndarray]) -> Float[np.ndarray, " point"]:
-        """See `SearchedDensity`."""
-        apart = {
-            name: values[family][:, place]
-            for family, names in self.families.items()
-            for place, name in enumerate(names)
-        }
-        whole = {**values, **apart}
-        return self.density.log_density({name: whole[name] for name in self.density.shapes})
-
-    def gradient(
-        self, vector: Float[np.ndarray, " dim"]
-    ) -> tuple[float, Float[np.ndarray, " dim"]] | None:
-        """See `SearchedDensity`; the unconstrained space is the same."""
-        return self.density.gradient(vector)
-
-    def stack(self, values: Point, *, axis: int = 0) -> dict[str, np.ndarray]:
-        """Lay the members of each family side by side."""
-        stacked = {
-            family: np.stack([values[name] for name in names], axis)
-            for family, names in self.families.items()
-        }
-        return stacked | {n: values[n] for n in values if n not in self._within}
-
-    @property
-    def _within(self) -> set[str]:
-        return {name for names in self.families.values() for name in names}
-
-
 def exchanged(s: Search) -> Iterator[FoundBlock]:
-    """What exchanges parameters of several names, perhaps with other parts of the same number."""
-    named = families(s.measured.density.shapes)
-    if not named:
+    """Yield what exchanges whole parameters, then scalars and single positions of vectors."""
+    whole = _free(s)
+    found = [tuples for each in candidates(s.measured, list(whole)) for tuples in each]
+    paired = {name for own in found for name in own}
+    found += [own for own in families(whole).values() if not paired & set(own)]
+    yield from _of_tuples(s, found)
+    rest = _free(s)
+    members = [name for name, shape in rest.items() if not shape]
+    for name, shape in rest.items():
+        if len(shape) == 1 and 1 < shape[0] <= MOST:
+            members += positions(Generator(name, "swap", 0), range(shape[0]), 1)
+    if len(members) > sum(not shape for shape in rest.values()):
+        yield from _of_tuples(s, [own for each in candidates(s.measured, members) for own in each])
+
+
+def _free(s: Search) -> dict[str, tuple[int, ...]]:
+    """The parameters that nothing moves that was found."""
+    taken = {
+        name
+        for found in s.found
+        if found.block is not None and found.status in ("live", "harmless")
+        for name in found.block.variables
+    }
+    shapes = s.measured.density.shapes
+    return {name: tuple(shape) for name, shape in shapes.items() if name not in taken}
+
+
+def _of_tuples(s: Search, tuples: Tuples | list[tuple[str, ...]]) -> Iterator[FoundBlock]:
+    for length in dict.fromkeys(map(len, tuples)):
+        own = tuple(each for each in tuples if len(each) == length)
+        yield from _together(s, Counterparts(own), length)
+
+
+def _together(s: Search, block: Counterparts, length: int) -> Iterator[FoundBlock]:
+    """Search what exchanges counterparts, alone, with signs, or with positions of a vector of another length."""
+    inner = StackedSearch(s, block)
+    left = set(block.members)
+    for generators in _tries(inner, _free(s), length):
+        space = search(generators, inner.measured, inner.probes)
+        for chosen in space.basis:
+            own = space.moves.generators(chosen)
+            moved = {g.name for g in own} & set(block.members)
+            if moved and moved <= left:
+                left -= moved
+                yield exchange(s, own, length)
+        if not left:
+            break
+
+
+def _tries(inner: StackedSearch, free: Shapes, length: int) -> Iterator[list[Generator]]:
+    """Sets of moves to search: the first has arrays of the same length and complements, the next ones more."""
+    tied = [(name, 0) for name in inner.block.members]
+    arrays = {n: s for n, s in free.items() if n not in inner.block.variables}
+    along = [(n, axis) for n, s in arrays.items() for axis, each in enumerate(s) if each == length]
+    plain = swaps([*tied, *along], 0, 1) + (inner.shares if length == 2 else [])
+    yield plain
+    if length > 2:
         return
-    stacked = Stacked(s.measured.density, named)
-    measured = s.measured.of(stacked, s.measured.count)
-    probes, given = (
-        [replace(probe, point=stacked.stack(probe.point)) for probe in some]
-        for some in (s.probes, s.given)
-    )
-    inner = Search(measured, probes, given, s.seed)
-    try:
-        for length in dict.fromkeys(len(names) for names in named.values()):
-            for block in interchangeable(inner, length, inner.lengths[length]):
-                moved = [family for family in named if f"{family}:0" in block.moves]
-                if moved:
-                    yield _in_names_of_members(block, moved)
-    finally:
-        s.measured.count = measured.count
-        s.open.extend(inner.open)
-
-
-def _in_names_of_members(block: FoundBlock, moved: list[str]) -> FoundBlock:
-    """What was found of the arrays, in the names of their members."""
-
-    def named(text: str) -> str:
-        for family in moved:
-            text = text.replace(f"{family}:0", family)
-        return text
-
-    said = tuple(named(sentence) for sentence in block.evidence)
-    status = block.status
-    if status == "live":
-        status = "incomplete"
-        said += (
-            "These are parameters of their own, and `--exchangeable` has no word for their exchange, so that it is not "
-            "undone: copies of one mode may look like several. Declare each family as one array "
-            f"({', '.join(moved)}), and it is found and used.",
-        )
-    return replace(block, block=None, moves=named(block.moves), status=status, evidence=said)
+    signed = [Generator(name, "negate") for name in inner.signed if name in arrays]
+    if signed:
+        yield plain + signed
+    others = [
+        (n, a) for n, s in arrays.items() for a, each in enumerate(s) if 2 < each <= FEW_PLACES
+    ]
+    for size in dict.fromkeys(arrays[name][axis] for name, axis in others):
+        axes = [(name, axis) for name, axis in others if arrays[name][axis] == size]
+        for first, second in combinations(range(size), 2):
+            yield plain + swaps(axes, first, second)
