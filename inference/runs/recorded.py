@@ -79,7 +79,7 @@ class RecordedDensity:
             return
         for folder in self._folders:
             for word in words:
-                path = folder / word
+                path = (folder / word).absolute()
                 if word.endswith(suffix) and path.is_file() and fits(path):
                     yield path
 

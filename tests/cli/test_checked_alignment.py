@@ -54,7 +54,7 @@ def run(here):
 def test_all_of_it_is_aligned_and_keeps_the_log_density(onebasin, run):
     answer = onebasin("align", run, "--exchangeable", "theta,mu", "--out", "aligned.nc")
     assert answer.code == 0, answer.err
-    assert "log density unchanged at all 300 moved draws" in " ".join(answer.err.split())
+    assert "log density unchanged at all 300 moved draws" in " ".join((answer.out + answer.err).split())
     target = stan_program("m.stan", "m.json")
     before, after = (
         log_density(target, xr.open_datatree(file)) for file in ("run.nc", "aligned.nc")
@@ -71,7 +71,7 @@ def test_a_part_is_refused(onebasin, run, here, command):
         else ("--out", f"out{'.html' if command == 'report' else '.nc'}")
     )
     answer = onebasin(command, run, "--exchangeable", "mu", *out)
-    said = " ".join(answer.err.split())
+    said = " ".join((answer.out + answer.err).split())
     assert answer.code == 1
     assert "cannot be aligned by `mu`. It changes the log density of" in said
     assert "300 moved draws, in chains `1`, `3`" in said
@@ -81,7 +81,7 @@ def test_a_part_is_refused(onebasin, run, here, command):
 def test_other_data_than_the_recorded_are_not_used(onebasin, run, here):
     (here / "m.json").write_text(json.dumps(DATA | {"y": [0.0, 0.0, 0.0, 0.0, 0.0]}))
     answer = onebasin("align", run, "--exchangeable", "theta,mu", "--out", "aligned.nc")
-    said = " ".join(answer.err.split())
+    said = " ".join((answer.out + answer.err).split())
     assert answer.code == 0
     assert (
         "not checked on the log density: it could not be evaluated (the program and the data"
@@ -95,4 +95,4 @@ def test_a_program_that_is_named_comes_first(onebasin, run, here):
     named = ("--program", "other.stan", "--data", "m.json")
     answer = onebasin("align", run, "--exchangeable", "theta,mu", "--out", "aligned.nc", *named)
     assert answer.code == 1
-    assert "changes the log density of 300 of 300 moved draws" in " ".join(answer.err.split())
+    assert "changes the log density of 300 of 300 moved draws" in " ".join((answer.out + answer.err).split())
