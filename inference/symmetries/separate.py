@@ -56,15 +56,17 @@ def exchanged(s: Search) -> Iterator[FoundBlock]:
         if len(shape) == 1 and 1 < shape[0] <= MOST:
             members += positions(Generator(name, "swap", 0), range(shape[0]), 1)
     if len(members) > sum(not shape for shape in rest.values()):
-        yield from _of_tuples(s, [own for each in candidates(s.measured, members) for own in each])
+        positions_too = [own for each in candidates(s.measured, members) for own in each]
+        # What is harmless among the positions of one axis has been said of the axis.
+        yield from (b for b in _of_tuples(s, positions_too) if b.status != "harmless")
 
 
 def _free(s: Search) -> dict[str, tuple[int, ...]]:
-    """The parameters that nothing moves that was found."""
+    """The parameters that nothing moves of what was found."""
     taken = {
         name
         for found in s.found
-        if found.block is not None and found.status in ("live", "harmless")
+        if found.block is not None and found.status in ("live", "harmless", "undecided")
         for name in found.block.variables
     }
     shapes = s.measured.density.shapes

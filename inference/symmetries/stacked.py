@@ -14,7 +14,7 @@ from onebasin.models.symmetry.counterparts import Counterparts
 from .measuring import BudgetedDensity, Probe, point_of
 from .moves import Point
 from .search import AscentEnd, Search
-from .spaces import same
+from .spaces import SAME
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Stacked:
         apart = self.block.unstack({**blank, **values}, 1)
         found = self.measured([point_of({n: apart[n] for n in own}, row) for row in range(count)])
         for name in self.block.reflected:
-            agrees = [same(first, -second) for first, second in values[name]]
-            found = np.where(agrees, found, -np.inf)
+            agrees = np.isclose(values[name][:, 0], -values[name][:, 1], rtol=SAME, atol=SAME)
+            found = np.where(agrees.reshape(count, -1).all(axis=1), found, -np.inf)
         return found
 
     def gradient(

@@ -13,7 +13,7 @@ from onebasin.models.symmetry.counterparts import Counterparts
 from . import describe
 from .gf2 import echelon, reduce
 from .groups import Reach, elsewhere, reach
-from .moves import Generator, Moves, by_name, signs_of_part, swaps
+from .moves import Generator, Moves, by_name, on_parts, signs_of_part, swaps
 from .result import FoundBlock, Status
 from .search import Axes, Search
 from .spaces import LargestChange, search, trial, worst
@@ -179,6 +179,16 @@ def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
     for generators, orbits in (
         elsewhere(swaps(free, 0, 1), length, s.measured, s.probes) if free else ()
     ):
+        pair = orbits[0][0], orbits[0][1]
+        if parts_compete(on_parts(generators, pair), s.measured, s.probes) == "harmless":
+            listed = describe.listed(generators)
+            said = (
+                f"{listed}: {describe.of_parts(orbits)} change places among themselves without changing the log "
+                f"density, the others of the {length} parts do not."
+            )
+            evidence = (said, describe.of_status("harmless"))
+            yield FoundBlock(None, listed, length, "harmless", evidence)
+            continue
         for orbit in orbits:
             names = [
                 "~".join(describe.positions(g, orbit, len(shapes[g.name]))) for g in generators
