@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onebasin.models.symmetry.blocks import Block, Exchangeable, Flip
+from onebasin.models.symmetry.blocks import Block, Counterparts, Exchangeable, Flip
 from onebasin.models.symmetry.words import spell
 
 from .slots import Labels, Slot, Values
@@ -80,7 +80,13 @@ class Candidate:
     def block(self) -> Block:
         """As a block of a symmetry, to align by."""
         complements = tuple(slot.name for slot in self.slots if slot.complement)
-        moved = [slot for slot in self.slots if not slot.complement]
+        tuples = tuple(slot.members for slot in self.slots if slot.members)
+        tuples += tuple((slot.name, f"-{slot.name}") for slot in self.slots if slot.reflected)
+        moved = [slot for slot in self.slots if not (slot.mirrors or slot.members)]
+        if tuples:
+            along = {s.name: s.axes if len(s.axes) > 1 else s.axes[0] for s in moved}
+            flips = tuple(slot.name for slot in moved if slot.signed)
+            return Counterparts(tuples, along, flips or False, complements)
         if not any(slot.axes for slot in moved):
             return Flip(tuple(slot.name for slot in moved), complements)
         axes = {s.name: s.axes if len(s.axes) > 1 else s.axes[0] for s in moved}

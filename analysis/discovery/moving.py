@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .candidate import Candidate, CandidateNumbers
+from .counterparts import apart
 from .rotations import Turning
 from .slots import Features, Lens, Permutations, Signs, Slot, Values, numbered
 from .sorting import Gain, Mask, Sorting, sort_by
@@ -127,7 +129,8 @@ def finish(
     own = {slot.name: moved_values(slot, values[slot.name], elements) for slot in found}
     numbers = _numbers(gain, _closest(moving), own, values, bad, rhat)
     labels = numbered(np.stack([np.hstack(element) for element in elements]))
-    return _mended(Candidate(_in_order(found, values), numbers, certain, False, own, labels))
+    moved = apart(found, own)
+    return _mended(Candidate(_in_order(found, values), numbers, certain, False, moved, labels))
 
 
 def finish_turning(
@@ -186,15 +189,22 @@ def _left_over(
     elements: Sequence[tuple[Permutations, Signs]],
 ) -> Iterator[Slot]:
     """Slots of other variables that come a little closer on all draws."""
-    seed, names = moving.slots[0], {slot.name for slot in moving.slots}
+    seed, names = moving.slots[0], {name for slot in moving.slots for name in slot.names}
+    tied: list[tuple[float, Slot]] = []
     for slot in (lens.slot for lens in lenses):
         signs_fit = seed.signed or not slot.signed
-        if slot.size != seed.size or slot.name in names or not signs_fit:
+        if slot.size != seed.size or names & {*slot.names} or not signs_fit:
             continue
         value = values[slot.name]
-        moved = moved_values(slot, value, elements)
-        if _spread_of_all(moved) < COMES_A_LITTLE_CLOSER * _spread_of_all(value):
-            names.add(slot.name)
+        ratio = _spread_of_all(moved_values(slot, value, elements)) / _spread_of_all(value)
+        if ratio < COMES_A_LITTLE_CLOSER and slot.members:
+            tied.append((ratio, slot))
+        elif ratio < COMES_A_LITTLE_CLOSER:
+            names |= {*slot.names}
+            yield slot
+    for _, slot in sorted(tied, key=itemgetter(0)):
+        if not names & {*slot.names}:
+            names |= {*slot.names}
             yield slot
 
 

@@ -82,7 +82,7 @@ class Derived:
         except StanError:
             return
         for name, found in there.items():
-            if name not in self.random and not _close(found, moved[name]):
+            if name not in self.random and not is_close(found, moved[name]):
                 yield name, float(np.nanmax(np.abs(found - moved[name])))
 
     def is_random(self, name: str) -> bool:
@@ -98,7 +98,8 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(np.array_equal(a, b, equal_nan=True))
 
 
-def _close(a: np.ndarray, b: np.ndarray) -> bool:
+def is_close(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether values of a derived quantity are the same up to rounding."""
     size = np.maximum(np.abs(a), np.abs(b))
     finite = size[np.isfinite(size)]
     slack = AGREEMENT * (finite.max() if finite.size else 0.0)

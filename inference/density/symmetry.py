@@ -194,7 +194,7 @@ def hold(
     derived = Derived.at(density, {n: v[:DERIVED_AT] for n, v in values.items()}, seed)
     symmetry = tuple(_known(block, values, derived) for block in blocks)
     group = Group(symmetry, {n: v.shape[1:] for n, v in (values | derived.values).items()})
-    parts = _moving_parts(group, np.random.default_rng(seed), count * times)
+    parts = moving_parts(group, np.random.default_rng(seed), count * times)
     before = cache(lambda measure: measure(values))  # the same for every block
     tiled = {name: np.concatenate([value] * times) for name, value in values.items()}
     differences = []
@@ -222,7 +222,7 @@ def hold(
     return SymmetryCheck(tuple(differences), count, evidence, symmetry)
 
 
-def _moving_parts(group: Group, rng: np.random.Generator, count: int) -> Element:
+def moving_parts(group: Group, rng: np.random.Generator, count: int) -> Element:
     """Random elements, one a point, without those that move nothing: of two components, every second element."""
     tries = [group.random(rng, (count,)) for _ in range(TRIES)]
     still = group.identity((count,))

@@ -54,7 +54,9 @@ def run(here):
 def test_all_of_it_is_aligned_and_keeps_the_log_density(onebasin, run):
     answer = onebasin("align", run, "--exchangeable", "theta,mu", "--out", "aligned.nc")
     assert answer.code == 0, answer.err
-    assert "log density unchanged at all 300 moved draws" in " ".join((answer.out + answer.err).split())
+    assert "log density unchanged at all 300 moved draws" in " ".join(
+        (answer.out + answer.err).split()
+    )
     target = stan_program("m.stan", "m.json")
     before, after = (
         log_density(target, xr.open_datatree(file)) for file in ("run.nc", "aligned.nc")
@@ -95,4 +97,6 @@ def test_a_program_that_is_named_comes_first(onebasin, run, here):
     named = ("--program", "other.stan", "--data", "m.json")
     answer = onebasin("align", run, "--exchangeable", "theta,mu", "--out", "aligned.nc", *named)
     assert answer.code == 1
-    assert "changes the log density of 300 of 300 moved draws" in " ".join((answer.out + answer.err).split())
+    assert "changes the log density of 300 of 300 moved draws" in " ".join(
+        (answer.out + answer.err).split()
+    )
