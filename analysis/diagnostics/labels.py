@@ -22,6 +22,7 @@ from onebasin.posteriors.view import as_view
 from ..discovery.candidate import Candidate
 from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
+from ..discovery.quantities import with_quantities
 from ..discovery.resolve import resolve, why_partial
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
@@ -133,6 +134,8 @@ def _search(
     certain = tuple(candidate for candidate in rest if candidate.certain)
     reason = why_partial(facts.view, certain or rest[:1], after.values) if rest else ""
     if certain and not reason:
+        known = tuple(facts.values)
+        certain = tuple(with_quantities(facts.view, each, known) for each in certain)
         blocks = (*declared, *(candidate.block for candidate in certain))
         try:
             aligned = diagnose_aligned(

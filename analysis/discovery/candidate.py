@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float, Int
 
 from onebasin.models.symmetry.blocks import Block, Counterparts, Exchangeable, Flip
 from onebasin.models.symmetry.words import spell
 
-from .slots import Labels, Slot, Values
+from .slots import Labels, Slot, Values, numbered
 
 
 @dataclass(frozen=True)
@@ -65,8 +69,8 @@ class Candidate:
         Whether components turn into one another by continuous rotations, as factors that are not identified do.
     values : mapping of str to array (chain, draw, *event)
         The moved variables, aligned.
-    labels : array (chain, draw)
-        The number of every draw's labelling; 0 where components turn.
+    permutation, signs : array (chain, draw, component)
+        The element of every draw; all the same where components turn.
     """
 
     slots: tuple[Slot, ...]
@@ -74,7 +78,13 @@ class Candidate:
     certain: bool
     turns: bool
     values: Values
-    labels: Labels
+    permutation: Int[np.ndarray, "chain draw component"]
+    signs: Float[np.ndarray, "chain draw component"]
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The number of every draw's labelling."""
+        return numbered(np.concatenate([self.permutation, self.signs], axis=2))
 
     @property
     def block(self) -> Block:

@@ -45,7 +45,10 @@ def companions(candidates: Sequence[Candidate], values: Values) -> tuple[str, ..
     """
     moved = {name for candidate in candidates for name in candidate.values}
     labels = [candidate.labels for candidate in candidates]
-    return followers(labels, {n: v for n, v in values.items() if n not in moved})
+    others = {n: v for n, v in values.items() if n not in moved}
+    for candidate in candidates:  # what is mirrored about another point still follows them
+        others |= {s.name: candidate.values[s.name] for s in candidate.slots if s.mirrors}
+    return followers(labels, others)
 
 
 def followers(labels: Sequence[Labels], others: Values, *, sure: bool = False) -> tuple[str, ...]:

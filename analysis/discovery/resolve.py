@@ -22,6 +22,7 @@ from .candidate import Candidate
 from .density import changed_by
 from .discover import discover
 from .partial import companions, recorded_companions
+from .quantities import with_quantities
 
 NAMED = 6
 """Names that a sentence lists."""
@@ -136,7 +137,12 @@ def _search(view: View) -> tuple[tuple[Candidate, ...], str]:
     values = looked_at(view, names)
     values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
     found = discover(values)
-    return found, why_partial(view, [each for each in found if each.certain], values)
+    reason = why_partial(view, [each for each in found if each.certain], values)
+    if not reason:
+        found = tuple(
+            with_quantities(view, each, names) if each.certain else each for each in found
+        )
+    return found, reason
 
 
 def why_partial(

@@ -92,11 +92,12 @@ def _ways(block: Block[Any], name: str, shapes: Shapes, changed: list[str]) -> I
             if block.flipped:
                 yield _wider(block, axes={name: axes}, flips=(name,))
         if size == 2:
+            others = [n for n in changed if n not in (name, *block.variables)]
+            pairs = [_wider(block, tuples=((name, n),)) for n in others if shapes[n] == shape]
+            yield from pairs if isinstance(block, Counterparts) else ()
             yield _wider(block, complements=(name,))
             yield _wider(block, tuples=((name, f"-{name}"),))
-            others = [n for n in changed if n not in (name, *block.variables)]
-            for other in (n for n in others if shapes[n] == shape):
-                yield _wider(block, tuples=((name, other),))
+            yield from pairs
 
 
 def _wider(
