@@ -131,6 +131,11 @@ def align(
     if alignment.density is not None and alignment.density.sentence:
         flag = "warn" if alignment.density.unchecked else "good"
         console.write_remark(alignment.density.sentence, flag)
+    if alignment.allocations:
+        names = ", ".join(alignment.allocations)
+        console.write_remark(
+            f"{names}: numbers of components, given those of the new places", "good"
+        )
     if alignment.caveat:
         console.write_remark(alignment.caveat, "warn")
     if (one := one_labelling(alignment)) is not None:

@@ -36,6 +36,7 @@ from onebasin.posteriors.view import View
 
 from ..discovery.density import DensityCheck, compare_densities, spelt
 from ..discovery.resolve import caveat_of_found, resolve
+from .allocations import Allocation, allocations_in, renumbered
 from .rule import AlignmentRule, AlignmentTarget
 
 PerDraw = Float[np.ndarray, "chain draw"]
@@ -119,6 +120,12 @@ class Alignment(Shown):
         return changed
 
     @cached_property
+    def allocations(self) -> Mapping[str, Allocation]:
+        """Integer variables that number components, and are given the numbers of the new places."""
+        moved = {name for block in self.symmetry for name in block.variables}
+        return allocations_in(self.source, self.element, moved)
+
+    @cached_property
     def density(self) -> DensityCheck | None:
         """How the log density of moved draws was compared with that of the draws as they came; None where it was not.
 
@@ -140,7 +147,9 @@ class Alignment(Shown):
         signs and complements leave them as they are; rescaling does not leave `lp`, which holds the prior.
         """
         tree = self.source.tree.copy()
-        tree[schema.POSTERIOR] = xr.DataTree(self.source.posterior.assign(self._moved.variables))
+        own = self.source.posterior
+        also = renumbered(own, self.allocations, self.element)
+        tree[schema.POSTERIOR] = xr.DataTree(own.assign({**self._moved.variables, **also}))
         if self._moved.filed is not None:
             close_with(tree, self._moved.filed)
         tree.attrs |= {
@@ -253,6 +262,7 @@ def _of_alignment(alignment: Alignment) -> Iterator[Part]:
     yield Facts.of(
         ("modulo", in_words(alignment.symmetry)),
         ("found", ", ".join(f"`{word}`" for word in alignment.found)),
+        ("renumbered", ", ".join(alignment.allocations)),
         ("sweeps", str(alignment.sweeps)),
     )
     if alignment.density is not None and alignment.density.sentence:

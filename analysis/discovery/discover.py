@@ -40,7 +40,7 @@ from .moving import (
     mask_of,
     split_rhat,
 )
-from .partial import companions
+from .partial import companions, is_mirrored_elsewhere
 from .rotations import find_turning
 from .slots import Features, Lens, Slot, Values, slots
 from .sorting import (
@@ -105,7 +105,7 @@ def discover(
         return found
     wider = _in_rounds(values, bad, rhat, seed, tuples)
     alone = [candidate for candidate in wider if candidate.certain]
-    return wider if alone and not companions(alone, values) else found
+    return wider if alone and not (certain and companions(alone, values)) else found
 
 
 def _in_rounds(
@@ -204,7 +204,8 @@ class _Search:
             for each in sorted(found, key=_rank)
             if not any(_is_part(each, other) for other in found)
         )
-        return next((candidate for candidate in finished if candidate is not None), None)
+        kept = (c for c in finished if c and not (c.certain and is_mirrored_elsewhere(c)))
+        return next(kept, None)
 
     def _turning(self) -> list[Candidate]:
         """Slots whose components turn into one another, which no order sorts."""
@@ -218,10 +219,8 @@ class _Search:
         found: list[Proposal] = []
         self.lenses = [lens for lens in self.lenses if not _overlaps(lens.slot, turning)]
 
-        def of_few(
-            lens: Lens,
-        ) -> tuple[bool, int]:  # many parameters, of which pairs are parts, first
-            return len(lens.slot.members) < 3, lens.slot.size
+        def of_few(lens: Lens) -> tuple[int, int]:
+            return -len(lens.slot.members), lens.slot.size  # long tuples, then their parts
 
         for (_, size), lenses in groupby(sorted(self.lenses, key=of_few), key=of_few):
             if size > FEW and (turning or any(map(self._mends_all, found))):

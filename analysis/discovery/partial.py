@@ -45,10 +45,13 @@ def companions(candidates: Sequence[Candidate], values: Values) -> tuple[str, ..
     """
     moved = {name for candidate in candidates for name in candidate.values}
     labels = [candidate.labels for candidate in candidates]
-    others = {n: v for n, v in values.items() if n not in moved}
-    for candidate in candidates:  # what is mirrored about another point still follows them
-        others |= {s.name: candidate.values[s.name] for s in candidate.slots if s.mirrors}
-    return followers(labels, others)
+    return followers(labels, {n: v for n, v in values.items() if n not in moved})
+
+
+def is_mirrored_elsewhere(candidate: Candidate) -> bool:
+    """Whether what changes as a whole still follows the labels afterwards: if any, another point mirrors it."""
+    whole = {s.name: candidate.values[s.name] for s in candidate.slots if s.mirrors or not s.axes}
+    return bool(followers([candidate.labels], whole))
 
 
 def followers(labels: Sequence[Labels], others: Values, *, sure: bool = False) -> tuple[str, ...]:
