@@ -39,11 +39,15 @@ class Answers:
         Answers where the first member is moved up and the second one down; NaN of one member.
     slack : float
         What rounding may change.
+    signed : frozenset of int
+        Members that are zero at the point that exchanges leave alone, so that an exchange may change their sign: no
+        pair tells of them, as they are moved up and down by unequal steps.
     """
 
     groups: tuple[tuple[int, ...], ...]
     pairs: np.ndarray
     slack: float
+    signed: frozenset[int]
 
     def exchange(self, first: int, second: int) -> dict[int, int] | None:
         """The exchange of two members with all that has to move along; None where nothing fits."""
@@ -51,18 +55,22 @@ class Answers:
         if not self._fits(first, second, moved):
             return None
         others = [(k, group) for group in self.groups for k in group]
+        signs: set[int] = set()
         changed = True
         while changed:
             changed = False
             for k, group in others:
-                if k in moved or self._fits(k, k, moved):
+                if k in moved or k in signs or self._fits(k, k, moved):
                     continue
                 free = (each for each in group if each != k and each not in moved)
                 found = next(
                     (m for m in free if self._fits(k, m, moved) and self._fits(m, k, moved)), None
                 )
-                if found is None:
+                if found is None and k not in self.signed:
                     return None
+                if found is None:
+                    signs.add(k)
+                    continue
                 moved |= {k: found, found: k}
                 changed = True
         return moved
@@ -173,4 +181,5 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
     places = list(permutations(flat, 2))
     found = measured([moved((a, up), (b, down)) for a, b in places])
     pairs[tuple(np.transpose(places))] = found
-    return Answers(tuple(map(tuple, groups)), pairs, slack)
+    signed = frozenset(k for k in flat if not np.any(read[k].of(base, 0)))
+    return Answers(tuple(map(tuple, groups)), pairs, slack, signed)

@@ -7,24 +7,25 @@ What moves along, the axis of a simplex, a complement, a sign or positions of a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from onebasin.models.symmetry.counterparts import Counterparts
+from onebasin.models.symmetry.counterparts import Counterparts, Member
 
 from .describe import positions
-from .moves import Generator, Shapes, swaps
+from .moves import Generator, Shapes, on_parts, swaps
 from .pairing import MOST, Tuples, candidates
 from .result import FoundBlock
-from .search import Search
-from .spaces import search
+from .search import Axes, Search
+from .spaces import search, trial
 from .stacked import StackedSearch
 from .stages import exchange
+from .status import replaceable
 
 _COUNTED = re.compile(r"\d+|(?<=_)[A-Za-z](?=_|$)")
 """What names of one family differ in: a number, or a letter between underscores; the last one counts."""
 FEW_PLACES = 8
-"""Places of an axis up to which pairs of them are tried along with counterparts."""
+"""Places of a simplex up to which pairs of them are tried along with other components."""
 
 
 def families(shapes: Shapes) -> Mapping[str, tuple[str, ...]]:
@@ -44,21 +45,25 @@ def families(shapes: Shapes) -> Mapping[str, tuple[str, ...]]:
 
 
 def exchanged(s: Search) -> Iterator[FoundBlock]:
-    """Yield what exchanges whole parameters, then scalars and single positions of vectors."""
+    """Yield what exchanges components of arrays with places of a simplex, whole parameters, and single positions."""
+    yield from _arrays_with_places(s)
     whole = _free(s)
-    found = [tuples for each in candidates(s.measured, list(whole)) for tuples in each]
-    paired = {name for own in found for name in own}
-    found += [own for own in families(whole).values() if not paired & set(own)]
-    yield from _of_tuples(s, found)
+    found = list(candidates(s.measured, list(whole)))
+    paired = {name for tuples in found for own in tuples for name in own}
+    named = [own for own in families(whole).values() if not paired & set(own)]
+    for tuples in found:
+        yield from _together(s, (*tuples, *(own for own in named if len(own) == len(tuples[0]))))
+    for length in dict.fromkeys(map(len, named)):
+        yield from _together(s, tuple(own for own in named if len(own) == length))
     rest = _free(s)
     members = [name for name, shape in rest.items() if not shape]
     for name, shape in rest.items():
         if len(shape) == 1 and 1 < shape[0] <= MOST:
             members += positions(Generator(name, "swap", 0), range(shape[0]), 1)
     if len(members) > sum(not shape for shape in rest.values()):
-        positions_too = [own for each in candidates(s.measured, members) for own in each]
-        # What is harmless among the positions of one axis has been said of the axis.
-        yield from (b for b in _of_tuples(s, positions_too) if b.status != "harmless")
+        for tuples in candidates(s.measured, members):
+            # What is harmless among the positions of one axis has been said of the axis.
+            yield from (b for b in _together(s, tuples) if b.status != "harmless")
 
 
 def _free(s: Search) -> dict[str, tuple[int, ...]]:
@@ -73,44 +78,97 @@ def _free(s: Search) -> dict[str, tuple[int, ...]]:
     return {name: tuple(shape) for name, shape in shapes.items() if name not in taken}
 
 
-def _of_tuples(s: Search, tuples: Tuples | list[tuple[str, ...]]) -> Iterator[FoundBlock]:
-    for length in dict.fromkeys(map(len, tuples)):
-        own = tuple(each for each in tuples if len(each) == length)
-        yield from _together(s, Counterparts(own), length)
-
-
-def _together(s: Search, block: Counterparts, length: int) -> Iterator[FoundBlock]:
-    """Search what exchanges counterparts, alone, with signs, or with positions of a vector of another length."""
+def _together(s: Search, tuples: Tuples) -> Iterator[FoundBlock]:
+    """Search what exchanges counterparts, and with them axes, complements, signs, and places of a longer simplex."""
+    free = _free(s)
+    tuples = tuple(own for own in tuples if {Member.read(text).name for text in own} <= set(free))
+    if not tuples:
+        return
+    block, length = Counterparts(tuples), len(tuples[0])
     inner = StackedSearch(s, block)
-    left = set(block.members)
-    for generators in _tries(inner, _free(s), length):
+    tied = [(name, 0) for name in block.members]
+    rest = {name: shape for name, shape in free.items() if name not in block.variables}
+    plain = swaps([*tied, *_axes(rest, length)], 0, 1) + (inner.shares if length == 2 else [])
+    tries = [plain]
+    signed = [Generator(name, "negate") for name in inner.signed if name in rest]
+    if signed and length == 2:
+        tries.append(plain + signed)
+    yield from _of_tries(s, inner, tied, [*tries, *_with_places(inner, plain, rest, length)])
+
+
+def _arrays_with_places(s: Search) -> Iterator[FoundBlock]:
+    """Search what exchanges the components of arrays together with some places of a longer simplex."""
+    for length in s.lengths:
+        free = _free(s)
+        tied = _axes(free, length)
+        tries = _with_places(s, swaps(tied, 0, 1), free, length) if tied else []
+        yield from _of_tries(s, s, tied, tries)
+
+
+def _of_tries(
+    s: Search, inner: Search, tied: Axes, tries: Sequence[list[Generator]]
+) -> Iterator[FoundBlock]:
+    left = {name for name, _ in tied}
+    for generators in tries if left else ():
         space = search(generators, inner.measured, inner.probes)
         for chosen in space.basis:
             own = space.moves.generators(chosen)
-            moved = {g.name for g in own} & set(block.members)
-            if moved and moved <= left:
-                left -= moved
-                yield exchange(s, own, length)
+            moved = {g.name for g in own} & left
+            if moved and moved == {g.name for g in own} & {name for name, _ in tied}:
+                shapes = inner.measured.density.shapes
+                name, axis = next(place for place in tied if place[0] in moved)
+                placed = _placed(inner, own, shapes[name][axis])
+                if placed:
+                    left -= moved
+                    yield exchange(s, placed, shapes[name][axis])
         if not left:
             break
 
 
-def _tries(inner: StackedSearch, free: Shapes, length: int) -> Iterator[list[Generator]]:
-    """Sets of moves to search: the first has arrays of the same length and complements, the next ones more."""
-    tied = [(name, 0) for name in inner.block.members]
-    arrays = {n: s for n, s in free.items() if n not in inner.block.variables}
-    along = [(n, axis) for n, s in arrays.items() for axis, each in enumerate(s) if each == length]
-    plain = swaps([*tied, *along], 0, 1) + (inner.shares if length == 2 else [])
-    yield plain
-    if length > 2:
-        return
-    signed = [Generator(name, "negate") for name in inner.signed if name in arrays]
-    if signed:
-        yield plain + signed
-    others = [
-        (n, a) for n, s in arrays.items() for a, each in enumerate(s) if 2 < each <= FEW_PLACES
-    ]
-    for size in dict.fromkeys(arrays[name][axis] for name, axis in others):
-        axes = [(name, axis) for name, axis in others if arrays[name][axis] == size]
-        for first, second in combinations(range(size), 2):
-            yield plain + swaps(axes, first, second)
+def _axes(shapes: Shapes, length: int) -> Axes:
+    return [(n, axis) for n, shape in shapes.items() for axis, k in enumerate(shape) if k == length]
+
+
+def _with_places(
+    inner: Search, plain: list[Generator], free: Shapes, length: int
+) -> list[list[Generator]]:
+    """Moves together with swaps of two places of simplexes, whose places do not change one by one."""
+    found = []
+    for size in range(length + 1, FEW_PLACES + 1):
+        simplexes = [
+            (name, axis)
+            for name, axis in _axes(free, size)
+            if not replaceable(
+                tuple(swaps([(name, axis)], 0, 1)), 0, 1, inner.measured, inner.probes
+            )
+        ]
+        if simplexes:
+            found += [plain + swaps(simplexes, *pair) for pair in combinations(range(size), 2)]
+    return found
+
+
+def _placed(inner: Search, own: Sequence[Generator], length: int) -> list[Generator] | None:
+    """Find the place of every component in simplexes that are longer; None where there is none."""
+    shapes = inner.measured.density.shapes
+    longer = [g for g in own if g.axis is not None and shapes[g.name][g.axis] > length]
+    others = [g for g in own if g not in longer]
+    if not longer:
+        return list(own)
+    places = list(longer[0].parts)
+    for component in range(2, length):
+        moved = on_parts(others, (0, component))
+        left = [k for k in range(shapes[longer[0].name][longer[0].axis or 0]) if k not in places]
+        firsts = places if component == 2 else places[:1]
+        fits = (
+            (first, place)
+            for first in firsts
+            for place in left
+            if trial(
+                [*moved, *on_parts(longer, (first, place))], inner.measured, inner.probes
+            ).holds
+        )
+        first, place = next(fits, (None, None))
+        if first is None or place is None:
+            return None
+        places = [first, *(k for k in places if k != first), place]
+    return [*others, *on_parts(longer, tuple(places))]

@@ -11,7 +11,7 @@ parameter whose sign changes with the exchange as the tuple ``("eta", "-eta")``,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from .arrays import module_of
 from .block import Axes, Block, Values, check_names
 from .elements import Permuted, Shapes
-from .exchangeable import Exchangeable
+from .exchangeable import Exchangeable, Permuting
 
 MEMBER = re.compile(r"(?P<minus>-)?(?P<name>[^\s,:~\[\]]+)(?:\[(?P<index>[0-9:, ]+)\])?")
 
@@ -74,7 +74,7 @@ class Member(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Counterparts(Block[Permuted]):
+class Counterparts(Permuting):
     """Interchangeable components that are separate parameters, or single positions of one.
 
     Parameters
@@ -109,7 +109,6 @@ class Counterparts(Block[Permuted]):
     """
 
     kind = "counterparts"
-    turn = 0
 
     tuples: tuple[tuple[str, ...], ...]
     along: Mapping[str, Axes] = field(default_factory=dict)
@@ -137,9 +136,7 @@ class Counterparts(Block[Permuted]):
                 raise ArgumentError(
                     f"`tuples` names {name}, which moves in another way too; name every variable in one place."
                 )
-        if set(self.reflected) & set(
-            self.flipped
-        ):  # `stacked` refuses what `Exchangeable` does not take
+        if set(self.reflected) & set(self.flipped):
             raise ArgumentError(
                 f"`flips` names {next(iter(self.reflected))}, whose sign changes with the exchange; leave it out."
             )
@@ -165,11 +162,8 @@ class Counterparts(Block[Permuted]):
 
     def sources(self, name: str) -> tuple[str, ...]:
         """The variables that a name of the stacked view stands for."""
-        return (
-            tuple(dict.fromkeys(m.name for m in self.members[name]))
-            if name in self.members
-            else (name,)
-        )
+        own = self.members.get(name)
+        return tuple(dict.fromkeys(member.name for member in own)) if own else (name,)
 
     @cached_property
     def stacked(self) -> Exchangeable:
@@ -267,38 +261,6 @@ class Counterparts(Block[Permuted]):
         tuples = tuple(own for n, own in zip(self.members, self.tuples, strict=True) if n in kept)
         along = {name: axes for name, axes in self.along.items() if name in there}
         return Counterparts(tuples, along, plain.flips or False, plain.complements)
-
-    def identity(self, lead: tuple[int, ...], size: int) -> Permuted:
-        """The part that moves nothing."""
-        return self.stacked.identity(lead, size)
-
-    def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> Permuted:
-        """Draw permutations evenly, and signs with flips."""
-        return self.stacked.random(rng, lead, size)
-
-    def elements(self, size: int) -> list[Permuted]:
-        """Every permutation, with all signs where there are flips."""
-        return self.stacked.elements(size)
-
-    def log_order(self, size: int) -> float:
-        """Logarithm of the number of permutations, times that of signs."""
-        return self.stacked.log_order(size)
-
-    def compose(self, first: Permuted, then: Permuted, beside: object) -> Permuted:
-        """The part that acts like `first` followed by `then`."""
-        return self.stacked.compose(first, then, beside)
-
-    def inverse(self, part: Permuted, beside: object) -> Permuted:
-        """The part that undoes one."""
-        return self.stacked.inverse(part, beside)
-
-    def read_part(self, read: Callable[[str], np.ndarray]) -> Permuted:
-        """Rebuild a part from its arrays."""
-        return self.stacked.read_part(read)
-
-    def permutation(self, part: Permuted) -> np.ndarray:
-        """By what a part permutes the components."""
-        return part.permutation
 
     def size(self, shapes: Shapes) -> int:
         """How many components it moves."""
