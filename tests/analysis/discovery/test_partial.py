@@ -116,3 +116,27 @@ def test_a_symmetry_that_the_file_records_as_incomplete_is_believed(make_mcmc, r
         align(tree, "theta")
     tree.attrs[schema.SYMMETRY_FOUND] = "no JSON"
     assert resolve(tree, look=True).source == "found"
+
+
+def test_quantities_computed_of_components_move_along(make_mcmc, rng):
+    """Their kind is recorded, so that they are not searched for labels; `level` has none."""
+    swapped = np.broadcast_to(by_chain(rng), SHAPE)
+    draws = swapping(rng, swapped)
+    kept = {name: draws[name] for name in ("theta", "mu1", "mu2")}
+    share = draws["theta"][..., 0]
+    computed = {
+        "resp": np.stack([share[..., None] ** [1, 2, 3], (1 - share[..., None]) ** [1, 2, 3]], -1),
+        "half1": draws["mu1"] / 2,
+        "half2": draws["mu2"] / 2,
+        "gap": draws["mu1"] - draws["mu2"],
+        "odds": share,
+        "level": draws["mu1"] + draws["mu2"],
+        "log_share": np.log(share),
+    }
+    kinds = {name: "generated" if name in computed else "parameter" for name in kept | computed}
+    tree = make_mcmc(kept | computed, attrs={"kinds": json.dumps(kinds)})
+    (word,) = resolve(tree, look=True).words
+    assert {*word.split(",")} == {
+        *("mu1~mu2", "theta", "resp:1", "half1~half2", "+-gap:", "1-odds")
+    }
+    assert diagnose(tree).exchangeable == (word,)
