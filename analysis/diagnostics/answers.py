@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..alignment.switching import one_labelling
+from ..discovery.density import advice
 from ..summaries.variational import MIN_DRAWS_FOR_KHAT
 from .checks import BIAS, bounds, own_words
 from .judge import Case, alike_parts
@@ -165,12 +166,8 @@ def _labels_cause(labels: Labels, case: Case) -> Reason:
     before, after = case.before.worst_rhat.value, case.after.worst_rhat.value
     moves = labels_move(labels).fact
     if labels.state == "partial":
-        return Reason(
-            "labels",
-            "failed",
-            "labels with others",
-            {"moves": moves, "companions": labels.companions},
-        )
+        told = {"moves": moves, "why": labels.reason, "advice": advice(labels.facts.view)}
+        return Reason("labels", "failed", "labels with others", told)
     numbers: dict[str, Any] = {"moves": moves, "remedy": _labels_remedy(labels, case).sentence}
     if before > case.limits.deciding_rhat and not labels.turning:
         numbers |= {

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.posteriors.view import Posterior, as_view
+from onebasin.posteriors.view import LogDensity, Posterior, as_view
 
+from ..discovery.density import LeavesPosterior
 from .aligned import diagnose_aligned
 from .answers import blamed, of_chains, of_others, of_stopped
 from .checks import besides, check, notes, remarks
@@ -32,6 +33,7 @@ def diagnose(
     ess_threshold: float | None = None,
     bfmi_threshold: float = 0.3,
     progress: Callable[[int, int], None] | None = None,
+    log_density: LogDensity | None = None,
 ) -> Diagnosis:
     """Say whether a posterior may be used, why, and what to do.
 
@@ -57,6 +59,8 @@ def diagnose(
         E-BFMI below this is warned of, and speaks for a funnel.
     progress : callable, optional
         Called with draws gone through and draws in all while draws are aligned.
+    log_density : callable, optional
+        As of `align`: draws are aligned only if that keeps it.
 
     Returns
     -------
@@ -85,7 +89,7 @@ def diagnose(
     >>> diagnosis.parameters.loc["theta", ["rhat", "ess_bulk"]].shape
     (2,)
     """
-    view = as_view(posterior)
+    view = as_view(posterior, log_density=log_density)
     given = None if symmetry is None else view.as_symmetry(symmetry)
     raw = measure(
         view,
@@ -113,7 +117,12 @@ def diagnose(
         labels = Labels("none", facts, looked=False)
         if align:
             blocks = declared_blocks(facts, given)
-            labels = look_for_labels(facts, blocks, held_out=held_out, progress=progress)
+            try:
+                labels = look_for_labels(facts, blocks, held_out=held_out, progress=progress)
+            except LeavesPosterior as refusal:
+                if given is not None:
+                    raise
+                labels = Labels("partial", facts, blocks, reason=refusal.reason)
         case = Case(facts, labels)
         verdict, aligned = of_chains(case), labels.aligned
         if verdict.answer == "invariant" or labels.state == "overlap":

@@ -20,8 +20,10 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import as_view
 
 from ..discovery.candidate import Candidate
+from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
-from ..discovery.resolve import left_behind, resolve
+from ..discovery.quantities import with_quantities
+from ..discovery.resolve import resolve, why_partial
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
 from .invariants import invariants
@@ -54,8 +56,8 @@ class Labels:
         The posterior before and after alignment; None where nothing was aligned.
     looked
         Whether labels were looked for at all.
-    companions
-        What switches together with what was found and cannot be moved along.
+    reason
+        Of ``partial``, and of an overlap that is one: why alignment would leave the posterior, in a sentence.
     turning
         Variables whose components turn into one another, as factors do that are not identified.
     """
@@ -66,7 +68,7 @@ class Labels:
     found: tuple[Candidate, ...] = ()
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
-    companions: tuple[str, ...] = ()
+    reason: str = ""
     turning: tuple[str, ...] = ()
 
     @cached_property
@@ -79,7 +81,7 @@ class Labels:
     @property
     def words(self) -> tuple[str, ...]:
         """What to declare."""
-        return () if self.state == "partial" else tuple(c.word for c in self.found)
+        return () if self.reason else tuple(c.word for c in self.found)
 
     @property
     def symmetry(self) -> Symmetry:
@@ -127,21 +129,27 @@ def _search(
 ) -> Labels:
     rest = _undeclared(_discover(after), (*declared, *_already_aligned(facts)))
     certain = tuple(candidate for candidate in rest if candidate.certain)
-    if certain and (companions := left_behind(facts.view, certain, after.values)):
-        return Labels("partial", after, declared, certain, aligned, companions=companions)
-    if certain:
-        for candidate in certain:
-            after = after.moved(candidate.values)
+    reason = why_partial(facts.view, certain or rest[:1], after.values) if rest else ""
+    if certain and not reason:
+        known = tuple(facts.values)
+        certain = tuple(with_quantities(facts.view, each, known) for each in certain)
         blocks = (*declared, *(candidate.block for candidate in certain))
-        aligned = diagnose_aligned(
-            facts.view, blocks, held_out=held_out, noise=False, progress=progress, raw=facts.raw
-        )
+        try:
+            aligned = diagnose_aligned(
+                facts.view, blocks, held_out=held_out, noise=False, progress=progress, raw=facts.raw
+            )
+        except LeavesPosterior as refusal:
+            reason = refusal.reason
+    if certain and reason:
+        return Labels("partial", after, declared, certain, aligned, reason=reason)
+    for candidate in certain:
+        after = after.moved(candidate.values)
     # Of candidates that overlap the first is told of, and beside certain ones those that turn: no label sorts these.
     open_ = tuple(each for each in rest if not each.certain and (each.turns or not certain))[:1]
     if open_:
         after = after.moved(open_[0].values)
-        turning = _turning(open_)
-        return Labels("overlap", after, declared, (*certain, *open_), aligned, turning=turning)
+        found, turning = (*certain, *open_), _turning(open_)
+        return Labels("overlap", after, declared, found, aligned, reason=reason, turning=turning)
     if certain:
         return Labels("switch", after, declared, certain, aligned)
     if not declared:
@@ -192,19 +200,25 @@ def _state(
 
 def _alike(block: Block, facts: Facts) -> bool:
     """Whether parts have equal means, up to Monte Carlo errors: all of them are one posterior's, or zero."""
-    table = facts.raw.parameters
-    for name in (n for n in block.variables if n in facts.values):
-        rows = table.reindex(list(facts.names[name]))
-        shape = facts.values[name].shape[2:]
-        mean, error = (rows[c].to_numpy().reshape(shape) for c in ("mean", "mcse_mean"))
-        centre = np.zeros(shape)
-        if name in block.complemented:
-            centre = np.full(shape, 0.5)
-        elif name in block.axes and name not in block.flipped:
+    shapes = {n: v.shape[2:] for n, v in facts.values.items() if n in block.variables}
+    measured = block.restricted(shapes)
+    if measured is None:
+        return True
+    rows = {n: facts.raw.parameters.reindex(list(facts.names[n])) for n in shapes}
+    means, errors = (
+        measured.stack({n: rows[n][c].to_numpy().reshape(s) for n, s in shapes.items()}, 0)
+        for c in ("mean", "mcse_mean")
+    )
+    for name in measured.stacked.variables:
+        mean = means[name]
+        centre = np.zeros(mean.shape)
+        if name in measured.complemented:
+            centre = np.full(mean.shape, 0.5)
+        elif name in measured.axes and name not in measured.flipped:
             centre = np.broadcast_to(
-                mean.mean(axis=axes_of(block.axes[name]), keepdims=True), shape
+                mean.mean(axis=axes_of(measured.axes[name]), keepdims=True), mean.shape
             )
-        if (np.abs(mean - centre) > ALIKE * error).any():
+        if (np.abs(mean - centre) > ALIKE * np.abs(errors[name])).any():
             return False
     return True
 

@@ -92,11 +92,9 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "{remedy}",
     ),
     "labels with others": (
-        "{moves}, and {companions:names} differ between labellings in the same way. To move one without the other "
-        "would leave the posterior, so nothing was aligned",
-        "If these belong to the components, write them as arrays in the model (`vector[2] mu` in place of `mu1` and "
-        "`mu2`), so that onebasin can move all of it together. If they do not, the chains disagree about them: sample "
-        "again, longer or from other starting points",
+        "{moves}. {why} To move a part of what moves together would leave the posterior, so nothing was aligned",
+        "{advice} If other quantities that differ do not belong to the components, the chains disagree about them: "
+        "sample again, longer or from other starting points",
     ),
     "use aligned": (
         "Use aligned draws: `ob.align(posterior)`, or `onebasin align`.[[ Declare them before the next run, by "
