@@ -47,15 +47,18 @@ def allocations_in(view: View, element: Element, moved: set[str]) -> dict[str, A
     rows = np.unique(
         np.linspace(0, view.num_draws - 1, min(view.num_draws, LOOKED_AT)).round().astype(int)
     )
-    found = {}
+    found: dict[str, Allocation] = {}
     for name in (n for n in deciding(view)[1]["integer"] if n not in moved):
         drawn = view.posterior[name].isel(draw=rows).transpose(*schema.SAMPLE_DIMS, ...).values
-        for block, part in enumerate(element):
-            size = part.permutation.shape[-1] if isinstance(part, Permuted) else 0
+        permutations = [
+            (n, p.permutation) for n, p in enumerate(element) if isinstance(p, Permuted)
+        ]
+        for block, permutation in permutations:
             for first in (1, 0):
-                if not drawn.size or drawn.min() < first or drawn.max() >= first + size:
+                beyond = first + permutation.shape[-1]
+                if not drawn.size or drawn.min() < first or drawn.max() >= beyond:
                     continue
-                agree = _agreement(_renumbered(drawn, part.permutation[:, rows], first))
+                agree = _agreement(_renumbered(drawn, permutation[:, rows], first))
                 if agree > _agreement(drawn) + GAIN:
                     found.setdefault(name, Allocation(block, first))
     return found
