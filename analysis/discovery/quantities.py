@@ -38,7 +38,7 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
     for name in (n for n in view.variables if n not in known):
         if view.posterior[name].dtype.kind == "f":
             drawn = view.posterior[name].isel(draw=rows * step)
-            array = np.float64(drawn.transpose(*schema.SAMPLE_DIMS, ...).values)
+            array = np.asarray(drawn.transpose(*schema.SAMPLE_DIMS, ...).values, np.float64)
             values |= {name: array} if array.size and np.isfinite(array).all() else {}
     possible = list(_possible(values, candidate.size))
     values = with_tuples(values, [slot.members for slot in possible if slot.members])
