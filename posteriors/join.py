@@ -206,8 +206,8 @@ def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str,
         kept[schema.RESTARTS] = json.dumps([draws for each in restarts for draws in each])
     for name in (schema.GRADIENT_EVALUATIONS, schema.WALL_TIME):
         if all(name in run.attrs for run in runs):
-            total = sum(schema.number(run.attrs, name) or 0 for run in runs)
-            kept[name] = int(total) if name == schema.GRADIENT_EVALUATIONS else total
+            summed = sum(schema.number(run.attrs, name) or 0 for run in runs)
+            kept[name] = int(summed) if name == schema.GRADIENT_EVALUATIONS else summed
     found = [evidence for run in runs if (evidence := schema.evidence_of(run.attrs)) is not None]
     if found:
         total = found[0]

@@ -133,7 +133,7 @@ def _remove_stale(lock: Path) -> None:
             and isinstance(holder, dict)
             and holder.keys() >= {"pid", "host", "since"}
         ):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_NB | fcntl.LOCK_EX)
             lock.unlink()
 
 

@@ -95,6 +95,7 @@ CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
     # Parts of models, and settings
     "BayesianNetwork": lambda: {"network": ob.Network(1, (2,))},
     "Categorical": dict,
+    "Counterparts": lambda: {"tuples": (("a", "b"),)},
     "Complement": lambda: {"names": ("x",)},
     "Exchangeable": lambda: {"axes": {"mu": 0}},
     "Family": lambda: {"name": "a", "simulate": _simulated, "condition": target},
