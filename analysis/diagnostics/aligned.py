@@ -161,7 +161,12 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         )
         counts = f"{min(labellings)} to {max(labellings)} labellings a chain"
         yield f"Labels changed within chains: {counts}{later}."
-    yield resolve(diagnosis.alignment.source, diagnosis.alignment.symmetry).status
+    density = diagnosis.alignment.density
+    if density is not None and density.compared:
+        yield density.sentence
+    else:
+        yield resolve(diagnosis.alignment.source, diagnosis.alignment.symmetry).status
+        yield from () if density is None or not density.sentence else (density.sentence,)
     yield _rhats(diagnosis)
 
 

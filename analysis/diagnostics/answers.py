@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from onebasin.models.symmetry.words import in_shell
 
 from ..alignment.switching import one_labelling
+from ..discovery.density import advice
 from .causes import Heights
 from .describe import alike_parts, left_out, listed, rhat, unjudged
 from .judge import Case
@@ -196,11 +197,10 @@ def _labels_cause(labels: Labels, case: Case) -> Cause:
     if labels.state == "partial":
         return Cause(
             "labels",
-            f"{shown}, and {listed(labels.companions)} differ between labellings in the same way. To move one without "
-            "the other would leave the posterior, so nothing was aligned.",
-            "If these belong to the components, write them as arrays in the model (`vector[2] mu` in place of `mu1` "
-            "and `mu2`), so that onebasin can move all of it together. If they do not, the chains disagree about them: "
-            "sample again, longer or from other starting points.",
+            f"{shown}. {labels.reason} To move a part of what moves together would leave the posterior, so nothing was "
+            "aligned.",
+            f"{advice(labels.facts.view)} If other quantities that differ do not belong to the components, the chains "
+            "disagree about them: sample again, longer or from other starting points.",
         )
     if before > case.before.rhat_limit:
         shown += f": R-hat {rhat(before)} as the draws came, {rhat(after)} with labels aligned"

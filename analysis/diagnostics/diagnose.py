@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.posteriors.view import Posterior, View, as_view
+from onebasin.posteriors.view import LogDensity, Posterior, View, as_view
 
+from ..discovery.density import LeavesPosterior
 from . import answers
 from .aligned import diagnose_aligned
 from .describe import left_out, unjudged
@@ -33,6 +34,7 @@ def diagnose(
     ess_threshold: float | None = None,
     bfmi_threshold: float = 0.3,
     progress: Callable[[int, int], None] | None = None,
+    log_density: LogDensity | None = None,
 ) -> Diagnosis:
     """Say whether a posterior may be used, why, and what to do.
 
@@ -58,6 +60,8 @@ def diagnose(
         E-BFMI below this is warned of, and speaks for a funnel.
     progress : callable, optional
         Called with draws gone through and draws in all while draws are aligned.
+    log_density : callable, optional
+        As of `align`: draws are aligned only if that keeps it.
 
     Returns
     -------
@@ -86,7 +90,7 @@ def diagnose(
     >>> diagnosis.parameters.loc["theta", ["rhat", "ess_bulk"]].shape
     (2,)
     """
-    view = as_view(posterior)
+    view = as_view(posterior, log_density=log_density)
     given = None if symmetry is None else view.as_symmetry(symmetry)
     raw = measure(
         view,
@@ -123,9 +127,13 @@ def _judge(
         return answers.of_stopped(facts, *first, cause), None
     if not align:
         return answers.of_chains(Case(facts, Labels("none", facts, looked=False))), None
-    labels = look_for_labels(
-        facts, declared_blocks(facts, given), held_out=held_out, progress=progress
-    )
+    declared = declared_blocks(facts, given)
+    try:
+        labels = look_for_labels(facts, declared, held_out=held_out, progress=progress)
+    except LeavesPosterior as refusal:
+        if given is not None:
+            raise
+        labels = Labels("partial", facts, declared, reason=refusal.reason)
     return answers.of_chains(Case(facts, labels)), labels.aligned
 
 

@@ -20,8 +20,10 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import as_view
 
 from ..discovery.candidate import Candidate
+from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
-from ..discovery.resolve import left_behind, resolve
+from ..discovery.quantities import with_quantities
+from ..discovery.resolve import resolve, why_partial
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
 from .invariants import invariants
@@ -54,8 +56,8 @@ class Labels:
         The posterior before and after alignment; None where nothing was aligned.
     looked
         Whether labels were looked for at all.
-    companions
-        What switches together with what was found and cannot be moved along.
+    reason
+        Of ``partial``, and of an overlap that is one: why alignment would leave the posterior, in a sentence.
     """
 
     state: Literal["none", "stay", "switch", "overlap", "partial"]
@@ -64,7 +66,7 @@ class Labels:
     found: tuple[Candidate, ...] = ()
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
-    companions: tuple[str, ...] = ()
+    reason: str = ""
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
@@ -76,7 +78,7 @@ class Labels:
     @property
     def words(self) -> tuple[str, ...]:
         """What to declare."""
-        return () if self.state == "partial" else tuple(c.word for c in self.found)
+        return () if self.reason else tuple(c.word for c in self.found)
 
     @property
     def symmetry(self) -> Symmetry:
@@ -130,18 +132,26 @@ def _search(
 ) -> Labels:
     rest = _undeclared(_discover(after), (*declared, *_already_aligned(facts)))
     certain = tuple(candidate for candidate in rest if candidate.certain)
-    if certain and (companions := left_behind(facts.view, certain, after.values)):
-        return Labels("partial", after, declared, certain, aligned, companions=companions)
+    reason = why_partial(facts.view, certain or rest[:1], after.values) if rest else ""
+    if certain and not reason:
+        known = tuple(facts.values)
+        certain = tuple(with_quantities(facts.view, each, known) for each in certain)
+        blocks = (*declared, *(candidate.block for candidate in certain))
+        try:
+            aligned = diagnose_aligned(
+                facts.view, blocks, held_out=held_out, noise=False, progress=progress, raw=facts.raw
+            )
+        except LeavesPosterior as refusal:
+            reason = refusal.reason
+    if certain and reason:
+        return Labels("partial", after, declared, certain, aligned, reason=reason)
     if certain:
         for candidate in certain:
             after = after.moved(candidate.values)
-        blocks = (*declared, *(candidate.block for candidate in certain))
-        aligned = diagnose_aligned(
-            facts.view, blocks, held_out=held_out, noise=False, progress=progress, raw=facts.raw
-        )
         return Labels("switch", after, declared, certain, aligned)
     if rest:
-        return Labels("overlap", after.moved(rest[0].values), declared, rest[:1], aligned)
+        after = after.moved(rest[0].values)
+        return Labels("overlap", after, declared, rest[:1], aligned, reason=reason)
     if not declared:
         return Labels("none", after)
     return Labels(

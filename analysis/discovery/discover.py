@@ -15,15 +15,17 @@ Papastamoulis and Ntzoufras 2022 (Stat. Comput. 32).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import combinations, groupby
+from operator import itemgetter
 
 import numpy as np
 from jaxtyping import Float
 
 from ..summaries.deciding import rhat_of_entries
 from .candidate import Candidate
+from .counterparts import Tuples, are_tied, tuples_of, with_tuples
 from .moving import (
     BAD_RHAT,
     MENDED,
@@ -38,6 +40,7 @@ from .moving import (
     mask_of,
     split_rhat,
 )
+from .partial import companions, is_mirrored_elsewhere
 from .rotations import find_turning
 from .slots import Features, Lens, Slot, Values, slots
 from .sorting import (
@@ -91,21 +94,45 @@ def discover(
         Those by which draws can be aligned, in the order in which they were found, each on draws aligned by those
         before it. Last one that is not certain, whose components overlap or turn into one another, if there is one.
     """
-    rng = np.random.default_rng(seed)
-    present: dict[str, np.ndarray] = dict(values)
     bad = {name: np.asarray(each).ravel() > BAD_RHAT for name, each in (known or {}).items()}
-    bad |= {n: bad_entries(v, rhat) for n, v in present.items() if n not in bad}
+    bad |= {n: bad_entries(v, rhat) for n, v in values.items() if n not in bad}
+    found = _in_rounds(values, bad, rhat, seed)
+    certain = [candidate for candidate in found if candidate.certain]
+    if certain and not are_several(certain) and not companions(certain, values):
+        return found
+    tuples = tuples_of(values, bad)
+    if not certain and not tuples[0]:
+        return found
+    wider = _in_rounds(values, bad, rhat, seed, tuples)
+    alone = [candidate for candidate in wider if candidate.certain]
+    return wider if alone and not (certain and companions(alone, values)) else found
+
+
+def _in_rounds(
+    values: Values,
+    bad: Mapping[str, np.ndarray],
+    rhat: Rhat,
+    seed: int,
+    tuples: tuple[Tuples, Tuples] | None = None,
+) -> tuple[Candidate, ...]:
+    """Search one candidate after the other; with tuples of parameters, also for what mirrors two components."""
+    rng = np.random.default_rng(seed)
+    bad = {n: each for n, each in bad.items() if n in values}
+    every = () if tuples is None else (*tuples[0], *tuples[1])
+    present = with_tuples(values, every)
+    bad |= {"~".join(names): np.concatenate([bad[n] for n in names]) for names in every}
     certain: list[Candidate] = []
     taken: set[tuple[str, tuple[int, ...]]] = set()
     for _ in range(ROUNDS):
-        best = _Search(present, bad, rhat, rng, taken, first=not certain).best()
+        best = _Search(present, bad, rhat, rng, taken, tuples, first=not certain).best()
         if best is None or not best.certain:
             ambiguous = best is not None and (best.turns or not certain)
             return (*certain, best) if best is not None and ambiguous else tuple(certain)
         certain.append(best)
-        present |= best.values
-        bad |= {name: bad_entries(v, rhat) for name, v in best.values.items()}
-        taken |= {(slot.name, slot.axes) for slot in best.slots}
+        present = with_tuples({n: best.values.get(n, present[n]) for n in values}, every)
+        moved = [n for n in present if set(n.split("~")) & set(best.values)]
+        bad |= {name: bad_entries(present[name], rhat) for name in moved}
+        taken |= {place for slot in best.slots for place in slot.places}
     return tuple(certain)
 
 
@@ -138,7 +165,7 @@ class Proposal:
     @property
     def places(self) -> set[tuple[str, tuple[int, ...]]]:
         """Where that is."""
-        return {(slot.name, slot.axes) for slot in self.slots}
+        return {place for slot in self.slots for place in slot.places}
 
 
 class _Search:
@@ -151,13 +178,18 @@ class _Search:
         rhat: Rhat,
         rng: np.random.Generator,
         taken: set[tuple[str, tuple[int, ...]]],
+        tuples: tuple[Tuples, Tuples] | None,
         *,
         first: bool,
     ) -> None:
         self.values, self.bad, self.rhat, self.rng, self.first = values, bad, rhat, rng, first
-        self.num_bad = sum(int(each.sum()) for each in bad.values())
         self.searched = {name: thinned(value) for name, value in values.items()}
-        free = [s for s in slots(self.searched) if not _overlaps(s, taken)]
+        self.wide, first_tuples, others = tuples is not None, *(tuples or ((), ()))
+        tied = [Slot("~".join(m), (0,), len(m), members=m) for m in (*first_tuples, *others)]
+        self.along_alone = {slot.name for slot in tied[len(first_tuples) :]}
+        own = {n: v for n, v in self.searched.items() if n not in {slot.name for slot in tied}}
+        self.num_bad = sum(int(bad[name].sum()) for name in own)
+        free = [s for s in (*slots(own), *tied) if not _overlaps(s, taken)]
         self.lenses = [lens for slot in free if (lens := self._lens(slot)) is not None]
 
     def best(self) -> Candidate | None:
@@ -170,8 +202,10 @@ class _Search:
         finished = (
             finish(each.moving, each.gain, *everything, certain=each.certain)
             for each in sorted(found, key=_rank)
+            if not any(_is_part(each, other) for other in found)
         )
-        return next((candidate for candidate in finished if candidate is not None), None)
+        kept = (c for c in finished if c and not (c.certain and is_mirrored_elsewhere(c)))
+        return next(kept, None)
 
     def _turning(self) -> list[Candidate]:
         """Slots whose components turn into one another, which no order sorts."""
@@ -184,16 +218,19 @@ class _Search:
         """Candidates from every seed that does not turn."""
         found: list[Proposal] = []
         self.lenses = [lens for lens in self.lenses if not _overlaps(lens.slot, turning)]
-        by_size = sorted(self.lenses, key=lambda lens: lens.slot.size)
-        for size, lenses in groupby(by_size, key=lambda lens: lens.slot.size):
+
+        def of_few(lens: Lens) -> tuple[int, int]:
+            return -len(lens.slot.members), lens.slot.size  # long tuples, then their parts
+
+        for (_, size), lenses in groupby(sorted(self.lenses, key=of_few), key=of_few):
             if size > FEW and (turning or any(map(self._mends_all, found))):
                 break
             seeds = sorted(
                 self._seeds(list(lenses)), key=lambda seed: _beside(seed[0].slot, seed[1])
             )
             for seed in seeds:
-                place = (seed[0].slot.name, seed[0].slot.axes)
-                if any(self._mends_all(c) and place in c.places for c in found):
+                places = {*seed[0].slot.places}
+                if any(self._mends_all(c) and places <= c.places for c in found):
                     continue  # which left less
                 candidate = self._candidate(*seed)
                 found += [candidate] if candidate is not None else []
@@ -206,7 +243,7 @@ class _Search:
     def _lens(self, slot: Slot) -> Lens | None:
         """A slot's lens; None where it cannot be a seed nor move along."""
         values = self.searched[slot.name]
-        if not self.num_bad and not slot.complement and not _switches(slot, values):
+        if not self.num_bad and not slot.mirrors and not _switches(slot, values):
             return None
         lens = Lens.of(slot, values)
         return lens if lens.matrix.size else None
@@ -216,7 +253,7 @@ class _Search:
 
     def _seeds(self, lenses: list[Lens]) -> Iterator[tuple[Lens, Gain]]:
         """Slots that gain more than noise does."""
-        for lens in lenses:
+        for lens in (lens for lens in lenses if lens.slot.name not in self.along_alone):
             features = self._features(lens)
             if not self.num_bad and spread(features) < 0.85 * np.mean(features**2):
                 continue
@@ -250,25 +287,33 @@ class _Search:
     def _along(self, seed: Lens, sorting: Sorting) -> list[Lens]:
         """Of every other variable the slot, if any, that the seed's elements bring closest."""
         others: dict[str, tuple[float, Lens]] = {}
-        for lens in [*self.lenses, *self._complements(seed)]:
+        for lens in [*self.lenses, *self._mirrored(seed)]:
             slot = lens.slot
-            if slot.name == seed.slot.name or slot.size != seed.slot.size:
+            if slot.size != seed.slot.size or {*slot.names} & {*seed.slot.names}:
                 continue
             if slot.signed and not seed.slot.signed:
                 continue
             ratio = self._ratio(lens, sorting)
             if ratio < COMES_CLOSER and ratio < others.get(slot.name, (np.inf, lens))[0] - 0.01:
                 others[slot.name] = (ratio, lens)
-        return [lens for _, lens in others.values()]
+        closest: list[Lens] = []
+        for _, lens in sorted(others.values(), key=itemgetter(0)):
+            if not any({*lens.slot.names} & {*other.slot.names} for other in closest):
+                closest.append(lens)
+        return [lens for _, lens in others.values() if lens in closest]
 
-    def _complements(self, seed: Lens) -> list[Lens]:
+    def _mirrored(self, seed: Lens) -> list[Lens]:
+        """What may become its complement, or change its sign, where two components change places."""
         if seed.slot.size != 2:
             return []
         weights = [
             n for n, v in self.searched.items() if v.ndim == 1 and v.min() > 0 and v.max() < 1
         ]
-        found = [self._lens(Slot(name, (), 2, complement=True)) for name in weights]
-        return [lens for lens in found if lens is not None]
+        both = [n for n, v in self.searched.items() if v.size and v.min() < 0 < v.max()]
+        signs = [Slot(n, (), 2, reflected=True) for n in both if self.wide and "~" not in n]
+        found = [Slot(name, (), 2, complement=True) for name in weights]
+        lenses = [self._lens(slot) for slot in (*found, *signs)]
+        return [lens for lens in lenses if lens is not None]
 
     def _ratio(self, lens: Lens, sorting: Sorting) -> float:
         """Variance after over before."""
@@ -301,11 +346,23 @@ def _signs_change(sorting: Sorting) -> bool:
     return bool((rarer > RARELY).any())
 
 
+def are_several(candidates: Sequence[Candidate]) -> bool:
+    """Whether labels of two candidates tell one another, so that they may be one."""
+    return any(are_tied(a.labels, b.labels) for a, b in combinations(candidates, 2))
+
+
 def _overlaps(slot: Slot, taken: set[tuple[str, tuple[int, ...]]]) -> bool:
     return any(
-        slot.name == name and (set(slot.axes) & set(axes) or not slot.axes or not axes)
+        own == name and (set(places) & set(axes) or not places or not axes)
         for name, axes in taken
+        for own, places in slot.places
     )
+
+
+def _is_part(one: Proposal, other: Proposal) -> bool:
+    """Whether another exchanges more parameters, those of one among them, and mends as much."""
+    own, theirs = ({n for s in each.slots if s.members for n in s.names} for each in (one, other))
+    return bool(own) and own < theirs and other.certain and other.mended >= one.mended
 
 
 def _rank(candidate: Proposal) -> tuple[bool, int, bool, float]:
