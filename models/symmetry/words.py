@@ -152,6 +152,11 @@ def spell(block: Block) -> str:
     return ",".join([*texts, *map(_spell_part, parts)])
 
 
+def in_shell(word: str) -> str:
+    """A word as every shell takes it: zsh takes brackets for a pattern."""
+    return f"'{word}'" if "[" in word else word
+
+
 def as_meant(block: Block, shapes: Shapes) -> Block:
     """What a block means of variables of these shapes.
 
