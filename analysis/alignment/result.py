@@ -101,10 +101,14 @@ class Alignment(Shown):
         checked = self.density is not None and self.density.compared
         if self.found:
             words = " and ".join(f"`{word}`" for word in self.found)
-            bare = " The alignment was not checked on a log density, as none is at hand."
+            bare = (
+                ""
+                if self.density
+                else " The alignment itself was not checked: no log density is at hand."
+            )
             return (
-                f"Labels switch in the draws, and nothing declares a symmetry: declare {words} before the next run, and "
-                f"it is checked on the log density.{'' if self.density else bare}"
+                f"Labels switch in the draws, and nothing declares a symmetry: declare {words} before the next "
+                f"run, and it is checked on the log density.{bare}"
             )
         if checked:
             return ""
