@@ -29,10 +29,14 @@ class Columns:
         Their arrays, chain and draw first, in memory or not.
     kept
         Which of their entries are columns; None for all of them.
+    fixed
+        What a column is in every draw, where it varies by no more than the rounding of its precision; else NaN. None
+        where there is no such column.
     """
 
     variables: Sequence[xr.DataArray]
     kept: Int[np.ndarray, " column"] | None = None
+    fixed: Float[np.ndarray, " column"] | None = None
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
@@ -45,7 +49,7 @@ class Columns:
     def read(self, first: int, last: int) -> Float[np.ndarray, "chain draw column"]:
         """Read the columns from `first` to before `last`."""
         if self.kept is None:
-            return self._entries(first, last)
+            return self._steady(self._entries(first, last), slice(first, last))
         kept = self.kept[first:last]
         out = np.empty((*self.shape[:2], len(kept)))
         runs = np.split(np.arange(len(kept)), np.flatnonzero(np.diff(kept) > 1) + 1)
@@ -53,7 +57,15 @@ class Columns:
             out[..., run[0] : run[-1] + 1] = self._entries(
                 int(kept[run[0]]), int(kept[run[-1]]) + 1
             )
-        return out
+        return self._steady(out, slice(first, last))
+
+    def _steady(
+        self, values: Float[np.ndarray, "*draws column"], part: slice
+    ) -> Float[np.ndarray, "*draws column"]:
+        if self.fixed is None:
+            return values
+        fixed = self.fixed[part]
+        return np.where(np.isnan(fixed), values, fixed)
 
     def _entries(self, first: int, last: int) -> Float[np.ndarray, "chain draw column"]:
         """Read entries from `first` to before `last`, kept or not."""
@@ -75,7 +87,8 @@ class Columns:
         pieces = [variable.variable[chain, draws].values for variable in self.variables]
         flat = [piece.reshape(len(piece), prod(piece.shape[1:])) for piece in pieces]
         rows = np.concatenate(flat, axis=1, dtype=np.float64)
-        return rows if self.kept is None else rows[:, self.kept]
+        rows = rows if self.kept is None else rows[:, self.kept]
+        return self._steady(rows, slice(None))
 
 
 def _boxes(shape: tuple[int, ...], first: int, last: int) -> Iterator[tuple[int | slice, ...]]:

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import product
+from math import prod
 
 import numpy as np
 import xarray as xr
@@ -116,22 +118,59 @@ def lay_out(variables: Sequence[xr.DataArray], argument: str = "posterior") -> D
     return lay_out_columns(variables)
 
 
+_ROUNDING = 8.0
+"""Units in the last place of numbers in single precision that are the same: sums of a simplex differ by some."""
+
+
 def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
-    """Put the entries of variables of numbers (chain, draw, ...) side by side, without those that are never finite."""
+    """Put the entries of variables of numbers (chain, draw, ...) side by side, without those that are never finite.
+
+    Raises
+    ------
+    ValueError
+        If two entries have one name.
+    """
     names = tuple(name for variable in variables for name in entry_names(variable))
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ArgumentError(f"The posterior has two parameters of the name {twice}: rename one.")
     draws = Draws(names, Columns(variables))
-    counts = [(~np.isfinite(values)).sum(axis=(0, 1)) for values in draws.blocks()]
-    bad = np.concatenate(counts) if counts else np.zeros(0, int)
+    eps = _precisions(variables)
+    bad, fixed = np.zeros(len(names), int), np.full(len(names), np.nan)
+    for part, values in zip(draws.parts(), draws.blocks(), strict=True):
+        bad[part] = (~np.isfinite(values)).sum(axis=(0, 1))
+        if eps[part].any():
+            low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))  # NaN where one is
+            still = high - low <= _ROUNDING * eps[part] * np.maximum(np.abs(low), np.abs(high))
+            fixed[part] = np.where(
+                still & (eps[part] > 0), _in_few_bits(low / 2 + high / 2), np.nan
+            )
+    steady = None if np.isnan(fixed).all() else fixed
     if not bad.any():
-        return draws
+        return replace(draws, source=Columns(variables, None, steady))
     never = bad == draws.num_chains * draws.num_draws
     kept = np.flatnonzero(~never)
     return Draws(
         tuple(names[i] for i in kept),
-        Columns(variables, kept),
+        Columns(variables, kept, None if steady is None else steady[kept]),
         undefined=tuple(names[i] for i in np.flatnonzero(never)),
         broken={names[i]: int(bad[i]) for i in np.flatnonzero((bad > 0) & ~never)},
     )
+
+
+def _in_few_bits(values: Float[np.ndarray, " param"]) -> Float[np.ndarray, " param"]:
+    """Round to 20 bits, so that a quantity is the same number in every posterior."""
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)
+
+
+def _precisions(variables: Sequence[xr.DataArray]) -> Float[np.ndarray, " param"]:
+    """Give the unit in the last place of each entry that is kept in less than double precision; 0 for others."""
+    each = [
+        np.finfo(v.dtype).eps if v.dtype.kind == "f" and v.dtype.itemsize < 8 else 0.0
+        for v in variables
+    ]
+    return np.repeat(each, [prod(v.shape[2:]) for v in variables])
 
 
 def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
@@ -155,14 +194,33 @@ def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
 
 
 def entry_names(variable: xr.DataArray) -> Iterator[str]:
-    """Name the scalar entries of a variable in C order, such as `W1[0,1]`."""
+    """Name the scalar entries of a variable in C order, such as `W1[0,1]`; by place where labels repeat."""
     dims = [dim for dim in variable.dims if dim not in SAMPLE_DIMS]
-    labels = [
-        variable.coords[dim].values if dim in variable.coords else range(variable.sizes[dim])
-        for dim in dims
-    ]
+    labels = []
+    for dim in dims:
+        known = list(map(str, variable.coords[dim].values)) if dim in variable.coords else []
+        labels.append(
+            known if len(set(known)) == variable.sizes[dim] else range(variable.sizes[dim])
+        )
     for index in product(*labels):
         yield f"{variable.name}[{','.join(map(str, index))}]" if dims else str(variable.name)
+
+
+def _event(variable: xr.DataArray) -> tuple[int, ...]:
+    return tuple(size for dim, size in variable.sizes.items() if dim not in SAMPLE_DIMS)
+
+
+def with_numbers(dataset: xr.Dataset) -> xr.Dataset:
+    """Return draws without variables that have no entry, numbers of Python's and half precision as NumPy's floats."""
+    empty = [name for name, variable in dataset.data_vars.items() if 0 in _event(variable)]
+    floats = {}
+    for name, variable in dataset.data_vars.items():
+        if variable.dtype == object:
+            with suppress(TypeError, ValueError):
+                floats[name] = variable.astype(np.float64)
+        elif variable.dtype == np.float16:  # in which sums overflow
+            floats[name] = variable.astype(np.float32)
+    return dataset.assign(floats).drop_vars(empty) if empty or floats else dataset
 
 
 def checked(variable: xr.DataArray, argument: str) -> xr.DataArray:
@@ -213,11 +271,7 @@ def event_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Shape of each variable in one draw; of those that are named, as far as they are there."""
     wanted = [str(name) for name in dataset] if names is None else names
-    return {
-        name: tuple(n for d, n in dataset[name].sizes.items() if d not in SAMPLE_DIMS)
-        for name in wanted
-        if name in dataset
-    }
+    return {name: _event(dataset[name]) for name in wanted if name in dataset}
 
 
 def choose_variables(

@@ -20,7 +20,7 @@ from onebasin.base.files.pieces import in_file, pieces
 from onebasin.models.symmetry.evidence import Evidence
 
 from . import schema
-from .adopt import adopted
+from .schema import adopted
 from .scratch import close_with
 
 if TYPE_CHECKING:

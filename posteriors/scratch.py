@@ -20,6 +20,7 @@ from onebasin.base.files.leftovers import temporary_folder
 from onebasin.base.files.sink import Sink
 
 from .schema import SAMPLE_DIMS
+from .storable import axes_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -91,7 +92,7 @@ class Scratch:
         sizes = dict(zip(SAMPLE_DIMS, size, strict=True))
         dims = {}
         for variable, (shape, _) in variables.items():
-            axes = [f"{variable}_dim_{axis}" for axis in range(len(shape))]
+            axes = axes_of(variable, len(shape), variables)
             sizes |= dict(zip(axes, shape, strict=True))
             dims[variable] = (*SAMPLE_DIMS, *axes)
         group.dimensions = sizes

@@ -19,12 +19,10 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.checks import check_paths
-from onebasin.base.errors import ArgumentError, ArgumentTypeError
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.words import as_symmetry
 
 from . import schema
-from .adopt import adopted
-from .convert import convert, names_files
 from .draws import (
     Draws,
     check_dims,
@@ -33,9 +31,12 @@ from .draws import (
     event_shapes,
     lay_out,
     refuse_broken,
+    with_numbers,
 )
+from .foreign import convert, names_files
 from .kinds import Kinds, kinds_of
 from .opening import open_tree
+from .schema import adopted
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
@@ -85,6 +86,7 @@ class View:
                 f"`{self.argument}` has no group `posterior` (groups there are: {there}): pass the whole "
                 "tree that an inference method returned."
             )
+        dataset = with_numbers(dataset)
         if not dataset.data_vars:
             raise ArgumentError(
                 f"`{self.argument}` has an empty group `posterior`: give one that holds draws."
@@ -174,7 +176,14 @@ class View:
         stats = self.group(schema.SAMPLE_STATS)
         if stats is None or name not in stats:
             return None
-        return np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
+        values = np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
+        due = (self.num_chains, self.num_draws)
+        if values.shape[:2] != due:
+            raise ArgumentError(
+                f"`{self.argument}` has `{name}` in the group `sample_stats` of {values.shape[:2]} chains and draws, and "
+                f"{due} in the group `posterior`: take another copy, or delete the statistic."
+            )
+        return values
 
     @property
     def x(self) -> np.ndarray | None:
@@ -357,14 +366,7 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
         return View(adopted(posterior), argument)
     if names_files(posterior):
         return view_of_files(check_paths(argument, posterior), argument=argument)
-    try:
-        tree = convert(posterior)
-    except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(
-            f"`{argument}` is a {type(posterior).__name__}, and an `xarray.DataTree` is needed: pass what an inference "
-            "method returned, files of a posterior (which `ob.open_posterior` opens), or what ArviZ converts."
-        ) from error
-    return View(tree, argument)
+    return View(convert(posterior, argument), argument)
 
 
 def view_of_files(paths: Sequence[Path], *, argument: str = "posterior", name: str = "") -> View:

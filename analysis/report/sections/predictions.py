@@ -231,6 +231,10 @@ def _efficiency(subject: Subject) -> float:
     return float(min(known.mean() / subject.diagnosis.total_draws, 1.0))
 
 
+_STATED = {"lprior", "log_prior"}
+"""Names of a total that a program states itself, which so says what is scaled."""
+
+
 def _sensitivity(subject: Subject) -> Iterator[Part]:
     prior, likelihood = (
         subject.view.group(schema.LOG_PRIOR),
@@ -240,15 +244,24 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
         return
     from arviz_stats import psense_summary
 
+    scaled = _scaled(prior)
     chosen = _common_draws(subject, prior, likelihood)
     if chosen is None:
         yield "No power-scaling sensitivity: the groups do not tell which of the posterior's draws they hold."
+        return
+    if not scaled:
+        yield (
+            f"No power-scaling sensitivity: the group `{schema.LOG_PRIOR}` does not say which of "
+            f"{listed(list(map(str, prior.data_vars)))} are at the top level of the model. Scaling the priors of a "
+            "hierarchy's latent variables would flag parameters that are fine. Store the log density of the top-level "
+            "priors alone, as `lprior`."
+        )
         return
     names = subject.worst[: 3 * SENSITIVE]
     posterior = {name: v[:, chosen[0]] for name, v in subject.several(names).items()}
     groups = {schema.POSTERIOR: _labelled(posterior, schema.SAMPLE_DIMS)}
     for word, group, places in (
-        (schema.LOG_PRIOR, prior, chosen[1]),
+        (schema.LOG_PRIOR, prior[list(scaled)], chosen[1]),
         (schema.LOG_LIKELIHOOD, likelihood, chosen[2]),
     ):
         groups[word] = _labelled(_totals(group, places), schema.SAMPLE_DIMS)
@@ -280,13 +293,23 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
         ),
         rows,
         f"Power-scaling sensitivity, the {len(rows)} largest of {len(table)}: how far each parameter moves as "
-        "the prior's or the likelihood's weight changes; above 0.05 it matters.",
+        f"the weight of the likelihood or of the priors of {listed(scaled)} changes; above 0.05 it matters.",
     )
     if any(isinstance(row[3], TableCell) and row[3].flag for row in rows):
         yield Note(
             "Some parameters depend on the prior as much as on the data: see whether it is meant so.",
             "warn",
         )
+
+
+def _scaled(prior: xr.Dataset) -> tuple[str, ...]:
+    """Name the priors to scale, those at the top level of the model; none where that cannot be told."""
+    names = tuple(map(str, prior.data_vars))
+    told = schema.decode(prior.attrs, schema.TOP_LEVEL)
+    if isinstance(told, list):
+        return tuple(name for name in names if name in told)
+    stated = tuple(name for name in names if name in _STATED)
+    return stated or (names if len(names) == 1 else ())
 
 
 def _diagnosed(text: str) -> TableCell:
