@@ -102,7 +102,7 @@ def array_of(name: str, value: Any, argument: str) -> np.ndarray:
         If it is ragged, or holds no numbers.
     """
     if isinstance(value, np.ma.MaskedArray):
-        return value.astype(np.float64).filled(np.nan)
+        return np.ma.filled(value.astype(np.float64), np.nan)
     try:
         array = np.asarray(value)
     except ValueError as error:

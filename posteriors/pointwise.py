@@ -63,7 +63,7 @@ class DrawGroup:
         dataset = dataset.assign({n: _named(v, dataset[n]) for n, v in filed.items()})
         dataset = labelled(dataset, coords or {})
         dataset.attrs.pop(CREATED_AT, None)  # equal draws give equal groups; the root says when
-        dataset.attrs |= self.attrs
+        dataset.attrs |= dict(self.attrs)
         if self.every > 1:
             dataset = dataset.assign_coords(draw=dataset["draw"] * self.every)
             dataset.attrs[EVERY] = self.every

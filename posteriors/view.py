@@ -89,7 +89,7 @@ class View:
         dataset = with_numbers(dataset)
         if not dataset.data_vars:
             raise ArgumentError(
-                f"`{self.argument}` has an empty group `posterior`: give one that holds draws."
+                f"`{self.argument}` holds no draws: its group 'posterior' is empty."
             )
         if not set(schema.SAMPLE_DIMS) <= set(dataset.sizes):
             check_dims(next(iter(dataset.data_vars.values())), self.argument)
@@ -180,8 +180,8 @@ class View:
         due = (self.num_chains, self.num_draws)
         if values.shape[:2] != due:
             raise ArgumentError(
-                f"`{self.argument}` has `{name}` in the group `sample_stats` of {values.shape[:2]} chains and draws, and "
-                f"{due} in the group `posterior`: take another copy, or delete the statistic."
+                f"`{self.argument}` has {due} chains and draws, and {values.shape[:2]} of the statistic `{name}`: take "
+                "another copy, or delete the statistic."
             )
         return values
 

@@ -175,8 +175,6 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
         If there are fewer than 2, or one is not finite, not positive where it should be, or constant.
     """
     values = layout.values(dataset, "posterior")
-    if not layout.size:
-        raise ArgumentError("`posterior` holds variables without entries only: nothing to fit.")
     if values.shape[0] * values.shape[1] < 2:
         raise ArgumentError(
             f"`posterior` holds {values.shape[0] * values.shape[1]} draw(s); a variance needs at least 2."

@@ -114,7 +114,7 @@ class Subject:
         return self.raw_draws.of(name)
 
     def several(self, names: Iterable[str]) -> dict[str, Quantity]:
-        """Draws of some parameters that can be drawn, as they are shown: those that vary, and whose squares are finite."""
+        """Draws of some parameters, as they are shown; without those that never vary or have no finite squares."""
         values = {name: self.draws_of(name) for name in names}
         return {n: v for n, v in values.items() if np.abs(v).max() < _LARGE and np.ptp(v) > 0}
 

@@ -1,10 +1,10 @@
 """Which priors of a NumPyro model are at its top level: those that power-scaling may scale.
 
 The prior of a latent variable of a hierarchy is a part of the model, and scaling it changes the model (Kallioinen,
-Paananen, Bürkner and Vehtari 2024, Statistics and Computing 34:57). Two kinds are told from what the model computes:
-a variable whose distribution depends on another one, and one that takes effect only after a product with fewer scales,
-as the standard normals of a non-centred hierarchy do. A product with a scale is one with a variable of bounded support,
-or with one that the model uses linearly; one with a simplex or a correlation as a factor is no such variable. What cannot be followed counts as top level.
+Paananen, Bürkner and Vehtari 2024, Statistics and Computing 34:57). Two kinds are told from what the model computes: a
+variable whose distribution depends on another one, and a real or positive one that takes effect only after a product
+with fewer scales, as the standard normals of a non-centred hierarchy do. Scales are variables of bounded support, and
+variables that the model is linear in. What cannot be followed counts as top level.
 """
 
 from __future__ import annotations
@@ -18,17 +18,9 @@ from jax.extend.core import Literal
 from numpyro.distributions import constraints
 
 _LINEAR = {
-    *(
-        "reshape",
-        "broadcast_in_dim",
-        "transpose",
-        "squeeze",
-        "expand_dims",
-        "slice",
-        "dynamic_slice",
-        "gather",
-    ),
-    *("concatenate", "rev", "neg", "copy", "convert_element_type", "cumsum", "reduce_sum", "pad"),
+    *("reshape", "broadcast_in_dim", "transpose", "squeeze", "expand_dims", "slice"),
+    *("dynamic_slice", "gather", "concatenate", "rev", "neg", "copy"),
+    *("convert_element_type", "cumsum", "reduce_sum", "pad"),
 }
 """Operations that reorder or add up what they are given."""
 

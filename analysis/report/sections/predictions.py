@@ -231,6 +231,8 @@ def _efficiency(subject: Subject) -> float:
     return float(min(known.mean() / subject.diagnosis.total_draws, 1.0))
 
 
+_MATTERS = 0.05
+"""Sensitivity from which the weight of a prior or of the likelihood matters (Kallioinen and others 2024)."""
 _STATED = {"lprior", "log_prior"}
 """Names of a total that a program states itself, which so says what is scaled."""
 
@@ -242,7 +244,7 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
     )
     if prior is None or likelihood is None:
         return
-    from arviz_stats import psense_summary
+    from arviz_stats import psense
 
     scaled = _scaled(prior)
     chosen = _common_draws(subject, prior, likelihood)
@@ -265,24 +267,20 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
         (schema.LOG_LIKELIHOOD, likelihood, chosen[2]),
     ):
         groups[word] = _labelled(_totals(group, places), schema.SAMPLE_DIMS)
+    tree, found = xr.DataTree.from_dict(groups), {}
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            table = psense_summary(xr.DataTree.from_dict(groups))
+        for word in ("prior", "likelihood"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found[word] = psense(tree, group=word)
     except (ValueError, FloatingPointError) as error:
         yield f"No power-scaling sensitivity: {str(error).splitlines()[0]}"
         return
-    worst = table.assign(most=table[["prior", "likelihood"]].max(axis=1)).nlargest(
-        SENSITIVE, "most"
-    )
+    numbers = [(n, *(float(found[word][n]) for word in found)) for n in posterior]
+    numbers.sort(key=lambda row: -max(row[1:]))
     rows: tuple[Row, ...] = tuple(
-        (
-            f"`{name}`",
-            float(row["prior"]),
-            float(row["likelihood"]),
-            _diagnosed(str(row["diagnosis"])),
-        )
-        for name, row in worst.iterrows()
+        (f"`{name}`", of_prior, of_likelihood, _diagnosed(of_prior, of_likelihood))
+        for name, of_prior, of_likelihood in numbers[:SENSITIVE]
     )
     yield Table(
         (
@@ -292,8 +290,8 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
             "what it says",
         ),
         rows,
-        f"Power-scaling sensitivity, the {len(rows)} largest of {len(table)}: how far each parameter moves as "
-        f"the weight of the likelihood or of the priors of {listed(scaled)} changes; above 0.05 it matters.",
+        f"Power-scaling sensitivity, the {len(rows)} largest of {len(numbers)}: how far each parameter moves as "
+        f"the weight of the likelihood or of the priors of {listed(scaled)} changes; from {_MATTERS} on it matters.",
     )
     if any(isinstance(row[3], TableCell) and row[3].flag for row in rows):
         yield Note(
@@ -312,8 +310,12 @@ def _scaled(prior: xr.Dataset) -> tuple[str, ...]:
     return stated or (names if len(names) == 1 else ())
 
 
-def _diagnosed(text: str) -> TableCell:
-    return TableCell("as it should be") if text == "✓" else TableCell(text, "warn")
+def _diagnosed(prior: float, likelihood: float) -> TableCell:
+    if prior < _MATTERS:
+        return TableCell("as it should be")
+    if likelihood < _MATTERS:
+        return TableCell("strong prior or weak data", "warn")
+    return TableCell("prior and data may disagree", "warn")
 
 
 def _totals(group: xr.Dataset, draws: np.ndarray) -> dict[str, np.ndarray]:
