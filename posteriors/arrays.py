@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def dataset_of(
-    arrays: Mapping[str, Any], argument: str, *, lead: tuple[str, ...] = SAMPLE_DIMS
+    arrays: Mapping[Any, Any], argument: str, *, lead: tuple[str, ...] = SAMPLE_DIMS
 ) -> xr.Dataset:
     """Give arrays by name as a group.
 

@@ -140,11 +140,7 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
     for part, values in zip(draws.parts(), draws.blocks(), strict=True):
         bad[part] = (~np.isfinite(values)).sum(axis=(0, 1))
         if eps[part].any():
-            low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))  # NaN where one is
-            still = high - low <= _ROUNDING * eps[part] * np.maximum(np.abs(low), np.abs(high))
-            fixed[part] = np.where(
-                still & (eps[part] > 0), _in_few_bits(low / 2 + high / 2), np.nan
-            )
+            fixed[part] = _fixed(values, _ROUNDING * eps[part])
     steady = None if np.isnan(fixed).all() else fixed
     if not bad.any():
         return replace(draws, source=Columns(variables, None, steady))
@@ -158,10 +154,16 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
     )
 
 
-def _in_few_bits(values: Float[np.ndarray, " param"]) -> Float[np.ndarray, " param"]:
-    """Round to 20 bits, so that a quantity is the same number in every posterior."""
-    mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)
+def _fixed(
+    values: Float[np.ndarray, "chain draw param"], relative: Float[np.ndarray, " param"]
+) -> Float[np.ndarray, " param"]:
+    """Give what varies by no more than rounding, in 20 bits, so that it is one number in every posterior; else NaN."""
+    low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
+    with np.errstate(over="ignore", invalid="ignore"):  # of what is not finite, which is NaN below
+        still = high - low <= relative * np.maximum(np.abs(low), np.abs(high))
+    mantissa, exponent = np.frexp(low / 2 + high / 2)
+    rounded = np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)
+    return np.where(still & (relative > 0), rounded, np.nan)
 
 
 def _precisions(variables: Sequence[xr.DataArray]) -> Float[np.ndarray, " param"]:

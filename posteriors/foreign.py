@@ -61,7 +61,7 @@ def convert(value: Any, argument: str = "posterior") -> xr.DataTree:
             return adopted(_of_xarray(value, argument))
         if isinstance(value, Mapping):
             return adopted(_of_mapping(value, argument))
-        if module.startswith("pandas.") and hasattr(value, "columns"):
+        if module.split(".")[0] == "pandas" and hasattr(value, "columns"):
             return adopted(_of_mapping(_of_table(value, argument), argument))
         if module.startswith("emcee.") and hasattr(value, "get_chain"):
             return adopted(_of_emcee(value, argument))

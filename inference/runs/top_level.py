@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import numpyro  # noqa: F401 - whole, before a part of it
 from jax.extend.core import Literal
 from numpyro.distributions import constraints
 
