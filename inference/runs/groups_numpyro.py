@@ -19,7 +19,6 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 from onebasin.posteriors.pointwise import DrawGroup, Values, every_which, why_left_out
-from onebasin.posteriors.room import Room
 from onebasin.posteriors.schema import (
     LOG_LIKELIHOOD,
     LOG_PRIOR,
@@ -27,6 +26,7 @@ from onebasin.posteriors.schema import (
     SAMPLE_DIMS,
     TOP_LEVEL,
 )
+from onebasin.posteriors.scratch import Room
 
 from ..density.numpyro import is_observation, require_numpyro, sites_of
 from .top_level import top_level
