@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.symmetry.evidence import Evidence
 
+LogDensity = Callable[[xr.Dataset], Any]
 Posterior = Any
 """A `View`, a `DataTree`, files, a sampler's result, or anything that ArviZ can convert, such as a `Dataset`."""
 
@@ -57,10 +58,13 @@ class View:
         The posterior.
     argument : str
         What messages call it: the argument that it was given as, or its file.
+    log_density : callable or None
+        The log density in nats at draws, a dataset (chain, draw, ...), on the constrained scale, where it is at hand.
     """
 
     tree: xr.DataTree
     argument: str = "posterior"
+    log_density: LogDensity | None = None
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
@@ -177,8 +181,7 @@ class View:
         if stats is None or name not in stats:
             return None
         values = np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
-        due = (self.num_chains, self.num_draws)
-        if values.shape[:2] != due:
+        if values.shape[:2] != (due := (self.num_chains, self.num_draws)):
             raise ArgumentError(
                 f"`{self.argument}` has {due} chains and draws, and {values.shape[:2]} of the statistic `{name}`: take "
                 "another copy, or delete the statistic."
@@ -200,17 +203,6 @@ class View:
             return None
         dataset = self.group(group)
         return None if dataset is None or name not in dataset else dataset[name].values
-
-    @property
-    def data(self) -> dict[str, xr.Dataset]:
-        """The groups of data that are there."""
-        groups = {name: self.group(name) for name in schema.DATA_GROUPS}
-        return {name: group for name, group in groups.items() if group is not None}
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """All root attributes, as they are kept."""
-        return {str(name): value for name, value in self.tree.attrs.items()}
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return a root attribute as it is kept, or the default where it is missing."""
@@ -307,9 +299,8 @@ class View:
     def is_variational(self) -> bool:
         """Whether the draws are independent ones from an approximation, not a Markov chain."""
         stats = self.group(schema.SAMPLE_STATS)
-        recorded = stats is not None and schema.LOG_Q in stats
         fitted = {schema.VARIATIONAL, schema.DISTILLED} & set(self.tree.children)
-        return bool(fitted) or recorded
+        return bool(fitted) or (stats is not None and schema.LOG_Q in stats)
 
     @property
     def is_independent(self) -> bool:
@@ -332,17 +323,25 @@ class View:
     def part(self, dim: str, which: slice) -> View:
         """Return some of the chains or of the draws, without an alignment's elements."""
         kept = self.posterior[dim].values[which]
+
+        def those(group: xr.Dataset) -> xr.Dataset:
+            if dim in group.sizes and schema.EVERY in group.attrs:  # some of the draws alone
+                return group.sel({dim: np.isin(group[dim].values, kept)})
+            return group.isel({dim: which}, missing_dims="ignore")
+
         groups = {
-            name: _those(group.to_dataset(), dim, which, kept)
+            name: those(group.to_dataset())
             for name, group in self.tree.children.items()
             if name != schema.ALIGNMENT
         }
         tree = xr.DataTree.from_dict(groups)
         tree.attrs = dict(self.tree.attrs)
-        return View(tree, self.argument)
+        return View(tree, self.argument, self.log_density)
 
 
-def as_view(posterior: Posterior, argument: str = "posterior") -> View:
+def as_view(
+    posterior: Posterior, argument: str = "posterior", log_density: LogDensity | None = None
+) -> View:
     """Return a view of a posterior, and a view as it is.
 
     Parameters
@@ -352,6 +351,8 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
         ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's.
     argument : str
         What error messages call it.
+    log_density : callable, optional
+        Of the view, where it is made here.
 
     Raises
     ------
@@ -363,23 +364,30 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
     if isinstance(posterior, View):
         return posterior
     if isinstance(posterior, xr.DataTree):
-        return View(adopted(posterior), argument)
+        return View(adopted(posterior), argument, log_density)
     if names_files(posterior):
-        return view_of_files(check_paths(argument, posterior), argument=argument)
-    return View(convert(posterior, argument), argument)
+        paths = check_paths(argument, posterior)
+        return view_of_files(paths, argument=argument, density=lambda tree: log_density)
+    return View(convert(posterior, argument), argument, log_density)
 
 
-def view_of_files(paths: Sequence[Path], *, argument: str = "posterior", name: str = "") -> View:
+def view_of_files(
+    paths: Sequence[Path],
+    *,
+    argument: str = "posterior",
+    name: str = "",
+    density: Callable[[xr.DataTree], LogDensity | None] = lambda tree: None,
+) -> View:
     """Open a posterior's files, to be read as far as they are asked for, as long as the view is there.
 
     Parameters
     ----------
     paths
         A file, a store, or the CSV files of a run's chains.
-    argument : str
-        What messages call them where they cannot be opened.
-    name : str
-        What later messages call the posterior; the first of the files by default.
+    argument, name : str
+        What messages call them where they cannot be opened, and later; the name is by default the first file's.
+    density : callable
+        Return the view's log density.
 
     Raises
     ------
@@ -387,13 +395,6 @@ def view_of_files(paths: Sequence[Path], *, argument: str = "posterior", name: s
         If they hold no posterior that can be read.
     """
     tree = open_tree(paths, lazy=True, argument=argument)
-    view = View(tree, name or str(paths[0]))
+    view = View(tree, name or str(paths[0]), density(tree))
     weakref.finalize(view, tree.close)  # a tree's nodes know each other, and outlive its last use
     return view
-
-
-def _those(group: xr.Dataset, dim: str, which: slice, kept: np.ndarray) -> xr.Dataset:
-    """Some chains or draws of a group, which may hold some of the draws alone, under their numbers."""
-    if dim in group.sizes and schema.EVERY in group.attrs:
-        return group.sel({dim: np.isin(group[dim].values, kept)})
-    return group.isel({dim: which}, missing_dims="ignore")

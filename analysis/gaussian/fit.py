@@ -23,6 +23,7 @@ import xarray as xr
 from onebasin.base.checks import check_count, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..summaries.units import is_constant, units_of
@@ -123,8 +124,8 @@ def fit_gaussian(
         scale=scale,
         structure=structure,
         settings=settings,
-        attributes=view.attributes,
-        data=view.data,
+        attributes=dict(view.tree.attrs),
+        data={n: g for n in schema.DATA_GROUPS if (g := view.group(n)) is not None},
     )
 
 

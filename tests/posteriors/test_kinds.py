@@ -23,6 +23,13 @@ def draws(*shape):
     return np.random.default_rng(len(shape)).normal(size=(CHAINS, DRAWS, *shape))
 
 
+RNG = np.random.default_rng(1)
+
+
+def fresh(*shape):
+    return RNG.normal(size=(CHAINS, DRAWS, *shape))
+
+
 def dataset(arrays):
     dims = {
         n: ("chain", "draw", *(f"axis{i}_{v.shape[i]}" for i in range(2, v.ndim)))
@@ -85,20 +92,20 @@ WAYS = {
 
 HALF = np.broadcast_to([True, True, False, False], (DRAWS, CHAINS)).T
 GOOD = {
-    "blank": {"my name": draws(3)},
-    "dots": {"a.b": draws(2, 2), "..c": draws()},
-    "dollar": {"a$b": draws(3)},
-    "long": {"a" * 5000: draws(2)},
-    "group": {"posterior": draws(2), "lp": draws()},
-    "axis": {"b": draws(2), "b_dim_0": draws()},
-    "single": {"single": draws(2).astype(np.float32)},
-    "half": {"half": draws(2).astype(np.float16)},
-    "truth": {"truth": draws(2) > 0},
-    "whole": {"whole": np.round(10 * draws(2)).astype(np.int16)},
+    "blank": {"my name": fresh(3)},
+    "dots": {"a.b": fresh(2, 2), "..c": fresh()},
+    "dollar": {"a$b": fresh(3)},
+    "long": {"a" * 5000: fresh(2)},
+    "group": {"posterior": fresh(2), "lp": fresh()},
+    "axis": {"b": fresh(2), "b_dim_0": fresh()},
+    "single": {"single": fresh(2).astype(np.float32)},
+    "half": {"half": fresh(2).astype(np.float16)},
+    "truth": {"truth": fresh(2) > 0},
+    "whole": {"whole": np.round(10 * fresh(2)).astype(np.int16)},
     "constant": {"constant": np.ones((CHAINS, DRAWS, 2))},
     "apart": {"apart": np.where(HALF, 0.37, 1.9)},
-    "large": {"large": 1e300 * draws(2)},
-    "small": {"small": 1e-300 * draws(2)},
+    "large": {"large": 1e300 * fresh(2)},
+    "small": {"small": 1e-300 * fresh(2)},
 }
 BROKEN = {
     "chain of NaN": {"nan": np.where(HALF, np.nan, draws())},
