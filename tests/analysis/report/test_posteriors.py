@@ -257,8 +257,10 @@ def test_only_priors_at_the_top_level_are_scaled(
     make_mcmc, rng, blank_figures, caplog, attrs, says
 ):
     mu, z = rng.normal(size=(2, 2, 60))
+    terms = -((mu[..., None] - rng.normal(size=12)) ** 2)
+    likelihood = xr.Dataset({"y": (("chain", "draw", "obs"), terms)})
     prior = dataset({"mu": -0.5 * mu**2, "z": -1e3 * z**2}).assign_attrs(attrs)
-    tree = make_mcmc({"mu": mu}, log_prior=prior, log_likelihood=dataset({"y": -(mu**2)}))
+    tree = make_mcmc({"mu": mu}, log_prior=prior, log_likelihood=likelihood)
     report = posterior_report({"run": tree})
     (section,) = [s for s in report.sections if s.title.startswith("Predictions")]
     told = [p.caption if isinstance(p, Table) else str(p) for p in section.parts]
