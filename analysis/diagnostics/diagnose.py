@@ -20,6 +20,7 @@ from .labels import Labels, declared_blocks, look_for_labels
 from .measure import Facts, gather, measure
 from .result import AlignedDiagnosis, Diagnosis
 from .verdict import Answer, Cause, Row, Verdict
+from .weighted import of_weights
 
 
 def diagnose(
@@ -155,6 +156,8 @@ _NO_SAMPLER = Row(answers.SAMPLER, "passed", "No Markov chain was run; the draws
 
 def _of_fit(facts: Facts) -> Verdict:
     """Draws of an approximation: k-hat alone tells how far it is from the posterior."""
+    if (found := of_weights(facts)) is not None:
+        return _fit(facts, *found)
     raw, fit = facts.raw, facts.raw.variational
     outcome = raw.outcome_of("k-hat")
     others = [

@@ -171,13 +171,15 @@ def in_words(checks: Sequence[Check]) -> str:
     return f"no check failed, but not every check could be judged; {unjudged}"
 
 
-Answer = Literal["usable", "aligned", "invariant", "unusable"]
-"""Usable; usable after alignment; usable for what has no labels (predictions, `lp`, invariants); not usable."""
+Answer = Literal["usable", "aligned", "invariant", "partly", "unusable"]
+"""Usable; usable after alignment; usable for what has no labels (predictions, `lp`, invariants); usable but for what is
+named; not usable."""
 
 COLOURS: dict[Answer, Flag] = {
     "usable": "good",
     "aligned": "good",
     "invariant": "warn",
+    "partly": "warn",
     "unusable": "bad",
 }
 """The flag that an answer is shown with."""
@@ -186,6 +188,7 @@ HEADINGS: dict[Answer, str] = {
     "usable": "Usable",
     "aligned": "Usable after alignment",
     "invariant": "Usable for what has no labels",
+    "partly": "Usable in part",
     "unusable": "Not usable",
 }
 """An answer as a heading."""

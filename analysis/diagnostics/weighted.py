@@ -1,0 +1,158 @@
+"""Verdict on draws with importance weights: of the whole, and of each mean and each standard deviation.
+
+Weights whose tail is too heavy rest on few draws, however many there are. That is asked of the weights and of every
+quantity under them (`summaries.weights`). Where no draw is, weights see nothing; short chains from the draws do, which
+the run has moved (group `drift`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from onebasin.posteriors import schema
+
+from ..summaries.variational import khat_limit
+from ..summaries.weights import EVEN, khat_of_weights, tails_of, worth
+from . import answers
+from .measure import Facts
+from .verdict import Answer, Cause, Row
+
+LEAST = 200.0
+"""Independent draws that weights have to be worth."""
+DRIFTS = 4.5
+"""Standard errors by which short chains may move, in a location or a spread."""
+NAMED = 3
+"""Quantities that a sentence names."""
+NUTS = "Sample with NUTS (`--method nuts`, `ob.nuts`)"
+
+
+class Found(NamedTuple):
+    """The parts of a verdict."""
+
+    answer: Answer
+    sentence: str
+    causes: tuple[Cause, ...]
+    row: Row
+
+
+@dataclass(frozen=True)
+class _Bad:
+    """Entries of which something cannot be used: the worst number, and which entry has it."""
+
+    entries: tuple[str, ...] = ()
+    worst: float = 0.0
+
+    @property
+    def named(self) -> str:
+        """The entries in code type."""
+        shown = ", ".join(f"`{entry}`" for entry in self.entries[:NAMED])
+        more = len(self.entries) - NAMED
+        return f"{shown} and {more} more" if more > 0 else shown
+
+
+def of_weights(facts: Facts) -> Found | None:
+    """Judge weighted draws; None where a posterior has no weights."""
+    fit, group = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
+    if fit is None or group is None or schema.LOG_WEIGHT not in fit:
+        return None
+    log_ratio = np.asarray(fit[schema.LOG_RATIO], np.float64)
+    log_weight = np.asarray(fit[schema.LOG_WEIGHT], np.float64)
+    draws, khat, limit = worth(log_weight), khat_of_weights(log_ratio), khat_limit(len(log_ratio))
+    are_worth = f"the {len(log_ratio):,} weighted draws are worth {draws:,.0f} independent ones"
+    even = draws > EVEN * len(log_ratio)
+    if not khat <= limit and not even:
+        reason = f"Pareto k-hat of the weights is {khat:.2f}, above {limit:.2f}"
+        return _refused(f"{reason}: a few draws decide, and {are_worth}")
+    if draws < LEAST:
+        return _refused(f"{are_worth[0].upper()}{are_worth[1:]}, and {LEAST:.0f} are needed")
+    locations, spreads = _drifting(facts, facts.view.group(schema.DRIFT))
+    if locations.entries:
+        return _refused(
+            f"Short chains from the draws move away, `{locations.entries[0]}` by {locations.worst:.1f} standard "
+            "errors: the posterior lies beyond the draws"
+        )
+    means, sds = _heavy(facts, group, log_ratio, log_weight, limit)
+    sds = _Bad(tuple(dict.fromkeys((*sds.entries, *spreads.entries))), sds.worst)
+    sure = "the weights are all but equal" if even else f"k-hat of the weights is {khat:.2f}"
+    start = f"{are_worth[0].upper()}{are_worth[1:]}, and {sure}."
+    if not (means.entries or sds.entries):
+        said = (
+            "Means, intervals and sds rest on enough draws, and short chains from the draws stay."
+        )
+        return Found(
+            "usable",
+            f"You may use it. {start} {said}",
+            (),
+            Row(answers.PREDICTIONS, "passed", start),
+        )
+    return _partly(means, sds, start, total=sum(map(len, _entries(facts, group).values())))
+
+
+def _refused(evidence: str) -> Found:
+    return Found(
+        "unusable",
+        f"Do not use it in the posterior's place. {evidence}. {NUTS}.",
+        (Cause("approximation", f"{evidence}.", f"{NUTS}."),),
+        Row(answers.PREDICTIONS, "failed", f"{evidence}."),
+    )
+
+
+def _partly(means: _Bad, sds: _Bad, start: str, *, total: int) -> Found:
+    """Some means or standard deviations cannot be used: which, and what to do."""
+    if 2 * len(means.entries) >= total:
+        return _refused(f"The tails of {means.named} are too heavy for these draws")
+    others = "the means" if not means.entries else "the other means"
+    parts = []
+    if means.entries:
+        parts.append(f"Do not use mean and sd of {means.named}")
+    only = tuple(entry for entry in sds.entries if entry not in means.entries)
+    if only:
+        parts.append(f"Do not use the sd of {_Bad(only).named}")
+    tail = "its tail is" if len({*means.entries, *sds.entries}) == 1 else "their tails are"
+    refused = f"{'. '.join(parts)}: {tail} too heavy for these draws."
+    remedy = f"{NUTS} if you need {'it' if tail.startswith('its') else 'them'}."
+    sentence = f"You may use {others} and the intervals. {refused} {start} {remedy}"
+    cause = Cause("tails", refused, remedy)
+    return Found("partly", sentence, (cause,), Row(answers.PREDICTIONS, "failed", refused))
+
+
+def _entries(facts: Facts, group: xr.Dataset) -> dict[str, tuple[str, ...]]:
+    """Names of the entries of the variables that decide and have weighted draws."""
+    return {name: entries for name, entries in facts.names.items() if name in group}
+
+
+def _heavy(
+    facts: Facts,
+    group: xr.Dataset,
+    log_ratio: np.ndarray,
+    log_weight: np.ndarray,
+    limit: float,
+) -> tuple[_Bad, _Bad]:
+    """Entries whose mean, and whose standard deviation, rests on too few draws."""
+    means: list[tuple[float, str]] = []
+    sds: list[tuple[float, str]] = []
+    for name, entries in _entries(facts, group).items():
+        tails = tails_of(group[name].to_numpy(), log_ratio, log_weight)
+        means += [(k, e) for k, e in zip(tails.mean, entries, strict=True) if k > limit]
+        sds += [(k, e) for k, e in zip(tails.square, entries, strict=True) if k > limit]
+    return _bad(means), _bad(sds)
+
+
+def _drifting(facts: Facts, group: xr.Dataset | None) -> tuple[_Bad, _Bad]:
+    """Entries whose location, and whose spread, moves."""
+    if group is None:
+        return _Bad(), _Bad()
+    found: tuple[list[tuple[float, str]], ...] = ([], [])
+    for name, entries in _entries(facts, group).items():
+        for kind, moved in zip(found, group[name].to_numpy().reshape(2, -1), strict=True):
+            kind += [(z, e) for z, e in zip(np.abs(moved), entries, strict=True) if z > DRIFTS]
+    return _bad(found[0]), _bad(found[1])
+
+
+def _bad(found: list[tuple[float, str]]) -> _Bad:
+    found.sort(reverse=True)
+    return _Bad(tuple(entry for _, entry in found), found[0][0] if found else 0.0)

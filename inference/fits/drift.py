@@ -1,0 +1,96 @@
+"""Short chains from weighted draws, which stay where they are in distribution if the draws are the posterior's.
+
+Weights see nothing where no proposal goes. A chain that starts at a draw goes there by the gradient: a posterior that
+is wider than all proposals, or shifted, shows in ranks that drift. Moves are Hamiltonian, in one metric for
+all chains: one that was chosen by the start would not leave the posterior as it is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from ..density.counted import CountedDensity
+from .gaussian import Points
+from .peaks import square_root
+from .weighting import Weighted
+
+CHAINS = 64
+"""Which are moved together."""
+TRANSITIONS = 6
+LEAPFROGS = 6
+STEP = 0.26
+"""Largest step, six of which are a quarter of a normal's period."""
+
+
+def drift(
+    counted: CountedDensity, weighted: Weighted, rng: np.random.Generator
+) -> dict[str, Float[np.ndarray, "statistic ..."]]:
+    """Return by how many standard errors locations and spreads moved: of each variable (2, *event).
+
+    Under the weighted draws' own distribution, ranks among them are uniform before and after the moves: a mean rank of
+    1/2 and a mean distance from it of 1/4, with the errors of that many independent draws.
+    """
+    starts = weighted.vectors[weighted.resampled(CHAINS, rng)]
+    ends = _moved(counted, weighted, starts, rng)
+    at_ends = counted.constrain(ends)
+    weights = np.exp(weighted.log_weight)
+    found = {}
+    for name, values in weighted.values.items():
+        flat, end = values.reshape(len(values), -1), at_ends[name].reshape(len(ends), -1)
+        ranks = np.stack([_ranks(v, weights, e) for v, e in zip(flat.T, end.T, strict=True)])
+        location = (ranks.mean(axis=1) - 0.5) * np.sqrt(12 * CHAINS)
+        spread = (np.abs(ranks - 0.5).mean(axis=1) - 0.25) * np.sqrt(48 * CHAINS)
+        found[name] = np.stack([location, spread]).reshape(2, *values.shape[1:])
+    return found
+
+
+def _ranks(
+    values: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"], ends: np.ndarray
+) -> np.ndarray:
+    """The weight of draws below each end, and half of that of draws that are equal."""
+    order = np.argsort(values)
+    below = np.append(0.0, np.cumsum(weights[order]))
+    left, right = (np.searchsorted(values[order], ends, side=side) for side in ("left", "right"))
+    found: np.ndarray = (below[left] + below[right]) / 2 / below[-1]
+    return found
+
+
+def _moved(
+    counted: CountedDensity, weighted: Weighted, points: Points, rng: np.random.Generator
+) -> Points:
+    """The chains after their transitions."""
+    size = points.shape[1]
+    root = _metric(weighted)
+    heights, slopes = counted.gradient(points)
+
+    for _ in range(TRANSITIONS):
+        step = min(STEP, 0.9 * size**-0.25) * rng.uniform(0.7, 1.1)
+        momentum = rng.standard_normal(points.shape)
+        before = heights - 0.5 * (momentum**2).sum(axis=1)
+        place, height, slope = points, heights, slopes
+        with np.errstate(all="ignore"):
+            for _ in range(LEAPFROGS):
+                momentum = momentum + step / 2 * slope @ root
+                place = place + step * momentum @ root.T
+                height, slope = counted.gradient(place)
+                momentum = momentum + step / 2 * slope @ root
+            gain = height - 0.5 * (momentum**2).sum(axis=1) - before
+            accepted = np.log(rng.uniform(size=len(points))) < np.where(
+                np.isnan(gain), -np.inf, gain
+            )
+        keep = accepted[:, None]
+        points, slopes = np.where(keep, place, points), np.where(keep, slope, slopes)
+        heights = np.where(accepted, height, heights)
+    return points
+
+
+def _metric(weighted: Weighted) -> Float[np.ndarray, "param param"]:
+    """A square root of the inverse of the components' mean precision, which suits the narrowest."""
+    inverses = [np.linalg.inv(_whole(each.scale)) for each in weighted.components]
+    precision = np.mean([inverse.T @ inverse for inverse in inverses], axis=0)
+    return square_root(precision)[0]
+
+
+def _whole(scale: Float[np.ndarray, ...]) -> Float[np.ndarray, "param param"]:
+    return np.diag(scale) if scale.ndim == 1 else scale
