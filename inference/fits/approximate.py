@@ -23,7 +23,7 @@ from .dadvi import Dadvi
 from .drift import drift
 from .fixed_draws import fit, linear_response, standard_draws
 from .gaussian import Gaussian, moments
-from .peaks import FULL, Peak, find_peaks
+from .peaks import FULL, Peak, find_peaks, smoothed_peak
 from .weighting import ROUNDS, Weighted, weigh
 
 STARTS = 16
@@ -87,6 +87,7 @@ def gaussians(job: Job[Any], counted: CountedDensity, s: Dadvi) -> tuple[Gaussia
         rng=rng,
         done=lambda number: job.bars.move(bar, number),
     )
+    peaks = [peak for peak in peaks if peak.is_peak] or [smoothed_peak(counted, rng, s.init_radius)]
     whole = s.family == "fullrank" or (s.family == "auto" and counted.size <= FULL)
     least = max(60, 4 * counted.size) if whole else 60
     count = least if s.fixed_draws is None else s.fixed_draws

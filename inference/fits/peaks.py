@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from scipy.optimize import minimize
 
 from ..density.counted import CountedDensity
 from ..density.start import TRIES, no_start
-from ..mcmc.optimum import BestOptimum, Optimum
+from ..mcmc.optimum import BestOptimum
 from .gaussian import Matrix, Points, Vector
 
 FULL = 200
@@ -26,8 +27,13 @@ BELOW = 25.0
 MOST = 8
 """Optima that are kept."""
 ITERATIONS = {"maxiter": 200, "maxfun": 400}
-TRIES_OF_CURVATURE = 3
-"""Ends whose curvature may whiten the coordinates."""
+GIVEN_UP = 4
+"""Climbs after which no further one is tried where none has ended at a peak."""
+NEAR = 0.5
+"""Standard deviations within which a climb has to end."""
+ROUGH, ROUGH_SD, ROUGH_STEPS = 10, 0.1, 200
+"""Fixed draws of a rough fit, its standard deviations at the start, and its most evaluations."""
+WALL = 1e100
 FLOOR = 1e-10
 """Share of the largest curvature that the smallest of a peak has at least."""
 BENT = 1e-2
@@ -47,7 +53,7 @@ class Peak:
     root : array (param, param) or (param,)
         A square root of the covariance that the curvature gives; standard deviations above `FULL` coordinates.
     is_peak : bool
-        Whether the gradient vanishes, and the curvature is that of a peak.
+        Whether the curvature is that of a peak, which lies within half a standard deviation.
     """
 
     vector: Vector
@@ -88,24 +94,17 @@ def find_peaks(
     InferenceError
         If no point with a finite log density is found.
     """
-    climber, ends = _Climber(counted), []
+    climber, peaks, number = _Climber(counted), list[Peak](), 0
     points = list(_starts(counted, -(-starts // 2), radius, rng))
     while points:
-        ends.append(climber.climb(points.pop(0)))
-        done(len(ends))
-        if not points and len(ends) < starts:
-            best = min(ends, key=lambda end: end.potential)
-            points = list(_around(counted, best.vector, starts - len(ends), rng))
-    peaks: list[Peak] = []
-    for end in sorted(ends, key=lambda end: end.potential):
-        if not np.isfinite(end.potential) or any(p.distance(end.vector) < APART for p in peaks):
-            continue
-        root, definite = _root(counted, end.vector)
-        peak = Peak(end.vector, -end.potential, root, definite and end.is_flat)
-        if all(peak.distance(other.vector) >= APART for other in peaks):
-            peaks.append(peak)
-        if len(peaks) == 2 * MOST:
+        climber.climb(points.pop(0), peaks)
+        number += 1
+        done(number)
+        best = max(peaks, key=lambda peak: (peak.is_peak, peak.height), default=None)
+        if number == GIVEN_UP and not (best and best.is_peak):
             break
+        if not points and number < starts and best is not None:
+            points = list(_around(counted, best, starts - number, rng))
     peaks.sort(key=lambda peak: (peak.is_peak, peak.evidence), reverse=True)
     return [p for p in peaks if p.evidence > peaks[0].evidence - BELOW][:MOST]
 
@@ -116,29 +115,72 @@ class _Climber:
     def __init__(self, counted: CountedDensity) -> None:
         self.counted = counted
         self.centre, self.root = np.zeros(counted.size), np.ones(counted.size)
-        self.tries = TRIES_OF_CURVATURE
+        self.whitened = False
 
         def height(u: jax.Array, centre: jax.Array, root: jax.Array) -> jax.Array:
             return counted.density.log_density(centre + (root @ u if root.ndim == 2 else root * u))
 
         self._search = BestOptimum(height, **ITERATIONS)
 
-    def climb(self, start: Vector) -> Optimum:
-        """Where the climb from a point ends, with the gradient in the coordinates of the climb."""
+    def climb(self, start: Vector, peaks: list[Peak]) -> None:
+        """Climb from a point, and add where that ends to the peaks unless it is one of them."""
         apart = start - self.centre
         whole = self.root.ndim == 2
         u = np.linalg.solve(self.root, apart) if whole else apart / self.root
         frame = (jnp.asarray(self.centre), jnp.asarray(self.root))
         (end,) = self._search.every(jnp.asarray(u)[None], given=frame)
         self.counted.gradients += end.evaluations
-        moved = self.root @ end.vector if whole else self.root * end.vector
-        end = replace(end, vector=self.centre + moved)
-        if self.tries and np.isfinite(end.potential):
-            self.tries -= 1
-            root, definite = _root(self.counted, end.vector)
-            if definite:
-                self.centre, self.root, self.tries = end.vector, root, 0
-        return end
+        vector = self.centre + (self.root @ end.vector if whole else self.root * end.vector)
+        if not np.isfinite(end.potential) or any(p.distance(vector) < APART for p in peaks):
+            return
+        peak = _peak(self.counted, vector)
+        if peak is None or any(peak.distance(other.vector) < APART for other in peaks):
+            return
+        peaks.append(peak)
+        if peak.is_peak and not self.whitened:
+            self.centre, self.root, self.whitened = peak.vector, peak.root, True
+
+
+def _peak(counted: CountedDensity, vector: Vector) -> Peak | None:
+    """The curvature at a point; None where the log density has no gradient there."""
+    height, slope = counted.gradient(vector[None])
+    if not np.isfinite(height[0]):
+        return None
+    root, definite = _root(counted, vector)
+    left = slope[0] @ root if root.ndim == 2 else slope[0] * root
+    near = bool(np.linalg.norm(left) < NEAR)
+    return Peak(vector, float(height[0]), root, definite and near)
+
+
+def smoothed_peak(counted: CountedDensity, rng: np.random.Generator, radius: float) -> Peak:
+    """Return the place and the mean curvature of a rough fit with independent coordinates.
+
+    Where a log density rises without bound, as that of effects around their mean does where their scale falls to zero,
+    no climb ends at what holds the probability. The ELBO of a few fixed draws has its optimum there.
+    """
+    (start,) = _starts(counted, 1, radius, rng)
+    half = rng.standard_normal((ROUGH // 2, counted.size))
+    half /= np.sqrt((half**2).mean(axis=0))
+    draws = np.concatenate([half, -half])
+    size = counted.size
+
+    def fall(packed: Vector) -> tuple[float, Vector]:
+        scale = np.exp(np.clip(packed[size:], -50, 50))
+        heights, slopes = counted.gradient(packed[:size] + draws * scale)
+        elbo = heights.mean() + packed[size:].sum()
+        if not np.isfinite(elbo):
+            return WALL, np.zeros(2 * size)
+        along = (slopes * draws).mean(axis=0) * scale + 1
+        return -float(elbo), -np.concatenate([slopes.mean(axis=0), along])
+
+    first = np.append(start, np.full(size, np.log(ROUGH_SD)))
+    end = minimize(fall, first, jac=True, method="L-BFGS-B", options={"maxfun": ROUGH_STEPS}).x
+    loc, scale = end[:size], np.exp(np.clip(end[size:], -50, 50))
+    height = float(counted.log_density(loc[None])[0])
+    if size > FULL:
+        return Peak(loc, height, scale, False)
+    mean = np.mean([counted.hessian(loc + scale * z) for z in draws], axis=0)
+    return Peak(loc, height, square_root(-mean)[0], False)
 
 
 def _starts(
@@ -189,17 +231,16 @@ def square_root(precision: Matrix) -> tuple[Matrix, bool]:
     values, vectors = np.linalg.eigh(sds[:, None] * precision * sds)
     least = FLOOR * values[-1]
     safe = np.where(values > least, values, np.maximum(np.abs(values), BENT))
-    return sds[:, None] * vectors / np.sqrt(safe), bool(values[0] > least > 0)
+    root = sds[:, None] * vectors / np.sqrt(safe)
+    if not np.isfinite(root).all():
+        return np.eye(len(precision)), False
+    return root, bool(values[0] > least > 0)
 
 
-def _around(
-    counted: CountedDensity, vector: Vector, count: int, rng: np.random.Generator
-) -> Points:
+def _around(counted: CountedDensity, peak: Peak, count: int, rng: np.random.Generator) -> Points:
     """Points with a finite log density, by some distances in standard deviations of the curvature."""
-    root, _ = _root(counted, vector)
     standard = rng.standard_normal((counted.BLOCK, counted.size))
     standard *= np.resize(REACHES, counted.BLOCK)[:, None]
-    points = vector + (standard * root if root.ndim == 1 else standard @ root.T)
-    with np.errstate(all="ignore"):
-        there = points[np.isfinite(counted.gradient(points)[0])]
-    return there[:count]
+    root = peak.root
+    points = peak.vector + (standard * root if root.ndim == 1 else standard @ root.T)
+    return points[np.isfinite(counted.gradient(points)[0])][:count]
