@@ -30,6 +30,9 @@ NAMED = 3
 NUTS = "Sample with NUTS (`--method nuts`, `ob.nuts`)"
 
 
+Entries = tuple[str, ...]
+
+
 class Found(NamedTuple):
     """The parts of a verdict."""
 
@@ -41,17 +44,10 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class _Bad:
-    """Entries of which something cannot be used: the worst number, and which entry has it."""
+    """Entries of which something cannot be used, the worst first, and the worst number."""
 
     entries: tuple[str, ...] = ()
     worst: float = 0.0
-
-    @property
-    def named(self) -> str:
-        """The entries in code type."""
-        shown = ", ".join(f"`{entry}`" for entry in self.entries[:NAMED])
-        more = len(self.entries) - NAMED
-        return f"{shown} and {more} more" if more > 0 else shown
 
 
 def of_weights(facts: Facts) -> Found | None:
@@ -69,26 +65,21 @@ def of_weights(facts: Facts) -> Found | None:
         return _refused(f"{reason}: a few draws decide, and {are_worth}")
     if draws < LEAST:
         return _refused(f"{are_worth[0].upper()}{are_worth[1:]}, and {LEAST:.0f} are needed")
-    locations, spreads = _drifting(facts, facts.view.group(schema.DRIFT))
+    locations, _ = _drifting(facts)
     if locations.entries:
         return _refused(
             f"Short chains from the draws move away, `{locations.entries[0]}` by {locations.worst:.1f} standard "
             "errors: the posterior lies beyond the draws"
         )
-    means, sds = _heavy(facts, group, log_ratio, log_weight, limit)
-    sds = _Bad(tuple(dict.fromkeys((*sds.entries, *spreads.entries))), sds.worst)
+    means, sds = not_carried(facts)
     sure = "the weights are all but equal" if even else f"k-hat of the weights is {khat:.2f}"
     start = f"{are_worth[0].upper()}{are_worth[1:]}, and {sure}."
-    if not (means.entries or sds.entries):
+    if not (means or sds):
         said = (
             "Means, intervals and sds rest on enough draws, and short chains from the draws stay."
         )
-        return Found(
-            "usable",
-            f"You may use it. {start} {said}",
-            (),
-            Row(answers.PREDICTIONS, "passed", start),
-        )
+        row = Row(answers.PREDICTIONS, "passed", start)
+        return Found("usable", f"You may use it. {start} {said}", (), row)
     return _partly(means, sds, start, total=sum(map(len, _entries(facts, group).values())))
 
 
@@ -101,23 +92,29 @@ def _refused(evidence: str) -> Found:
     )
 
 
-def _partly(means: _Bad, sds: _Bad, start: str, *, total: int) -> Found:
+def _partly(means: Entries, sds: Entries, start: str, *, total: int) -> Found:
     """Some means or standard deviations cannot be used: which, and what to do."""
-    if 2 * len(means.entries) >= total:
-        return _refused(f"The tails of {means.named} are too heavy for these draws")
-    others = "the means" if not means.entries else "the other means"
-    parts = []
-    if means.entries:
-        parts.append(f"Do not use mean and sd of {means.named}")
-    only = tuple(entry for entry in sds.entries if entry not in means.entries)
+    if 2 * len(means) > total:
+        return _refused(f"The tails of {_named(means)} are too heavy for these draws")
+    others = "the other means" if means else "the means"
+    parts = [f"Do not use mean and sd of {_named(means)}"] if means else []
+    only = tuple(entry for entry in sds if entry not in means)
     if only:
-        parts.append(f"Do not use the sd of {_Bad(only).named}")
-    tail = "its tail is" if len({*means.entries, *sds.entries}) == 1 else "their tails are"
+        parts.append(f"Do not use the sd of {_named(only)}")
+    one = len({*means, *sds}) == 1
+    tail = "its tail is" if one else "their tails are"
     refused = f"{'. '.join(parts)}: {tail} too heavy for these draws."
-    remedy = f"{NUTS} if you need {'it' if tail.startswith('its') else 'them'}."
+    remedy = f"{NUTS} if you need {'it' if one else 'them'}."
     sentence = f"You may use {others} and the intervals. {refused} {start} {remedy}"
     cause = Cause("tails", refused, remedy)
     return Found("partly", sentence, (cause,), Row(answers.PREDICTIONS, "failed", refused))
+
+
+def _named(entries: Entries) -> str:
+    """The first entries in code type, and how many more there are."""
+    shown = ", ".join(f"`{entry}`" for entry in entries[:NAMED])
+    more = len(entries) - NAMED
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _entries(facts: Facts, group: xr.Dataset) -> dict[str, tuple[str, ...]]:
@@ -125,25 +122,29 @@ def _entries(facts: Facts, group: xr.Dataset) -> dict[str, tuple[str, ...]]:
     return {name: entries for name, entries in facts.names.items() if name in group}
 
 
-def _heavy(
-    facts: Facts,
-    group: xr.Dataset,
-    log_ratio: np.ndarray,
-    log_weight: np.ndarray,
-    limit: float,
-) -> tuple[_Bad, _Bad]:
-    """Entries whose mean, and whose standard deviation, rests on too few draws."""
+def not_carried(facts: Facts) -> tuple[Entries, Entries]:
+    """Name entries whose mean, and whose standard deviation, rests on too few weighted draws; the worst first.
+
+    The spread of the latter may also be one that short chains change.
+    """
+    fit, group = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
+    assert fit is not None and group is not None, "there are weights"
+    log_ratio = np.asarray(fit[schema.LOG_RATIO], np.float64)
+    log_weight = np.asarray(fit[schema.LOG_WEIGHT], np.float64)
+    limit = khat_limit(len(log_ratio))
     means: list[tuple[float, str]] = []
     sds: list[tuple[float, str]] = []
     for name, entries in _entries(facts, group).items():
         tails = tails_of(group[name].to_numpy(), log_ratio, log_weight)
         means += [(k, e) for k, e in zip(tails.mean, entries, strict=True) if k > limit]
         sds += [(k, e) for k, e in zip(tails.square, entries, strict=True) if k > limit]
-    return _bad(means), _bad(sds)
+    both = (*_bad(sds).entries, *_drifting(facts)[1].entries)
+    return _bad(means).entries, tuple(dict.fromkeys(both))
 
 
-def _drifting(facts: Facts, group: xr.Dataset | None) -> tuple[_Bad, _Bad]:
+def _drifting(facts: Facts) -> tuple[_Bad, _Bad]:
     """Entries whose location, and whose spread, moves."""
+    group = facts.view.group(schema.DRIFT)
     if group is None:
         return _Bad(), _Bad()
     found: tuple[list[tuple[float, str]], ...] = ([], [])

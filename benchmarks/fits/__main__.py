@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,46 +28,51 @@ PROGRAMS = (
 MEAN, SD = 0.2, 0.15
 
 
-def moments(draws: dict[str, Any]) -> dict[str, Any]:
+Moments = dict[str, tuple[float, float]]
+"""Mean and standard deviation of every entry."""
+
+
+def moments(draws: Mapping[str, Any], weights: Any = None) -> Moments:
     """Mean and sd of every entry of arrays (draw, ...)."""
     import numpy as np
 
-    flat = {name: np.reshape(v, (len(v), -1)) for name, v in draws.items()}
-    return {name: (v.mean(axis=0), v.std(axis=0)) for name, v in flat.items()}
+    out = {}
+    for name, values in draws.items():
+        array = np.asarray(values, np.float64)
+        for place in np.ndindex(array.shape[1:]):
+            column = array[(slice(None), *place)]
+            mean = np.average(column, weights=weights)
+            sd = np.average((column - mean) ** 2, weights=weights) ** 0.5
+            out[name + (f"[{','.join(map(str, place))}]" if place else "")] = mean, sd
+    return out
 
 
-def distance(found: dict[str, Any], wanted: dict[str, Any]) -> tuple[float, float]:
-    """The largest miss of a mean in sds, and of an sd as a share."""
-    import numpy as np
-
-    means, sds = [0.0], [0.0]
-    for name, (mean, sd) in wanted.items():
-        own_mean, own_sd = found[name]
-        varies = sd > 1e-9 * (1 + np.abs(mean))
-        means += list(np.abs(own_mean - mean)[varies] / sd[varies])
-        sds += list(np.abs(own_sd / np.where(varies, sd, 1) - 1)[varies])
-    return float(max(means)), float(max(sds))
+def distance(
+    found: Moments, wanted: Moments, refused: tuple[Collection[str], Collection[str]] = ((), ())
+) -> tuple[float, float]:
+    """The largest miss of a mean in sds, and of an sd as a share, but of entries whose mean or sd is refused."""
+    varies = {n: m for n, m in wanted.items() if m[1] > 1e-9 * (1 + abs(m[0]))}
+    means = [abs(found[n][0] - m) / sd for n, (m, sd) in varies.items() if n not in refused[0]]
+    sds = [abs(found[n][1] / sd - 1) for n, (_, sd) in varies.items() if n not in refused[1]]
+    return max(means, default=0.0), max(sds, default=0.0)
 
 
-def weighted_moments(tree: Any) -> dict[str, Any]:
+def moments_of(tree: Any) -> Moments:
     """Moments of the weighted draws; of the draws where there are no weights."""
     import numpy as np
 
     if "weighted" not in tree.children:
         return moments({n: v.values[0] for n, v in tree["posterior"].data_vars.items()})
     weights = np.exp(tree["variational"]["log_weight"].values)
-    weights /= weights.sum()
-    out = {}
-    for name, values in tree["weighted"].data_vars.items():
-        flat = values.values.reshape(len(weights), -1)
-        mean = weights @ flat
-        out[name] = mean, np.sqrt(weights @ (flat - mean) ** 2)
-    return out
+    return moments(tree["weighted"].data_vars, weights)
 
 
-def fitted(target: Any, wanted: dict[str, Any], method: str, seed: int, weights: bool) -> dict:
+def fitted(target: Any, wanted: Moments, method: str, seed: int, weights: bool) -> dict:
     """Fit a target and judge the fit."""
     import onebasin as ob
+    from onebasin.analysis.diagnostics.measure import gather, measure
+    from onebasin.analysis.diagnostics.weighted import not_carried
+    from onebasin.posteriors.view import as_view
 
     started = time.perf_counter()
     try:
@@ -76,9 +82,15 @@ def fitted(target: Any, wanted: dict[str, Any], method: str, seed: int, weights:
         return {"failed": str(error)[:100], "verdict": "unusable", "good": False}
     seconds = time.perf_counter() - started
     diagnosis = ob.diagnose(tree)
-    mean, sd = distance(weighted_moments(tree), wanted)
+    mean, sd = distance(moments_of(tree), wanted)
+    claimed = (mean, sd)
+    if diagnosis.verdict == "partly":
+        view = as_view(tree)
+        means, sds = not_carried(gather(view, measure(view), None))
+        claimed = distance(moments_of(tree), wanted, (means, {*means, *sds}))
     return {
         "good": mean <= MEAN and sd <= SD,
+        "claim_holds": claimed[0] <= MEAN and claimed[1] <= SD,
         "verdict": diagnosis.verdict,
         "sentence": diagnosis.judgement.sentence,
         "mean": mean,
@@ -90,7 +102,7 @@ def fitted(target: Any, wanted: dict[str, Any], method: str, seed: int, weights:
     }
 
 
-def references(words: list[str]) -> Iterator[tuple[str, Any, dict[str, Any], dict[str, Any]]]:
+def references(words: list[str]) -> Iterator[tuple[str, Any, Moments, dict[str, Any]]]:
     """Yield name, target, moments of the parameters, and NUTS's price."""
     import onebasin as ob
     from benchmarks.fits import simulated
@@ -139,7 +151,7 @@ def main() -> None:
         for seed in range(1, options.seeds + 1):
             row = fitted(target, wanted, options.method, seed, not options.plain)
             row |= {"name": name, "seed": seed, "nuts": price}
-            row["size"] = sum(len(mean) for mean, _ in wanted.values())
+            row["size"] = len(wanted)
             rows.append(row)
             print(line(row), flush=True)
     print(summary(rows))
@@ -157,7 +169,7 @@ def line(row: dict[str, Any]) -> str:
         if nuts
         else ""
     )
-    said = "good" if row["good"] else "BAD "
+    said = "good" if row["good"] else "held" if row["claim_holds"] else "BAD "
     cost = (
         f"gradients {row['gradients']:6,} densities {row['densities']:6,} {row['seconds']:5.1f} s"
     )
@@ -170,11 +182,17 @@ def summary(rows: list[dict[str, Any]]) -> str:
     sure = [
         r for r in rows if not r["nuts"] or (r["nuts"]["rhat"] < 1.01 and r["nuts"]["ess"] > 400)
     ]
-    usable = [r for r in sure if r["verdict"] == "usable"]
-    false = [f"{r['name']} ({r['seed']})" for r in usable if not r["good"]]
+    called = [r for r in sure if r["verdict"] != "unusable"]
+    usable = [r for r in called if r["verdict"] == "usable"]
+    false = [f"{r['name']} ({r['seed']})" for r in called if not r["claim_holds"]]
+    price = [r["gradients"] / r["nuts"]["gradients"] for r in sure if r["nuts"]]
+    shares = (
+        f"; median of gradients by NUTS's draws {statistics.median(price):.3f}" if price else ""
+    )
+    good, parts = sum(r["good"] for r in sure), len(called) - len(usable)
     return (
-        f"{sum(r['good'] for r in sure)} of {len(sure)} good, {len(usable)} called usable, of these not good: "
-        f"{', '.join(false) or 'none'}; {len(rows) - len(sure)} without a sure reference"
+        f"{good} of {len(sure)} good, {len(usable)} called usable and {parts} in part, claims that do not hold: "
+        f"{', '.join(false) or 'none'}; {len(rows) - len(sure)} without a sure reference{shares}"
     )
 
 

@@ -17,10 +17,10 @@ from .weighting import Weighted
 
 CHAINS = 64
 """Which are moved together."""
-TRANSITIONS = 6
-LEAPFROGS = 6
-STEP = 0.26
-"""Largest step, six of which are a quarter of a normal's period."""
+TRANSITIONS = 5
+LEAPFROGS = 4
+STEP = 0.38
+"""Largest step, four of which are a quarter of a normal's period."""
 
 
 def drift(

@@ -25,8 +25,8 @@ from .peaks import Peak
 
 AT_ONCE = 60
 """Evaluations after which coordinates are whitened again, by the fit so far."""
-ENOUGH = {"ftol": 1e-10, "gtol": 1e-4, "maxls": 30}
-"""L-BFGS ends where a whitened coordinate's gradient is below it."""
+ENOUGH = 1e-5
+"""Nats of the ELBO that an iteration gains at least."""
 SHRINKS = 12
 """Halvings of the first scale until all draws have a finite log density."""
 RESPONSES = 20_000
@@ -110,10 +110,11 @@ class _Climb:
             if np.isfinite(first):
                 break
             start[self.size : 2 * self.size] -= math.log(2)
-        self.wall = first + 10 * (1 + abs(first)) if np.isfinite(first) else math.inf
-        end = minimize(
-            self, start, jac=True, method="L-BFGS-B", options=ENOUGH | {"maxfun": evaluations}
-        )
+        else:
+            return Gaussian(self.centre, np.ones(self.size), -math.inf, False)
+        self.wall = first + 10 * (1 + abs(first))
+        options = {"ftol": ENOUGH / max(1.0, abs(first)), "gtol": 1e-4, "maxfun": evaluations}
+        end = minimize(self, start, jac=True, method="L-BFGS-B", options=options)
         shift, scale = self._parts(end.x)
         if self.full:
             loc, root = self.centre + self.root @ shift, self.root @ scale

@@ -20,8 +20,8 @@ FULL = 200
 """Coordinates up to which the whole curvature is computed."""
 APART = 1.5
 """Standard deviations, by the curvature of either, from which on two optima are distinct."""
-REACHES = (4.0, 12.0)
-"""Standard deviations of an optimum, a coordinate, from which other optima are sought."""
+REACHES = (4.0, 8.0, 12.0, 24.0)
+"""Standard deviations of an optimum, a coordinate, at which other optima are sought, on both of its sides."""
 BELOW = 25.0
 """Nats below the highest Laplace evidence from which on an optimum is left out."""
 MOST = 8
@@ -239,8 +239,10 @@ def square_root(precision: Matrix) -> tuple[Matrix, bool]:
 
 def _around(counted: CountedDensity, peak: Peak, count: int, rng: np.random.Generator) -> Points:
     """Points with a finite log density, by some distances in standard deviations of the curvature."""
-    standard = rng.standard_normal((counted.BLOCK, counted.size))
-    standard *= np.resize(REACHES, counted.BLOCK)[:, None]
+    half = rng.standard_normal((counted.BLOCK // 2, counted.size))
+    half *= counted.size**0.5 / np.linalg.norm(half, axis=1)[:, None]
+    half *= np.resize(REACHES, len(half))[:, None]
+    standard = np.stack([half, -half], axis=1).reshape(-1, counted.size)
     root = peak.root
     points = peak.vector + (standard * root if root.ndim == 1 else standard @ root.T)
     return points[np.isfinite(counted.gradient(points)[0])][:count]
