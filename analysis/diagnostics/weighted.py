@@ -7,7 +7,6 @@ the run has moved (group `drift`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +22,10 @@ from .verdict import Answer, Cause, Row
 
 LEAST = 200.0
 """Independent draws that weights have to be worth."""
-DRIFTS = 4.5
+DRIFTS = 4.0
 """Standard errors by which short chains may move, in a location or a spread."""
+LINKED = 0.5
+"""k-hat up to which a quantity is carried where another one is not."""
 NAMED = 3
 """Quantities that a sentence names."""
 NUTS = "Sample with NUTS (`--method nuts`, `ob.nuts`)"
@@ -42,14 +43,6 @@ class Found(NamedTuple):
     row: Row
 
 
-@dataclass(frozen=True)
-class _Bad:
-    """Entries of which something cannot be used, the worst first, and the worst number."""
-
-    entries: tuple[str, ...] = ()
-    worst: float = 0.0
-
-
 def of_weights(facts: Facts) -> Found | None:
     """Judge weighted draws; None where a posterior has no weights."""
     fit, group = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
@@ -65,11 +58,11 @@ def of_weights(facts: Facts) -> Found | None:
         return _refused(f"{reason}: a few draws decide, and {are_worth}")
     if draws < LEAST:
         return _refused(f"{are_worth[0].upper()}{are_worth[1:]}, and {LEAST:.0f} are needed")
-    locations, _ = _drifting(facts)
-    if locations.entries:
+    moved = _drifting(facts)
+    if moved is not None:
         return _refused(
-            f"Short chains from the draws move away, `{locations.entries[0]}` by {locations.worst:.1f} standard "
-            "errors: the posterior lies beyond the draws"
+            f"Short chains from the draws move away, `{moved[1]}` by {moved[0]:.1f} standard errors: the posterior "
+            "lies beyond the draws"
         )
     means, sds = not_carried(facts)
     sure = "the weights are all but equal" if even else f"k-hat of the weights is {khat:.2f}"
@@ -123,37 +116,39 @@ def _entries(facts: Facts, group: xr.Dataset) -> dict[str, tuple[str, ...]]:
 
 
 def not_carried(facts: Facts) -> tuple[Entries, Entries]:
-    """Name entries whose mean, and whose standard deviation, rests on too few weighted draws; the worst first.
-
-    The spread of the latter may also be one that short chains change.
-    """
+    """Name entries whose mean, and whose standard deviation, rests on too few weighted draws; the worst first."""
     fit, group = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
     assert fit is not None and group is not None, "there are weights"
     log_ratio = np.asarray(fit[schema.LOG_RATIO], np.float64)
     log_weight = np.asarray(fit[schema.LOG_WEIGHT], np.float64)
     limit = khat_limit(len(log_ratio))
-    means: list[tuple[float, str]] = []
-    sds: list[tuple[float, str]] = []
+    khats: tuple[list[tuple[float, str]], ...] = ([], [])
     for name, entries in _entries(facts, group).items():
         tails = tails_of(group[name].to_numpy(), log_ratio, log_weight)
-        means += [(k, e) for k, e in zip(tails.mean, entries, strict=True) if k > limit]
-        sds += [(k, e) for k, e in zip(tails.square, entries, strict=True) if k > limit]
-    both = (*_bad(sds).entries, *_drifting(facts)[1].entries)
-    return _bad(means).entries, tuple(dict.fromkeys(both))
+        for found, each in zip(khats, (tails.mean, tails.square), strict=True):
+            found += [(k, e) for k, e in zip(each, entries, strict=True) if not np.isnan(k)]
+    means, sds = (_beyond(sorted(found, reverse=True), limit) for found in khats)
+    return means, sds
 
 
-def _drifting(facts: Facts) -> tuple[_Bad, _Bad]:
-    """Entries whose location, and whose spread, moves."""
+def _beyond(khats: list[tuple[float, str]], limit: float) -> Entries:
+    """Name the entries above the limit; where there is one, the draws miss a tail, and the others' limit is lower."""
+    if khats and khats[0][0] > limit:
+        limit = min(limit, LINKED)
+    return tuple(entry for k, entry in khats if k > limit)
+
+
+def _drifting(facts: Facts) -> tuple[float, str] | None:
+    """Return the largest move of a location or a spread, in standard errors, and the entry; None if all stay."""
     group = facts.view.group(schema.DRIFT)
     if group is None:
-        return _Bad(), _Bad()
-    found: tuple[list[tuple[float, str]], ...] = ([], [])
-    for name, entries in _entries(facts, group).items():
-        for kind, moved in zip(found, group[name].to_numpy().reshape(2, -1), strict=True):
-            kind += [(z, e) for z, e in zip(np.abs(moved), entries, strict=True) if z > DRIFTS]
-    return _bad(found[0]), _bad(found[1])
-
-
-def _bad(found: list[tuple[float, str]]) -> _Bad:
-    found.sort(reverse=True)
-    return _Bad(tuple(entry for _, entry in found), found[0][0] if found else 0.0)
+        return None
+    moves = [
+        (float(move), entry)
+        for name, entries in _entries(facts, group).items()
+        for move, entry in zip(
+            np.abs(group[name].to_numpy()).reshape(2, -1).max(axis=0), entries, strict=True
+        )
+        if move > DRIFTS
+    ]
+    return max(moves, default=None)

@@ -89,8 +89,8 @@ def fitted(target: Any, wanted: Moments, method: str, seed: int, weights: bool) 
         means, sds = not_carried(gather(view, measure(view), None))
         claimed = distance(moments_of(tree), wanted, (means, {*means, *sds}))
     return {
-        "good": mean <= MEAN and sd <= SD,
-        "claim_holds": claimed[0] <= MEAN and claimed[1] <= SD,
+        "good": bool(mean <= MEAN and sd <= SD),
+        "claim_holds": bool(claimed[0] <= MEAN and claimed[1] <= SD),
         "verdict": diagnosis.verdict,
         "sentence": diagnosis.judgement.sentence,
         "mean": mean,

@@ -53,7 +53,7 @@ class Dadvi(Method):
     family: Literal["auto", "fullrank", "meanfield"] = "auto"
     fixed_draws: Count | None = None
     starts: Count = 16
-    iterations: Count = 120
+    iterations: Count = 60
     init_radius: Positive = 2.0
     draws: Count = 1000
     weights: bool = False

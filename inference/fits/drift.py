@@ -17,6 +17,10 @@ from .weighting import Weighted
 
 CHAINS = 64
 """Which are moved together."""
+BATCHES = 4
+"""Times as many chains at most, where the first leave it open whether they drift."""
+OPEN = (3.0, 4.5)
+"""Standard errors of the largest drift between which it is open."""
 TRANSITIONS = 5
 LEAPFROGS = 4
 STEP = 0.38
@@ -31,17 +35,33 @@ def drift(
     Under the weighted draws' own distribution, ranks among them are uniform before and after the moves: a mean rank of
     1/2 and a mean distance from it of 1/4, with the errors of that many independent draws.
     """
-    starts = weighted.vectors[weighted.resampled(CHAINS, rng)]
-    ends = _moved(counted, weighted, starts, rng)
-    at_ends = counted.constrain(ends)
-    weights = np.exp(weighted.log_weight)
-    found = {}
+    ranks: dict[str, np.ndarray] = {}
+    for _ in range(BATCHES):
+        starts = weighted.vectors[weighted.resampled(CHAINS, rng)]
+        new = _ranks_of(weighted, counted.constrain(_moved(counted, weighted, starts, rng)))
+        ranks = {n: np.concatenate([ranks.get(n, r[:0]), r]) for n, r in new.items()}
+        found = {n: _scores(r) for n, r in ranks.items()}
+        worst = max(np.nanmax(np.abs(scores), initial=0.0) for scores in found.values())
+        if not OPEN[0] < worst < OPEN[1]:
+            break
+    return found
+
+
+def _scores(ranks: Float[np.ndarray, chain * event]) -> Float[np.ndarray, statistic * event]:
+    """Standard errors by which mean ranks, and mean distances from their middle, differ from those of no move."""
+    location = (ranks.mean(axis=0) - 0.5) * np.sqrt(12 * len(ranks))
+    spread = (np.abs(ranks - 0.5).mean(axis=0) - 0.25) * np.sqrt(48 * len(ranks))
+    still = (ranks == 0.5).all(axis=0)  # an entry that is the same in all draws
+    return np.where(still, 0.0, np.stack([location, spread]))
+
+
+def _ranks_of(weighted: Weighted, ends: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Ranks (chain, *event) of chains' ends among the weighted draws."""
+    weights, found = np.exp(weighted.log_weight), {}
     for name, values in weighted.values.items():
-        flat, end = values.reshape(len(values), -1), at_ends[name].reshape(len(ends), -1)
-        ranks = np.stack([_ranks(v, weights, e) for v, e in zip(flat.T, end.T, strict=True)])
-        location = (ranks.mean(axis=1) - 0.5) * np.sqrt(12 * CHAINS)
-        spread = (np.abs(ranks - 0.5).mean(axis=1) - 0.25) * np.sqrt(48 * CHAINS)
-        found[name] = np.stack([location, spread]).reshape(2, *values.shape[1:])
+        flat, end = values.reshape(len(values), -1), ends[name].reshape(len(ends[name]), -1)
+        ranks = [_ranks(v, weights, e) for v, e in zip(flat.T, end.T, strict=True)]
+        found[name] = np.stack(ranks, axis=1).reshape(end.shape[0], *values.shape[1:])
     return found
 
 
