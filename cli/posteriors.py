@@ -26,6 +26,8 @@ def diagnose(
         typer.Option(help="Judge this variable alone; repeatable. By default all parameters."),
     ] = None,
     exchangeable: Exchangeable = None,
+    program: reading.Program = None,
+    data: reading.Data = None,
     align: Annotated[
         bool, typer.Option("--align/--raw", help="Look for labels that switch, and align them.")
     ] = True,
@@ -52,7 +54,7 @@ def diagnose(
     prepare_jax_if_used()
     from onebasin.analysis.diagnostics.diagnose import diagnose as judge
 
-    view = reading.read(run)
+    view = reading.read(run, program=program, data=data)
     with console.alignment_bar() as progress:
         diagnosis = judge(
             view,
@@ -78,6 +80,8 @@ def align(
     ],
     out: Annotated[Path, typer.Option(help=f"The aligned posterior to write: {reading.WRITTEN}.")],
     exchangeable: Exchangeable = None,
+    program: reading.Program = None,
+    data: reading.Data = None,
     reference: Annotated[
         str, typer.Option(help="gaussian, mean, draw, or another posterior file.")
     ] = "gaussian",
@@ -109,7 +113,7 @@ def align(
         inputs=inputs,
         replaces=replaces,
     ):
-        view = reading.read(run)
+        view = reading.read(run, program=program, data=data)
         symmetry = of_view(exchangeable, view)
         with console.alignment_bar() as progress:
             alignment = align_tree(
@@ -124,6 +128,14 @@ def align(
             )
         write_tree(alignment.to_tree(), out, new=not force)
     console.write_remark(alignment.text, "good")
+    if alignment.density is not None and alignment.density.sentence:
+        flag = "warn" if alignment.density.unchecked else "good"
+        console.write_remark(alignment.density.sentence, flag)
+    if alignment.allocations:
+        names = ", ".join(alignment.allocations)
+        console.write_remark(
+            f"{names}: numbers of components, given those of the new places", "good"
+        )
     if alignment.caveat:
         console.write_remark(alignment.caveat, "warn")
     if (one := one_labelling(alignment)) is not None:
@@ -147,6 +159,8 @@ def report(
         list[str] | None, typer.Option(help="Report on this variable alone; repeatable.")
     ] = None,
     exchangeable: Exchangeable = None,
+    program: reading.Program = None,
+    data: reading.Data = None,
     truth: Annotated[
         Path | None,
         typer.Option(help="Of several: what the others are held against; by default the first."),
@@ -164,7 +178,9 @@ def report(
     named = reading.posteriors(runs)
     against = reading.truth(named, truth)
     with claimed(out, force=force, argument="--out", inputs=reading.files_of(runs)):
-        views = {name: reading.read(files) for name, files in named.items()}
+        views = {
+            name: reading.read(files, program=program, data=data) for name, files in named.items()
+        }
         leave_jax_unloaded()
         page = posterior_report(
             views,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from onebasin.base.errors import ArgumentError, StudyError
 
 if TYPE_CHECKING:
-    from onebasin.posteriors.view import View
+    import xarray as xr
+
+    from onebasin.posteriors.view import LogDensity, View
 
 Files = tuple[Path, ...]
 
@@ -20,19 +24,66 @@ _STARTS = ("gaussian", "mean", "draw")
 """What `align --reference` takes besides files."""
 
 
-def read(files: Path | Sequence[Path], argument: str = "RUN.nc") -> View:
+Program = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PROGRAM.stan",
+        help="The program, or MODEL.py:NAME, on whose log density alignment is checked; by default the Stan program "
+        "that the file records, where it is found.",
+    ),
+]
+Data = Annotated[Path | None, typer.Option(metavar="DATA.json", help="Its data.")]
+
+
+def read(
+    files: Path | Sequence[Path],
+    argument: str = "RUN.nc",
+    program: Path | None = None,
+    data: Path | None = None,
+) -> View:
     """Open a posterior, which stands on the command's line as `argument`; several files are its runs or chains.
+
+    Alignment of its draws is checked on the log density of a program, the one that is given or that the file records.
 
     Raises
     ------
     PosteriorFileError
         If a file does not exist or holds no posterior, or several are not of one.
     """
+    from onebasin.posteriors import schema
     from onebasin.posteriors.view import view_of_files
 
     paths = [files] if isinstance(files, Path) else list(files)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}")
+
+    def density(tree: xr.DataTree) -> LogDensity | None:
+        if program is not None:
+            return _named_density(program, data)
+        if not str(tree.attrs.get(schema.PROGRAM_NAME, "")).endswith(".stan"):
+            return None
+        from onebasin.inference.runs.recorded import RecordedDensity
+
+        return RecordedDensity(tree.attrs, (Path(), *dict.fromkeys(p.parent for p in paths)))
+
+    return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}", density=density)
+
+
+def _named_density(program: Path, data: Path | None) -> LogDensity:
+    from contextlib import ExitStack
+
+    from onebasin.base.processes.libraries import prepare_jax
+    from onebasin.inference.density.evaluate import log_density
+
+    from .sampling import opened
+
+    prepare_jax()
+    files = ExitStack()  # as long as the function is there
+    target = files.enter_context(opened(program, data))
+
+    def evaluate(draws: xr.Dataset, files: ExitStack = files) -> xr.DataArray:
+        return log_density(target, draws)
+
+    return evaluate
 
 
 def posteriors(runs: Sequence[Path]) -> dict[str, Files]:

@@ -62,6 +62,7 @@ from .inference.density.symmetry import SymmetryError as SymmetryError
 from .models import BayesianNetwork as BayesianNetwork
 from .models import Categorical as Categorical
 from .models import Complement as Complement
+from .models import Counterparts as Counterparts
 from .models import Exchangeable as Exchangeable
 from .models import Flip as Flip
 from .models import Gaussian as Gaussian

@@ -19,12 +19,10 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.checks import check_paths
-from onebasin.base.errors import ArgumentError, ArgumentTypeError
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.words import as_symmetry
 
 from . import schema
-from .adopt import adopted
-from .convert import convert, names_files
 from .draws import (
     Draws,
     check_dims,
@@ -33,15 +31,19 @@ from .draws import (
     event_shapes,
     lay_out,
     refuse_broken,
+    with_numbers,
 )
+from .foreign import convert, names_files
 from .kinds import Kinds, kinds_of
 from .opening import open_tree
+from .schema import adopted
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.symmetry.evidence import Evidence
 
+LogDensity = Callable[[xr.Dataset], Any]
 Posterior = Any
 """A `View`, a `DataTree`, files, a sampler's result, or anything that ArviZ can convert, such as a `Dataset`."""
 
@@ -56,10 +58,13 @@ class View:
         The posterior.
     argument : str
         What messages call it: the argument that it was given as, or its file.
+    log_density : callable or None
+        The log density in nats at draws, a dataset (chain, draw, ...), on the constrained scale, where it is at hand.
     """
 
     tree: xr.DataTree
     argument: str = "posterior"
+    log_density: LogDensity | None = None
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
@@ -85,9 +90,10 @@ class View:
                 f"`{self.argument}` has no group `posterior` (groups there are: {there}): pass the whole "
                 "tree that an inference method returned."
             )
+        dataset = with_numbers(dataset)
         if not dataset.data_vars:
             raise ArgumentError(
-                f"`{self.argument}` has an empty group `posterior`: give one that holds draws."
+                f"`{self.argument}` holds no draws: its group 'posterior' is empty."
             )
         if not set(schema.SAMPLE_DIMS) <= set(dataset.sizes):
             check_dims(next(iter(dataset.data_vars.values())), self.argument)
@@ -174,7 +180,13 @@ class View:
         stats = self.group(schema.SAMPLE_STATS)
         if stats is None or name not in stats:
             return None
-        return np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
+        values = np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
+        if values.shape[:2] != (due := (self.num_chains, self.num_draws)):
+            raise ArgumentError(
+                f"`{self.argument}` has {due} chains and draws, and {values.shape[:2]} of the statistic `{name}`: take "
+                "another copy, or delete the statistic."
+            )
+        return values
 
     @property
     def x(self) -> np.ndarray | None:
@@ -191,17 +203,6 @@ class View:
             return None
         dataset = self.group(group)
         return None if dataset is None or name not in dataset else dataset[name].values
-
-    @property
-    def data(self) -> dict[str, xr.Dataset]:
-        """The groups of data that are there."""
-        groups = {name: self.group(name) for name in schema.DATA_GROUPS}
-        return {name: group for name, group in groups.items() if group is not None}
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """All root attributes, as they are kept."""
-        return {str(name): value for name, value in self.tree.attrs.items()}
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return a root attribute as it is kept, or the default where it is missing."""
@@ -298,9 +299,8 @@ class View:
     def is_variational(self) -> bool:
         """Whether the draws are independent ones from an approximation, not a Markov chain."""
         stats = self.group(schema.SAMPLE_STATS)
-        recorded = stats is not None and schema.LOG_Q in stats
         fitted = {schema.VARIATIONAL, schema.DISTILLED} & set(self.tree.children)
-        return bool(fitted) or recorded
+        return bool(fitted) or (stats is not None and schema.LOG_Q in stats)
 
     @property
     def is_independent(self) -> bool:
@@ -323,17 +323,25 @@ class View:
     def part(self, dim: str, which: slice) -> View:
         """Return some of the chains or of the draws, without an alignment's elements."""
         kept = self.posterior[dim].values[which]
+
+        def those(group: xr.Dataset) -> xr.Dataset:
+            if dim in group.sizes and schema.EVERY in group.attrs:  # some of the draws alone
+                return group.sel({dim: np.isin(group[dim].values, kept)})
+            return group.isel({dim: which}, missing_dims="ignore")
+
         groups = {
-            name: _those(group.to_dataset(), dim, which, kept)
+            name: those(group.to_dataset())
             for name, group in self.tree.children.items()
             if name != schema.ALIGNMENT
         }
         tree = xr.DataTree.from_dict(groups)
         tree.attrs = dict(self.tree.attrs)
-        return View(tree, self.argument)
+        return View(tree, self.argument, self.log_density)
 
 
-def as_view(posterior: Posterior, argument: str = "posterior") -> View:
+def as_view(
+    posterior: Posterior, argument: str = "posterior", log_density: LogDensity | None = None
+) -> View:
     """Return a view of a posterior, and a view as it is.
 
     Parameters
@@ -343,6 +351,8 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
         ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's.
     argument : str
         What error messages call it.
+    log_density : callable, optional
+        Of the view, where it is made here.
 
     Raises
     ------
@@ -354,30 +364,30 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
     if isinstance(posterior, View):
         return posterior
     if isinstance(posterior, xr.DataTree):
-        return View(adopted(posterior), argument)
+        return View(adopted(posterior), argument, log_density)
     if names_files(posterior):
-        return view_of_files(check_paths(argument, posterior), argument=argument)
-    try:
-        tree = convert(posterior)
-    except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(
-            f"`{argument}` is a {type(posterior).__name__}, and an `xarray.DataTree` is needed: pass what an inference "
-            "method returned, files of a posterior (which `ob.open_posterior` opens), or what ArviZ converts."
-        ) from error
-    return View(tree, argument)
+        paths = check_paths(argument, posterior)
+        return view_of_files(paths, argument=argument, density=lambda tree: log_density)
+    return View(convert(posterior, argument), argument, log_density)
 
 
-def view_of_files(paths: Sequence[Path], *, argument: str = "posterior", name: str = "") -> View:
+def view_of_files(
+    paths: Sequence[Path],
+    *,
+    argument: str = "posterior",
+    name: str = "",
+    density: Callable[[xr.DataTree], LogDensity | None] = lambda tree: None,
+) -> View:
     """Open a posterior's files, to be read as far as they are asked for, as long as the view is there.
 
     Parameters
     ----------
     paths
         A file, a store, or the CSV files of a run's chains.
-    argument : str
-        What messages call them where they cannot be opened.
-    name : str
-        What later messages call the posterior; the first of the files by default.
+    argument, name : str
+        What messages call them where they cannot be opened, and later; the name is by default the first file's.
+    density : callable
+        Return the view's log density.
 
     Raises
     ------
@@ -385,13 +395,6 @@ def view_of_files(paths: Sequence[Path], *, argument: str = "posterior", name: s
         If they hold no posterior that can be read.
     """
     tree = open_tree(paths, lazy=True, argument=argument)
-    view = View(tree, name or str(paths[0]))
+    view = View(tree, name or str(paths[0]), density(tree))
     weakref.finalize(view, tree.close)  # a tree's nodes know each other, and outlive its last use
     return view
-
-
-def _those(group: xr.Dataset, dim: str, which: slice, kept: np.ndarray) -> xr.Dataset:
-    """Some chains or draws of a group, which may hold some of the draws alone, under their numbers."""
-    if dim in group.sizes and schema.EVERY in group.attrs:
-        return group.sel({dim: np.isin(group[dim].values, kept)})
-    return group.isel({dim: which}, missing_dims="ignore")

@@ -7,8 +7,6 @@ the run has moved (group `drift`).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import xarray as xr
 
@@ -16,9 +14,8 @@ from onebasin.posteriors import schema
 
 from ..summaries.variational import khat_limit
 from ..summaries.weights import EVEN, khat_of_weights, tails_of, worth
-from . import answers
 from .measure import Facts
-from .verdict import Answer, Cause, Row
+from .verdict import Answer, Reason
 
 LEAST = 200.0
 """Independent draws that weights have to be worth."""
@@ -26,88 +23,60 @@ DRIFTS = 4.0
 """Standard errors by which short chains may move, in a location or a spread."""
 LINKED = 0.5
 """k-hat up to which a quantity is carried where another one is not."""
-NAMED = 3
-"""Quantities that a sentence names."""
-NUTS = "Sample with NUTS (`--method nuts`, `ob.nuts`)"
-
 
 Entries = tuple[str, ...]
 
 
-class Found(NamedTuple):
-    """The parts of a verdict."""
+def of_weights(facts: Facts) -> tuple[Answer, Reason, Reason] | None:
+    """Judge weighted draws: the answer, what it says, and its cause; None where a posterior has no weights.
 
-    answer: Answer
-    sentence: str
-    causes: tuple[Cause, ...]
-    row: Row
-
-
-def of_weights(facts: Facts) -> Found | None:
-    """Judge weighted draws; None where a posterior has no weights."""
+    Of a posterior that is usable the cause is what shows it.
+    """
     fit, group = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
     if fit is None or group is None or schema.LOG_WEIGHT not in fit:
         return None
     log_ratio = np.asarray(fit[schema.LOG_RATIO], np.float64)
     log_weight = np.asarray(fit[schema.LOG_WEIGHT], np.float64)
     draws, khat, limit = worth(log_weight), khat_of_weights(log_ratio), khat_limit(len(log_ratio))
-    are_worth = f"the {len(log_ratio):,} weighted draws are worth {draws:,.0f} independent ones"
+    numbers = {"count": len(log_ratio), "worth": draws}
     even = draws > EVEN * len(log_ratio)
     if not khat <= limit and not even:
-        reason = f"Pareto k-hat of the weights is {khat:.2f}, above {limit:.2f}"
-        return _refused(f"{reason}: a few draws decide, and {are_worth}")
+        own = {"khat": khat, "limit": limit, "limits": (limit,)}
+        return _refused("heavy weights", numbers | own)
     if draws < LEAST:
-        return _refused(f"{are_worth[0].upper()}{are_worth[1:]}, and {LEAST:.0f} are needed")
+        return _refused("few worth", numbers | {"least": LEAST})
     moved = _drifting(facts)
     if moved is not None:
-        return _refused(
-            f"Short chains from the draws move away, `{moved[1]}` by {moved[0]:.1f} standard errors: the posterior "
-            "lies beyond the draws"
-        )
+        return _refused("chains drift", {"move": moved[0], "name": moved[1]})
     means, sds = not_carried(facts)
-    sure = "the weights are all but equal" if even else f"k-hat of the weights is {khat:.2f}"
-    start = f"{are_worth[0].upper()}{are_worth[1:]}, and {sure}."
+    own = {"even": "all but equal"} if even else {"khat": khat, "limits": (limit,)}
+    shown = Reason("weights", "passed", "worth of weights", numbers | own)
     if not (means or sds):
-        said = (
-            "Means, intervals and sds rest on enough draws, and short chains from the draws stay."
-        )
-        row = Row(answers.PREDICTIONS, "passed", start)
-        return Found("usable", f"You may use it. {start} {said}", (), row)
-    return _partly(means, sds, start, total=sum(map(len, _entries(facts, group).values())))
+        said = Reason("answer", "passed", "usable weights", {"why": shown.evidence})
+        return "usable", said, shown
+    if 2 * len(means) > sum(map(len, _entries(facts, group).values())):
+        return _refused("tails of most", {"names": means})
+    return _partly(means, sds, shown)
 
 
-def _refused(evidence: str) -> Found:
-    return Found(
-        "unusable",
-        f"Do not use it in the posterior's place. {evidence}. {NUTS}.",
-        (Cause("approximation", f"{evidence}.", f"{NUTS}."),),
-        Row(answers.PREDICTIONS, "failed", f"{evidence}."),
-    )
+def _refused(kind: str, numbers: dict[str, object]) -> tuple[Answer, Reason, Reason]:
+    cause = Reason("approximation", "failed", kind, numbers)
+    return "unusable", Reason("answer", "failed", "bad fit", {"why": cause.in_short}), cause
 
 
-def _partly(means: Entries, sds: Entries, start: str, *, total: int) -> Found:
+def _partly(means: Entries, sds: Entries, shown: Reason) -> tuple[Answer, Reason, Reason]:
     """Some means or standard deviations cannot be used: which, and what to do."""
-    if 2 * len(means) > total:
-        return _refused(f"The tails of {_named(means)} are too heavy for these draws")
-    others = "the other means" if means else "the means"
-    parts = [f"Do not use mean and sd of {_named(means)}"] if means else []
     only = tuple(entry for entry in sds if entry not in means)
-    if only:
-        parts.append(f"Do not use the sd of {_named(only)}")
     one = len({*means, *sds}) == 1
-    tail = "its tail is" if one else "their tails are"
-    refused = f"{'. '.join(parts)}: {tail} too heavy for these draws."
-    remedy = f"{NUTS} if you need {'it' if one else 'them'}."
-    sentence = f"You may use {others} and the intervals. {refused} {start} {remedy}"
-    cause = Cause("tails", refused, remedy)
-    return Found("partly", sentence, (cause,), Row(answers.PREDICTIONS, "failed", refused))
-
-
-def _named(entries: Entries) -> str:
-    """The first entries in code type, and how many more there are."""
-    shown = ", ".join(f"`{entry}`" for entry in entries[:NAMED])
-    more = len(entries) - NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
+    numbers: dict[str, object] = {"tail": "its tail is" if one else "their tails are"}
+    numbers |= {"means": means} if means else {}
+    numbers |= {"sds": only} if only else {}
+    numbers |= {"then": ". "} if means and only else {}
+    cause = Reason("tails", "failed", "heavy tails", numbers)
+    others = "the other means" if means else "the means"
+    why = f"{cause.evidence} {shown.evidence} {cause.remedy}"
+    said = Reason("answer", "warned", "usable in part", {"others": others, "why": why})
+    return "partly", said, cause
 
 
 def _entries(facts: Facts, group: xr.Dataset) -> dict[str, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -14,7 +14,8 @@ from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.library import open_library
 from onebasin.stan.program import check_variables, definition
 
-from ..contracts.density import ValueDensity
+if TYPE_CHECKING:
+    from ..contracts.density import ValueDensity  # loads JAX
 
 RADIUS = 2.0
 """Points to try are uniform within it, in the unconstrained space."""
