@@ -2,10 +2,10 @@
 
     .venv/bin/python -m benchmarks.sampled [--first-seed 0] [--seeds 6] [--only WORD] [--out sampled.json]
 
-Every kind is sampled by the interpreter with data of each seed, and judged in three ways: from the draws alone, with the
-program's log density, and with the symmetry declared where there is one. Numbers are checked where the verdict lets them be used; alignment is
-tried wherever labels are said to switch, and must leave the log density of every draw as it was. The exit code is 1
-where over 2 % of the verdicts or any number is wrong.
+Every kind is sampled by the interpreter with data of each seed, and judged in three ways: from the draws alone, with
+the program's log density, and with the symmetry declared where there is one. Numbers are checked where the verdict lets
+them be used; alignment is tried wherever labels are said to switch, and must leave the log density of every draw as it
+was. The exit code is 1 where over 2 % of the verdicts of one way or any number is wrong.
 """
 
 from __future__ import annotations
@@ -117,19 +117,17 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="JSON file of all that was said")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    for kind in (
-        kind for kind in (*KINDS, *FIELDED) if any(word in kind.name for word in options.only)
-    ):
+    for kind in (*KINDS, *FIELDED):
+        if not any(word in kind.name for word in options.only):
+            continue
         for seed in range(options.first_seed, options.first_seed + options.seeds):
             for row in ask(kind, seed):
                 rows.append(row)
                 if row["wrong"] or row["numbers"]:
-                    print(
-                        f"{kind.name}, seed {seed}, by {row['way']}: wrong {', '.join(row['wrong']) or 'numbers'}"
-                    )
-                    print(
-                        f"  said {row['verdict']} {row['causes']} {row['exchangeable']}, true {row['true']}"
-                    )
+                    faults = ", ".join(row["wrong"]) or "numbers"
+                    print(f"{kind.name}, seed {seed}, by {row['way']}: wrong {faults}")
+                    said = (row["verdict"], row["causes"], row["exchangeable"])
+                    print(f"  said {said}, true {row['true']}")
                     print(f"  {row['sentence']}", *row["numbers"], sep="\n  ", flush=True)
         if options.out:
             kept = {"versions": versions(), "commit": commit(), "machine": machine(), "rows": rows}
