@@ -21,9 +21,9 @@ from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
-from onebasin.posteriors.columns import Columns
 from onebasin.posteriors.draws import (
     MIN_DRAWS,
+    Columns,
     Draws,
     checked,
     choose_variables,

@@ -158,7 +158,7 @@ COSTLY: dict[str, Callable[[], dict[str, Any]]] = {
     },
     **{
         f"plot.{name}": lambda: {"posterior": f.mixture(declared=True)}
-        for name in ("aligned", "barriers", "labels", "traces")
+        for name in ("aligned", "barriers", "densities", "forest", "labels", "ranks", "traces")
     },
     "plot.calibration": lambda: {"calibration": None},
     "plot.comparison": lambda: {"comparison": None},
