@@ -16,8 +16,9 @@ if TYPE_CHECKING:  # brings JAX along, which help texts do without
 HELP = (
     "Variables whose parts are interchangeable: mu,sigma,theta; by another axis than 0: W1:1,b1,W2; by two axes: "
     "A:0:1,mu; +- before those that may change sign: +-L:1,scale; whole variables that change sign together, of any "
-    "lengths: +-theta:,+-a:; 1- before weights that become their complements: mu,sigma,1-theta. Repeatable, a block "
-    "each time."
+    "lengths: +-theta:,+-a:; 1- before weights that become their complements: mu,sigma,1-theta; components that are "
+    "separate parameters, or positions counted from 0: mu1~mu2,sigma1~sigma2,theta and theta[0]~theta[2]. Repeatable, "
+    "a block each time."
 )
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from onebasin.models.symmetry.words import in_shell
+
 from ..alignment.switching import one_labelling
 from ..discovery.density import advice
 from ..summaries.variational import MIN_DRAWS_FOR_KHAT
@@ -20,6 +22,7 @@ from .labels import Labels
 from .measure import Facts
 from .result import Diagnosis
 from .verdict import Answer, Extreme, Outcome, Reason, Verdict, overall, worst_of
+from .weighted import of_weights
 
 LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
 _SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)
@@ -217,7 +220,7 @@ def _options(words: tuple[str, ...]) -> str:
     """How to declare what was found, in Python and on the command line."""
     quoted = [f'"{word}"' for word in words]
     given = quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
-    options = " ".join(f"--exchangeable {word}" for word in words)
+    options = " ".join(f"--exchangeable {in_shell(word)}" for word in words)
     return f"`symmetry={given}` or `{options}`"
 
 
@@ -330,7 +333,11 @@ _NO_SAMPLER = Reason(SAMPLER, "passed", "no chain")
 
 
 def _of_fit(facts: Facts) -> Verdict:
-    """Draws of an approximation: k-hat alone tells how far it is from the posterior."""
+    """Draws of an approximation: weights, or k-hat alone, tell how far it is from the posterior."""
+    if (weighted := of_weights(facts)) is not None:
+        answer, said, cause = weighted
+        rows = (_NO_LABELS, replace(cause, name=PREDICTIONS), _NO_SAMPLER)
+        return Verdict(answer, (said,), rows, () if answer == "usable" else (cause,))
     raw = facts.raw
     khat = next(check for check in raw.checks if check.name == "k-hat")
     failed = [check for check in raw.checks if check.outcome == "failed"]

@@ -16,7 +16,7 @@ import numpy as np
 
 from onebasin.posteriors.draws import variable_of
 
-from ..summaries.sampler import SamplerSummary
+from ..summaries.sampler import SamplerSummary, restarted
 from ..summaries.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
 from .result import Diagnosis
 from .verdict import Outcome, Reason, Verdict
@@ -93,7 +93,7 @@ def besides(diagnosis: Diagnosis) -> Iterator[Reason]:
     broken = tuple(entry for entry in diagnosis.broken if not diagnosis.decides(entry))
     kinds = {"the same": constants, "in no draw": diagnosis.undefined, "in some draws": broken}
     yield from (Reason(kind, "passed", kind, {"names": n}) for kind, n in kinds.items() if n)
-    yield from (own_words("restarts", text) for text in diagnosis.restarted)
+    yield from (own_words("restarts", text) for text in restarted(diagnosis.sampler))
 
 
 def remarks(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[Reason]:
@@ -209,7 +209,8 @@ def _log_density(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
             "limits": (limits.rhat, limits.deciding_rhat),
             "means": ", ".join(f"{mean:.1f}" for mean in sampler.lp_means),
         } | found.apart
-        return Reason(name, outcome, "lp unlike" if found.unlike else "lp explained", numbers)
+        kind = "lp explained" if diagnosis.density_heights is None else "lp of bounds"
+        return Reason(name, outcome, "lp unlike" if found.unlike else kind, numbers)
     if math.isnan(sampler.lp_rhat) and diagnosis.num_chains > 1 and not sampler.stuck_chains:
         return Reason(name, "not judged", "lp constant")
     slow = limits.outcome("ess_bulk", sampler.lp_ess, diagnosis.num_chains)

@@ -10,7 +10,7 @@ by R-hat of its halves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,9 +24,10 @@ from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.resolve import resolve
 from ..summaries.deciding import deciding, looked_at, rhat_of_entries
-from ..summaries.sampler import NAN, recorded, sampler_summary
+from ..summaries.sampler import NAN, SamplerSummary, mean_errors, recorded, sampler_summary
 from ..summaries.summary import bulk_ess, tabulate
 from ..summaries.variational import variational_summary
+from .causes import Heights, compare_heights
 from .checks import check, notes
 from .result import Diagnosis
 from .verdict import Extreme, Limits, said_once
@@ -72,6 +73,7 @@ def measure(
         symmetric=view.declares_equal_modes,
         symmetry_caveat="" if schema.ALIGNMENT in view.tree.attrs else resolve(view).caveat,
         has_chains=sampler is not None and not view.is_ensemble,
+        density_heights=None if sampler is None else _density_heights(view, sampler),
         limits=limits,
         deciding=decide,
         left_out=left_out,
@@ -89,6 +91,26 @@ def _defined(view: View, var_names: str | Sequence[str] | None) -> Draws:
     """Lay variables out, with what is finite in some draws only, unless nothing is finite in any draw."""
     draws = view.draws(var_names, finite=False)
     return draws if draws.names else view.draws(var_names)
+
+
+_COMPARED = 200
+"""Draws of a chain, at least, at which densities are compared."""
+
+
+def _density_heights(view: View, sampler: SamplerSummary) -> Heights | None:
+    """Compare chains by the density of the parameters themselves, where `lp` differs and that density is at hand."""
+    lp = compare_heights(sampler.lp_means, sampler.lp_errors) if sampler.lp_errors else None
+    if view.log_density is None or lp is None or not lp.unlike:
+        return None
+    every = slice(None, None, max(1, view.num_draws // _COMPARED))
+    draws = view.posterior[list(view.kinds.named("parameter"))].isel(draw=every)
+    try:
+        values = np.asarray(view.log_density(draws), np.float64)
+    except Exception:  # whatever it is, `lp` is what there is
+        return None
+    if not np.isfinite(values).all():
+        return None
+    return compare_heights(tuple(values.mean(axis=1).tolist()), tuple(mean_errors(values).tolist()))
 
 
 def _ratio(value: float, cost: float | None) -> float:
@@ -149,23 +171,14 @@ class Facts:
         return Extreme.of(self.table["ess_bulk"], smallest=True)
 
     @cached_property
-    def lp(self) -> Float[np.ndarray, "chain draw"] | None:
-        """The log density, where it was recorded, is finite and varies."""
-        lp = recorded(self.view, schema.LP)
-        if lp is None or not np.isfinite(lp).all() or (lp == lp.flat[0]).all():
-            return None
-        return lp
-
-    @cached_property
     def lp_numbers(self) -> tuple[float, float]:
         """R-hat and bulk ESS of the log density; NaN where there is none."""
-        if self.lp is None:
-            return float("nan"), float("nan")
-        sampler = self.raw.sampler
-        if sampler is None or self.raw.num_chains == 1:
-            one = self.lp[..., None]
-            return float(rhat_of_entries(one)[0]), float(bulk_ess(one)[0])
-        return sampler.lp_rhat, sampler.lp_ess
+        sampler, lp = self.raw.sampler, recorded(self.view, schema.LP)
+        if sampler is None or lp is None:
+            return NAN, NAN
+        alone = self.raw.num_chains == 1
+        rhat = float(rhat_of_entries(lp[..., None])[0]) if alone else sampler.lp_rhat
+        return rhat, sampler.lp_ess
 
     @property
     def lp_is_bad(self) -> bool:
@@ -212,40 +225,18 @@ class Facts:
 
 
 def gather(view: View, raw: Diagnosis) -> Facts:
-    """Gather what decides.
-
-    Parameters
-    ----------
-    view
-        The posterior.
-    raw
-        What `measure` found of it.
-    """
-    decide = raw.deciding
-    values = looked_at(view, decide)
+    """Gather what decides, of a posterior that was measured."""
+    values = looked_at(view, raw.deciding)
     if raw.undefined or raw.broken:
         values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
-    names = {name: tuple(entry_names(view.posterior[name])) for name in decide}
-    return Facts(view, raw, values, names, _table(raw, values, names))
-
-
-def _table(raw: Diagnosis, values: Values, names: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
-    """R-hat and ESS of entries that vary and are finite."""
+    names = {name: tuple(entry_names(view.posterior[name])) for name in raw.deciding}
     variable = {entry: name for name, entries in names.items() for entry in entries}
     unknown = {*raw.constants, *raw.broken, *raw.undefined}
     entries = [entry for entry in variable if entry not in unknown]
     table = raw.parameters[["rhat", "ess_bulk"]].reindex(entries)
     table["variable"] = [variable[entry] for entry in entries]
     if raw.num_chains == 1:
-        table["rhat"] = list(_half_rhats(values, names, set(entries)))
-    return table
-
-
-def _half_rhats(
-    values: Values, names: Mapping[str, tuple[str, ...]], entries: set[str]
-) -> Iterator[float]:
-    for name, drawn in values.items():
-        found = rhat_of_entries(drawn.reshape(*drawn.shape[:2], -1))
-        yield from (
-            float(r) for entry, r in zip(names[name], found, strict=True) if entry in entries
-        )
+        flat = ((name, drawn.reshape(*drawn.shape[:2], -1)) for name, drawn in values.items())
+        halves = {e: r for n, v in flat for e, r in zip(names[n], rhat_of_entries(v), strict=True)}
+        table["rhat"] = [float(halves[entry]) for entry in entries]
+    return Facts(view, raw, values, names, table)
