@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import permutations, takewhile
 
 import numpy as np
 
@@ -39,15 +39,15 @@ class Answers:
         Answers where the first member is moved up and the second one down; NaN of one member.
     slack : float
         What rounding may change.
-    signed : frozenset of int
-        Members that are zero at the point that exchanges leave alone, so that an exchange may change their sign: no
-        pair tells of them, as they are moved up and down by unequal steps.
+    turned : frozenset of int
+        Members that are zero or one half at the point that exchanges leave alone, so that an exchange may turn them
+        into their negative or complement: no pair tells of that, as they are moved up and down by unequal steps.
     """
 
     groups: tuple[tuple[int, ...], ...]
     pairs: np.ndarray
     slack: float
-    signed: frozenset[int]
+    turned: frozenset[int]
 
     def exchange(self, first: int, second: int) -> dict[int, int] | None:
         """The exchange of two members with all that has to move along; None where nothing fits."""
@@ -66,7 +66,7 @@ class Answers:
                 found = next(
                     (m for m in free if self._fits(k, m, moved) and self._fits(m, k, moved)), None
                 )
-                if found is None and k not in self.signed:
+                if found is None and k not in self.turned:
                     return None
                 if found is None:
                     signs.add(k)
@@ -163,17 +163,20 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
     slack = 4.0 * probe.tolerance * (1.0 + largest) / (1.0 + abs(probe.value))
     supports = [np.stack([read[k].of(level, 0) for level in (base, up, down)]) for k in every]
     groups: list[list[int]] = []
-    for k in np.flatnonzero(known).tolist():
-        for group in groups:
+    for k in sorted(np.flatnonzero(known).tolist(), key=lambda k: alone[k, 0]):
+        near = takewhile(lambda own, k=k: alone[k, 0] - alone[own[0], 0] <= slack, reversed(groups))
+        for group in near:
             alike = supports[group[0]].shape == supports[k].shape and np.allclose(
                 supports[group[0]], supports[k], rtol=1e-9, atol=1e-12
             )
-            if alike and (np.abs(alone[group[0]] - alone[k]) <= slack).all():
+            if alike and abs(alone[group[0], 1] - alone[k, 1]) <= slack:
                 group.append(k)
                 break
         else:
             groups.append([k])
-    groups = sorted((group for group in groups if len(group) > 1), key=len)
+    groups = sorted(
+        (sorted(group) for group in groups if len(group) > 1), key=lambda g: (len(g), g)
+    )
     while sum(map(len, groups)) > MOST:
         groups.pop()
     flat = [k for group in groups for k in group]
@@ -183,5 +186,6 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
     places = list(permutations(flat, 2))
     found = measured([moved((a, up), (b, down)) for a, b in places])
     pairs[tuple(np.transpose(places))] = found
-    signed = frozenset(k for k in flat if not np.any(read[k].of(base, 0)))
-    return Answers(tuple(map(tuple, groups)), pairs, slack, signed)
+    centre = [np.asarray(read[k].of(base, 0)) for k in every]
+    turned = frozenset(k for k in flat if np.isin(centre[k], (0.0, 0.5)).all())
+    return Answers(tuple(map(tuple, groups)), pairs, slack, turned)
