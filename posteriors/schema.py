@@ -19,6 +19,8 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.jsonable import parse_json
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from onebasin.models.networks.bayesian import BayesianNetwork
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.symmetry.evidence import Evidence
@@ -32,6 +34,10 @@ VARIATIONAL = "variational"
 TRAINING = "training"
 DISTILLED = "distilled"
 MODES = "modes"
+WEIGHTED = "weighted"
+"""Draws with importance weights, on the axis `sample`; the weights are in `variational`."""
+DRIFT = "drift"
+"""By how many standard errors short chains moved from weighted draws."""
 POSTERIOR_PREDICTIVE = "posterior_predictive"
 LOG_LIKELIHOOD = "log_likelihood"
 LOG_PRIOR = "log_prior"
@@ -42,6 +48,9 @@ DRAW_GROUPS = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE, LOG_PRIOR)
 """Functions of the draws, whose axis `draw` may hold some of them alone, under their numbers."""
 EVERY = "every"
 """Attribute of such a group: every how many-th draw it holds, where not all."""
+
+TOP_LEVEL = "top_level"
+"""Attribute of the group `log_prior`: JSON of the variables whose priors are at the top level of the model."""
 
 # Dimensions of draws, and variables of the data groups
 SAMPLE_DIMS = ("chain", "draw")
@@ -68,6 +77,9 @@ LOC_TRACE = "loc_trace"
 SCALE_TRACE = "scale_trace"
 LOG_RATIO = "log_ratio"
 """`lp - log_q` of an approximation's own draws, where those of `posterior` are resampled from them."""
+LOG_WEIGHT = "log_weight"
+"""Pareto-smoothed log weights of the group `weighted`, which `log_ratio` has as they came."""
+SAMPLE = "sample"
 
 # Root attributes: of what
 TARGET = "target"
@@ -116,6 +128,10 @@ WALL_TIME = "wall_time"
 WARMUP_SECONDS = "warmup_seconds"
 SAMPLING_SECONDS = "sampling_seconds"
 GRADIENT_EVALUATIONS = "gradient_evaluations"
+LOG_DENSITY_EVALUATIONS = "log_density_evaluations"
+"""Evaluations of the log density alone."""
+WORTH = "worth"
+"""Independent draws that importance weights are worth."""
 MAX_TREE_DEPTH = "max_tree_depth"
 ATTEMPTS = "attempts"
 JOINED = "joined"
@@ -240,3 +256,59 @@ def network_of(attributes: Attributes) -> BayesianNetwork | None:
     from onebasin.models.networks.bayesian import BayesianNetwork  # loads JAX, as above
 
     return BayesianNetwork.from_description(text)
+
+
+_OLDER = {
+    "lp__": LP,
+    "logp": LP,
+    "model_logp": LP,
+    "divergent": DIVERGING,
+    "divergent__": DIVERGING,
+    "divergence": DIVERGING,
+    "divergences": DIVERGING,
+    "is_divergent": DIVERGING,
+    "treedepth": TREE_DEPTH,
+    "treedepth__": TREE_DEPTH,
+    "depth": TREE_DEPTH,
+    "n_leapfrog": N_STEPS,
+    "n_leapfrog__": N_STEPS,
+    "num_steps": N_STEPS,
+    "num_integration_steps": N_STEPS,
+    "accept_stat": ACCEPTANCE_RATE,
+    "accept_stat__": ACCEPTANCE_RATE,
+    "accept_prob": ACCEPTANCE_RATE,
+    "mean_tree_accept": ACCEPTANCE_RATE,
+    "energy__": ENERGY,
+    "stepsize": STEP_SIZE,
+    "stepsize__": STEP_SIZE,
+}
+"""Names that statistics had, have with single samplers, or have in CmdStan's files."""
+
+
+def adopted(tree: xr.DataTree) -> xr.DataTree:
+    """Return a posterior in our words: the tree itself where there is nothing to rename."""
+    if SAMPLE_STATS not in tree.children:
+        return tree
+    import xarray as xr
+
+    stats = tree[SAMPLE_STATS].to_dataset()
+    renamed: dict[str, str] = {}
+    for name in stats.data_vars:
+        word = _OLDER.get(str(name))
+        if word is not None and word not in stats and word not in renamed.values():
+            renamed[str(name)] = word
+    moves = LOG_LIKELIHOOD in stats.data_vars and LOG_LIKELIHOOD not in tree.children
+    if not renamed and not moves:
+        return tree
+    groups = {name: child.to_dataset() for name, child in tree.children.items()}
+    if moves:
+        moved = [LOG_LIKELIHOOD]
+        groups[LOG_LIKELIHOOD] = stats[moved].rename({LOG_LIKELIHOOD: "obs"})
+        used = {dim for name in stats.data_vars if name not in moved for dim in stats[name].dims}
+        stats = stats.drop_dims([dim for dim in stats.dims if dim not in used])
+        stats = stats.drop_vars(moved, errors="ignore")
+    groups[SAMPLE_STATS] = stats.rename(renamed)
+    made = xr.DataTree.from_dict(groups)
+    made.attrs = dict(tree.attrs)
+    made.set_close(tree.close)
+    return made

@@ -19,12 +19,10 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.checks import check_paths
-from onebasin.base.errors import ArgumentError, ArgumentTypeError
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.words import as_symmetry
 
 from . import schema
-from .adopt import adopted
-from .convert import convert, names_files
 from .draws import (
     Draws,
     check_dims,
@@ -33,16 +31,19 @@ from .draws import (
     event_shapes,
     lay_out,
     refuse_broken,
+    with_numbers,
 )
+from .foreign import convert, names_files
 from .kinds import Kinds, kinds_of
 from .opening import open_tree
+from .schema import adopted
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.symmetry.evidence import Evidence
 
-LogDensity = Callable[[xr.Dataset], Any]
+DensityAtDraws = Callable[[xr.Dataset], Any]
 Posterior = Any
 """A `View`, a `DataTree`, files, a sampler's result, or anything that ArviZ can convert, such as a `Dataset`."""
 
@@ -63,7 +64,7 @@ class View:
 
     tree: xr.DataTree
     argument: str = "posterior"
-    log_density: LogDensity | None = None
+    log_density: DensityAtDraws | None = None
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
@@ -89,9 +90,10 @@ class View:
                 f"`{self.argument}` has no group `posterior` (groups there are: {there}): pass the whole "
                 "tree that an inference method returned."
             )
+        dataset = with_numbers(dataset)
         if not dataset.data_vars:
             raise ArgumentError(
-                f"`{self.argument}` has an empty group `posterior`: give one that holds draws."
+                f"`{self.argument}` holds no draws: its group 'posterior' is empty."
             )
         if not set(schema.SAMPLE_DIMS) <= set(dataset.sizes):
             check_dims(next(iter(dataset.data_vars.values())), self.argument)
@@ -178,7 +180,13 @@ class View:
         stats = self.group(schema.SAMPLE_STATS)
         if stats is None or name not in stats:
             return None
-        return np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
+        values = np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
+        if values.shape[:2] != (due := (self.num_chains, self.num_draws)):
+            raise ArgumentError(
+                f"`{self.argument}` has {due} chains and draws, and {values.shape[:2]} of the statistic `{name}`: take "
+                "another copy, or delete the statistic."
+            )
+        return values
 
     @property
     def x(self) -> np.ndarray | None:
@@ -195,17 +203,6 @@ class View:
             return None
         dataset = self.group(group)
         return None if dataset is None or name not in dataset else dataset[name].values
-
-    @property
-    def data(self) -> dict[str, xr.Dataset]:
-        """The groups of data that are there."""
-        groups = {name: self.group(name) for name in schema.DATA_GROUPS}
-        return {name: group for name, group in groups.items() if group is not None}
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """All root attributes, as they are kept."""
-        return {str(name): value for name, value in self.tree.attrs.items()}
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return a root attribute as it is kept, or the default where it is missing."""
@@ -292,9 +289,8 @@ class View:
     @cached_property
     def declares_equal_modes(self) -> bool:
         """Whether it declares a symmetry that makes equal modes and is not refuted, still to be divided out."""
-        if schema.ALIGNMENT in self.tree.attrs:
-            return False
-        if self.symmetry_evidence is not None and not self.symmetry_evidence.holds:
+        evidence = self.symmetry_evidence
+        if schema.ALIGNMENT in self.tree.attrs or (evidence is not None and not evidence.holds):
             return False
         return any(block.keeps_density for block in self.declared_symmetry)
 
@@ -302,9 +298,8 @@ class View:
     def is_variational(self) -> bool:
         """Whether the draws are independent ones from an approximation, not a Markov chain."""
         stats = self.group(schema.SAMPLE_STATS)
-        recorded = stats is not None and schema.LOG_Q in stats
         fitted = {schema.VARIATIONAL, schema.DISTILLED} & set(self.tree.children)
-        return bool(fitted) or recorded
+        return bool(fitted) or (stats is not None and schema.LOG_Q in stats)
 
     @property
     def is_independent(self) -> bool:
@@ -319,32 +314,26 @@ class View:
     @cached_property
     def is_ensemble(self) -> bool:
         """Whether the draws are members of an ensemble, trained one by one, and no Markov chain."""
-        return (
-            schema.TRAINING in self.tree.children
-            or self.tree.attrs.get(schema.METHOD) == "ensemble"
-        )
+        trained = schema.TRAINING in self.tree.children
+        return trained or self.attribute(schema.METHOD) == "ensemble"
 
     def part(self, dim: str, which: slice) -> View:
         """Return some of the chains or of the draws, without an alignment's elements."""
-        kept = self.posterior[dim].values[which]
+        numbers = self.posterior[dim].values[which]
 
         def those(group: xr.Dataset) -> xr.Dataset:
             if dim in group.sizes and schema.EVERY in group.attrs:  # some of the draws alone
-                return group.sel({dim: np.isin(group[dim].values, kept)})
+                return group.sel({dim: np.isin(group[dim].values, numbers)})
             return group.isel({dim: which}, missing_dims="ignore")
 
-        groups = {
-            name: those(group.to_dataset())
-            for name, group in self.tree.children.items()
-            if name != schema.ALIGNMENT
-        }
-        tree = xr.DataTree.from_dict(groups)
+        groups = {n: g for n, g in self.tree.children.items() if n != schema.ALIGNMENT}
+        tree = xr.DataTree.from_dict({n: those(g.to_dataset()) for n, g in groups.items()})
         tree.attrs = dict(self.tree.attrs)
         return View(tree, self.argument, self.log_density)
 
 
 def as_view(
-    posterior: Posterior, argument: str = "posterior", log_density: LogDensity | None = None
+    posterior: Posterior, argument: str = "posterior", log_density: DensityAtDraws | None = None
 ) -> View:
     """Return a view of a posterior, and a view as it is.
 
@@ -353,10 +342,8 @@ def as_view(
     posterior
         A view, a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or what
         ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's.
-    argument : str
-        What error messages call it.
-    log_density : callable, optional
-        Of the view, where it is made here.
+    argument, log_density
+        What error messages call it; and the view's log density, where the view is made here.
 
     Raises
     ------
@@ -372,14 +359,7 @@ def as_view(
     if names_files(posterior):
         paths = check_paths(argument, posterior)
         return view_of_files(paths, argument=argument, density=lambda tree: log_density)
-    try:
-        tree = convert(posterior)
-    except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(
-            f"`{argument}` is a {type(posterior).__name__}, and an `xarray.DataTree` is needed: pass what an inference "
-            "method returned, files of a posterior (which `ob.open_posterior` opens), or what ArviZ converts."
-        ) from error
-    return View(tree, argument, log_density)
+    return View(convert(posterior, argument), argument, log_density)
 
 
 def view_of_files(
@@ -387,7 +367,7 @@ def view_of_files(
     *,
     argument: str = "posterior",
     name: str = "",
-    density: Callable[[xr.DataTree], LogDensity | None] = lambda tree: None,
+    density: Callable[[xr.DataTree], DensityAtDraws | None] = lambda tree: None,
 ) -> View:
     """Open a posterior's files, to be read as far as they are asked for, as long as the view is there.
 
@@ -395,10 +375,8 @@ def view_of_files(
     ----------
     paths
         A file, a store, or the CSV files of a run's chains.
-    argument, name : str
-        What messages call them where they cannot be opened, and later; the name is by default the first file's.
-    density : callable
-        Return the view's log density.
+    argument, name, density
+        What messages call them if they cannot be opened, and later (by default the first file); what gives the density.
 
     Raises
     ------

@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Int
+from jaxtyping import Int, Num
 
 from onebasin.models.symmetry.elements import Element, Permuted
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
+
+from ..summaries.deciding import deciding
 
 LOOKED_AT = 200
 """Draws of each chain that are looked at."""
@@ -31,31 +33,22 @@ class Allocation(NamedTuple):
 
 
 def allocations_in(view: View, element: Element, moved: set[str]) -> dict[str, Allocation]:
-    """Find integer variables that number the components of a block.
-
-    Parameters
-    ----------
-    view : View
-        The posterior as it came.
-    element : Element
-        Of every draw, leading axes (chain, draw).
-    moved : set of str
-        Variables that blocks move.
-    """
+    """Find integer variables that number the components of a block, among those that no block moves."""
     rows = np.unique(
         np.linspace(0, view.num_draws - 1, min(view.num_draws, LOOKED_AT)).round().astype(int)
     )
-    found = {}
-    for name in (n for n in view.variables if n not in moved):
-        if view.posterior[name].dtype.kind not in "iu":
-            continue
+    found: dict[str, Allocation] = {}
+    for name in (n for n in deciding(view)[1]["integer"] if n not in moved):
         drawn = view.posterior[name].isel(draw=rows).transpose(*schema.SAMPLE_DIMS, ...).values
-        for block, part in enumerate(element):
-            size = part.permutation.shape[-1] if isinstance(part, Permuted) else 0
+        permutations = [
+            (n, p.permutation) for n, p in enumerate(element) if isinstance(p, Permuted)
+        ]
+        for block, permutation in permutations:
             for first in (1, 0):
-                if not drawn.size or drawn.min() < first or drawn.max() >= first + size:
+                beyond = first + permutation.shape[-1]
+                if not drawn.size or drawn.min() < first or drawn.max() >= beyond:
                     continue
-                agree = _agreement(_renumbered(drawn, part.permutation[:, rows], first))
+                agree = _agreement(_renumbered(drawn, permutation[:, rows], first))
                 if agree > _agreement(drawn) + GAIN:
                     found.setdefault(name, Allocation(block, first))
     return found
@@ -76,17 +69,17 @@ def renumbered(
 
 
 def _renumbered(
-    drawn: Int[np.ndarray, "chain draw *event"],
+    drawn: Num[np.ndarray, "chain draw *event"],
     permutation: Int[np.ndarray, "chain draw component"],
     first: int,
-) -> Int[np.ndarray, "chain draw *event"]:
+) -> Num[np.ndarray, "chain draw *event"]:
     """Component `permutation[i]` becomes component i."""
     flat = drawn.reshape(*drawn.shape[:2], -1).astype(np.intp) - first
     moved = np.take_along_axis(np.argsort(permutation, axis=-1), flat, axis=-1) + first
     return moved.reshape(drawn.shape).astype(drawn.dtype)
 
 
-def _agreement(drawn: Int[np.ndarray, "chain draw *event"]) -> float:
+def _agreement(drawn: Num[np.ndarray, "chain draw *event"]) -> float:
     """Mean over entries of the share of pairs of draws that have the same number."""
     flat = drawn.reshape(drawn.shape[0] * drawn.shape[1], -1)
     numbers = range(int(flat.min()), int(flat.max()) + 1)

@@ -42,13 +42,8 @@ MAX_OUTPUTS = 50
 def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     """Compute quantities that no element of the symmetry's group changes.
 
-    Parameters
-    ----------
-    posterior
-        The posterior; the groups `sample_stats` and, for a network, `constant_data` are used if there.
-    symmetry
-        What is left alone. Positive scalings change `lp`, which holds the prior, and mean squares, so
-        that a block of a network that can be rescaled contributes its outputs alone.
+    Positive scalings change `lp`, which holds the prior, and mean squares, so that a block of a network that can be
+    rescaled contributes its outputs alone.
 
     Returns
     -------

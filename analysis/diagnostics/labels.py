@@ -58,6 +58,8 @@ class Labels:
         Whether labels were looked for at all.
     reason
         Of ``partial``, and of an overlap that is one: why alignment would leave the posterior, in a sentence.
+    turning
+        Variables whose components turn into one another, as factors do that are not identified.
     """
 
     state: Literal["none", "stay", "switch", "overlap", "partial"]
@@ -67,6 +69,7 @@ class Labels:
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
     reason: str = ""
+    turning: tuple[str, ...] = ()
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
@@ -102,14 +105,8 @@ def look_for_labels(
 ) -> Labels:
     """Divide out what is declared, and look for what else switches.
 
-    Parameters
-    ----------
-    facts
-        The posterior.
-    declared
-        Blocks that make equal modes, all of whose variables decide.
-    held_out, noise, progress
-        As in `diagnose_aligned`.
+    `declared` are blocks that make equal modes, all of whose variables decide; the others are those of
+    `diagnose_aligned`.
     """
     if not declared:
         return _search(facts, facts, (), None, held_out, progress)
@@ -118,7 +115,7 @@ def look_for_labels(
     )
     after = facts.moved(_aligned_values(aligned, facts))
     if facts.view.network is not None:
-        return Labels(_state(facts, after, declared, None), after, declared, aligned=aligned)
+        return Labels(_state(facts, declared, ()), after, declared, aligned=aligned)
     return _search(facts, after, declared, aligned, held_out, progress)
 
 
@@ -145,18 +142,28 @@ def _search(
             reason = refusal.reason
     if certain and reason:
         return Labels("partial", after, declared, certain, aligned, reason=reason)
+    for candidate in certain:
+        after = after.moved(candidate.values)
+    # Of candidates that overlap the first is told of, and beside certain ones those that turn: no label sorts these.
+    open_ = tuple(each for each in rest if not each.certain and (each.turns or not certain))[:1]
+    if open_:
+        after = after.moved(open_[0].values)
+        found, turning = (*certain, *open_), _turning(open_)
+        return Labels("overlap", after, declared, found, aligned, reason=reason, turning=turning)
     if certain:
-        for candidate in certain:
-            after = after.moved(candidate.values)
         return Labels("switch", after, declared, certain, aligned)
-    if rest:
-        after = after.moved(rest[0].values)
-        return Labels("overlap", after, declared, rest[:1], aligned, reason=reason)
     if not declared:
         return Labels("none", after)
-    return Labels(
-        _state(facts, after, declared, _discover(facts)), after, declared, aligned=aligned
-    )
+    moved = {name for block in declared for name in block.variables}
+    seen = tuple(c for c in _discover(facts) if moved & {slot.name for slot in c.slots})
+    state, turning = _state(facts, declared, seen), _turning(seen)
+    return Labels(state, after, declared, aligned=aligned, turning=turning)
+
+
+def _turning(candidates: tuple[Candidate, ...]) -> tuple[str, ...]:
+    """Variables of the first candidate that turns."""
+    turns = next((each for each in candidates if each.turns), None)
+    return () if turns is None else tuple(slot.name for slot in turns.slots)
 
 
 def _discover(facts: Facts) -> tuple[Candidate, ...]:
@@ -179,13 +186,12 @@ def _undeclared(candidates: tuple[Candidate, ...], declared: Symmetry) -> tuple[
 
 
 def _state(
-    before: Facts, after: Facts, declared: Symmetry, found: tuple[Candidate, ...] | None
+    before: Facts, declared: Symmetry, seen: tuple[Candidate, ...]
 ) -> Literal["stay", "switch", "overlap"]:
-    """What a declared symmetry's labels do."""
-    known = {name for block in declared for name in block.variables}
-    seen = [c for c in found or () if known & {slot.name for slot in c.slots}]
+    """What a declared symmetry's labels do, by what the draws show of them."""
     if seen:
         return "switch" if all(candidate.certain for candidate in seen) else "overlap"
+    known = {name for block in declared for name in block.variables}
     moved = before.table["variable"].isin(known)
     if (before.table.loc[moved, "rhat"] > before.rhat_limit).any():
         return "switch"

@@ -10,7 +10,7 @@ by R-hat of its halves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,12 +24,13 @@ from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.resolve import resolve
 from ..summaries.deciding import deciding, looked_at, rhat_of_entries
-from ..summaries.sampler import NAN, recorded, sampler_summary
+from ..summaries.sampler import NAN, SamplerSummary, mean_errors, recorded, sampler_summary
 from ..summaries.summary import bulk_ess, tabulate
 from ..summaries.variational import variational_summary
-from .advice import judge, note
+from .causes import Heights, compare_heights
+from .checks import check, notes
 from .result import Diagnosis
-from .verdict import Extreme, Limits
+from .verdict import Extreme, Limits, said_once
 
 
 def measure(
@@ -42,45 +43,19 @@ def measure(
 ) -> Diagnosis:
     """Diagnose one posterior as its draws came, without an answer to whether it may be used.
 
-    Parameters
-    ----------
-    posterior
-        The posterior, as an inference method returned it or as read from a file, or what ArviZ converts to one.
-    var_names
-        The variables to look at; all of them by default.
-    rhat_max
-        R-hat above this is warned of.
-    ess_threshold
-        Bulk or tail ESS below this is warned of; by default 100 times the number of chains.
-    bfmi_threshold
-        E-BFMI below this is warned of.
-
-    Returns
-    -------
-    Diagnosis
-        Table, worst values, sampler statistics, cost, checks and what they mean in words.
-
-    Raises
-    ------
-    TypeError
-        If `posterior` is no `DataTree`, and ArviZ cannot make it one.
-    ValueError
-        If it has no group `posterior`, fewer than 4 draws a chain or no draw that is finite, if
-        `var_names` asks for what is not there, or a threshold makes no sense.
-
-    References
-    ----------
-    Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Rank-normalization, folding, and
-    localization: an improved R-hat, Bayesian Analysis 16(2). Betancourt 2016, Diagnosing suboptimal
-    cotangent disintegrations in Hamiltonian Monte Carlo (E-BFMI).
+    Arguments and errors are those of `diagnose`. R-hat is the rank-normalised split one of Vehtari et al. 2021, E-BFMI
+    that of Betancourt 2016.
     """
     limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
     view = as_view(posterior)
     draws = _defined(view, var_names)
+    chosen = [var_names] if isinstance(var_names, str) else var_names
+    decide, left_out = deciding(view, None if chosen is None else tuple(dict.fromkeys(chosen)))
     table, still = tabulate(draws)
     if view.is_variational:  # draws of one approximation agree, however far off it is
         table["rhat"] = NAN
     sampler = None if view.is_variational else sampler_summary(view, draws)
+    ess = Extreme.of(table["ess_bulk"], smallest=True)
     diagnosis = Diagnosis(
         target=str(view.attribute(schema.TARGET, "")),
         engine=str(view.attribute(schema.ENGINE, "")),
@@ -98,10 +73,18 @@ def measure(
         symmetric=view.declares_equal_modes,
         symmetry_caveat="" if schema.ALIGNMENT in view.tree.attrs else resolve(view).caveat,
         has_chains=sampler is not None and not view.is_ensemble,
+        density_heights=None if sampler is None else _density_heights(view, sampler),
         limits=limits,
+        deciding=decide,
+        left_out=left_out,
+        rhat=Extreme.of(table["rhat"]),
+        ess_bulk=ess,
+        ess_tail=Extreme.of(table["ess_tail"], smallest=True),
+        ess_per_second=_ratio(ess.value, sampler.sampling_seconds if sampler else None),
+        ess_per_gradient=_ratio(ess.value, sampler.gradient_evaluations if sampler else None),
     )
-    diagnosis = judged(diagnosis, table)
-    return replace(diagnosis, notes=note(diagnosis))
+    diagnosis = replace(diagnosis, checks=check(diagnosis))
+    return replace(diagnosis, notes=said_once(notes(diagnosis)))
 
 
 def _defined(view: View, var_names: str | Sequence[str] | None) -> Draws:
@@ -110,28 +93,29 @@ def _defined(view: View, var_names: str | Sequence[str] | None) -> Draws:
     return draws if draws.names else view.draws(var_names)
 
 
-def judged(diagnosis: Diagnosis, table: pd.DataFrame) -> Diagnosis:
-    """Give a diagnosis with another table of parameters, and the worst values, costs and checks that follow from it."""
-    sampler, ess = diagnosis.sampler, Extreme.of(table["ess_bulk"], smallest=True)
-    found = replace(
-        diagnosis,
-        parameters=table,
-        rhat=Extreme.of(table["rhat"]),
-        ess_bulk=ess,
-        ess_tail=Extreme.of(table["ess_tail"], smallest=True),
-        ess_per_second=_ratio(ess.value, sampler.sampling_seconds if sampler else None),
-        ess_per_gradient=_ratio(ess.value, sampler.gradient_evaluations if sampler else None),
-    )
-    return replace(found, checks=judge(found))
+_COMPARED = 200
+"""Draws of a chain, at least, at which densities are compared."""
+
+
+def _density_heights(view: View, sampler: SamplerSummary) -> Heights | None:
+    """Compare chains by the density of the parameters themselves, where `lp` differs and that density is at hand."""
+    lp = compare_heights(sampler.lp_means, sampler.lp_errors) if sampler.lp_errors else None
+    if view.log_density is None or lp is None or not lp.unlike:
+        return None
+    every = slice(None, None, max(1, view.num_draws // _COMPARED))
+    draws = view.posterior[list(view.kinds.named("parameter"))].isel(draw=every)
+    try:
+        values = np.asarray(view.log_density(draws), np.float64)
+    except Exception:  # whatever it is, `lp` is what there is
+        return None
+    if not np.isfinite(values).all():
+        return None
+    return compare_heights(tuple(values.mean(axis=1).tolist()), tuple(mean_errors(values).tolist()))
 
 
 def _ratio(value: float, cost: float | None) -> float:
     return value / cost if cost else NAN
 
-
-DECIDES = 1.05
-"""R-hat that decides where the limit is ArviZ's default of 1.01, above which it is warned of: among equal chains with
-an ESS of 400, 1.01 is the mean of R-hat, and 1.05 its quantile .99999."""
 
 Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
 
@@ -152,8 +136,6 @@ class Facts:
         Names of their entries.
     table
         R-hat and bulk ESS of their entries: `rhat`, `ess_bulk`, and `variable`.
-    left_out
-        Variables that do not decide, by reason: ``generated``, ``transformed``, ``integer``.
     """
 
     view: View
@@ -161,13 +143,11 @@ class Facts:
     values: Values
     names: Mapping[str, tuple[str, ...]]
     table: pd.DataFrame
-    left_out: Mapping[str, tuple[str, ...]]
 
     @cached_property
     def rhat_limit(self) -> float:
         """R-hat that decides."""
-        limit = self.raw.limits.rhat
-        return DECIDES if limit == 1.01 else limit
+        return self.raw.limits.deciding_rhat
 
     @cached_property
     def bad_rhat(self) -> pd.DataFrame:
@@ -191,19 +171,14 @@ class Facts:
         return Extreme.of(self.table["ess_bulk"], smallest=True)
 
     @cached_property
-    def lp(self) -> Float[np.ndarray, "chain draw"] | None:
-        """The log density, where it was recorded, is finite and varies."""
-        lp = recorded(self.view, schema.LP)
-        if lp is None or not np.isfinite(lp).all() or (lp == lp.flat[0]).all():
-            return None
-        return lp
-
-    @cached_property
     def lp_numbers(self) -> tuple[float, float]:
         """R-hat and bulk ESS of the log density; NaN where there is none."""
-        if self.lp is None:
-            return float("nan"), float("nan")
-        return float(rhat_of_entries(self.lp[..., None])[0]), float(bulk_ess(self.lp[..., None])[0])
+        sampler, lp = self.raw.sampler, recorded(self.view, schema.LP)
+        if sampler is None or lp is None:
+            return NAN, NAN
+        alone = self.raw.num_chains == 1
+        rhat = float(rhat_of_entries(lp[..., None])[0]) if alone else sampler.lp_rhat
+        return rhat, sampler.lp_ess
 
     @property
     def lp_is_bad(self) -> bool:
@@ -249,43 +224,19 @@ class Facts:
         return replace(self, values={**self.values, **there}, table=table)
 
 
-def gather(view: View, raw: Diagnosis, chosen: Sequence[str] | None) -> Facts:
-    """Gather what decides; variables that were chosen decide whatever their kind.
-
-    Parameters
-    ----------
-    view
-        The posterior.
-    raw
-        What `measure` found of it.
-    chosen
-        Variables that were asked for; None for all.
-    """
-    decide, left_out = deciding(view, chosen)
-    values = looked_at(view, decide)
+def gather(view: View, raw: Diagnosis) -> Facts:
+    """Gather what decides, of a posterior that was measured."""
+    values = looked_at(view, raw.deciding)
     if raw.undefined or raw.broken:
         values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
-    names = {name: tuple(entry_names(view.posterior[name])) for name in decide}
-    return Facts(view, raw, values, names, _table(raw, values, names), left_out)
-
-
-def _table(raw: Diagnosis, values: Values, names: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
-    """R-hat and ESS of entries that vary and are finite."""
+    names = {name: tuple(entry_names(view.posterior[name])) for name in raw.deciding}
     variable = {entry: name for name, entries in names.items() for entry in entries}
     unknown = {*raw.constants, *raw.broken, *raw.undefined}
     entries = [entry for entry in variable if entry not in unknown]
     table = raw.parameters[["rhat", "ess_bulk"]].reindex(entries)
     table["variable"] = [variable[entry] for entry in entries]
     if raw.num_chains == 1:
-        table["rhat"] = list(_half_rhats(values, names, set(entries)))
-    return table
-
-
-def _half_rhats(
-    values: Values, names: Mapping[str, tuple[str, ...]], entries: set[str]
-) -> Iterator[float]:
-    for name, drawn in values.items():
-        found = rhat_of_entries(drawn.reshape(*drawn.shape[:2], -1))
-        yield from (
-            float(r) for entry, r in zip(names[name], found, strict=True) if entry in entries
-        )
+        flat = ((name, drawn.reshape(*drawn.shape[:2], -1)) for name, drawn in values.items())
+        halves = {e: r for n, v in flat for e, r in zip(names[n], rhat_of_entries(v), strict=True)}
+        table["rhat"] = [float(halves[entry]) for entry in entries]
+    return Facts(view, raw, values, names, table)

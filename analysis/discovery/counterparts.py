@@ -34,12 +34,7 @@ Tuples = tuple[tuple[str, ...], ...]
 def tuples_of(values: Values, bad: Mapping[str, np.ndarray]) -> tuple[Tuples, Tuples]:
     """Choose tuples of parameters that may be components: those from which labels are read, and others.
 
-    Parameters
-    ----------
-    values : mapping of str to array (chain, draw, *event)
-        The draws.
-    bad : mapping of str to array (param,)
-        Which entries have a bad R-hat.
+    `bad` marks the entries whose R-hat is bad.
     """
     shapes: dict[tuple[int, ...], list[str]] = {}
     for name, drawn in values.items():
@@ -50,9 +45,9 @@ def tuples_of(values: Values, bad: Mapping[str, np.ndarray]) -> tuple[Tuples, Tu
     for names in shapes.values():
         names = sorted(names, key=lambda name: not bad[name].any())[:MOST]
         pairs = list(combinations(sorted(names, key=list(values).index), 2))
-        for pair in pairs:
-            shown = _may_switch(*(values[name] for name in pair), any(bad[n].any() for n in pair))
-            (first if shown else others).append(pair)
+        for a, b in pairs:
+            shown = _may_switch(values[a], values[b], bool(bad[a].any() or bad[b].any()))
+            (first if shown else others).append((a, b))
         first += families(names)
     return tuple(first), tuple(others)
 

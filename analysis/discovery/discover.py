@@ -15,8 +15,7 @@ Papastamoulis and Ntzoufras 2022 (Stat. Comput. 32).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from itertools import combinations, groupby
 from operator import itemgetter
 
@@ -28,8 +27,6 @@ from .candidate import Candidate
 from .counterparts import Tuples, are_tied, tuples_of, with_tuples
 from .moving import (
     BAD_RHAT,
-    MENDED,
-    MovedEntries,
     Moving,
     Rhat,
     bad_entries,
@@ -38,9 +35,9 @@ from .moving import (
     joined,
     judged_entries,
     mask_of,
-    split_rhat,
 )
 from .partial import companions, is_mirrored_elsewhere
+from .proposals import CLEAR_ELEMENTS, Proposal, beside, is_part, judge, rank
 from .rotations import find_turning
 from .slots import Features, Lens, Slot, Values, slots
 from .sorting import (
@@ -60,8 +57,6 @@ SEARCHED = 400
 """Draws that are searched, evenly of all chains."""
 ROUNDS = 3
 """Most candidates that are applied one after the other."""
-CLEAR_ELEMENTS = 0.95
-"""Certainty from which a candidate comes before others that mend as much."""
 COMES_CLOSER = 0.95
 """Variance after over before below which a slot moves along."""
 RARELY = 0.02
@@ -98,7 +93,8 @@ def discover(
     bad |= {n: bad_entries(v, rhat) for n, v in values.items() if n not in bad}
     found = _in_rounds(values, bad, rhat, seed)
     certain = [candidate for candidate in found if candidate.certain]
-    if certain and not are_several(certain) and not companions(certain, values):
+    several = any(are_tied(a.labels, b.labels) for a, b in combinations(certain, 2))
+    if certain and not several and not companions(certain, values):
         return found
     tuples = tuples_of(values, bad)
     if not certain and not tuples[0]:
@@ -136,38 +132,6 @@ def _in_rounds(
     return tuple(certain)
 
 
-@dataclass(frozen=True, eq=False)
-class Proposal:
-    """A candidate before all its entries are looked at.
-
-    Attributes
-    ----------
-    moving : Moving
-        What moves.
-    gain : Gain
-        The ratios are the lesser of all together and the seed's own.
-    certain : bool
-        As of a `Candidate`.
-    mended : int
-        About how many entries' R-hat was bad and is good afterwards.
-    """
-
-    moving: Moving
-    gain: Gain
-    certain: bool
-    mended: int
-
-    @property
-    def slots(self) -> tuple[Slot, ...]:
-        """What moves, the seed first."""
-        return self.moving.slots
-
-    @property
-    def places(self) -> set[tuple[str, tuple[int, ...]]]:
-        """Where that is."""
-        return {place for slot in self.slots for place in slot.places}
-
-
 class _Search:
     """One round over all slots that are not taken."""
 
@@ -201,8 +165,8 @@ class _Search:
         everything = (self.values, self.lenses, self.bad, self.rhat)
         finished = (
             finish(each.moving, each.gain, *everything, certain=each.certain)
-            for each in sorted(found, key=_rank)
-            if not any(_is_part(each, other) for other in found)
+            for each in sorted(found, key=rank)
+            if not any(is_part(each, other) for other in found)
         )
         kept = (c for c in finished if c and not (c.certain and is_mirrored_elsewhere(c)))
         return next(kept, None)
@@ -226,7 +190,7 @@ class _Search:
             if size > FEW and (turning or any(map(self._mends_all, found))):
                 break
             seeds = sorted(
-                self._seeds(list(lenses)), key=lambda seed: _beside(seed[0].slot, seed[1])
+                self._seeds(list(lenses)), key=lambda seed: beside(seed[0].slot, seed[1])
             )
             for seed in seeds:
                 places = {*seed[0].slot.places}
@@ -282,7 +246,7 @@ class _Search:
         gain = gain_together(alone, features, mask_of(lenses), self.rng, sorting)
         moving = Moving(tuple(lenses), sorting, features)
         entries = judged_entries(moving, self.values, self.bad)
-        return _judge(moving, gain, entries, first=self.first)
+        return judge(moving, gain, entries, first=self.first)
 
     def _along(self, seed: Lens, sorting: Sorting) -> list[Lens]:
         """Of every other variable the slot, if any, that the seed's elements bring closest."""
@@ -346,87 +310,9 @@ def _signs_change(sorting: Sorting) -> bool:
     return bool((rarer > RARELY).any())
 
 
-def are_several(candidates: Sequence[Candidate]) -> bool:
-    """Whether labels of two candidates tell one another, so that they may be one."""
-    return any(are_tied(a.labels, b.labels) for a, b in combinations(candidates, 2))
-
-
 def _overlaps(slot: Slot, taken: set[tuple[str, tuple[int, ...]]]) -> bool:
     return any(
         own == name and (set(places) & set(axes) or not places or not axes)
         for name, axes in taken
         for own, places in slot.places
     )
-
-
-def _is_part(one: Proposal, other: Proposal) -> bool:
-    """Whether another exchanges more parameters, those of one among them, and mends as much."""
-    own, theirs = ({n for s in each.slots if s.members for n in s.names} for each in (one, other))
-    return bool(own) and own < theirs and other.certain and other.mended >= one.mended
-
-
-def _rank(candidate: Proposal) -> tuple[bool, int, bool, float]:
-    """Order candidates: certain, mending most, clear, leaving least beside noise; signs count against one."""
-    unclear = candidate.gain.sorting.certainty < CLEAR_ELEMENTS
-    left = _beside(candidate.slots[0], candidate.gain)
-    return (not candidate.certain, -candidate.mended, unclear, left)
-
-
-def _beside(seed: Slot, gain: Gain) -> float:
-    """What is left beside noise, counted higher where signs may change, which are freer to gain."""
-    return gain.beside_noise * (1.7 if seed.signed else 1)
-
-
-def _judge(moving: Moving, gain: Gain, entries: MovedEntries, *, first: bool) -> Proposal | None:
-    """Decide on a candidate by its gain and its effect on R-hat; None where it is no symmetry.
-
-    `first` says whether nothing was found before.
-    """
-    signed = any(slot.signed for slot in moving.slots)
-    after = split_rhat(entries.own) > BAD_RHAT
-    mended = round(float((entries.before & ~after).sum()) / entries.share)
-    if entries.before.any():
-
-        def by_chain() -> bool:
-            return bool(np.mean(~(split_rhat(entries.common()) > BAD_RHAT)) >= MENDED)
-
-        repairs = bool(np.mean(~after) >= MENDED)
-        certain = repairs and _mends(gain, by_chain)
-        ambiguous = first and repairs and _perhaps_mends(gain, mended, signed=signed)
-    else:
-        certain = _alternates(gain)
-        # An entry of a square belongs to two parts, so that noise of single parts is no yardstick for squares alone.
-        squares = all(len(slot.axes) == 2 for slot in moving.slots)
-        ambiguous = not signed and not squares and _perhaps_alternates(gain)
-    if not (certain or ambiguous):
-        return None
-    return Proposal(moving, gain, certain, mended)
-
-
-def _mends(gain: Gain, by_chain: Callable[[], bool]) -> bool:
-    """Some entry was bad: labels differ between chains, which whole chains' elements or sure draws' mend."""
-    certainty, left = gain.sorting.certainty, gain.beside_noise
-    if gain.gain >= 0.9:
-        return False
-    return (certainty >= 0.985 and left < 0.75) or (certainty >= 0.8 and left < 0.9 and by_chain())
-
-
-def _perhaps_mends(gain: Gain, mended: int, *, signed: bool) -> bool:
-    little = gain.beside_noise < (0.6 if signed else 0.8)
-    return little and gain.sorting.certainty > 0.8 and (gain.switching > 0.8 or mended > 0)
-
-
-def _alternates(gain: Gain) -> bool:
-    """None was bad: labels change at every draw, or there is nothing."""
-    return (
-        gain.switching > 0.9
-        and gain.gain < 0.75
-        and gain.beside_noise < 0.75
-        and gain.sorting.certainty >= 0.985
-    )
-
-
-def _perhaps_alternates(gain: Gain) -> bool:
-    certainty, left = gain.sorting.certainty, gain.beside_noise
-    overlap = (left < 0.8 and certainty > 0.8) or (left < 0.6 and certainty > 0.5)
-    return gain.switching > 0.9 and gain.gain < 0.9 and overlap

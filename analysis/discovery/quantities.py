@@ -22,15 +22,7 @@ LOOKED_AT = 100
 
 
 def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> Candidate:
-    """Let a candidate move transformed parameters and generated quantities too, where they come closer by it.
-
-    Parameters
-    ----------
-    view : View
-        The posterior.
-    candidate : Candidate
-        Found among `known`, the parameters.
-    """
+    """Let a candidate, found among `known`, move transformed parameters and generated quantities that come closer."""
     count = candidate.permutation.shape[1]
     step = -(-view.num_draws // count)
     rows = np.unique(np.linspace(0, count - 1, min(count, LOOKED_AT)).round().astype(int))
@@ -38,7 +30,7 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
     for name in (n for n in view.variables if n not in known):
         if view.posterior[name].dtype.kind == "f":
             drawn = view.posterior[name].isel(draw=rows * step)
-            array = np.float64(drawn.transpose(*schema.SAMPLE_DIMS, ...).values)
+            array = np.asarray(drawn.transpose(*schema.SAMPLE_DIMS, ...).values, np.float64)
             values |= {name: array} if array.size and np.isfinite(array).all() else {}
     possible = list(_possible(values, candidate.size))
     values = with_tuples(values, [slot.members for slot in possible if slot.members])
@@ -47,7 +39,8 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
     also = []
     for slot in closer(candidate.slots, places, values, elements):
         moved = moved_values(slot, values[slot.name], elements)
-        if not slot.mirrors or not followers([candidate.labels[:, rows]], {slot.name: moved}):
+        whole = slot.mirrors or not slot.axes  # perhaps about another point
+        if not whole or not followers([candidate.labels[:, rows]], {slot.name: moved}):
             also.append(slot)
     return replace(candidate, slots=(*candidate.slots, *also))
 

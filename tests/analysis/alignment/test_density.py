@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
 import onebasin as ob
 from onebasin.analysis.alignment.align import align
@@ -113,9 +114,8 @@ def test_integers_that_number_components_get_new_numbers(mixture, rng):
     seen = np.where(swapped, 1 - z, z)
     counts = rng.integers(0, 2, size=(*SHAPE, 5))
     dims = ("chain", "draw", "obs")
-    mixture["posterior"] = mixture["posterior"].assign(
-        z=(dims, seen + 1), z0=(dims, seen), counts=(dims, counts)
-    )
+    more = {"z": (dims, seen + 1), "z0": (dims, seen), "counts": (dims, counts)}
+    mixture["posterior"] = xr.DataTree(mixture["posterior"].to_dataset().assign(more))
     aligned = align(mixture, "theta,mu")
     assert [*aligned.allocations] == ["z", "z0"]
     after = aligned.posterior["posterior"]

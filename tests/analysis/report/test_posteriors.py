@@ -71,7 +71,7 @@ def test_posterior_report_flags_what_diagnose_warns_of(posteriors, blank_figures
         "5 of 400 draws diverged" in note.text for note in section.parts if isinstance(note, Note)
     )
     page = Page(render(report))
-    assert any(row[0].startswith("nuts") and "5✗" in row for row in page.cells)
+    assert any(row[0].startswith("nuts") and "5!" in row for row in page.cells)
 
 
 def test_posterior_report_works_on_any_stan_program(make_mcmc, rng, blank_figures):
@@ -205,16 +205,17 @@ def test_generated_quantities_and_what_is_no_number_stand_apart(make_mcmc, rng, 
     tree = make_mcmc(
         {"mu": rng.normal(size=(4, 50)), "L": matrix, "log_lik": rng.normal(size=(4, 50, 30))}
     )
-    (section,) = [s for s in posterior_report({"run": tree}).sections if s.title == "Parameters"]
+    report = posterior_report({"run": tree})
+    (section,) = [s for s in report.sections if s.title == "Parameters"]
     first = next(p for p in section.parts if isinstance(p, Table))
     assert [row[0] for row in first.rows] == ["`mu`"]
     assert [group.heading[0].value for group in first.groups] == ["`L`"]
     (folded,) = [p for p in section.parts if isinstance(p, Details)]
     assert folded.summary == "Generated quantities"
-    notes = " ".join(p.text for p in section.parts if isinstance(p, Note))
-    assert "never vary: `L[0,0]`" in notes
-    assert "finite in no draw: `L[0,1]`" in notes
-    assert "guess: `log_lik`" in notes
+    told = " ".join(report.answers[0].verdict.left_out)
+    assert "`L[0,0]`: the same in every draw" in told
+    assert "`L[0,1]`: finite in no draw" in told
+    assert "`log_lik`: generated quantities, as their names say" in told
 
 
 def test_predictive_checks_leave_one_out_and_sensitivity_stand_where_their_groups_do(
@@ -244,6 +245,28 @@ def test_predictive_checks_leave_one_out_and_sensitivity_stand_where_their_group
     (line,) = section.parts
     assert "PSIS-LOO (store `log_likelihood`)" in line
     assert "store `posterior_predictive` and `observed_data`" in line
+
+
+@each(
+    ("attrs", "says"),
+    [
+        ({"top_level": '["mu"]'}, "or of the priors of `mu` changes"),
+        ({}, "which of `mu`, `z` are at the top"),
+    ],
+)
+def test_only_priors_at_the_top_level_are_scaled(
+    make_mcmc, rng, blank_figures, caplog, attrs, says
+):
+    mu, z = rng.normal(size=(2, 2, 60))
+    terms = -((mu[..., None] - rng.normal(size=12)) ** 2)
+    likelihood = xr.Dataset({"y": (("chain", "draw", "obs"), terms)})
+    prior = dataset({"mu": -0.5 * mu**2, "z": -1e3 * z**2}).assign_attrs(attrs)
+    tree = make_mcmc({"mu": mu}, log_prior=prior, log_likelihood=likelihood)
+    report = posterior_report({"run": tree})
+    (section,) = [s for s in report.sections if s.title.startswith("Predictions")]
+    told = [p.caption if isinstance(p, Table) else str(p) for p in section.parts]
+    assert any(says in text for text in told)
+    assert not caplog.records
 
 
 @each(("chains_", "draws"), [(1, 50), (4, 4)])

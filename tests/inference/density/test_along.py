@@ -1,6 +1,5 @@
 """Derived quantities that follow from moved parameters are moved by the same block."""
 
-import numpy as np
 import pytest
 
 from onebasin.inference.contracts.engines import density_by
