@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations, takewhile
+from itertools import permutations
 
 import numpy as np
 
@@ -162,21 +162,23 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
     largest = np.abs(alone[known]).max(initial=abs(probe.value))
     slack = 4.0 * probe.tolerance * (1.0 + largest) / (1.0 + abs(probe.value))
     supports = [np.stack([read[k].of(level, 0) for level in (base, up, down)]) for k in every]
+
+    def alike(a: int, b: int) -> bool:
+        return (
+            supports[a].shape == supports[b].shape
+            and np.allclose(supports[a], supports[b], rtol=1e-9, atol=1e-12)
+            and abs(alone[a, 1] - alone[b, 1]) <= slack
+        )
+
     groups: list[list[int]] = []
-    for k in sorted(np.flatnonzero(known).tolist(), key=lambda k: alone[k, 0]):
-        near = takewhile(lambda own, k=k: alone[k, 0] - alone[own[0], 0] <= slack, reversed(groups))
-        for group in near:
-            alike = supports[group[0]].shape == supports[k].shape and np.allclose(
-                supports[group[0]], supports[k], rtol=1e-9, atol=1e-12
-            )
-            if alike and abs(alone[group[0], 1] - alone[k, 1]) <= slack:
-                group.append(k)
-                break
-        else:
+    for k in np.flatnonzero(known).tolist():
+        near = (own for own in groups if abs(alone[own[0], 0] - alone[k, 0]) <= slack)
+        group = next((own for own in near if alike(own[0], k)), None)
+        if group is None:
             groups.append([k])
-    groups = sorted(
-        (sorted(group) for group in groups if len(group) > 1), key=lambda g: (len(g), g)
-    )
+        else:
+            group.append(k)
+    groups = sorted((group for group in groups if len(group) > 1), key=len)
     while sum(map(len, groups)) > MOST:
         groups.pop()
     flat = [k for group in groups for k in group]
