@@ -164,11 +164,9 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
     supports = [np.stack([read[k].of(level, 0) for level in (base, up, down)]) for k in every]
 
     def alike(a: int, b: int) -> bool:
-        return (
-            supports[a].shape == supports[b].shape
-            and np.allclose(supports[a], supports[b], rtol=1e-9, atol=1e-12)
-            and abs(alone[a, 1] - alone[b, 1]) <= slack
-        )
+        if supports[a].shape != supports[b].shape or abs(alone[a, 1] - alone[b, 1]) > slack:
+            return False
+        return np.allclose(supports[a], supports[b], rtol=1e-9, atol=1e-12)
 
     groups: list[list[int]] = []
     for k in np.flatnonzero(known).tolist():
