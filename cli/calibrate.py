@@ -55,8 +55,8 @@ def calibrate(
     method: Annotated[
         str,
         typer.Option(
-            help="A method that gives a posterior: nuts, hmc, mclmc, modes, meanfield, fullrank, symmetrised, laplace "
-            "or pathfinder."
+            help="A method that gives a posterior: nuts, hmc, mclmc, modes, meanfield, fullrank, dadvi, symmetrised, "
+            "laplace or pathfinder."
         ),
     ] = "nuts",
     engine: Annotated[

@@ -13,7 +13,7 @@ from onebasin.base.errors import ArgumentError, StudyError
 if TYPE_CHECKING:
     import xarray as xr
 
-    from onebasin.posteriors.view import LogDensity, View
+    from onebasin.posteriors.view import DensityAtDraws, View
 
 Files = tuple[Path, ...]
 
@@ -56,7 +56,7 @@ def read(
     paths = [files] if isinstance(files, Path) else list(files)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
 
-    def density(tree: xr.DataTree) -> LogDensity | None:
+    def density(tree: xr.DataTree) -> DensityAtDraws | None:
         if program is not None:
             return _named_density(program, data)
         if not str(tree.attrs.get(schema.PROGRAM_NAME, "")).endswith(".stan"):
@@ -68,7 +68,7 @@ def read(
     return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}", density=density)
 
 
-def _named_density(program: Path, data: Path | None) -> LogDensity:
+def _named_density(program: Path, data: Path | None) -> DensityAtDraws:
     from contextlib import ExitStack
 
     from onebasin.base.processes.libraries import prepare_jax

@@ -23,6 +23,7 @@ from .base.errors import OnebasinError as OnebasinError
 from .base.errors import PosteriorFileError as PosteriorFileError
 from .base.files.compiled import keep_compiled as keep_compiled
 from .inference import Advi as Advi
+from .inference import Dadvi as Dadvi
 from .inference import Ensemble as Ensemble
 from .inference import Family as Family
 from .inference import Hmc as Hmc
@@ -37,6 +38,7 @@ from .inference import Train as Train
 from .inference import advi as advi
 from .inference import calibrate as calibrate
 from .inference import check_symmetry as check_symmetry
+from .inference import dadvi as dadvi
 from .inference import ensemble as ensemble
 from .inference import find_modes as find_modes
 from .inference import find_symmetry as find_symmetry
