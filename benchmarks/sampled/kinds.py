@@ -246,7 +246,9 @@ def hierarchy(_: Data, draws: Draws) -> Draws:
     return {"mu": draws["mu"], "effect": draws["effect"], "log_tau": np.log(draws["tau"])}
 
 
-NODE = np.linspace(-4.4, 4.4, 41)  # near enough for steep slopes, where Gauss and Hermite's nodes are not
+NODE = np.linspace(
+    -4.4, 4.4, 41
+)  # near enough for steep slopes, where Gauss and Hermite's nodes are not
 NODES = {"M": 41, "node": NODE, "log_weight": -0.5 * NODE**2}
 MIXTURE = named("mu", "sigma", "share")
 MOVES = "move:0:1,begin,level,spread"
