@@ -109,7 +109,16 @@ CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
     "Target": lambda: {"name": "t", "numpyro_model": three},
     **dict.fromkeys(
         (
-            *("Advi", "DistillationSettings", "Ensemble", "Hmc", "Laplace", "Mclmc", "Modes"),
+            *(
+                "Advi",
+                "Dadvi",
+                "DistillationSettings",
+                "Ensemble",
+                "Hmc",
+                "Laplace",
+                "Mclmc",
+                "Modes",
+            ),
             *("Nuts", "Optimize", "Pathfinder", "Symmetrised", "Train"),
         ),
         dict,
@@ -147,7 +156,17 @@ COSTLY: dict[str, Callable[[], dict[str, Any]]] = {
     },
     **dict.fromkeys(
         (
-            *("advi", "ensemble", "hmc", "laplace", "mclmc", "nuts", "optimize", "pathfinder"),
+            *(
+                "advi",
+                "dadvi",
+                "ensemble",
+                "hmc",
+                "laplace",
+                "mclmc",
+                "nuts",
+                "optimize",
+                "pathfinder",
+            ),
             *("sample_modes", "symmetrised_vi"),
         ),
         lambda: {"target": target()},
