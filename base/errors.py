@@ -49,7 +49,7 @@ class PosteriorFileError(OnebasinError, RuntimeError):
 
     Examples
     --------
-    >>> issubclass(ob.PosteriorFileError, RuntimeError)
+    >>> issubclass(ob.errors.PosteriorFileError, RuntimeError)
     True
     """
 
@@ -94,7 +94,7 @@ class InferenceError(OnebasinError, RuntimeError):
 
     Examples
     --------
-    >>> issubclass(ob.SymmetryError, ob.InferenceError)
+    >>> issubclass(ob.errors.SymmetryError, ob.errors.InferenceError)
     True
     """
 

@@ -40,7 +40,7 @@ import onebasin as ob
 
 ob.keep_compiled()
 rng = np.random.default_rng(1)
-model = ob.BayesianNetwork(ob.Network(5, (8,)))
+model = ob.networks.BayesianNetwork(ob.networks.Network(5, (8,)))
 target = model.condition(rng.normal(size=(100, 5)), rng.normal(size=100))
 ob.nuts(target, chains=2, warmup=100, draws=100, seed=1, progress=False)
 """

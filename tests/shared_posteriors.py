@@ -85,8 +85,9 @@ def _mixture() -> xr.DataTree:
 def _network() -> xr.DataTree:
     x = np.linspace(-2, 2, 20)[:, None]
     y = np.sin(2 * x) + 0.3 * np.random.default_rng(3).normal(size=x.shape)
-    model = ob.BayesianNetwork(
-        ob.Network(1, (3,), 1, activation="tanh"), likelihood=ob.Gaussian(noise_sd=0.3)
+    model = ob.networks.BayesianNetwork(
+        ob.networks.Network(1, (3,), 1, activation="tanh"),
+        likelihood=ob.networks.Gaussian(noise_sd=0.3),
     )
     target = model.condition(x, y)
     return ob.infer(target, engine="numpyro", method=SETTINGS, seed=1)

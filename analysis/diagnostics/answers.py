@@ -96,8 +96,8 @@ def _as_ensemble(case: Case, answer: Answer) -> Iterator[str]:
     """What networks' chains that do not agree are good for all the same."""
     if answer == "unusable" and case.before.raw.method == "mclmc" and case.before.view.network:
         yield (
-            "As an ensemble over modes the chains may still predict well: score them by `ob.score_predictions`, and "
-            "see by `ob.summarise_predictions` where they agree."
+            "As an ensemble over modes the chains may still predict well: score them by "
+            "`ob.networks.score_predictions`, and see by `ob.networks.summarise_predictions` where they agree."
         )
 
 

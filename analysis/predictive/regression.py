@@ -109,7 +109,7 @@ def score_predictions(
     --------
     >>> generator = np.random.default_rng(0)
     >>> observed = generator.normal(size=(50, 1))
-    >>> scores = ob.score_predictions(generator.normal(size=(2, 500, 50, 1)), observed)
+    >>> scores = ob.networks.score_predictions(generator.normal(size=(2, 500, 50, 1)), observed)
     >>> 0.8 < scores.coverage_95 <= 1.0
     True
     """

@@ -63,7 +63,7 @@ class SymmetryError(InferenceError):
     >>> wrong = ob.numpyro_model(mixture, {"y": y}, symmetry=(ob.Exchangeable({"mu": 0}),))
     >>> try:
     ...     ob.check_symmetry(wrong)  # the weights have to change places too
-    ... except ob.SymmetryError as error:
+    ... except ob.errors.SymmetryError as error:
     ...     print(error.difference > 1)
     True
     """

@@ -67,7 +67,13 @@ def target(model: Any = three, **more: Any) -> Any:
 
 
 def network(**more: Any) -> Any:
-    return ob.BayesianNetwork(ob.Network(1, (2,)), **more)
+    return ob.networks.BayesianNetwork(ob.networks.Network(1, (2,)), **more)
+
+
+def classes() -> Any:
+    """A classifier of two classes."""
+    network = ob.networks.Network(1, (2,), out_dim=2)
+    return ob.networks.BayesianNetwork(network, likelihood=ob.networks.Categorical())
 
 
 def nuts(model: Any = three, **more: Any) -> Any:
@@ -92,25 +98,25 @@ def test_networks_data_and_symmetries(refuse_calls):
 
 
 MODELS = """
-ob.Network(0, (2,))                             | `in_dim`
-ob.Network(1, (0,))                             | `hidden`
-ob.Network(1, (2.5,))                           | `hidden`
-ob.Network(1, ("a",))                           | `hidden`
-ob.Network(1, 3)                                | `hidden`
-ob.Network(1, (2,), activation="x")             | `activation` ~ tanh
-ob.Network(1, (2,), skip="x")                   | `skip`
-ob.BayesianNetwork(3)                           | `network`
+ob.networks.Network(0, (2,))                             | `in_dim`
+ob.networks.Network(1, (0,))                             | `hidden`
+ob.networks.Network(1, (2.5,))                           | `hidden`
+ob.networks.Network(1, ("a",))                           | `hidden`
+ob.networks.Network(1, 3)                                | `hidden`
+ob.networks.Network(1, (2,), activation="x")             | `activation` ~ tanh
+ob.networks.Network(1, (2,), skip="x")                   | `skip`
+ob.networks.BayesianNetwork(3)                           | `network`
 network(likelihood="normal")                    | `likelihood`
 network(prior=1.0)                              | `prior`
 network(parametrisation="givens")               | `parametrisation`
-network(likelihood=ob.Categorical())            | `out_dim`
-ob.NormalPrior(0)                               | `weight_scale`
-ob.NormalPrior(nan)                             | `weight_scale`
-ob.NormalPrior("1")                             | `weight_scale`
-ob.Gaussian(-1)                                 | `noise_sd`
-ob.Gaussian(inf)                                | `noise_sd`
-ob.Gaussian("1")                                | `noise_sd`
-ob.Parametrisation("x")                         | givens
+network(likelihood=ob.networks.Categorical())            | `out_dim`
+ob.networks.NormalPrior(0)                               | `weight_scale`
+ob.networks.NormalPrior(nan)                             | `weight_scale`
+ob.networks.NormalPrior("1")                             | `weight_scale`
+ob.networks.Gaussian(-1)                                 | `noise_sd`
+ob.networks.Gaussian(inf)                                | `noise_sd`
+ob.networks.Gaussian("1")                                | `noise_sd`
+ob.networks.Parametrisation("x")                         | givens
 # Data
 network().condition(np.zeros(3), Y)             | `x`
 network().condition(np.zeros((3, 2)), Y)        | `x`
@@ -123,9 +129,9 @@ network().condition(1j * X, Y)                  | `x`
 network().condition(X, np.zeros((2, 1)))        | `y`
 network().condition(X, np.full((3, 1), inf))    | `y`
 network().condition(X, ["a", "b", "c"])         | `y`
-ob.BayesianNetwork(ob.Network(1, (2,), out_dim=2), likelihood=ob.Categorical()).condition(X, [0, 1, 2])   | `y` ~ 0 to 1
-ob.load_data("bosten")                          | `name` ~ boston
-ob.load_data(None)                              | `name` ~ boston
+classes().condition(X, [0, 1, 2])              | `y` ~ 0 to 1
+ob.networks.load_data("bosten")                          | `name` ~ boston
+ob.networks.load_data(None)                              | `name` ~ boston
 # Targets
 ob.Target(3, numpyro_model=three)               | `name`
 target(3)                                       | `numpyro_model`
@@ -148,7 +154,7 @@ ob.Exchangeable({"mu": 0}, flips=("nu",))       | `flips` ~ nu
 ob.Exchangeable({"mu": 0}, complements=("mu",))   | mu
 ob.Complement({})                               | `names`
 ob.Complement(3)                                | `names`
-ob.Rescalable(3)                                | `incoming`
+ob.networks.Rescalable(3)                                | `incoming`
 """
 
 
@@ -168,7 +174,7 @@ ob.infer(target(), ob.Nuts)                     | `method` ~ Nuts
 ob.infer(target(), ob.Nuts(), draws=5)          | `draws` ~ Nuts
 ob.nuts(target(), draw=5)                       | `draw` ~ draws
 ob.optimize(target(), draws=5)                  | `draws` ~ optimize ~ starts
-ob.ensemble(network().condition(X, Y), chains=4)    | `chains` ~ ensemble ~ members
+ob.networks.ensemble(network().condition(X, Y), chains=4)    | `chains` ~ ensemble ~ members
 nuts(engine="jags")                             | numpyro, stan
 nuts(engine=3)                                  | `engine`
 nuts(engine="stan")                             | no Stan program
@@ -204,8 +210,8 @@ ob.advi(target(), start={"nu": 0})              | nu ~ mu
 ob.advi(target(), start={"mu": np.zeros(2)})    | (3,)
 ob.advi(target(), start={"mu": np.full(3, nan)})   | mu
 ob.symmetrised_vi(target())                     | no exchangeable
-ob.ensemble(target())                           | no network
-ob.train(target(), {})                          | `target`
+ob.networks.ensemble(target())                           | no network
+ob.networks.train(target(), {})                          | `target`
 ob.check_symmetry(target(), points=0)           | `points`
 ob.check_symmetry(target(symmetry=(ob.Exchangeable({"nu": 0}),)))   | nu ~ mu
 ob.check_symmetry(target(symmetry=(ob.Exchangeable({"mu": 4}),)))   | axis 4
@@ -240,10 +246,10 @@ ob.Optimize(starts=0)                   | `starts`
 ob.Optimize(jacobian=1)                 | `jacobian`
 ob.Laplace(draws=0)                     | `draws`
 ob.Pathfinder(paths=0)                  | `paths`
-ob.Train(epochs=-1)                     | `epochs`
-ob.Ensemble(members=0)                  | `members`
+ob.networks.Train(epochs=-1)                     | `epochs`
+ob.networks.Ensemble(members=0)                  | `members`
 ob.Symmetrised(rank=-1)                 | `rank`
-ob.DistillationSettings(samples=0)              | `samples`
+ob.approximations.DistillationSettings(samples=0)              | `samples`
 """
 
 
@@ -278,9 +284,9 @@ ob.compare({"a": f.mixture(), "b": f.mixture(seed=2)}, truth="a", permutations=0
 ob.report({}, "page.html")                      | `posteriors`
 ob.report(3, "page.html")                       |
 ob.report(f.mixture(), 3)                       | `path`
-ob.distil(f.mixture(), X)                       | network
-ob.fit_gaussian(f.mixture(), covariance="round")   | `covariance`
-ob.score_predictions(np.zeros(3), Y)            | `draws`
+ob.approximations.distil(f.mixture(), X)                       | network
+ob.approximations.fit_gaussian(f.mixture(), covariance="round")   | `covariance`
+ob.networks.score_predictions(np.zeros(3), Y)            | `draws`
 ob.open_posterior("no.nc")                      | `path`
 ob.open_posterior("")                           | `path`
 ob.open_posterior(".")                          | `path`
@@ -291,7 +297,7 @@ ob.save(xr.DataTree(), "a.nc")                  | `tree`
 ob.save(f.mixture(), 3)                         | `path`
 ob.save(f.mixture(), "")                        | `path`
 ob.save(f.mixture(), ".")                       | a folder
-ob.PlantedComponents(components=1)              | `components`
-ob.PlantedComponents(draws=0)                   | `draws`
-ob.failure_rates([-1.0])                        | `separations`
+ob.truth.PlantedComponents(components=1)              | `components`
+ob.truth.PlantedComponents(draws=0)                   | `draws`
+ob.truth.failure_rates([-1.0])                        | `separations`
 """
