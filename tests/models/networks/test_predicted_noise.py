@@ -110,7 +110,7 @@ def test_the_former_order_of_predict_is_taken_with_one_notice(tree, caplog):
 
 
 def test_predictions_of_what_is_no_network_are_refused():
-    posterior = xr.Dataset({"mu": (("chain", "draw"), np.zeros((2, 10)))})
+    posterior = {"mu": np.zeros((2, 10))}
     with pytest.raises(ValueError, match=r"`posterior` is not of a network .*`ob.networks.predict"):
         ob.predict(posterior, X)
 
