@@ -25,7 +25,7 @@ from onebasin.base.files.pieces import pieces
 from onebasin.posteriors import schema
 from onebasin.stan.home.errors import StanError
 
-from ..contracts.density import ValueDensity
+from ..contracts.values import ValueDensity
 
 ROUNDINGS = 16.0
 """How many times the estimate of rounding a change may be before it counts as one."""

@@ -14,7 +14,7 @@ from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.library import open_library
 from onebasin.stan.program import check_variables, definition
 
-from ..contracts.density import ValueDensity
+from ..contracts.values import ValueDensity
 
 RADIUS = 2.0
 """Points to try are uniform within it, in the unconstrained space."""
