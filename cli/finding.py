@@ -15,24 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Found:
-    """The result of a search.
+    """The result of a search."""
 
-    Attributes
-    ----------
-    target : Target
-        With the live symmetry that was found, if any.
-    trial : Trial or None
-        Tries it at the draws.
-    said : str
-        JSON of the result; empty where nothing could be searched.
-    remark : str
-        An error, to be reported after the run, which itself reports what is wrong with the model.
-    """
-
-    target: Target
-    trial: Trial | None = None
-    said: str = ""
-    remark: str = ""
+    target: Target  # With the live symmetry that was found, if any.
+    trial: Trial | None = None  # Tries it at the draws.
+    said: str = ""  # JSON of the result; empty where nothing could be searched.
+    remark: str = (
+        ""  # An error, reported after the run, which itself reports what is wrong with the model.
+    )
 
 
 def found_in(target: Target, *, seed: int, say: Callable[[str], None]) -> Found:

@@ -73,21 +73,9 @@ def _plain(annotation: Any) -> Any:
 
 
 def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "stan") -> Method:
-    """Make a method from the options that were given.
+    """Make a method from one of `methods.WORDS` and the options by field, None where one was not given.
 
-    Parameters
-    ----------
-    word : str
-        One of `methods.WORDS`.
-    options : mapping
-        Field name to value; None where the option was not given.
-    definition : {"numpyro", "stan"}
-        What the program or the model is stated for.
-
-    Raises
-    ------
-    ValueError
-        If there is no such method, it has no such option or needs a network, or a value is not allowed.
+    `definition`, "numpyro" or "stan", is what the model or the program is stated for.
     """
     if word in METHODS and word not in OFFERED:
         raise StudyError(

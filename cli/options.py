@@ -36,7 +36,7 @@ def argument(metavar: str, text: str, **how: Any) -> Any:
 Json = Annotated[bool, described("Write JSON instead of text.", "--json")]
 Progress = Annotated[bool, described("Show bars while it runs.")]
 Force = Annotated[bool, described("Replace an existing file.", "--force")]
-Seed = Annotated[int, described("Seed of everything that is random.")]
+Seed = Annotated[int, described("Random seed.")]
 Quick = Annotated[bool, described("Run it small, in minutes.", "--quick")]
 Record = Annotated[bool, described("Write the result to studies/results.", "--record")]
 Build = Annotated[

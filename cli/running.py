@@ -27,26 +27,10 @@ def carry_out(
     record: str | None = None,
     write: Callable[[Findings], None],
 ) -> None:
-    """Make the cells that the folder does not hold yet, conclude, and write the findings.
+    """Make the cells that the folder does not hold yet, conclude, and write the findings once it holds them.
 
-    Parameters
-    ----------
-    study : Study
-        The study to run.
-    config : Any
-        Its settings.
-    run : Run
-        The folder; after Ctrl-C it keeps what is finished.
-    schedule : Schedule
-        Where cells are made.
-    progress : bool
-        Whether to show bars.
-    command : str
-        The command as it was typed, for the log.
-    record : str or None
-        The size under which the findings are also written to studies/results; empty for the size of the study itself.
-    write : callable
-        Called with the findings, once the folder holds them.
+    `record` is the size under which the findings are also written to studies/results, empty for the study's own. After
+    Ctrl-C the folder keeps what is finished.
     """
     from onebasin.base.run_log import logged_to, story, telling
     from onebasin.studies.lab.driver import finish, run_cells

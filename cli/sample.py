@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Scalars in the table of an optimum; the file has all."""
-MOST_USED = ("chains", "warmup", "draws")
+MOST_USED = ("chains", "warmup", "draws", "target_acceptance")
 _SPELT = {
     "log_likelihood": "--log-likelihood",
     "posterior_predictive": "--predictive",  # help texts of 80 columns have no place for more
@@ -57,15 +57,13 @@ def sample(
     ),
     log_likelihood: list[str] | None = option(
         None,
-        "Quantity of a Stan program: a log likelihood for each observation (of DATA). By default log_lik. "
-        "Repeatable.",
+        "Log likelihood of each observation (of DATA) in a Stan program; by default log_lik. Repeatable.",
         "--log-likelihood",
         metavar="[DATA=]NAME",
     ),
     posterior_predictive: list[str] | None = option(
         None,
-        "Quantity of a Stan program that is predicted like the data (DATA). By default y_rep, y_pred, y_tilde or "
-        "y_sim for data y. Repeatable.",
+        "Prediction of the data (DATA) in a Stan program; by default y_rep, y_pred, y_tilde or y_sim of y. Repeatable.",
         "--predictive",
         metavar="[DATA=]NAME",
     ),
@@ -173,16 +171,9 @@ def _shown[T](words: Sequence[str], offered: Mapping[str, T]) -> Mapping[str, T]
 def groups_for(
     definition: str, named: Mapping[str, Sequence[str] | None], predictive_mb: float | None
 ) -> dict[str, Any]:
-    """Read the options of a program's or a model's groups; returns those that were given, by argument.
+    """Read the options of a program's or a model's groups: arguments of `stan_program`, with the words that were typed.
 
-    Parameters
-    ----------
-    definition : {"numpyro", "stan"}
-        What the program or the model is stated for.
-    named : mapping
-        Arguments of `stan_program`, with the words that were typed.
-    predictive_mb : float or None
-        Limit of what is computed beside a NumPyro model's draws.
+    Returns those that were given, by argument, and with them the limit of a NumPyro model's groups.
     """
     roles: dict[str, Any] = {
         name: tuple(words) if name == "observed" else _by_data(name, words)

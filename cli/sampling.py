@@ -29,38 +29,19 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Request:
-    """A run that the command line asks for.
+    """A run that the command line asks for."""
 
-    Attributes
-    ----------
-    program, data, out : Path
-        The ``.stan`` file, or ``FILE.py:NAME`` of a NumPyro model; the JSON file of its data or None; the posterior.
-    method : Method
-        The method with its settings.
-    seed : int
-        Seed.
-    exchangeable : Symmetry
-        The declared symmetry.
-    find : bool
-        Whether to look for the symmetry where none is declared.
-    groups : mapping
-        Arguments of `stan_program` that name quantities and data, and `predictive_mb`: those that were given.
-    command : str
-        The command line, as it was typed.
-    asked : str
-        The engine that was asked for; empty for that of the program or the model.
-    """
-
-    program: Path
-    data: Path | None
+    program: Path  # The ``.stan`` file, or ``FILE.py:NAME`` of a NumPyro model.
+    data: Path | None  # The JSON file of its data.
     out: Path
     method: Method
     seed: int
     exchangeable: Symmetry = ()
-    find: bool = True
+    find: bool = True  # Look for the symmetry where none is declared.
     groups: Mapping[str, Any] = field(default_factory=dict)
-    command: str = ""
-    asked: str = ""
+    """Arguments of `stan_program` that name quantities and data, and `predictive_mb`: those that were given."""
+    command: str = ""  # As it was typed.
+    asked: str = ""  # The engine; empty for that of the program or the model.
 
     def __post_init__(self) -> None:
         """Refuse a seed that no engine takes."""
@@ -113,27 +94,8 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
     """Sample the program or the model and write the posterior, unless this very request has been written before.
 
     The output is held from before the first draw until the kept chains are deleted, which is the last thing done: a
-    run that was killed at any moment is finished by the same command.
-
-    Parameters
-    ----------
-    request : Request
-        The run.
-    force : bool
-        Whether an output that is there may be replaced.
-    progress : bool
-        Whether to show bars.
-    say : callable
-        Called with a line of text before something that takes long.
-
-    Raises
-    ------
-    PosteriorFileError, InUse
-        If the output is refused, or somebody else is writing it.
-    KeyboardInterrupt
-        On Ctrl-C; chains stay in `request.checkpoint`, as `request.kept` says.
-    StudyError
-        If a file cannot be written; the message says what is kept.
+    run that was killed at any moment is finished by the same command. Where a run breaks off, `request.kept` says what
+    is kept in `request.checkpoint`. `say` is called with a line of text before something that takes long.
     """
     roles = {} if request.model else {k: v for k, v in request.groups.items() if k in ROLES}
     opened = inputs.opened(request.program, request.data, symmetry=request.exchangeable, **roles)
