@@ -1,12 +1,15 @@
 """Numbers as a reader wants them: few digits, grouped thousands, a real minus sign."""
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
 
 import numpy as np
 
 Number = int | float | np.integer | np.floating
 EMPTY = "–"
+MOST = 12
+"""Decimals at most, however close a number lies to its limit."""
 _GROUP = "\u202f"  # narrow no-break space
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -43,6 +46,19 @@ def format_number(value: Number | None, *, digits: int = 3, decimals: int | None
     rounded = float(f"{value:.{digits - 1}e}")
     places = max(0, digits - 1 - (math.floor(math.log10(abs(rounded))) if rounded else 0))
     return _grouped(f"{rounded if places else value:,.{places}f}")
+
+
+def decimals_beside(value: float, limits: Iterable[float], decimals: int) -> int:
+    """Return how many decimals tell a number from each limit that it does not equal, `decimals` at least.
+
+    So an R-hat of 1.0102 is never written as 1.010 where it is warned of above 1.01.
+    """
+    apart = [limit for limit in limits if value != limit]
+    while decimals < MOST and any(
+        f"{value:.{decimals}f}" == f"{limit:.{decimals}f}" for limit in apart
+    ):
+        decimals += 1
+    return decimals
 
 
 def is_number(value: object) -> bool:

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from .errors import ArgumentError
-from .numbers import EMPTY, format_number, is_number
+from .numbers import EMPTY, decimals_beside, format_number, is_number
 from .text import MARKS, Flag
 
 Value = str | bool | int | float | np.integer | np.floating | None
@@ -56,12 +56,15 @@ class Column:
         Decimals instead, where all numbers should have the same.
     unit
         Shown small under the heading.
+    limits
+        Limits that its numbers are judged by: a number has as many decimals as tell it from them.
     """
 
     name: str
     digits: int = 3
     decimals: int | None = None
     unit: str = ""
+    limits: tuple[float, ...] = ()
 
     def write(self, value: Value) -> str:
         """Write one of the column's values, as plain text."""
@@ -71,7 +74,10 @@ class Column:
             return EMPTY
         if isinstance(value, str):
             return value
-        return format_number(value, digits=self.digits, decimals=self.decimals)
+        decimals = self.decimals
+        if decimals is not None and self.limits:
+            decimals = decimals_beside(float(value), self.limits, decimals)
+        return format_number(value, digits=self.digits, decimals=decimals)
 
 
 Row = tuple[TableCell | Value, ...]

@@ -48,8 +48,14 @@ def _searched(target: Target, seed: int, say: Callable[[str], None]) -> Found:
         return Found(target, said=found.to_json())
     moved = replace(target, symmetry=found.symmetry)
     try:
-        trial = declared.begin(moved, engine=engine, seed=seed, progress=False)
+        trial = declared.begin(moved, engine=engine, seed=seed, progress=False, derived=True)
     except (OnebasinError, ValueError) as error:
         say(f"the symmetry that was found is not used: {str(error).rstrip('.')}")
         return Found(target, said=found.to_json())
-    return Found(moved, trial, found.to_json())
+    if trial is None:
+        return Found(moved, None, found.to_json())
+    before = {name for block in found.symmetry for name in block.variables}
+    along = [n for b in trial.target.symmetry for n in b.variables if n not in before]
+    if along:
+        say(f"Moved along: {', '.join(along)}.")
+    return Found(trial.target, trial, found.to_json())

@@ -6,7 +6,7 @@ A view of a posterior is called by its file's name in messages.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,23 +14,56 @@ from onebasin.base.errors import ArgumentError, StudyError
 from onebasin.base.notices import notice
 
 if TYPE_CHECKING:  # brings JAX along, which help texts do without
+    import xarray as xr
+
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.symmetry.elements import Shapes
     from onebasin.models.target import Target
-    from onebasin.posteriors.view import View
+    from onebasin.posteriors.view import LogDensity, View
 
 Files = tuple[Path, ...]
 _STARTS = ("gaussian", "mean", "draw")
 """What `align --reference` takes besides files."""
 
 
-def read(files: Path | Sequence[Path], argument: str = "RUN.nc") -> View:
-    """Open a posterior, which stands on the command's line as `argument`; several files are its runs or chains."""
+def read(
+    files: Path | Sequence[Path],
+    argument: str = "RUN.nc",
+    program: Path | None = None,
+    data: Path | None = None,
+) -> View:
+    """Open a posterior, which stands on the command's line as `argument`; several files are its runs or chains.
+
+    Alignment of its draws is checked on the log density of a program, the one that is given or that the file records.
+    """
+    from onebasin.posteriors import schema
     from onebasin.posteriors.view import view_of_files
 
     paths = [files] if isinstance(files, Path) else list(files)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}")
+
+    def density(tree: xr.DataTree) -> LogDensity | None:
+        if program is not None:
+            return _density_of(program, data)
+        if not str(tree.attrs.get(schema.PROGRAM_NAME, "")).endswith(".stan"):
+            return None
+        from onebasin.inference.runs.recorded import RecordedDensity
+
+        return RecordedDensity(tree.attrs, (Path(), *dict.fromkeys(p.parent for p in paths)))
+
+    return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}", density=density)
+
+
+def _density_of(program: Path, data: Path | None) -> LogDensity:
+    from onebasin.inference.density.evaluate import log_density
+
+    files = ExitStack()  # as long as the function is there
+    target = files.enter_context(opened(program, data))
+
+    def evaluate(draws: xr.Dataset, files: ExitStack = files) -> xr.DataArray:
+        return log_density(target, draws)
+
+    return evaluate
 
 
 def posteriors(runs: Sequence[Path]) -> dict[str, Files]:

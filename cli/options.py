@@ -61,6 +61,16 @@ Runs = Annotated[
 Exchangeable = Annotated[
     list[str] | None, described(f"{SYMMETRY} By default what the posterior declares.")
 ]
+ProgramOf = Annotated[
+    Path | None,
+    described(
+        "The program, or MODEL.py:NAME, on whose log density alignment is checked; by default the Stan program that "
+        "the file records, where it is found.",
+        "--program",
+        metavar="PROGRAM.stan",
+    ),
+]
+DataOf = Annotated[Path | None, described("Its data.", "--data", metavar="DATA.json")]
 Var = Annotated[
     list[str] | None,
     described("Use these variables alone: mu,sigma, or --var repeated. By default all parameters."),

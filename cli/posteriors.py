@@ -8,13 +8,28 @@ import typer
 from onebasin.base.processes.libraries import leave_jax_unloaded, prepare_jax_if_used
 
 from . import inputs
-from .options import WRITTEN, Exchangeable, Force, Json, Run, Runs, Seed, Var, described, option
+from .options import (
+    WRITTEN,
+    DataOf,
+    Exchangeable,
+    Force,
+    Json,
+    ProgramOf,
+    Run,
+    Runs,
+    Seed,
+    Var,
+    described,
+    option,
+)
 
 
 def diagnose(
     run: Run,
     var: Var = None,
     exchangeable: Exchangeable = None,
+    program: ProgramOf = None,
+    data: DataOf = None,
     align: bool = option(True, "Look for labels that switch, and align them.", "--align/--raw"),
     held_out: bool = option(
         False, "Fit the reference on half of the chains, judge the others.", "--held-out"
@@ -32,7 +47,7 @@ def diagnose(
     prepare_jax_if_used()
     from onebasin.analysis.diagnostics.diagnose import diagnose as judge
 
-    view = inputs.read(run)
+    view = inputs.read(run, program=program, data=data)
     with console.alignment_bar() as progress:
         diagnosis = judge(
             view,
@@ -57,6 +72,8 @@ def align(
         None, f"The aligned posterior to write: {WRITTEN}. By default RUN-aligned.nc."
     ),
     exchangeable: Exchangeable = None,
+    program: ProgramOf = None,
+    data: DataOf = None,
     reference: str = option("gaussian", "gaussian, mean, draw, or another posterior file."),
     cost: str = option("weights", "weights, or activations of a network."),
     restarts: int = option(1, "Random starts; the best result is kept."),
@@ -85,7 +102,7 @@ def align(
         inputs=inputs.files_of(read),
         replaces=format_of(out, argument="--out").replaces,
     ):
-        view = inputs.read(run)
+        view = inputs.read(run, program=program, data=data)
         symmetry = inputs.symmetry_of(exchangeable, view)
         with console.alignment_bar() as progress:
             alignment = align_tree(
@@ -100,6 +117,14 @@ def align(
             )
         write_tree(alignment.to_tree(), out, new=not force)
     console.write_remark(alignment.text, "good")
+    if alignment.density is not None and alignment.density.sentence:
+        flag = "warn" if alignment.density.unchecked else "good"
+        console.write_remark(alignment.density.sentence, flag)
+    if alignment.allocations:
+        names = ", ".join(alignment.allocations)
+        console.write_remark(
+            f"{names}: numbers of components, given those of the new places", "good"
+        )
     if alignment.caveat:
         console.write_remark(alignment.caveat, "warn")
     if (one := one_labelling(alignment)) is not None:
@@ -123,6 +148,8 @@ def report(
     title: str = option("Posterior report", "Heading of the page."),
     var: Var = None,
     exchangeable: Exchangeable = None,
+    program: ProgramOf = None,
+    data: DataOf = None,
     truth: Path | None = option(
         None, "Of several: the one that the others are compared with; by default the first."
     ),
@@ -140,7 +167,9 @@ def report(
     against = inputs.truth(named, truth)
     out = out or Path(f"{Path(against).name if len(named) == 1 else 'report'}.html")
     with claimed(out, force=force, argument="--out", inputs=inputs.files_of(runs)):
-        views = {name: inputs.read(files) for name, files in named.items()}
+        views = {
+            name: inputs.read(files, program=program, data=data) for name, files in named.items()
+        }
         leave_jax_unloaded()
         page = posterior_report(
             views,

@@ -13,6 +13,7 @@ from .networks.prediction import predict_with_noise as predict_with_noise
 from .networks.prior import NormalPrior as NormalPrior
 from .numpyro_target import numpyro_model as numpyro_model
 from .symmetry.blocks import Complement as Complement
+from .symmetry.blocks import Counterparts as Counterparts
 from .symmetry.blocks import Exchangeable as Exchangeable
 from .symmetry.blocks import Flip as Flip
 from .symmetry.blocks import Rescalable as Rescalable

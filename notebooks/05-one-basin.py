@@ -62,7 +62,7 @@ ob.plot.aligned(alignment, var_names=["b1", "W2"])
 # a draw into the common labelling. Each chain has its own:
 
 # %%
-counts = ob.transpositions(alignment).total  # (chain, draw)
+counts = ob.networks.transpositions(alignment).total  # (chain, draw)
 pd.DataFrame(
     [[int((chain == number).sum()) for number in range(3)] for chain in counts],
     index=pd.Index(range(len(counts)), name="chain"),

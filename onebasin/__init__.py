@@ -18,7 +18,7 @@ _MOVED = {
     "errors": "InferenceError PosteriorFileError SymmetryError",
     "networks": "BayesianNetwork Categorical Ensemble Gaussian Network NormalPrior Parametrisation Rescalable Train "
     "barriers ensemble load_data predict_with_noise predictive_uncertainty score_predictions summarise_predictions "
-    "train unit_activity",
+    "train transpositions unit_activity",
     "stan": "StanError cmdstan_model open_library",
     "truth": "Family PlantedComponents aligned_quantity compare_with_reference failure_rates open_reference",
 }

@@ -8,7 +8,6 @@ from . import stan as stan
 from . import truth as truth
 from ._version import __version__ as __version__
 from .analysis.alignment import align as align
-from .analysis.alignment.transpositions import transpositions as transpositions
 from .analysis.compare.compare import compare as compare
 from .analysis.diagnostics.diagnose import diagnose as diagnose
 from .analysis.predictive.outputs import predict as predict
@@ -44,6 +43,7 @@ from .inference import sample_modes as sample_modes
 from .inference import save as save
 from .inference import symmetrised_vi as symmetrised_vi
 from .models import Complement as Complement
+from .models import Counterparts as Counterparts
 from .models import Exchangeable as Exchangeable
 from .models import Flip as Flip
 from .models import Target as Target

@@ -4,6 +4,7 @@ from .analysis.plots.barriers import plot_barriers
 from .analysis.plots.calibration import plot_calibration
 from .analysis.plots.comparison import plot_comparison
 from .analysis.plots.labels import plot_aligned, plot_labels
+from .analysis.plots.marginals import plot_densities, plot_forest, plot_ranks
 from .analysis.plots.optimisation import plot_elbo
 from .analysis.plots.pair import plot_pair
 from .analysis.plots.predictive import plot_predictive
@@ -15,10 +16,13 @@ aligned = plot_aligned
 barriers = plot_barriers
 calibration = plot_calibration
 comparison = plot_comparison
+densities = plot_densities
 elbo = plot_elbo
 failure_rates = plot_failure_rates
+forest = plot_forest
 labels = plot_labels
 pair = plot_pair
 predictive = plot_predictive
+ranks = plot_ranks
 traces = plot_traces
 uncertainty = plot_uncertainty

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.symmetry.evidence import Evidence
 
+LogDensity = Callable[[xr.Dataset], Any]
 Posterior = Any
 """A `View`, a `DataTree`, files, a sampler's result, or anything that ArviZ can convert, such as a `Dataset`."""
 
@@ -56,10 +57,13 @@ class View:
         The posterior.
     argument : str
         What messages call it: the argument that it was given as, or its file.
+    log_density : callable or None
+        The log density in nats at draws, a dataset (chain, draw, ...), on the constrained scale, where it is at hand.
     """
 
     tree: xr.DataTree
     argument: str = "posterior"
+    log_density: LogDensity | None = None
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
@@ -323,17 +327,25 @@ class View:
     def part(self, dim: str, which: slice) -> View:
         """Return some of the chains or of the draws, without an alignment's elements."""
         kept = self.posterior[dim].values[which]
+
+        def those(group: xr.Dataset) -> xr.Dataset:
+            if dim in group.sizes and schema.EVERY in group.attrs:  # some of the draws alone
+                return group.sel({dim: np.isin(group[dim].values, kept)})
+            return group.isel({dim: which}, missing_dims="ignore")
+
         groups = {
-            name: _those(group.to_dataset(), dim, which, kept)
+            name: those(group.to_dataset())
             for name, group in self.tree.children.items()
             if name != schema.ALIGNMENT
         }
         tree = xr.DataTree.from_dict(groups)
         tree.attrs = dict(self.tree.attrs)
-        return View(tree, self.argument)
+        return View(tree, self.argument, self.log_density)
 
 
-def as_view(posterior: Posterior, argument: str = "posterior") -> View:
+def as_view(
+    posterior: Posterior, argument: str = "posterior", log_density: LogDensity | None = None
+) -> View:
     """Return a view of a posterior, and a view as it is.
 
     Parameters
@@ -343,6 +355,8 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
         ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's.
     argument : str
         What error messages call it.
+    log_density : callable, optional
+        Of the view, where it is made here.
 
     Raises
     ------
@@ -354,9 +368,10 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
     if isinstance(posterior, View):
         return posterior
     if isinstance(posterior, xr.DataTree):
-        return View(adopted(posterior), argument)
+        return View(adopted(posterior), argument, log_density)
     if names_files(posterior):
-        return view_of_files(check_paths(argument, posterior), argument=argument)
+        paths = check_paths(argument, posterior)
+        return view_of_files(paths, argument=argument, density=lambda tree: log_density)
     try:
         tree = convert(posterior)
     except (TypeError, ValueError) as error:
@@ -364,20 +379,26 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
             f"`{argument}` is a {type(posterior).__name__}, and an `xarray.DataTree` is needed: pass what an inference "
             "method returned, files of a posterior (which `ob.open_posterior` opens), or what ArviZ converts."
         ) from error
-    return View(tree, argument)
+    return View(tree, argument, log_density)
 
 
-def view_of_files(paths: Sequence[Path], *, argument: str = "posterior", name: str = "") -> View:
+def view_of_files(
+    paths: Sequence[Path],
+    *,
+    argument: str = "posterior",
+    name: str = "",
+    density: Callable[[xr.DataTree], LogDensity | None] = lambda tree: None,
+) -> View:
     """Open a posterior's files, to be read as far as they are asked for, as long as the view is there.
 
     Parameters
     ----------
     paths
         A file, a store, or the CSV files of a run's chains.
-    argument : str
-        What messages call them where they cannot be opened.
-    name : str
-        What later messages call the posterior; the first of the files by default.
+    argument, name : str
+        What messages call them where they cannot be opened, and later; the name is by default the first file's.
+    density : callable
+        Return the view's log density.
 
     Raises
     ------
@@ -385,13 +406,6 @@ def view_of_files(paths: Sequence[Path], *, argument: str = "posterior", name: s
         If they hold no posterior that can be read.
     """
     tree = open_tree(paths, lazy=True, argument=argument)
-    view = View(tree, name or str(paths[0]))
+    view = View(tree, name or str(paths[0]), density(tree))
     weakref.finalize(view, tree.close)  # a tree's nodes know each other, and outlive its last use
     return view
-
-
-def _those(group: xr.Dataset, dim: str, which: slice, kept: np.ndarray) -> xr.Dataset:
-    """Some chains or draws of a group, which may hold some of the draws alone, under their numbers."""
-    if dim in group.sizes and schema.EVERY in group.attrs:
-        return group.sel({dim: np.isin(group[dim].values, kept)})
-    return group.isel({dim: which}, missing_dims="ignore")

@@ -76,21 +76,20 @@ def two_modes() -> None:
     numpyro.sample("x", dist.MixtureSameFamily(dist.Categorical(jnp.array([2, 1]) / 3), at))
 
 
-def _mixture() -> xr.DataTree:
+def _mixture_target() -> ob.Target:
     rng = np.random.default_rng(2)
     y = np.concatenate([rng.normal(-2, 0.5, 10), rng.normal(2, 1.0, 20)])
-    return ob.infer(ob.numpyro_model(mixture, {"y": y}, symmetry="w,mu,sigma"), SETTINGS, seed=1)
+    return ob.numpyro_model(mixture, {"y": y}, symmetry="w,mu,sigma")
 
 
-def _network() -> xr.DataTree:
+def _network_target() -> ob.Target:
     x = np.linspace(-2, 2, 20)[:, None]
     y = np.sin(2 * x) + 0.3 * np.random.default_rng(3).normal(size=x.shape)
     model = ob.networks.BayesianNetwork(
         ob.networks.Network(1, (3,), 1, activation="tanh"),
         likelihood=ob.networks.Gaussian(noise_sd=0.3),
     )
-    target = model.condition(x, y)
-    return ob.infer(target, engine="numpyro", method=SETTINGS, seed=1)
+    return model.condition(x, y)
 
 
 def _regression_target() -> ob.Target:
@@ -99,10 +98,16 @@ def _regression_target() -> ob.Target:
     return ob.numpyro_model(regression, {"x": X, "y": y})
 
 
+TARGETS: dict[str, Callable[[], ob.Target]] = {
+    "mixture": _mixture_target,
+    "network": _network_target,
+}
+"""Targets of posteriors with a symmetry."""
+
 MAKERS: dict[str, Callable[[], xr.DataTree]] = {
-    "mixture": _mixture,
+    "mixture": lambda: ob.infer(_mixture_target(), SETTINGS, seed=1),
     "schools": lambda: ob.infer(ob.numpyro_model(schools, SCHOOLS), method=SETTINGS, seed=1),
-    "network": _network,
+    "network": lambda: ob.infer(_network_target(), engine="numpyro", method=SETTINGS, seed=1),
     "regression": lambda: ob.infer(_regression_target(), method=SETTINGS, seed=1),
     "fit": lambda: ob.advi(
         _regression_target(),

@@ -24,8 +24,9 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.words import as_symmetry
 from onebasin.posteriors import schema
-from onebasin.posteriors.view import Posterior, as_view
+from onebasin.posteriors.view import LogDensity, Posterior, as_view
 
+from .checking import check_alignment
 from .costs import AlignmentReference, about, distance
 from .descent import MatchingProblem, match
 from .draws import MAX_BYTES, Arrays, workers
@@ -56,6 +57,7 @@ def align(
     max_bytes: int = MAX_BYTES,
     threads: int | None = None,
     progress: Progress | None = None,
+    log_density: LogDensity | None = None,
 ) -> Alignment:
     """Align a posterior's draws.
 
@@ -96,6 +98,10 @@ def align(
         same.
     progress : callable, optional
         Called with draws gone through and draws in all, which are reckoned with all sweeps.
+    log_density : callable, optional
+        The log density in nats at draws, from a Dataset to an array (chain, draw), such as
+        ``lambda draws: ob.log_density(target, draws)``. It is evaluated at every draw that moved, before and after, and
+        has to stay the same up to rounding.
 
     Returns
     -------
@@ -108,7 +114,8 @@ def align(
         If `posterior` or `reference` is no `DataTree`, and ArviZ cannot make it one.
     ValueError
         If nothing is declared and the draws show no labels that switch, a variable is missing, has no such axis or is
-        not finite, a word is unknown, the reference has other shapes, or activations have no inputs or no network.
+        not finite, a word is unknown, the reference has other shapes, or activations have no inputs or no network; or
+        if alignment would change the log density, or move a part of what changes together in the draws.
 
     References
     ----------
@@ -139,7 +146,7 @@ def align(
         max_sweeps=max_sweeps,
         seed=seed,
     )
-    view = as_view(posterior)
+    view = as_view(posterior, log_density=log_density)
     resolved = choose_symmetry(view, symmetry)
     prepared = prepare(view, resolved.blocks, cost, x, gauge, max_bytes)
     features = prepared.features(view.posterior, view.argument).in_units()
@@ -165,7 +172,7 @@ def align(
         before, after = _distances(problem, matched, inner)
     if progress:
         progress(features.total, features.total)
-    return Alignment(
+    aligned = Alignment(
         source=view,
         symmetry=prepared.symmetry,
         found=resolved.words,
@@ -177,6 +184,8 @@ def align(
         distance_before=before.reshape(features.reader.lead),
         distance_after=after.reshape(features.reader.lead),
     )
+    check_alignment(aligned, resolved)
+    return aligned
 
 
 def _find(

@@ -1,10 +1,10 @@
 """What is matched: a posterior's weights, or the activations of a network's hidden units.
 
 Features are arrays (draw, *event) that the symmetry's blocks move, under a symmetry of their own: that
-of the weights without its scalings, which are divided out first; or of activations, in which hidden
-layer l is one variable (obs, hidden) that its block permutes (and, with an odd activation, flips).
-Activations do not depend on the labels of earlier layers, so every layer is an assignment problem of
-its own (Ainsworth, Hayase and Srinivasa 2023, section 3.1). The squared distance of activations and
+of the weights without its scalings, which are divided out first, with counterparts as one array; or of
+activations, in which hidden layer l is one variable (obs, hidden) that its block permutes (and, with an odd
+activation, flips). Activations do not depend on the labels of earlier layers, so every layer is an assignment
+problem of its own (Ainsworth, Hayase and Srinivasa 2023, section 3.1). The squared distance of activations and
 minus their inner product have the same optimal assignment, as the sums of squares do not depend on it.
 """
 
@@ -27,6 +27,7 @@ from onebasin.models.symmetry.blocks import (
     blocks_of,
     equal_modes,
 )
+from onebasin.models.symmetry.counterparts import stack, stacked_blocks
 from onebasin.models.symmetry.elements import Scaled
 
 from .draws import Arrays, Chunk, DrawReader
@@ -142,13 +143,13 @@ class Features:
         if blocks_of(self.declared, Rescalable):
             own = [Scaled(part.factors[rows]) for part in self.scaled]
             values = rescale(values, self.declared, own)
-        values = self.transform(values) if self.transform else values
+        values = stack(self.declared, self.transform(values) if self.transform else values, 1)
         return self.found_units.into(values) if self.found_units else values
 
 
 def weights(reader: DrawReader, declared: Symmetry, gauge: str) -> Features:
-    """Take the variables themselves as features."""
-    return Features(reader, declared, equal_modes(declared), gauge)
+    """Take the variables themselves as features, counterparts side by side."""
+    return Features(reader, declared, stacked_blocks(equal_modes(declared)), gauge)
 
 
 def activations(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.card import in_brief
 from onebasin.base.checks import check_inputs, check_positive
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
@@ -23,6 +22,7 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.candidate import Candidate
+from ..discovery.density import advice
 from ..discovery.resolve import Resolved, resolve
 from .draws import DrawReader
 from .features import Features, activations, weights
@@ -31,9 +31,6 @@ from .units import FeatureUnits
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
-
-NAMED = 6
-"""Names that a sentence lists."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +157,8 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
         if resolved.source == "partial":
             seen = ", ".join(resolved.words)
             raise ArgumentError(
-                f"`posterior` cannot be aligned. Its draws show that components of {seen} change places, and "
-                f"{in_brief(resolved.companions, NAMED)} differ between labellings in the same way: to move one "
-                "without the other would leave the posterior. Write the components as arrays in the model, or give all "
-                "that moves together."
+                f"`posterior` cannot be aligned. Its draws show that components of {seen} change places. "
+                f"{resolved.reason} To move a part of what moves together would leave the posterior. {advice(view)}"
             )
         if not resolved.blocks:
             raise ArgumentError(

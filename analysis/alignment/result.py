@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from onebasin.base.card import Card, Facts, Part, Words
 from onebasin.base.errors import ArgumentError
@@ -34,7 +34,9 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.scratch import Scratch, close_with
 from onebasin.posteriors.view import View
 
+from ..discovery.density import DensityCheck, compare_densities, spelt
 from ..discovery.resolve import caveat_of_found, resolve
+from .allocations import Allocation, allocations_in, renumbered
 from .rule import AlignmentRule, AlignmentTarget
 
 PerDraw = Float[np.ndarray, "chain draw"]
@@ -98,6 +100,8 @@ class Alignment(Shown):
         """What nobody has checked of the symmetry, in a sentence; empty where nothing is left."""
         if self.found:
             return caveat_of_found(self.found)
+        if self.density is not None and self.density.compared:
+            return ""
         return resolve(self.source, self.symmetry).caveat
 
     @property
@@ -107,6 +111,35 @@ class Alignment(Shown):
         return Group(self.symmetry, event_shapes(self.source.posterior, names))
 
     @cached_property
+    def relabelled(self) -> Bool[np.ndarray, "chain draw"]:
+        """Which draws' labels alignment changed."""
+        lead = self.distance_after.shape
+        changed = np.zeros(lead, bool)
+        for part, none in zip(self.element, self.group.identity(lead), strict=True):
+            changed |= (labels_of(part) != labels_of(none)).any(axis=(-2, -1))
+        return changed
+
+    @cached_property
+    def allocations(self) -> Mapping[str, Allocation]:
+        """Integer variables that number components, and are given the numbers of the new places."""
+        moved = {name for block in self.symmetry for name in block.variables}
+        return allocations_in(self.source, self.element, moved)
+
+    @cached_property
+    def density(self) -> DensityCheck | None:
+        """How the log density of moved draws was compared with that of the draws as they came; None where it was not.
+
+        Raises
+        ------
+        ValueError
+            If alignment changes it.
+        """
+        if self.source.log_density is None or not all(b.keeps_density for b in self.symmetry):
+            return None
+        words = spelt(self.symmetry)
+        return compare_densities(self.source, self._moved.variables, self.relabelled, words)
+
+    @cached_property
     def posterior(self) -> xr.DataTree:
         """The aligned posterior with all its groups, the moved variables replaced; made when it is first asked for.
 
@@ -114,7 +147,9 @@ class Alignment(Shown):
         signs and complements leave them as they are; rescaling does not leave `lp`, which holds the prior.
         """
         tree = self.source.tree.copy()
-        tree[schema.POSTERIOR] = xr.DataTree(self.source.posterior.assign(self._moved.variables))
+        own = self.source.posterior
+        also = renumbered(own, self.allocations, self.element)
+        tree[schema.POSTERIOR] = xr.DataTree(own.assign({**self._moved.variables, **also}))
         if self._moved.filed is not None:
             close_with(tree, self._moved.filed)
         tree.attrs |= {
@@ -204,7 +239,7 @@ def of_alignment(alignment: Alignment) -> Card:
 
 
 def _of_alignment(alignment: Alignment) -> Iterator[Part]:
-    moved, draws = _moved(alignment), alignment.distance_after.size
+    moved, draws = alignment.relabelled.mean(), alignment.distance_after.size
     before, after = alignment.distance_before.mean(), alignment.distance_after.mean()
     what = (
         "No draw had to be moved"
@@ -227,20 +262,14 @@ def _of_alignment(alignment: Alignment) -> Iterator[Part]:
     yield Facts.of(
         ("modulo", in_words(alignment.symmetry)),
         ("found", ", ".join(f"`{word}`" for word in alignment.found)),
+        ("renumbered", ", ".join(alignment.allocations)),
         ("sweeps", str(alignment.sweeps)),
     )
+    if alignment.density is not None and alignment.density.sentence:
+        yield Words(alignment.density.sentence, small=True)
     if alignment.caveat:
         yield Words(alignment.caveat, small=True)
     yield Words(alignment.text, small=True)
-
-
-def _moved(alignment: Alignment) -> float:
-    """Share of the draws whose labels alignment changed."""
-    lead = alignment.distance_after.shape
-    changed = np.zeros(lead, bool)
-    for part, none in zip(alignment.element, alignment.group.identity(lead), strict=True):
-        changed |= (labels_of(part) != labels_of(none)).any(axis=(-2, -1))
-    return float(changed.mean())
 
 
 Arrays = dict[str, np.ndarray]

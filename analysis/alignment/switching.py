@@ -24,6 +24,7 @@ from jaxtyping import Float, Int, Num
 from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
+from onebasin.models.symmetry.counterparts import stack, stacked_blocks
 from onebasin.models.symmetry.elements import Element, Scaled, labels_of
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors import schema
@@ -109,7 +110,7 @@ def switching(
         )
     canonical = _canonical(alignment)
     rng = np.random.default_rng(seed)
-    moving = equal_modes(alignment.symmetry)
+    moving = _moving(alignment)
     shuffled = any(several for _, several in _with_parts(moving, canonical))
     return Switching(
         reassigned={int(lag): reassigned(alignment.element, lag) for lag in lags},
@@ -151,11 +152,18 @@ def _discrete(element: Element) -> Num[np.ndarray, "chain draw entry"]:
 
 
 def _canonical(alignment: Alignment) -> dict[str, np.ndarray]:
-    """Aligned draws of the moved variables, in their gauge (chain, draw, *event); every few of very many."""
+    """Aligned draws of what moves, in its gauge (chain, draw, *event), counterparts stacked; every few of very many."""
     names = dict.fromkeys(n for block in alignment.symmetry for n in block.variables)
     view = as_view(alignment.posterior)
     thinned = view.posterior.isel(draw=slice(None, None, every_few(view, tuple(names))))
-    return {n: thinned[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in names}
+    values = {n: thinned[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in names}
+    stacked = stack(alignment.symmetry, values, 2)
+    return {n: stacked[n] for block in stacked_blocks(alignment.symmetry) for n in block.variables}
+
+
+def _moving(alignment: Alignment) -> Symmetry:
+    """The blocks that make equal modes, on the stacked view."""
+    return stacked_blocks(equal_modes(alignment.symmetry))
 
 
 def _variance(values: dict[str, np.ndarray], scales: Any) -> float:
@@ -163,7 +171,7 @@ def _variance(values: dict[str, np.ndarray], scales: Any) -> float:
 
 
 def _ratio(alignment: Alignment, aligned: dict[str, np.ndarray], rng: np.random.Generator) -> float:
-    group = Group(equal_modes(alignment.symmetry), {n: v.shape[2:] for n, v in aligned.items()})
+    group = Group(_moving(alignment), {n: v.shape[2:] for n, v in aligned.items()})
     lead = next(iter(aligned.values())).shape[:2]
     scrambled = group.act(group.random(rng, lead), aligned)
     scales = alignment.rule.scales
@@ -173,7 +181,7 @@ def _ratio(alignment: Alignment, aligned: dict[str, np.ndarray], rng: np.random.
 def _noise_ratio(
     alignment: Alignment, aligned: dict[str, np.ndarray], rng: np.random.Generator
 ) -> float:
-    moving = equal_modes(alignment.symmetry)
+    moving = _moving(alignment)
     shuffled = shuffle_parts(aligned, moving, rng)
     dataset = xr.Dataset(
         {

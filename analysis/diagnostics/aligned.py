@@ -22,7 +22,6 @@ from ..alignment import align, switching
 from ..alignment.switching import one_labelling
 from ..discovery.resolve import resolve
 from ..summaries.summary import rhats, summary
-from .causes import Heights, compare_heights
 from .invariants import invariants
 from .measure import measure
 from .result import AlignedDiagnosis, Diagnosis
@@ -52,13 +51,10 @@ def diagnose_aligned(
 
     Parameters
     ----------
-    posterior
-        The posterior.
-    symmetry
-        Modulo what; by default what the posterior declares. Positive scalings are left out: they are
-        no symmetry of the posterior.
+    posterior, symmetry
+        The posterior, and modulo what; by default what it declares. Positive scalings are no symmetry of a posterior.
     held_out
-        Also fit the reference on the first half of the chains and report the others' R-hat.
+        Also fit the reference on the first half of the chains, of four at least, and report the others' R-hat.
     noise
         Compare with the alignment of shuffled draws, which takes as long again.
     progress
@@ -67,16 +63,6 @@ def diagnose_aligned(
         What `measure` found of the draws as they came, if that is known already.
     **options
         Further arguments of `align`.
-
-    Returns
-    -------
-    AlignedDiagnosis
-        Both diagnoses, invariants, switching, basins, and what they mean in words.
-
-    Raises
-    ------
-    ValueError
-        As `diagnose` and `align`; or if `held_out` is asked for with fewer than four chains.
     """
     view = as_view(posterior)
     declared = resolve(view, symmetry).blocks
@@ -161,7 +147,12 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         )
         counts = f"{min(labellings)} to {max(labellings)} labellings a chain"
         yield f"Labels changed within chains: {counts}{later}."
-    yield resolve(diagnosis.alignment.source, diagnosis.alignment.symmetry).status
+    density = diagnosis.alignment.density
+    if density is not None and density.compared:
+        yield density.sentence
+    else:
+        yield resolve(diagnosis.alignment.source, diagnosis.alignment.symmetry).status
+        yield from () if density is None or not density.sentence else (density.sentence,)
     yield _rhats(diagnosis)
 
 
@@ -185,7 +176,7 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
             f"{len(diagnosis.basins)} groups of chains stay apart after alignment ({groups}): modes that "
             "the symmetry does not join." + _heights(diagnosis)
         )
-    elif (heights := _compared(diagnosis)) is not None and _far(heights):
+    elif _far(diagnosis):
         yield "The chains' log densities lie far apart." + _heights(diagnosis)
     one = one_labelling(diagnosis.alignment)
     if one is not None and one.improbable:
@@ -232,24 +223,18 @@ def _left_out(diagnosis: AlignedDiagnosis) -> list[str]:
     return list(dict.fromkeys(variable_of(name, known) for name in rhat[rhat > APART].index))
 
 
-def _compared(diagnosis: AlignedDiagnosis) -> Heights | None:
-    sampler = diagnosis.raw.sampler
-    if sampler is None or len(sampler.lp_errors) < 2:
-        return None
-    return compare_heights(sampler.lp_means, sampler.lp_errors)
-
-
-def _far(heights: Heights) -> bool:
+def _far(diagnosis: AlignedDiagnosis) -> bool:
     """Whether the lower mode is negligible, and not for Monte Carlo errors alone."""
-    return heights.unlike and heights.gap[0] > NATS
+    heights = diagnosis.raw.heights
+    return heights is not None and heights.unlike and heights.gap[0] > NATS
 
 
 def _heights(diagnosis: AlignedDiagnosis) -> str:
-    heights = _compared(diagnosis)
-    if not diagnosis.chain_lp or heights is None:
+    heights = diagnosis.raw.heights
+    if heights is None:
         return ""
-    means = ", ".join(f"{mean:.1f}" for mean in diagnosis.chain_lp)
+    means = ", ".join(f"{mean:.1f}" for mean in heights.means)
     if not heights.unlike:
         return f" Mean log density by chain: {means}, alike within Monte Carlo errors."
     negligible = " Chains far below the highest sit in negligible modes: start from an optimum."
-    return f" Mean log density by chain: {means}." + negligible * _far(heights)
+    return f" Mean log density by chain: {means}." + negligible * _far(diagnosis)

@@ -1,242 +1,216 @@
-"""Verdicts in words: the answer's sentence, its three rows, its causes, and what stands beside them."""
+"""The verdict as data: what the answer says, its three rows, its causes, and what stands beside them.
+
+Where draws are not finite or chains stand still nothing else is looked at. Of Markov chains a `Case` is judged. A
+variational fit rests on k-hat alone, and members of an ensemble are no draws.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from ..alignment.switching import one_labelling
-from .causes import Heights
-from .describe import alike_parts, left_out, listed, rhat, unjudged
-from .judge import Case
+from ..discovery.density import advice
+from ..summaries.variational import MIN_DRAWS_FOR_KHAT
+from .checks import BIAS, bounds, own_words
+from .judge import Case, alike_parts
 from .labels import Labels
 from .measure import Facts
-from .method_checks import BIAS, bounds
 from .result import Diagnosis
-from .verdict import Answer, Cause, Extreme, Row, Verdict
+from .verdict import Answer, Extreme, Outcome, Reason, Verdict, overall, worst_of
 
 LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
 _SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)
+BLAMES = {
+    "funnel": ("divergences", "E-BFMI"),
+    "divergences": ("divergences",),
+    "step-size": (BIAS,),
+    "stuck": ("moving chains",),
+}
+"""Checks of the sampler that a cause rests on: a number that is warned of forbids use there."""
 
 
-def of_stopped(facts: Facts, *causes: Cause) -> Verdict:
+def of_stopped(facts: Facts, *causes: Reason) -> Verdict:
     """Draws that are not finite, or chains that stand still: nothing else is looked at."""
     first, last = causes[0], causes[-1]
     broken = last.name == "not-finite"
-    why = f"Not judged: {'draws are not finite' if broken else 'a chain stands still'}."
-    return Verdict(
-        "unusable",
-        f"Do not use it. {first.evidence}",
-        (
-            Row(LABELS, "not judged", why),
-            Row(PREDICTIONS, "failed", first.evidence),
-            _sampler(facts.raw) if broken else Row(SAMPLER, "failed", last.evidence),
-        ),
-        causes,
-        unjudged=unjudged(facts.raw),
-        left_out=left_out(facts),
+    why = "draws are not finite" if broken else "a chain stands still"
+    rows = (
+        Reason(LABELS, "not judged", "labels unjudged", {"why": why}),
+        replace(first, name=PREDICTIONS),
+        _sampler(facts.raw, causes) if broken else replace(last, name=SAMPLER),
     )
+    return Verdict("unusable", (_do_not_use(first),), rows, causes)
 
 
 def of_chains(case: Case) -> Verdict:
     """Markov chains whose draws are finite and move."""
-    labels, answer = case.labels, case.answer
-    raw = case.before.raw
-    switched = (
-        (_labels_cause(labels, case),) if labels.state in ("switch", "overlap", "partial") else ()
-    )
+    labels, answer, raw = case.labels, case.answer, case.before.raw
+    switched = (_labels_cause(labels, case),) if labels.state in ("switch", "overlap") else ()
     causes = switched if answer in ("aligned", "invariant") else (*case.causes, *switched)
-    if labels.state == "partial":
-        causes = (*switched, *case.causes)
-    alike = alike_parts(case.before) if answer == "usable" and labels.state == "none" else ()
-    return Verdict(
-        answer,
-        " ".join((*_headline(case, answer, causes), *_modes(case))),
-        (_labels_row(labels, raw, case), _predictions_row(case, answer), _sampler(raw)),
-        causes,
-        labels.words,
-        (*unjudged(raw), *alike, *_as_ensemble(case, answer), *_missed(case)),
-        left_out(case.before),
-    )
+    if labels.state == "partial" and case.keeps_heights:
+        causes = (_labels_cause(labels, case), *case.causes)
+    headline = list(_headline(case, answer, causes))
+    if case.modes is not None:
+        headline.append(own_words("modes", case.modes.sentence))
+    rows = (_labels_row(labels, raw, case), _predictions_row(case, answer), _sampler(raw, causes))
+    words = labels.words if answer != "unusable" or case.keeps_heights else ()
+    more = tuple(_beside(case, answer))
+    return Verdict(answer, tuple(headline), rows, causes, words, more)
 
 
-def _headline(case: Case, answer: Answer, causes: tuple[Cause, ...]) -> Iterator[str]:
-    labels, checks = case.labels, case.before.raw.checks
+def of_others(facts: Facts) -> Verdict:
+    """Draws that are no Markov chain's."""
+    if facts.raw.variational is not None:
+        return _of_fit(facts)
+    if facts.raw.sampler is not None and not facts.raw.sampler.sampled:
+        rows = (
+            Reason(LABELS, "passed", "labels of no parameters"),
+            Reason(PREDICTIONS, "passed", "independent draws"),
+            _NO_SAMPLER,
+        )
+        said = Reason("answer", "passed", "usable independent", {"draws": facts.raw.total_draws})
+        return Verdict("usable", (said,), rows)
+    return _of_unproved(Reason("unproved", "failed", "optima"))
+
+
+def _do_not_use(cause: Reason, **numbers: Any) -> Reason:
+    return Reason("answer", "failed", "do not use", {"why": cause.evidence} | numbers)
+
+
+def _beside(case: Case, answer: Answer) -> Iterator[Reason]:
+    if answer == "usable" and case.labels.state == "none":
+        yield from alike_parts(case.before)
+    if answer == "unusable" and case.before.raw.method == "mclmc" and case.before.view.network:
+        yield Reason("network", "not judged", "as an ensemble")
+    if case.modes is not None and case.modes.remark:
+        yield own_words("modes", case.modes.remark)
+
+
+def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterator[Reason]:
+    labels, raw = case.labels, case.before.raw
+    if answer == "unusable":
+        switches = labels.state == "switch" and case.keeps_heights
+        switch = {"names": labels.variables} if switches else {}
+        yield _do_not_use(causes[0], **switch)
+        return
     if answer == "usable":
         yield from _usable(case)
     elif answer == "aligned":
         yield _aligned(case)
-    elif answer == "invariant":
-        yield (
-            f"Use only what has no labels: predictions, densities, sums over parts. {_overlap(labels)}"
-        )
     else:
-        yield f"Do not use it. {causes[0].evidence}"
-        if labels.state == "switch":
-            yield f"Besides, labels of {listed(labels.variables)} switch."
-        return
-    failures = (c for c in checks if c.name in _SAMPLER_CHECKS and c.outcome == "failed")
-    yield from (check.in_short for check in failures if check.fact)
-    yield from _bias(case.before.raw)
+        why = _overlap(labels).sentence
+        yield Reason("answer", "warned", "invariant", {"why": why})
+    for check in raw.checks:
+        if check.name in _SAMPLER_CHECKS and check.outcome in ("failed", "warned"):
+            yield check
+    if raw.outcome_of(BIAS) == "not judged":
+        known = bounds(raw.sampler) if raw.sampler is not None else {}
+        yield Reason(BIAS, "not judged", "bias bounded" if known else "bias unknown", known)
 
 
-def _modes(case: Case) -> Iterator[str]:
-    """The modes that it was put together from."""
-    if case.modes is not None:
-        yield case.modes.sentence
-
-
-def _missed(case: Case) -> Iterator[str]:
-    """What starts may have missed."""
-    if case.modes is not None and case.modes.remark:
-        yield case.modes.remark
-
-
-def _as_ensemble(case: Case, answer: Answer) -> Iterator[str]:
-    """What networks' chains that do not agree are good for all the same."""
-    if answer == "unusable" and case.before.raw.method == "mclmc" and case.before.view.network:
-        yield (
-            "As an ensemble over modes the chains may still predict well: score them by "
-            "`ob.networks.score_predictions`, and see by `ob.networks.summarise_predictions` where they agree."
-        )
-
-
-def _bias(raw: Diagnosis) -> Iterator[str]:
-    """What chains that agree cannot show."""
-    if raw.outcome_of(BIAS) != "not judged":
-        return
-    if raw.sampler is not None and raw.sampler.identities is not None:
-        yield (
-            "Its draws may have a bias of the step size, which agreement between chains does not show: "
-            f"{bounds(raw.sampler.identities)}."
-        )
-    else:
-        yield "Its draws have a bias of the step size, which agreement between chains does not show."
-
-
-def _usable(case: Case) -> Iterator[str]:
+def _usable(case: Case) -> Iterator[Reason]:
     facts, raw = case.before, case.before.raw
-    worst, least = facts.worst_rhat, facts.least_ess
+    worst, least, limits = facts.worst_rhat, facts.least_ess, raw.limits
     if math.isnan(worst.value) and math.isnan(least.value):
-        yield "There is nothing to judge: no parameter varies."
+        yield Reason("answer", "not judged", "nothing to judge")
         return
-    ess = f"there are at least {least.value:,.0f} effective draws"
-    if raw.num_chains == 1:
-        yield (
-            f"You may use it as far as one chain can tell: its halves agree (R-hat at most {rhat(worst.value)}) "
-            f"and {ess}, "
-            "but modes that it did not meet cannot be seen."
-        )
-    else:
-        yield f"You may use it: R-hat is at most {rhat(worst.value)}, and {ess}."
-    above = int((facts.table["rhat"] > raw.limits.rhat).sum())
+    numbers = {"rhat": worst.value, "ess": least.value, "limits": raw.numbers.limits_of("rhat")}
+    kind = "usable by one chain" if raw.num_chains == 1 else "usable"
+    yield Reason("answer", limits.outcome("rhat", worst.value), kind, numbers)
+    above = int((facts.table["rhat"] > limits.rhat).sum())
     if above:
-        yield (
-            f"R-hat is above {raw.limits.rhat:g} for {above} of {len(facts.table)} parameters "
-            f"(`{worst.parameter}`), which "
-            "more draws would mend."
-        )
-    tail = raw.parameters["ess_tail"].reindex(facts.table.index)
-    if tail.min() < raw.min_ess:
-        found = Extreme.of(tail, smallest=True)
-        yield f"Its tails are rough: `{found.parameter}` has a tail ESS of {found.value:.0f}."
+        bad = {"bad": above, "count": len(facts.table), "limit": limits.rhat}
+        own = numbers | bad | {"name": worst.parameter}
+        yield Reason("R-hat", "warned", "rhat slightly", own)
+    tail = Extreme.of(raw.parameters["ess_tail"].reindex(facts.table.index), smallest=True)
+    if limits.outcome("ess_tail", tail.value, raw.num_chains) == "warned":
+        own = {"name": tail.parameter, "ess": tail.value, "limits": (raw.min_ess,)}
+        yield Reason("tail ESS", "warned", "tails", own)
     if case.labels.state == "stay":
-        yield "All chains have one labelling of the declared symmetry."
+        yield Reason("labels", "passed", "one labelling")
     if raw.num_chains > 1 and (missing := _missing(raw)):
-        yield f"{missing} could not be judged, for nothing of the kind was recorded."
+        yield Reason("sampler", "not judged", "nothing recorded", {"what": missing})
 
 
-def _aligned(case: Case) -> str:
-    labels, after = case.labels, case.after
-    before, now = case.before.worst_rhat.value, after.worst_rhat.value
-    names = listed(labels.variables)
-    least = "at least " if labels.found else ""
-    words = f" (declare {listed(labels.words)})" if labels.words else ""
-    move = "move together" if len(labels.variables) > 1 else "moves"
-    if before > case.before.rhat_limit:
-        return (
-            f"Chains agree once labels are aligned: {least}{names} {move}{words}. Use aligned means; R-hat falls "
-            "from "
-            f"{rhat(before)} to {rhat(now)}."
-        )
-    return (
-        f"Every R-hat is good, yet labels switch all the time: {least}{names} {move}{words}, so that the mean of "
-        "one part is "
-        "an average over all parts. Use aligned means."
-    )
+def _aligned(case: Case) -> Reason:
+    labels, before = case.labels, case.before.worst_rhat.value
+    numbers: dict[str, Any] = {
+        "least": "at least " if labels.found else "",
+        "names": labels.variables,
+        "move": "move together" if len(labels.variables) > 1 else "moves",
+        "before": before,
+        "after": case.after.worst_rhat.value,
+        "limits": case.before.raw.numbers.limits_of("rhat"),
+    } | ({"words": labels.words} if labels.words else {})
+    apart = before > case.limits.deciding_rhat
+    return Reason("answer", "passed", "aligned" if apart else "aligned at every draw", numbers)
 
 
-def _overlap(labels: Labels) -> str:
-    names = listed(labels.variables)
-    found = labels.found[0] if labels.found and not labels.found[0].certain else None
-    if found is not None and found.turns:
-        return (
-            f"Parts of {names} turn into one another: alignment would sort them, not find them. Use what no rotation "
-            "changes, such as L L' of loadings L, or a Procrustes rotation."
-        )
-    if found is not None and found.size > 1:
-        first, second = found.numbers.closest
-        which = (
-            f" (parts {first} and {second} are {found.numbers.distance:.1f} sds apart)"
-            if first != second
-            else ""
-        )
-        return f"Parts of {names} overlap{which}: alignment would sort them, not find them."
-    if labels.state == "switch":
-        return f"Alignment does not bring the chains' {names} together, while what has no labels agrees."
-    return f"Labels of {names} switch, and the parts overlap: alignment would sort them, not find them."
+def _overlap(labels: Labels) -> Reason:
+    names: dict[str, Any] = {"names": labels.variables}
+    found = next((candidate for candidate in labels.found if not candidate.certain), None)
+    kind = "parts apart" if labels.state == "switch" else "parts alike"
+    if labels.turning:
+        kind, names = "parts turn", {"names": labels.turning}
+    elif found is not None and found.size > 1:
+        kind, (first, second) = "parts overlap", found.numbers.closest
+        if first != second:
+            names |= {"first": first, "second": second, "distance": found.numbers.distance}
+    return Reason("labels", "warned", kind, names)
 
 
-def _labels_cause(labels: Labels, case: Case) -> Cause:
+def _labels_cause(labels: Labels, case: Case) -> Reason:
     before, after = case.before.worst_rhat.value, case.after.worst_rhat.value
-    names = listed(labels.variables)
-    shown = _moves(labels, names)
+    moves = labels_move(labels).fact
     if labels.state == "partial":
-        return Cause(
-            "labels",
-            f"{shown}, and {listed(labels.companions)} differ between labellings in the same way. To move one without "
-            "the other would leave the posterior, so nothing was aligned.",
-            "If these belong to the components, write them as arrays in the model (`vector[2] mu` in place of `mu1` "
-            "and `mu2`), so that onebasin can move all of it together. If they do not, the chains disagree about them: "
-            "sample again, longer or from other starting points.",
-        )
-    if before > case.before.rhat_limit:
-        shown += f": R-hat {rhat(before)} as the draws came, {rhat(after)} with labels aligned"
+        told = {"moves": moves, "why": labels.reason, "advice": advice(labels.facts.view)}
+        return Reason("labels", "failed", "labels with others", told)
+    numbers: dict[str, Any] = {"moves": moves, "remedy": _labels_remedy(labels, case).sentence}
+    if before > case.limits.deciding_rhat and not labels.turning:
+        numbers |= {
+            "before": before,
+            "after": after,
+            "limits": case.before.raw.numbers.limits_of("rhat"),
+        }
     elif labels.found:
-        kept = labels.found[0].numbers.beside_noise
-        shown += f" at every draw: alignment leaves {kept:.2f} of what it would leave of noise"
-    return Cause("labels", f"{shown}.", " ".join(_labels_remedy(labels, case)))
+        numbers["kept"] = labels.found[0].numbers.beside_noise
+    outcome: Outcome = "failed" if case.answer == "unusable" else "warned"
+    return Reason("labels", outcome, "labels", numbers)
 
 
-def _labels_remedy(labels: Labels, case: Case) -> Iterator[str]:
-    """What to do about labels; aligned draws are no help where alignment does not find the parts."""
-    words = labels.words
+def _labels_remedy(labels: Labels, case: Case) -> Reason:
+    """What to do about labels: only what was tried, and works."""
+    options: dict[str, Any] = {"options": _options(labels.words)} if labels.words else {}
+    if labels.turning:
+        return Reason("labels", "warned", "use no rotation")
     if labels.state == "overlap" or case.answer == "invariant":
-        if words:
-            yield f"To look at the parts all the same, align them by {_options(words)}."
-        yield "Use what has no labels, or tell the parts apart in the model: an order, unlike priors."
-        return
-    if case.is_sorted:
-        yield "Use aligned draws: `ob.align(posterior)`, or `onebasin align`."
-    else:
-        yield "Alignment does not bring the chains together: see to the other cause first."
-    if words:
-        yield (
-            f"Declare them before the next run, by {_options(words)}, and they are checked on the log density."
-        )
+        return Reason("labels", "warned", "use no labels", options)
+    if case.answer == "aligned":
+        return Reason("labels", "warned", "use aligned", options)
+    if not case.keeps_heights:
+        return Reason("labels", "failed", "no equal modes")
+    if not case.is_sorted:
+        return Reason("labels", "failed", "use neither")
+    return Reason("labels", "warned", "use aligned", options)
 
 
-def _moves(labels: Labels, names: str) -> str:
-    """What the labels do."""
-    together = " together" if len(labels.variables) > 1 else ""
-    if any(candidate.turns for candidate in labels.found):
-        return f"The parts of {names} turn into one another"
+def labels_move(labels: Labels) -> Reason:
+    """Say what the labels do, by the kind of blocks that move them."""
+    names = {"names": labels.variables}
+    together = len(labels.variables) > 1
+    if labels.turning:
+        return Reason("labels", "warned", "labels turn", {"names": labels.turning})
     whole = labels.symmetry and not any(block.axes for block in labels.symmetry)
     if whole and all(block.flipped for block in labels.symmetry):
-        return f"{names} change sign{together}" if together else f"{names} changes sign"
+        verb, end = ("change", " together") if together else ("changes", "")
+        return Reason("labels", "warned", "labels change sign", names | {"verb": verb, "end": end})
     if whole and all(set(block.variables) == set(block.complemented) for block in labels.symmetry):
-        return f"{names} or 1 minus {'them' if together else 'it'} cannot be told apart"
-    return f"The parts of {names} change places"
+        them = {"them": "them" if together else "it"}
+        return Reason("labels", "warned", "labels complement", names | them)
+    return Reason("labels", "warned", "labels change places", names)
 
 
 def _options(words: tuple[str, ...]) -> str:
@@ -247,129 +221,141 @@ def _options(words: tuple[str, ...]) -> str:
     return f"`symmetry={given}` or `{options}`"
 
 
-def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Row:
+def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
     if not labels.looked:
-        return Row(LABELS, "not judged", "Labels were not looked at.")
-    names = listed(labels.variables) if labels.variables else ""
+        return Reason(LABELS, "not judged", "labels not looked at")
+    names: dict[str, Any] = {"names": labels.variables}
+    bad: Outcome = "failed" if case.answer == "unusable" else "warned"
+    if labels.state in ("switch", "partial") and not case.keeps_heights:
+        return Reason(LABELS, bad, "labels unlike", names)
     if labels.state == "switch":
-        sorts = (
-            ", and alignment does not bring the chains together"
-            if case.answer == "invariant" or not case.is_sorted
-            else "; alignment sorts them"
-        )
-        return Row(LABELS, "failed", f"Labels of {names} switch{sorts}.")
+        apart = case.answer == "invariant" or not case.is_sorted
+        return Reason(LABELS, bad, "labels not sorted" if apart else "labels sorted", names)
     if labels.state == "partial":
-        return Row(
-            LABELS, "failed", f"Labels of {names} switch, with more than alignment can move."
-        )
+        return Reason(LABELS, bad, "labels in company", names)
     if labels.state == "overlap":
-        return Row(
-            LABELS, "failed", f"Labels of {names} switch, and alignment cannot tell the parts."
+        kind = "labels turning" if labels.turning else "labels overlap"
+        return Reason(
+            LABELS, bad, kind, names | ({"turning": labels.turning} if labels.turning else {})
         )
     if labels.state == "stay":
         one = one_labelling(labels.aligned.alignment) if labels.aligned is not None else None
-        caveat = f" {one.sentence}" if one is not None else ""
-        return Row(LABELS, "passed", f"All draws have one labelling of {names}.{caveat}")
+        caveat = {"caveat": one.sentence} if one is not None else {}
+        return Reason(LABELS, "passed", "labels stay", names | caveat)
     if raw.num_chains == 1:
-        return Row(
-            LABELS,
-            "not judged",
-            "No labels switch within the chain; that others would have the same cannot be seen.",
-        )
-    return Row(LABELS, "passed", "No labels are seen to switch.")
+        return Reason(LABELS, "not judged", "labels of one chain")
+    if case.is_open:
+        return Reason(LABELS, "not judged", "labels open")
+    return Reason(LABELS, "passed", "labels unseen")
 
 
-def _predictions_row(case: Case, answer: Answer) -> Row:
-    facts, after, lp_rhat = case.before, case.after, case.before.lp_numbers[0]
-    lp = "" if math.isnan(lp_rhat) else f"R-hat of `lp` {rhat(lp_rhat)}"
-    apart = (
-        _apart(case.heights)
-        if case.heights and case.heights.unlike and answer == "unusable"
-        else ""
-    )
+def _predictions_row(case: Case, answer: Answer) -> Reason:
+    facts, raw = case.before, case.before.raw
+    lp, lp_ess = facts.lp_numbers
+    good: Outcome = "failed" if answer == "unusable" else "passed"
+    limits = {"limits": raw.numbers.limits_of("rhat")}
+    apart = {}
+    if case.heights and case.heights.unlike and answer == "unusable":
+        apart = case.heights.apart
     if facts.lp_is_bad:
-        return Row(PREDICTIONS, "failed", f"Log densities do not agree: {lp}{apart}.")
+        if lp > case.limits.deciding_rhat:
+            return Reason(PREDICTIONS, "failed", "lp apart", {"rhat": lp} | limits | apart)
+        return Reason(PREDICTIONS, "failed", "lp too slow", {"ess": lp_ess} | apart)
     if case.labels.aligned is not None or case.labels.state in ("overlap", "partial"):
         worst = case.worst_invariant
-        said = f"R-hat of what the symmetry leaves alone is at most {rhat(worst.value)}"
         if math.isnan(worst.value):
-            return Row(
-                PREDICTIONS,
-                "not judged",
-                "Neither `lp` nor other quantities without labels are there.",
-            )
-        if worst.value > facts.rhat_limit:
-            return Row(PREDICTIONS, "failed", f"{said} (`{worst.parameter}`){apart}.")
-        good = answer != "unusable"
-        return Row(PREDICTIONS, "passed" if good else "failed", f"{said}{apart}.")
+            return Reason(PREDICTIONS, "not judged", "no invariants")
+        numbers = {"rhat": worst.value} | limits | apart
+        if worst.value > case.limits.deciding_rhat:
+            return Reason(PREDICTIONS, "failed", "invariants", numbers | {"name": worst.parameter})
+        own = raw.limits.outcome("rhat", worst.value)
+        return Reason(PREDICTIONS, worst_of((good, own)), "invariants", numbers)
     if answer == "unusable":
-        return Row(
-            PREDICTIONS,
-            "failed",
-            f"Parameters are not reliable, nor is what is computed of them{apart}.",
-        )
-    if case.labels.state == "none":
-        return _unlabelled_row(case, lp)
-    if not lp:
-        return Row(
-            PREDICTIONS,
-            "not judged",
-            "`lp` was not recorded, so that heights could not be compared.",
-        )
-    return Row(
-        PREDICTIONS,
-        "passed",
-        f"Log densities agree ({lp}), and all entries once sorted (R-hat {rhat(after.worst_rhat.value)}).",
-    )
+        return Reason(PREDICTIONS, "failed", "unreliable", apart)
+    if raw.num_chains == 1:
+        return Reason(PREDICTIONS, "not judged", "halves agree")
+    numbers = {"rhat": facts.worst_rhat.value} | limits
+    if not math.isnan(lp):
+        numbers["lp"] = lp
+    own = raw.limits.outcome("rhat", facts.worst_rhat.value)
+    return Reason(PREDICTIONS, own, "all agree", numbers)
 
 
-def _unlabelled_row(case: Case, lp: str) -> Row:
-    if case.before.raw.num_chains == 1:
-        return Row(
-            PREDICTIONS,
-            "not judged",
-            "One chain agrees with its halves; with others it could not be compared.",
-        )
-    worst = rhat(case.before.worst_rhat.value)
-    return Row(
-        PREDICTIONS,
-        "passed",
-        f"R-hat of all parameters is at most {worst}{', ' + lp if lp else ''}.",
-    )
-
-
-def _apart(found: Heights) -> str:
-    gap, error = found.gap
-    return f"; chain {found.lowest} lies {gap:.3g} ± {error:.1g} nats below chain {found.highest}"
-
-
-def _sampler(raw: Diagnosis) -> Row:
+def _sampler(raw: Diagnosis, causes: tuple[Reason, ...]) -> Reason:
     """What the sampler says of itself."""
-    checks = [check for check in raw.checks if check.name in _SAMPLER_CHECKS]
-    failures = [check for check in checks if check.outcome == "failed"]
-    if failures:
-        return Row(SAMPLER, "failed", " ".join(f"{c.fact}." for c in failures if c.fact))
+    own = tuple(check for check in raw.checks if check.name in _SAMPLER_CHECKS)
+    checks = blamed(own, causes)
+    found = [check for check in checks if check.outcome in ("failed", "warned")]
+    if found:
+        text = " ".join(f"{check.fact}." for check in found)
+        return Reason(SAMPLER, overall(found), "own words", {"fact": text})
     biased = next((c for c in checks if c.name == BIAS and c.outcome == "not judged"), None)
     if biased is not None:
-        return Row(SAMPLER, "not judged", f"{biased.fact}: {biased.meaning}.")
+        return replace(biased, name=SAMPLER)
     if missing := _missing(raw):
-        return Row(SAMPLER, "not judged", f"{missing} could not be judged.")
+        return Reason(SAMPLER, "not judged", "sampler unjudged", {"what": missing})
     if not checks or raw.sampler is None:
-        return Row(SAMPLER, "not judged", "Nothing was recorded of the sampler.")
-    energy = f"; E-BFMI is at least {raw.sampler.min_bfmi:.2f}" if raw.sampler.bfmi else ""
-    tree = ", no tree at its limit" if raw.outcome_of("tree depth") == "passed" else ""
-    judged = raw.sampler.identities
-    bias = f"; {bounds(judged)}" if judged is not None else ""
-    return Row(SAMPLER, "passed", f"No divergences{tree}{energy}{bias}.")
+        return Reason(SAMPLER, "not judged", "sampler unknown")
+    numbers: dict[str, Any] = dict(bounds(raw.sampler)) | {"limits": (raw.limits.bfmi,)}
+    if raw.outcome_of("tree depth") == "passed":
+        numbers["trees"] = ", no tree at its limit"
+    if raw.sampler.bfmi:
+        numbers["bfmi"] = raw.sampler.min_bfmi
+    return Reason(SAMPLER, "passed", "sampler sound", numbers)
+
+
+def blamed(checks: tuple[Reason, ...], causes: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    """Fail the checks that a cause rests on."""
+    names = {name for cause in causes for name in BLAMES.get(cause.name, ())}
+    return tuple(
+        replace(c, outcome="failed") if c.name in names and c.outcome == "warned" else c
+        for c in checks
+    )
 
 
 def _missing(raw: Diagnosis) -> str:
+    """Names of checks for which nothing was recorded."""
     names = [
-        c.name
-        for c in raw.checks
-        if c.outcome == "not judged"
-        and c.name in (*_SAMPLER_CHECKS, "log density")
-        and c.name != BIAS
+        check.name
+        for check in raw.checks
+        if check.outcome == "not judged"
+        and check.name in (*_SAMPLER_CHECKS, "log density")
+        and check.name != BIAS
     ]
-    text = ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else "".join(names)
-    return text[:1].upper() + text[1:] if text[:2] != "E-" else text
+    return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+_NO_LABELS = Reason(LABELS, "not judged", "labels of a fit")
+_NO_SAMPLER = Reason(SAMPLER, "passed", "no chain")
+
+
+def _of_fit(facts: Facts) -> Verdict:
+    """Draws of an approximation: k-hat alone tells how far it is from the posterior."""
+    raw = facts.raw
+    khat = next(check for check in raw.checks if check.name == "k-hat")
+    failed = [check for check in raw.checks if check.outcome == "failed"]
+    if failed:
+        first = khat if khat.outcome == "failed" else failed[0]
+        evidence = first.sentences[0]
+        cause = Reason("approximation", "failed", "approximation", {"fact": evidence})
+        said = Reason("answer", "failed", "bad fit", {"why": evidence})
+        row = replace(cause, name=PREDICTIONS)
+        return Verdict("unusable", (said,), (_NO_LABELS, row, _NO_SAMPLER), (cause,))
+    if khat.outcome == "not judged":
+        least = {"least": MIN_DRAWS_FOR_KHAT}
+        return _of_unproved(Reason("unproved", "failed", "no khat", least))
+    rows = (
+        _NO_LABELS,
+        Reason(PREDICTIONS, "passed", "khat value", khat.numbers),
+        _NO_SAMPLER,
+    )
+    said = Reason("answer", "passed", "usable fit", khat.numbers)
+    return Verdict("usable", (said,), rows)
+
+
+def _of_unproved(cause: Reason) -> Verdict:
+    """Draws of which nothing tells how far they are from the posterior."""
+    why = f"{cause.fact[:1].lower()}{cause.fact[1:]}"
+    said = Reason("answer", "failed", "unproved", {"why": why, "remedy": cause.remedy})
+    row = replace(cause, name=PREDICTIONS, outcome="not judged")
+    return Verdict("unusable", (said,), (_NO_LABELS, row, _NO_SAMPLER), (cause,))

@@ -251,6 +251,12 @@ class Heights:
         error = float(np.hypot(self.errors[low], self.errors[high]))
         return self.means[high] - self.means[low], error
 
+    @property
+    def apart(self) -> dict[str, float]:
+        """The pair, how far it is apart and the error of that, to be told."""
+        gap, error = self.gap
+        return {"lowest": self.lowest, "highest": self.highest, "gap": gap, "error": error}
+
 
 def compare_heights(means: Sequence[float], errors: Sequence[float]) -> Heights:
     """Compare chains' mean log densities, beside their Monte Carlo errors."""

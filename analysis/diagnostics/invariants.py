@@ -18,6 +18,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
+from onebasin.models.symmetry.counterparts import stack, stacked_blocks
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, checked, entry_names
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -41,13 +42,8 @@ MAX_OUTPUTS = 50
 def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     """Compute quantities that no element of the symmetry's group changes.
 
-    Parameters
-    ----------
-    posterior
-        The posterior; the groups `sample_stats` and, for a network, `constant_data` are used if there.
-    symmetry
-        What is left alone. Positive scalings change `lp`, which holds the prior, and mean squares, so
-        that a block of a network that can be rescaled contributes its outputs alone.
+    Positive scalings change `lp`, which holds the prior, and mean squares, so that a block of a network that can be
+    rescaled contributes its outputs alone.
 
     Returns
     -------
@@ -69,8 +65,11 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     else:
         blocks = equal_modes(symmetry)
         names = tuple(dict.fromkeys(name for block in blocks for name in block.variables))
-        units = _largest(view, names)
-        found += _by_pieces(view, names, lambda piece: _of_blocks(blocks, piece, units))
+        units = _largest(view, names, blocks)
+        plain = stacked_blocks(blocks)
+        found += _by_pieces(
+            view, names, lambda piece: _of_blocks(plain, stack(blocks, piece, 2), units)
+        )
     if not found:
         return Draws((), np.empty((view.num_chains, view.num_draws, 0)))
     rounding = _rounding(view, symmetry)
@@ -203,13 +202,13 @@ def _values(view: View, name: str, rows: slice) -> np.ndarray:
     return np.asarray(some.values, dtype=np.float64)
 
 
-def _largest(view: View, names: Sequence[str]) -> Units:
-    """The largest absolute value of each variable."""
+def _largest(view: View, names: Sequence[str], blocks: Symmetry) -> Units:
+    """The largest absolute value of each variable, and of counterparts together."""
     every = [
-        {name: np.abs(values).max(initial=0.0) for name, values in piece.items()}
+        {name: np.abs(v).max(initial=0.0) for name, v in stack(blocks, piece, 2).items()}
         for piece in _pieces(view, names)
     ]
-    return {name: float(np.max([each[name] for each in every])) for name in names}
+    return {name: float(np.max([each[name] for each in every])) for name in every[0]}
 
 
 def _outputs(view: View, piece: Piece) -> list[tuple[str, np.ndarray]]:

@@ -1,4 +1,4 @@
-"""From facts to a verdict on Markov chains: what is looked at, in which order, and what decides.
+"""From facts to a verdict: what is looked at, in which order, and what decides.
 
 First what makes every number meaningless (draws that are not finite, chains that stand still); then labels, modulo
 which the posterior may be sound; then what keeps it from being sound, most likely cause first: a funnel, too few draws,
@@ -7,8 +7,11 @@ modes. The limits were set on simulated posteriors whose answers are known; `ben
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,79 +21,90 @@ from onebasin.posteriors.draws import variable_of
 
 from ..summaries.deciding import rhat_of_entries
 from ..summaries.modes import ModesSummary, modes_of
-from . import describe as say
 from .causes import (
     ALONE,
     LOOKED_AT,
     Funnel,
     Heights,
     Run,
-    compare_heights,
     find_funnel,
     longest_run,
     narrow_chains,
     settled,
     times_as_many,
 )
+from .checks import BIAS, is_gross
 from .labels import Labels
 from .measure import Facts
-from .method_checks import is_gross, step_size_bias
-from .verdict import Answer, Cause, Extreme
+from .verdict import Answer, Extreme, Limits, Reason
 
-DIVERGES = 0.05
-"""Share of draws that diverged from which on nothing that was drawn is trusted."""
+ENOUGH = 100
+"""Draws of a chain to ask for where there are too few."""
 
 
-def broken(facts: Facts) -> Cause | None:
-    """Entries that are finite in some draws and not in others, or parameters that are finite in none."""
+def not_finite(facts: Facts) -> Reason | None:
+    """Find entries that are finite in some draws and not in others, or parameters that are finite in none."""
     entries = [entry for entries in facts.names.values() for entry in entries]
     name = next((entry for entry in entries if entry in facts.raw.broken), None)
     if name is not None:
         draws = facts.view.draws(variable_of(name, facts.names), finite=False)
-        chain, draw = _first_broken(draws.of(name))
-        return say.not_finite(name, chain, draw, sum(e in facts.raw.broken for e in entries))
-    undefined = set(facts.raw.undefined)
-    if entries and undefined.issuperset(entries):
-        return say.never_finite(tuple(facts.names))
+        others = sum(entry in facts.raw.broken for entry in entries) - 1
+        numbers = {"name": name} | _first_broken(draws.of(name))
+        return _cause(
+            "not-finite", "entry not finite", **numbers, **({"others": others} if others else {})
+        )
+    if entries and set(facts.raw.undefined).issuperset(entries):
+        return _cause("not-finite", "never finite", names=tuple(facts.names))
     sampler = facts.raw.sampler if facts.raw.has_chains else None
     counts = {} if sampler is None else sampler.not_finite
-    for name in ("lp", "energy"):
+    for name, what in (("lp", "The log density `lp`"), ("energy", "`energy`")):
         if name in counts and (stat := facts.view.stat(name)) is not None:
-            return say.statistic_not_finite(
-                name, *_first_broken(stat), sum(counts[name]), stat.size
-            )
+            numbers = {"what": what, "bad": sum(counts[name]), "draws": stat.size}
+            return _cause("not-finite", "lp not finite", **numbers, **_first_broken(stat))
     return None
 
 
-def _first_broken(values: Float[np.ndarray, "chain draw"]) -> tuple[int, int]:
+def _cause(cause: str, kind: str, /, **numbers: Any) -> Reason:
+    return Reason(cause, "failed", kind, numbers)
+
+
+def _first_broken(values: Float[np.ndarray, "chain draw"]) -> dict[str, int]:
     """Chain and draw of the first value that is not finite, by draw."""
     bad = ~np.isfinite(values)
     draw = int(bad.any(axis=0).argmax())
-    return int(bad[:, draw].argmax()), draw
+    return {"chain": int(bad[:, draw].argmax()), "draw": draw}
 
 
-_BESIDE = 256
+_AT_A_TIME = 256
 """Entries whose repeats are counted at a time."""
 
 
-def stuck(facts: Facts) -> Cause | None:
-    """Chains that stand still."""
+def stuck(facts: Facts) -> Reason | None:
+    """Find chains that stand still."""
     entries = set(facts.table.index)
     worst: tuple[str, Run] | None = None
     for name, drawn in facts.values.items():
         free = np.array([entry in entries for entry in facts.names[name]], bool)
         flat = drawn.reshape(*drawn.shape[:2], -1)
-        for first in range(0, flat.shape[2], _BESIDE):
-            part = slice(first, first + _BESIDE)
+        for first in range(0, flat.shape[2], _AT_A_TIME):
+            part = slice(first, first + _AT_A_TIME)
             run = longest_run(flat[..., part], free[part])
             if run is not None and (worst is None or run.length > worst[1].length):
                 worst = (name, run)
+    draws = facts.raw.num_draws
     if worst is not None:
         name, run = worst
-        whole = Run(run.chain, run.first * facts.step, run.length * facts.step)
-        return say.stuck_run(name, whole, facts.raw.num_draws)
+        length, first = run.length * facts.step, run.first * facts.step
+        if length >= 0.99 * draws:
+            return _cause("stuck", "chain never moves", name=name, chain=run.chain)
+        place = {"chain": run.chain, "first": first, "length": length, "draws": draws}
+        return _cause("stuck", "chain repeats", name=name, **place)
     narrow = narrow_chains(facts.values)
-    return say.stuck_narrow(narrow) if narrow else None
+    if not narrow:
+        return None
+    chains = sorted(set(narrow.values()))
+    verb = "moves" if len(chains) == 1 else "move"
+    return _cause("stuck", "chains narrow", chains=chains, verb=verb, names=tuple(narrow))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +118,11 @@ class Case:
     def after(self) -> Facts:
         """The posterior modulo its symmetry."""
         return self.labels.facts
+
+    @property
+    def limits(self) -> Limits:
+        """The limits that numbers are judged by."""
+        return self.before.raw.limits
 
     @cached_property
     def unmoved(self) -> Facts:
@@ -128,7 +147,7 @@ class Case:
         """Whether alignment brings the chains together in all that moves."""
         table = self.after.table
         moved = table[table["variable"].isin(self.labels.variables)]
-        return not bool((moved["rhat"] > self.after.rhat_limit).any())
+        return not bool((moved["rhat"] > self.limits.deciding_rhat).any())
 
     @cached_property
     def worst_invariant(self) -> Extreme:
@@ -140,18 +159,26 @@ class Case:
         """The pair of scale and vector that goes together most closely."""
         return find_funnel(self.before.values, self.before.diverging)
 
-    @cached_property
+    @property
     def heights(self) -> Heights | None:
         """Chains' mean log densities; None where there is nothing to compare."""
-        sampler = self.before.raw.sampler
-        if sampler is None or len(sampler.lp_errors) < 2:
-            return None
-        return compare_heights(sampler.lp_means, sampler.lp_errors)
+        return self.before.raw.heights
 
     @cached_property
     def modes(self) -> ModesSummary | None:
         """The modes that it was put together from; None where it was not."""
         return modes_of(self.before.view)
+
+    @property
+    def keeps_heights(self) -> bool:
+        """Whether the log density agrees between chains, whatever their labels: else they are no equal modes."""
+        apart = self.before.lp_numbers[0] > self.limits.deciding_rhat
+        return not apart and not (self.heights is not None and self.heights.unlike)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether chains disagree, so that labels that were not found may switch all the same."""
+        return self.answer == "unusable" and not self._chains_agree
 
     @cached_property
     def invariants_agree(self) -> bool:
@@ -159,7 +186,7 @@ class Case:
         if self.after.lp_is_bad or not self.unmoved.bad.empty:
             return False
         table = self.labels.invariants.drop(index="lp", errors="ignore")
-        low, limit = self.before.raw.min_ess, self.before.rhat_limit
+        low, limit = self.before.raw.min_ess, self.limits.deciding_rhat
         return bool(len(table)) and not bool(
             ((table["rhat"] > limit) | (table["ess_bulk"] < low)).any()
         )
@@ -171,77 +198,125 @@ class Case:
         if state == "partial":
             return "unusable"
         if self.is_sound and not self.causes and (state != "overlap" or self.invariants_agree):
-            return {
-                "none": "usable",
-                "stay": "usable",
-                "switch": "aligned",
-                "overlap": "invariant",
-            }[state]  # type: ignore[return-value]
-        if (
-            self.labels.state in ("switch", "overlap")
-            and self.invariants_agree
-            and not self._sampler_fails
-            and not (self.modes and self.modes.doubt)
-        ):
+            answers: dict[str, Answer] = {"switch": "aligned", "overlap": "invariant"}
+            return answers.get(state, "usable")
+        doubt = self.sampler_fails or (self.modes and self.modes.doubt)
+        if state in ("switch", "overlap") and self.invariants_agree and not doubt:
             return "invariant"
         return "unusable"
 
     @cached_property
-    def causes(self) -> tuple[Cause, ...]:
+    def causes(self) -> tuple[Reason, ...]:
         """What keeps it from being sound modulo labels, most likely first; nothing where it is."""
-        weights = (say.weights(self.modes),) if self.modes and self.modes.doubt else ()
-        if self.labels.state == "partial":
-            return (*weights, *self._sampler_fails)
-        if self.is_sound:
-            return (*weights, *self._sampler_fails)
+        doubt = self.modes.doubt if self.modes else ""
+        weights = (_cause("weights", "weights", fact=doubt),) if doubt else ()
+        if self.is_sound or (self.labels.state == "partial" and self.keeps_heights):
+            return (*weights, *self.sampler_fails)
         return weights or (self._why(),)
 
     @cached_property
-    def _sampler_fails(self) -> tuple[Cause, ...]:
+    def sampler_fails(self) -> tuple[Reason, ...]:
         """What forbids use although chains agree: steps that bias the draws; divergences, many or at small scales."""
-        sampler = self.before.raw.sampler
-        if sampler is not None and is_gross(sampler) and (check := step_size_bias(sampler)):
-            return (say.biased_steps(check),)
+        sampler, raw = self.before.raw.sampler, self.before.raw
+        bias = next((check for check in raw.checks if check.name == BIAS), None)
+        if sampler is not None and bias is not None and bias.kind and is_gross(sampler):
+            return (replace(bias, name="step-size"),)
         diverging = self.before.diverging
         if diverging is None or not diverging.any():
             return ()
         if self.funnel is not None and self.funnel.diverges_often:
-            return (say.funnel(self.funnel, self.before.raw, facts=self.before),)
-        if diverging.mean() > DIVERGES:
-            return (say.divergences(self.before.raw),)
-        return ()
+            return (self._funnel(self.funnel),)
+        if sampler is None or self.limits.outcome("diverging", diverging.mean()) != "failed":
+            return ()
+        return tuple(check for check in raw.checks if check.name == "divergences")
 
     @property
-    def funnel_cause(self) -> Cause | None:
+    def funnel_cause(self) -> Reason | None:
         """The funnel, where it is what keeps chains from agreeing."""
         if self.funnel is None or not self._is_cause(self.funnel):
             return None
-        return say.funnel(self.funnel, self.before.raw, facts=self.before)
+        return self._funnel(self.funnel)
 
-    def _why(self) -> Cause:
-        after = self.identified
+    def _funnel(self, found: Funnel) -> Reason:
+        raw = self.before.raw
+        numbers: dict[str, Any] = {
+            "scale": found.scale,
+            "vector": found.vector,
+            "side": "large" if found.large else "small",
+            "correlation": found.correlation,
+        }
+        if found.divergences:
+            numbers |= {"there": found.there, "divergences": found.divergences}
+        if raw.sampler is not None and raw.sampler.min_bfmi < self.limits.bfmi:
+            numbers |= {"bfmi": raw.sampler.min_bfmi, "limits": (self.limits.bfmi,)}
+        if (ess := self.before.table["ess_bulk"].get(found.scale, math.inf)) < raw.min_ess:
+            numbers["ess"] = ess
+        return _cause("funnel", "funnel", **numbers)
+
+    def _why(self) -> Reason:
         if (cause := self.funnel_cause) is not None:
             return cause
-        if self._sampler_fails:
-            return self._sampler_fails[0]
-        agree = after.bad_rhat.empty and not after.lp_numbers[0] > after.rhat_limit
-        if not agree and self._settled():
-            return say.modes(after, self.heights)
-        return say.short(after, self._times(), agree)
+        if self.sampler_fails:
+            return self.sampler_fails[0]
+        agree = self._chains_agree
+        return self._modes() if not agree and self._settled() else self._short(agree)
+
+    @property
+    def _chains_agree(self) -> bool:
+        after = self.identified
+        return after.bad_rhat.empty and not after.lp_numbers[0] > self.limits.deciding_rhat
+
+    def _modes(self) -> Reason:
+        bad, found = self.identified.bad_rhat, self.heights
+        numbers: dict[str, Any] = {"settled": "chains have settled"}
+        if len(bad):
+            rhat, name = self._worst
+            numbers = {"rhat": rhat, "name": name, "bad": len(bad)}
+            numbers["limits"] = self.before.raw.numbers.limits_of("rhat")
+            numbers["entries"] = len(self.identified.table)
+        if found is not None and found.unlike:
+            numbers |= found.apart
+        elif found is not None:
+            numbers["heights"] = "alike"
+        return _cause("modes", "modes", **numbers)
+
+    @property
+    def _worst(self) -> tuple[float, str]:
+        """The largest R-hat of what is identified and of the log density, with its name."""
+        worst, lp = self.identified.worst_rhat, self.identified.lp_numbers[0]
+        if lp > worst.value or math.isnan(worst.value):
+            return lp, "lp"
+        return worst.value, str(worst.parameter)
+
+    def _short(self, agree: bool) -> Reason:
+        """Too few effective draws, or chains that disagree with their own halves."""
+        after, raw = self.identified, self.before.raw
+        if raw.num_draws < Limits.FEW:
+            return _cause("short", "too few", draws=raw.num_draws, enough=ENOUGH)
+        least, lp_ess = after.least_ess, after.lp_numbers[1]
+        of_lp = lp_ess < least.value or math.isnan(least.value)
+        ess, name = (lp_ess, "lp") if of_lp else (least.value, str(least.parameter))
+        rhat = max(after.worst_rhat.value, np.nan_to_num(after.lp_numbers[0], nan=1.0))
+        times = times_as_many(
+            float(np.nanmin([ess, np.inf])), raw.min_ess, float(rhat), self.limits.deciding_rhat
+        )
+        numbers: dict[str, Any] = {"name": name, "ess": ess, "draws": raw.total_draws}
+        numbers["limits"] = raw.numbers.limits_of("rhat")
+        if not agree:
+            numbers["rhat"], numbers["worst"] = self._worst
+        return _cause("short", "short", times=times, **numbers)
 
     def _is_cause(self, funnel: Funnel) -> bool:
         sampler, low = self.before.raw.sampler, self.before.raw.min_ess
         ess = self.before.table["ess_bulk"].get(funnel.scale, np.inf)
         if self.before.diverging is None and not (sampler and sampler.bfmi):
             return funnel.correlation > ALONE and bool(ess < low)
-        energies = bool(
-            sampler and np.nanmin(sampler.bfmi or (np.inf,)) < self.before.raw.limits.bfmi
-        )
+        energies = bool(sampler and np.nanmin(sampler.bfmi or (np.inf,)) < self.limits.bfmi)
         return funnel.diverges or energies or (funnel.divergences > 0 and bool(ess < low))
 
     def _settled(self) -> bool:
         """Whether chains have settled, each in a mode of its own."""
-        if self.after.raw.num_chains < 2 or self.after.raw.num_draws < say.FEW:
+        if self.after.raw.num_chains < 2 or self.after.raw.num_draws < Limits.FEW:
             return False
         worst = self.identified.bad_rhat.sort_values("rhat", ascending=False).index[:LOOKED_AT]
         if not len(worst):
@@ -251,8 +326,20 @@ class Case:
         alone, if_unlike = settled(values, halves)
         return alone or bool(if_unlike and self.heights and self.heights.unlike)
 
-    def _times(self) -> int:
-        after = self.identified
-        rhat = max(after.worst_rhat.value, np.nan_to_num(after.lp_numbers[0], nan=1.0))
-        ess = np.nanmin([after.least_ess.value, after.lp_numbers[1], np.inf])
-        return times_as_many(float(ess), after.raw.min_ess, float(rhat), after.rhat_limit)
+
+MEANS, SPREADS = 0.1, 1.1
+"""Parts are alike whose means differ by less than this share of their sd, and whose sds by less than this factor."""
+MOST_PARTS = 64
+"""Variables with more parts are no labels' ones."""
+
+
+def alike_parts(facts: Facts) -> Iterator[Reason]:
+    """Name vectors whose entries have one and the same posterior."""
+    for name, drawn in facts.values.items():
+        if drawn.ndim == 3 and 2 <= drawn.shape[2] <= MOST_PARTS:
+            rows = facts.raw.parameters.reindex(list(facts.names[name]))
+            mean, sd = rows["mean"].to_numpy(), rows["sd"].to_numpy()
+            known = np.isfinite(mean).all() and sd.min() > 0
+            if known and np.ptp(mean) < MEANS * sd.min() and sd.max() < SPREADS * sd.min():
+                numbers = {"name": name, "last": drawn.shape[2] - 1}
+                yield Reason("labels", "not judged", "alike parts", numbers)

@@ -20,8 +20,10 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import as_view
 
 from ..discovery.candidate import Candidate
+from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
-from ..discovery.resolve import left_behind, resolve
+from ..discovery.quantities import with_quantities
+from ..discovery.resolve import resolve, why_partial
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
 from .invariants import invariants
@@ -54,8 +56,10 @@ class Labels:
         The posterior before and after alignment; None where nothing was aligned.
     looked
         Whether labels were looked for at all.
-    companions
-        What switches together with what was found and cannot be moved along.
+    reason
+        Of ``partial``, and of an overlap that is one: why alignment would leave the posterior, in a sentence.
+    turning
+        Variables whose components turn into one another, as factors do that are not identified.
     """
 
     state: Literal["none", "stay", "switch", "overlap", "partial"]
@@ -64,7 +68,8 @@ class Labels:
     found: tuple[Candidate, ...] = ()
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
-    companions: tuple[str, ...] = ()
+    reason: str = ""
+    turning: tuple[str, ...] = ()
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
@@ -76,7 +81,7 @@ class Labels:
     @property
     def words(self) -> tuple[str, ...]:
         """What to declare."""
-        return () if self.state == "partial" else tuple(c.word for c in self.found)
+        return () if self.reason else tuple(c.word for c in self.found)
 
     @property
     def symmetry(self) -> Symmetry:
@@ -100,14 +105,8 @@ def look_for_labels(
 ) -> Labels:
     """Divide out what is declared, and look for what else switches.
 
-    Parameters
-    ----------
-    facts
-        The posterior.
-    declared
-        Blocks that make equal modes, all of whose variables decide.
-    held_out, noise, progress
-        As in `diagnose_aligned`.
+    `declared` are blocks that make equal modes, all of whose variables decide; the others are those of
+    `diagnose_aligned`.
     """
     if not declared:
         return _search(facts, facts, (), None, held_out, progress)
@@ -116,7 +115,7 @@ def look_for_labels(
     )
     after = facts.moved(_aligned_values(aligned, facts))
     if facts.view.network is not None:
-        return Labels(_state(facts, after, declared, None), after, declared, aligned=aligned)
+        return Labels(_state(facts, declared, ()), after, declared, aligned=aligned)
     return _search(facts, after, declared, aligned, held_out, progress)
 
 
@@ -130,23 +129,41 @@ def _search(
 ) -> Labels:
     rest = _undeclared(_discover(after), (*declared, *_already_aligned(facts)))
     certain = tuple(candidate for candidate in rest if candidate.certain)
-    if certain and (companions := left_behind(facts.view, certain, after.values)):
-        return Labels("partial", after, declared, certain, aligned, companions=companions)
-    if certain:
-        for candidate in certain:
-            after = after.moved(candidate.values)
+    reason = why_partial(facts.view, certain or rest[:1], after.values) if rest else ""
+    if certain and not reason:
+        known = tuple(facts.values)
+        certain = tuple(with_quantities(facts.view, each, known) for each in certain)
         blocks = (*declared, *(candidate.block for candidate in certain))
-        aligned = diagnose_aligned(
-            facts.view, blocks, held_out=held_out, noise=False, progress=progress, raw=facts.raw
-        )
+        try:
+            aligned = diagnose_aligned(
+                facts.view, blocks, held_out=held_out, noise=False, progress=progress, raw=facts.raw
+            )
+        except LeavesPosterior as refusal:
+            reason = refusal.reason
+    if certain and reason:
+        return Labels("partial", after, declared, certain, aligned, reason=reason)
+    for candidate in certain:
+        after = after.moved(candidate.values)
+    # Of candidates that overlap the first is told of, and beside certain ones those that turn: no label sorts these.
+    open_ = tuple(each for each in rest if not each.certain and (each.turns or not certain))[:1]
+    if open_:
+        after = after.moved(open_[0].values)
+        found, turning = (*certain, *open_), _turning(open_)
+        return Labels("overlap", after, declared, found, aligned, reason=reason, turning=turning)
+    if certain:
         return Labels("switch", after, declared, certain, aligned)
-    if rest:
-        return Labels("overlap", after.moved(rest[0].values), declared, rest[:1], aligned)
     if not declared:
         return Labels("none", after)
-    return Labels(
-        _state(facts, after, declared, _discover(facts)), after, declared, aligned=aligned
-    )
+    known = {name for block in declared for name in block.variables}
+    seen = tuple(c for c in _discover(facts) if known & {slot.name for slot in c.slots})
+    state, turning = _state(facts, declared, seen), _turning(seen)
+    return Labels(state, after, declared, aligned=aligned, turning=turning)
+
+
+def _turning(candidates: tuple[Candidate, ...]) -> tuple[str, ...]:
+    """Variables of the first candidate that turns."""
+    turns = next((each for each in candidates if each.turns), None)
+    return () if turns is None else tuple(slot.name for slot in turns.slots)
 
 
 def _discover(facts: Facts) -> tuple[Candidate, ...]:
@@ -169,13 +186,12 @@ def _undeclared(candidates: tuple[Candidate, ...], declared: Symmetry) -> tuple[
 
 
 def _state(
-    before: Facts, after: Facts, declared: Symmetry, found: tuple[Candidate, ...] | None
+    before: Facts, declared: Symmetry, seen: tuple[Candidate, ...]
 ) -> Literal["stay", "switch", "overlap"]:
-    """What a declared symmetry's labels do."""
-    known = {name for block in declared for name in block.variables}
-    seen = [c for c in found or () if known & {slot.name for slot in c.slots}]
+    """What a declared symmetry's labels do, by what the draws show of them."""
     if seen:
         return "switch" if all(candidate.certain for candidate in seen) else "overlap"
+    known = {name for block in declared for name in block.variables}
     moved = before.table["variable"].isin(known)
     if (before.table.loc[moved, "rhat"] > before.rhat_limit).any():
         return "switch"
@@ -184,19 +200,25 @@ def _state(
 
 def _alike(block: Block, facts: Facts) -> bool:
     """Whether parts have equal means, up to Monte Carlo errors: all of them are one posterior's, or zero."""
-    table = facts.raw.parameters
-    for name in (n for n in block.variables if n in facts.values):
-        rows = table.reindex(list(facts.names[name]))
-        shape = facts.values[name].shape[2:]
-        mean, error = (rows[c].to_numpy().reshape(shape) for c in ("mean", "mcse_mean"))
-        centre = np.zeros(shape)
-        if name in block.complemented:
-            centre = np.full(shape, 0.5)
-        elif name in block.axes and name not in block.flipped:
+    shapes = {n: v.shape[2:] for n, v in facts.values.items() if n in block.variables}
+    measured = block.restricted(shapes)
+    if measured is None:
+        return True
+    rows = {n: facts.raw.parameters.reindex(list(facts.names[n])) for n in shapes}
+    means, errors = (
+        measured.stack({n: rows[n][c].to_numpy().reshape(s) for n, s in shapes.items()}, 0)
+        for c in ("mean", "mcse_mean")
+    )
+    for name in measured.stacked.variables:
+        mean = means[name]
+        centre = np.zeros(mean.shape)
+        if name in measured.complemented:
+            centre = np.full(mean.shape, 0.5)
+        elif name in measured.axes and name not in measured.flipped:
             centre = np.broadcast_to(
-                mean.mean(axis=axes_of(block.axes[name]), keepdims=True), shape
+                mean.mean(axis=axes_of(measured.axes[name]), keepdims=True), mean.shape
             )
-        if (np.abs(mean - centre) > ALIKE * error).any():
+        if (np.abs(mean - centre) > ALIKE * np.abs(errors[name])).any():
             return False
     return True
 

@@ -27,9 +27,9 @@ from ..summaries.deciding import deciding, looked_at, rhat_of_entries
 from ..summaries.sampler import NAN, recorded, sampler_summary
 from ..summaries.summary import bulk_ess, tabulate
 from ..summaries.variational import variational_summary
-from .advice import judge, note
+from .checks import check, notes
 from .result import Diagnosis
-from .verdict import Extreme, Limits
+from .verdict import Extreme, Limits, said_once
 
 
 def measure(
@@ -42,45 +42,19 @@ def measure(
 ) -> Diagnosis:
     """Diagnose one posterior as its draws came, without an answer to whether it may be used.
 
-    Parameters
-    ----------
-    posterior
-        The posterior, as an inference method returned it or as read from a file, or what ArviZ converts to one.
-    var_names
-        The variables to look at; all of them by default.
-    rhat_max
-        R-hat above this is warned of.
-    ess_threshold
-        Bulk or tail ESS below this is warned of; by default 100 times the number of chains.
-    bfmi_threshold
-        E-BFMI below this is warned of.
-
-    Returns
-    -------
-    Diagnosis
-        Table, worst values, sampler statistics, cost, checks and what they mean in words.
-
-    Raises
-    ------
-    TypeError
-        If `posterior` is no `DataTree`, and ArviZ cannot make it one.
-    ValueError
-        If it has no group `posterior`, fewer than 4 draws a chain or no draw that is finite, if
-        `var_names` asks for what is not there, or a threshold makes no sense.
-
-    References
-    ----------
-    Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Rank-normalization, folding, and
-    localization: an improved R-hat, Bayesian Analysis 16(2). Betancourt 2016, Diagnosing suboptimal
-    cotangent disintegrations in Hamiltonian Monte Carlo (E-BFMI).
+    Arguments and errors are those of `diagnose`. R-hat is the rank-normalised split one of Vehtari et al. 2021, E-BFMI
+    that of Betancourt 2016.
     """
     limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
     view = as_view(posterior)
     draws = _defined(view, var_names)
+    chosen = [var_names] if isinstance(var_names, str) else var_names
+    decide, left_out = deciding(view, None if chosen is None else tuple(dict.fromkeys(chosen)))
     table, still = tabulate(draws)
     if view.is_variational:  # draws of one approximation agree, however far off it is
         table["rhat"] = NAN
     sampler = None if view.is_variational else sampler_summary(view, draws)
+    ess = Extreme.of(table["ess_bulk"], smallest=True)
     diagnosis = Diagnosis(
         target=str(view.attribute(schema.TARGET, "")),
         engine=str(view.attribute(schema.ENGINE, "")),
@@ -99,9 +73,16 @@ def measure(
         symmetry_caveat="" if schema.ALIGNMENT in view.tree.attrs else resolve(view).caveat,
         has_chains=sampler is not None and not view.is_ensemble,
         limits=limits,
+        deciding=decide,
+        left_out=left_out,
+        rhat=Extreme.of(table["rhat"]),
+        ess_bulk=ess,
+        ess_tail=Extreme.of(table["ess_tail"], smallest=True),
+        ess_per_second=_ratio(ess.value, sampler.sampling_seconds if sampler else None),
+        ess_per_gradient=_ratio(ess.value, sampler.gradient_evaluations if sampler else None),
     )
-    diagnosis = judged(diagnosis, table)
-    return replace(diagnosis, notes=note(diagnosis))
+    diagnosis = replace(diagnosis, checks=check(diagnosis))
+    return replace(diagnosis, notes=said_once(notes(diagnosis)))
 
 
 def _defined(view: View, var_names: str | Sequence[str] | None) -> Draws:
@@ -110,28 +91,9 @@ def _defined(view: View, var_names: str | Sequence[str] | None) -> Draws:
     return draws if draws.names else view.draws(var_names)
 
 
-def judged(diagnosis: Diagnosis, table: pd.DataFrame) -> Diagnosis:
-    """Give a diagnosis with another table of parameters, and the worst values, costs and checks that follow from it."""
-    sampler, ess = diagnosis.sampler, Extreme.of(table["ess_bulk"], smallest=True)
-    found = replace(
-        diagnosis,
-        parameters=table,
-        rhat=Extreme.of(table["rhat"]),
-        ess_bulk=ess,
-        ess_tail=Extreme.of(table["ess_tail"], smallest=True),
-        ess_per_second=_ratio(ess.value, sampler.sampling_seconds if sampler else None),
-        ess_per_gradient=_ratio(ess.value, sampler.gradient_evaluations if sampler else None),
-    )
-    return replace(found, checks=judge(found))
-
-
 def _ratio(value: float, cost: float | None) -> float:
     return value / cost if cost else NAN
 
-
-DECIDES = 1.05
-"""R-hat that decides where the limit is ArviZ's default of 1.01, above which it is warned of: among equal chains with
-an ESS of 400, 1.01 is the mean of R-hat, and 1.05 its quantile .99999."""
 
 Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
 
@@ -152,8 +114,6 @@ class Facts:
         Names of their entries.
     table
         R-hat and bulk ESS of their entries: `rhat`, `ess_bulk`, and `variable`.
-    left_out
-        Variables that do not decide, by reason: ``generated``, ``transformed``, ``integer``.
     """
 
     view: View
@@ -161,13 +121,11 @@ class Facts:
     values: Values
     names: Mapping[str, tuple[str, ...]]
     table: pd.DataFrame
-    left_out: Mapping[str, tuple[str, ...]]
 
     @cached_property
     def rhat_limit(self) -> float:
         """R-hat that decides."""
-        limit = self.raw.limits.rhat
-        return DECIDES if limit == 1.01 else limit
+        return self.raw.limits.deciding_rhat
 
     @cached_property
     def bad_rhat(self) -> pd.DataFrame:
@@ -203,7 +161,11 @@ class Facts:
         """R-hat and bulk ESS of the log density; NaN where there is none."""
         if self.lp is None:
             return float("nan"), float("nan")
-        return float(rhat_of_entries(self.lp[..., None])[0]), float(bulk_ess(self.lp[..., None])[0])
+        sampler = self.raw.sampler
+        if sampler is None or self.raw.num_chains == 1:
+            one = self.lp[..., None]
+            return float(rhat_of_entries(one)[0]), float(bulk_ess(one)[0])
+        return sampler.lp_rhat, sampler.lp_ess
 
     @property
     def lp_is_bad(self) -> bool:
@@ -249,8 +211,8 @@ class Facts:
         return replace(self, values={**self.values, **there}, table=table)
 
 
-def gather(view: View, raw: Diagnosis, chosen: Sequence[str] | None) -> Facts:
-    """Gather what decides; variables that were chosen decide whatever their kind.
+def gather(view: View, raw: Diagnosis) -> Facts:
+    """Gather what decides.
 
     Parameters
     ----------
@@ -258,15 +220,13 @@ def gather(view: View, raw: Diagnosis, chosen: Sequence[str] | None) -> Facts:
         The posterior.
     raw
         What `measure` found of it.
-    chosen
-        Variables that were asked for; None for all.
     """
-    decide, left_out = deciding(view, chosen)
+    decide = raw.deciding
     values = looked_at(view, decide)
     if raw.undefined or raw.broken:
         values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
     names = {name: tuple(entry_names(view.posterior[name])) for name in decide}
-    return Facts(view, raw, values, names, _table(raw, values, names), left_out)
+    return Facts(view, raw, values, names, _table(raw, values, names))
 
 
 def _table(raw: Diagnosis, values: Values, names: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:

@@ -7,36 +7,45 @@ None or NaN; in JSON every number that is not finite becomes null.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from onebasin.base.card import Card, Fact, Facts, Part, Words
+from onebasin.base.card import Card
 from onebasin.base.jsonable import json_safe
 from onebasin.base.showing import Shown
-from onebasin.base.table import Flag, Table
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.kinds import Kinds
 
-from ..summaries.sampler import NAN, SamplerSummary
+from ..summaries.sampler import NAN, SamplerSummary, restarted
 from ..summaries.variational import VariationalSummary
+from .cards import card_of_alignment, card_of_numbers, card_of_verdict
+from .causes import Heights, compare_heights
+from .numbers import Numbers
 from .verdict import (
-    PER_CHAIN,
-    Check,
     Extreme,
     Limits,
     Outcome,
+    Reason,
     Verdict,
-    failures,
     in_words,
     overall,
+    said_once,
 )
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
+
+
+TITLES = {
+    "parameter": "parameters",
+    "transformed": "transformed parameters",
+    "generated": "generated quantities",
+}
+"""Headings of tables, by kind of variable."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,8 +88,12 @@ class Diagnosis(Shown):
         What nobody has checked of the symmetry that it declares, in a sentence; empty where nothing is left.
     has_chains : bool
         Whether the draws are Markov chains: no variational fit, and no ensemble.
-    checks : tuple of Check
-        Every check that applies, with what came of it: passed, failed or not judged.
+    deciding : tuple of str
+        Variables that the answer rests on.
+    left_out : mapping of str to tuple of str
+        Those that it does not rest on, by reason: ``generated``, ``transformed``, ``integer``.
+    checks : tuple of Reason
+        Every check that applies, with what came of it: passed, warned, failed or not judged.
     notes : tuple of str
         Sentences: what does not apply here or could not be judged, and why.
     judgement : Verdict or None
@@ -111,7 +124,9 @@ class Diagnosis(Shown):
     symmetry_caveat: str = ""
     has_chains: bool = True
     limits: Limits = field(default_factory=Limits)
-    checks: tuple[Check, ...] = ()
+    deciding: tuple[str, ...] = ()
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    checks: tuple[Reason, ...] = ()
     notes: tuple[str, ...] = ()
     judgement: Verdict | None = None
     aligned: AlignedDiagnosis | None = None
@@ -130,7 +145,46 @@ class Diagnosis(Shown):
     @property
     def min_ess(self) -> float:
         """Smallest ESS that passes."""
-        return PER_CHAIN * self.num_chains if self.limits.ess is None else self.limits.ess
+        return self.limits.least_ess(self.num_chains)
+
+    @property
+    def is_shown_aligned(self) -> bool:
+        """Whether the answer rests on aligned draws of what the symmetry moves."""
+        return self.aligned is not None and self.verdict == "aligned"
+
+    @cached_property
+    def shown(self) -> pd.DataFrame:
+        """The table of parameters that the answer rests on: `parameters`, with aligned rows where draws are aligned."""
+        if not self.is_shown_aligned or self.aligned is None:
+            return self.parameters
+        table, aligned = self.parameters.copy(), self.aligned.aligned.parameters
+        rows = [name for name in aligned.index if name in table.index]
+        table.loc[rows, aligned.columns] = aligned.loc[rows]
+        return table
+
+    def decides(self, entry: str) -> bool:
+        """Tell whether the answer rests on an entry."""
+        return variable_of(entry, self.kinds.of) in self.deciding
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers of `shown` with their outcomes, which everything that shows or judges them takes."""
+        deciding = frozenset(filter(self.decides, self.shown.index))
+        others = self.verdict in ("invariant", "unusable")
+        return Numbers(self.shown, self.limits, self.num_chains, deciding, others)
+
+    @cached_property
+    def heights(self) -> Heights | None:
+        """Mean log densities of the chains; None where there are not two to compare."""
+        sampler = self.sampler
+        if sampler is None or len(sampler.lp_errors) < 2:
+            return None
+        return compare_heights(sampler.lp_means, sampler.lp_errors)
+
+    @property
+    def restarted(self) -> tuple[str, ...]:
+        """Say which chains went on with a new random stream, if any."""
+        return restarted(self.sampler)
 
     @property
     def verdict(self) -> str | None:
@@ -149,12 +203,12 @@ class Diagnosis(Shown):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong, and what to do next, in sentences."""
-        return failures(self.checks)
+        """What is wrong or to be looked at, and what to do next, in sentences."""
+        return said_once(c for c in self.checks if c.outcome in ("failed", "warned"))
 
     @property
     def outcome(self) -> Outcome:
-        """Failed if a check is, passed only if every check was judged and passed, else not judged."""
+        """Failed or warned if a check is, passed only if every check was judged and passed, else not judged."""
         return overall(self.checks)
 
     @property
@@ -178,12 +232,29 @@ class Diagnosis(Shown):
         Returns
         -------
         str or None
-            ``passed``, ``failed`` or ``not judged``; None where it does not apply.
+            ``passed``, ``warned``, ``failed`` or ``not judged``; None where it does not apply.
         """
         return next((check.outcome for check in self.checks if check.name == name), None)
 
+    def tables(self) -> Iterator[tuple[str, pd.DataFrame, str]]:
+        """Give tables with a caption and the kind of their variables: aligned parameters, then all others by kind."""
+        known, aligned = {*self.constants, *self.broken}, self.aligned
+        if aligned is not None and self.verdict in ("aligned", "invariant"):
+            yield "aligned parameters", aligned.aligned.parameters, "parameter"
+            known |= set(aligned.aligned.parameters.index)
+        varying = self.parameters[~self.parameters.index.isin(known)]
+        of = self.kinds.of
+        kinds = [of.get(variable_of(name, of), "parameter") for name in varying.index]
+        for kind, caption in TITLES.items():
+            own = varying[[each == kind for each in kinds]]
+            if len(own):
+                yield caption, own, kind
+
     def _card(self) -> Card:
-        return of_diagnosis(self)
+        tables = [self.numbers.worst(c, t) for c, t, kind in self.tables() if kind == "parameter"]
+        if self.judgement is None:
+            return card_of_numbers(self.checks_in_words, self.warnings, tables)
+        return card_of_verdict(self.judgement, tables)
 
     def summary(self) -> dict[str, Any]:
         """Return the headline numbers as one flat mapping, NaN and None kept as they are."""
@@ -237,7 +308,10 @@ class Diagnosis(Shown):
             "kinds": {"of": dict(self.kinds.of), "guessed": self.kinds.guessed},
             "outcome": self.outcome,
             "checks_in_words": self.checks_in_words,
-            "checks": [check.to_dict() for check in self.checks],
+            "checks": [
+                check.to_dict("name", "outcome", "fact", "remedy", "sentences")
+                for check in self.checks
+            ],
             "warnings": self.warnings,
             "notes": self.notes,
             "parameters": rows,
@@ -294,7 +368,11 @@ class AlignedDiagnosis(Shown):
         return Extreme.of(self.invariants["rhat"])
 
     def _card(self) -> Card:
-        return of_aligned(self)
+        numbers = self.raw.numbers
+        tables = [numbers.worst("aligned parameters", self.aligned.parameters)]
+        if len(self.invariants):
+            tables.append(numbers.worst("left alone by the symmetry", self.invariants))
+        return card_of_alignment(self.sentences, self.warnings, tables)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the raw diagnosis as plain types for JSON."""
@@ -316,86 +394,3 @@ class AlignedDiagnosis(Shown):
                 "warnings": self.warnings,
             }
         )
-
-
-WORST_SHOWN = 10
-"""Entries of a table."""
-_FLAGS: dict[Outcome, Flag] = {"passed": "good", "failed": "bad", "not judged": "warn"}
-_COLUMNS = {
-    "mean": "mean",
-    "sd": "sd",
-    "q5": "5 %",
-    "median": "median",
-    "q95": "95 %",
-    "rhat": "R-hat",
-    "ess_bulk": "bulk ESS",
-    "ess_tail": "tail ESS",
-}
-
-
-def of_diagnosis(diagnosis: Diagnosis) -> Card:
-    """The answer with its rows, causes and what to do; then a table of parameters."""
-    verdict = diagnosis.judgement
-    numbers = tuple(_tables(diagnosis))
-    if verdict is None:
-        words = [Words(sentence, flag="warn") for sentence in diagnosis.warnings]
-        checks = diagnosis.checks_in_words
-        first = Words(f"{checks[:1].upper()}{checks[1:]}.")
-        return Card("Numbers of a posterior", (first, *words, *numbers))
-    beside = (Words(s, small=True) for s in (*verdict.unjudged, *verdict.left_out))
-    return Card(verdict.heading, (*of_verdict(verdict), *numbers, *beside), verdict.flag)
-
-
-def of_verdict(verdict: Verdict) -> Iterator[Part]:
-    """The answer's sentence, its rows, its causes."""
-    yield Words(verdict.sentence)
-    yield Facts(tuple(Fact(r.name, r.sentence, _FLAGS[r.outcome]) for r in verdict.rows))
-    for cause in verdict.causes:
-        known = "" if cause.evidence in verdict.sentence else f"{cause.evidence} "
-        yield Words(f"{known}What to do: {cause.remedy}", name=cause.name)
-
-
-def of_aligned(diagnosis: AlignedDiagnosis) -> Card:
-    """What alignment did, and the table of aligned parameters."""
-    words = [Words(sentence) for sentence in diagnosis.sentences]
-    words += [Words(sentence, flag="warn") for sentence in diagnosis.warnings]
-    tables = [worst("aligned parameters", diagnosis.aligned.parameters)]
-    if len(diagnosis.invariants):
-        tables.append(worst("left alone by the symmetry", diagnosis.invariants))
-    return Card("Modulo its symmetry", (*words, *tables))
-
-
-def _tables(diagnosis: Diagnosis) -> Iterator[Table]:
-    aligned, table = diagnosis.aligned, diagnosis.parameters
-    if aligned is not None and diagnosis.verdict in ("aligned", "invariant"):
-        yield worst("aligned parameters", aligned.aligned.parameters)
-        table = table.drop(index=aligned.aligned.parameters.index, errors="ignore")
-    kinds = [
-        diagnosis.kinds.of.get(variable_of(n, diagnosis.kinds.of), "parameter") for n in table.index
-    ]
-    own = table[[kind == "parameter" for kind in kinds]].drop(
-        index=[*diagnosis.constants, *diagnosis.broken], errors="ignore"
-    )
-    if len(own):
-        yield worst("parameters", own)
-
-
-def worst(caption: str, table: pd.DataFrame) -> Table:
-    """The rows of a summary that mix worst."""
-    order = ["rhat", "ess_bulk"]
-    rows = table.sort_values(order, ascending=[False, True], na_position="last").head(WORST_SHOWN)
-    more = f", {len(rows)} of {len(table)}, worst first" if len(rows) < len(table) else ""
-    known = [column for column in _COLUMNS if rows[column].notna().any()]
-    cells = tuple(
-        (f"`{name}`", *(_number(row[column], column) for column in known))
-        for name, row in rows.iterrows()
-    )
-    return Table(("", *(_COLUMNS[column] for column in known)), cells, caption + more)
-
-
-def _number(value: float, column: str) -> str:
-    if math.isnan(value):
-        return "–"
-    if column == "rhat":
-        return f"{value:.3f}"
-    return f"{value:.0f}" if column.startswith("ess") else f"{value:.3g}"

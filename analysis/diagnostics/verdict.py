@@ -1,16 +1,17 @@
-"""What a diagnosis comes to: its limits, its checks, and the answer to "may I use this posterior?" with its reasons.
+"""What a diagnosis comes to, as data: limits, reasons, and the answer to "may I use this posterior?".
 
-Convention: sentences are for a person, whole and plain; `backticks` set a name in code type. A check is passed, failed
-or not judged, for a number that is NaN, missing or infinite is no evidence, and never counts as good: whoever says that
-a posterior passes has judged every check that applies to it. A check that does not apply (trees of static HMC, R-hat of
-a variational fit) is not among a diagnosis's checks at all.
+Convention: a number has one outcome wherever it stands: passed, warned (read on before relying on it), failed (it
+forbids use) or not judged, for a number that is NaN, missing or infinite is no evidence. `Limits` decides. A check that
+does not apply (trees of static HMC, R-hat of a variational fit) is not among a diagnosis's checks at all. What a reason
+says in words, `describe` tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 import pandas as pd
 
@@ -18,19 +19,29 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Flag
 
 from ..summaries.sampler import NAN
+from .describe import Sentences, ended, sentences_of
 
 PER_CHAIN = 100.0
 """Smallest ESS a chain, unless another one is asked for."""
 
+Outcome = Literal["passed", "warned", "failed", "not judged"]
+FLAGS: dict[Outcome, Flag] = {
+    "passed": "good",
+    "warned": "warn",
+    "failed": "bad",
+    "not judged": "warn",
+}
+"""The flag of what a check found."""
+
 
 @dataclass(frozen=True)
 class Limits:
-    """What counts as good enough.
+    """What counts as good enough: every limit that decides about Markov chains or is warned of.
 
     Attributes
     ----------
     rhat
-        Largest R-hat.
+        Largest R-hat that passes.
     ess
         Smallest bulk and tail ESS, of all chains together; None for `PER_CHAIN` times the number of chains.
     bfmi
@@ -40,6 +51,14 @@ class Limits:
     rhat: float = 1.01
     ess: float | None = None
     bfmi: float = 0.3
+
+    DECIDES: ClassVar[float] = 1.05
+    """R-hat that forbids use where the limit is ArviZ's default of 1.01: among equal chains with an ESS of 400, 1.01 is
+    the mean of R-hat, and 1.05 its quantile .99999."""
+    DIVERGES: ClassVar[float] = 0.05
+    """Share of draws that diverged from which on nothing that was drawn is trusted."""
+    FEW: ClassVar[int] = 10
+    """Draws of a chain below which R-hat and ESS say nothing."""
 
     def __post_init__(self) -> None:
         """Refuse limits that no posterior, or every posterior, would meet."""
@@ -51,6 +70,44 @@ class Limits:
             raise ArgumentError(
                 f"`bfmi_threshold` is {self.bfmi}: it must be positive, such as 0.3."
             )
+
+    @property
+    def deciding_rhat(self) -> float:
+        """R-hat above which use is forbidden; a limit of one's own decides as it stands."""
+        return self.DECIDES if self.rhat == 1.01 else self.rhat
+
+    def least_ess(self, chains: int) -> float:
+        """Smallest ESS that passes, of so many chains together."""
+        return PER_CHAIN * chains if self.ess is None else self.ess
+
+    def outcome(
+        self, quantity: str, value: float, chains: int = 1, *, decides: bool = True
+    ) -> Outcome:
+        """Judge one number.
+
+        Parameters
+        ----------
+        quantity
+            ``rhat``, ``ess_bulk``, ``ess_tail``, ``bfmi``, or ``diverging``: a share of draws.
+        value
+            The number.
+        chains
+            Chains that an ESS is of.
+        decides
+            Whether the answer rests on it; else it is warned of at most.
+        """
+        if math.isnan(value):
+            return "not judged"
+        warned, failed = {
+            "rhat": (value > self.rhat, value > self.deciding_rhat),
+            "ess_bulk": (value < self.least_ess(chains),) * 2,
+            "ess_tail": (value < self.least_ess(chains), False),
+            "bfmi": (value < self.bfmi, False),
+            "diverging": (value > 0, value > self.DIVERGES),
+        }[quantity]
+        if failed and decides:
+            return "failed"
+        return "warned" if warned else "passed"
 
 
 @dataclass(frozen=True)
@@ -70,105 +127,96 @@ class Extreme:
         return cls(float(known[name]), str(name))
 
 
-Outcome = Literal["passed", "failed", "not judged"]
-
-
 @dataclass(frozen=True)
-class Check:
-    """One check of a posterior.
+class Reason:
+    """One thing that was looked at: a check, a line under the answer, or why a posterior cannot be used as it is.
 
     Attributes
     ----------
     name : str
-        What was looked at.
+        What was looked at (``R-hat``, ``divergences``, ``labels``, ...), or a cause: ``not-finite``, ``stuck``,
+        ``labels``, ``funnel``, ``modes``, ``weights``, ``short``, ...
     outcome : str
-        ``passed``, ``failed`` or ``not judged``.
-    fact : str
-        What was found, or why it could not be judged, with the numbers; empty where the check is passed, and where
-        another one's words hold for this one too. Like the others it begins a sentence and does not end it.
-    meaning : str
-        What that means for the draws; may be empty.
-    remedy : str
-        What to do; may be empty.
-    common : str
-        What to do that several checks say, a whole sentence, so that it can be said once.
+        ``passed``, ``warned``, ``failed`` or ``not judged``.
+    kind : str
+        What was found, a key of `describe.SENTENCES`; empty where there is nothing to say.
+    numbers : mapping
+        Names and numbers of it.
     """
 
     name: str
     outcome: Outcome
-    fact: str = ""
-    meaning: str = ""
-    remedy: str = ""
-    common: str = ""
+    kind: str = ""
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def said(self) -> Sentences:
+        """What was found, what it means and what to do, each the middle of a sentence."""
+        return sentences_of(self.kind, self.numbers)
+
+    @property
+    def flag(self) -> Flag:
+        """``good``, ``warn`` or ``bad``."""
+        return FLAGS[self.outcome]
+
+    @property
+    def fact(self) -> str:
+        """What was found, or why it could not be judged, with the numbers; empty where there is nothing to say."""
+        return self.said.fact
+
+    @property
+    def remedy(self) -> str:
+        """What to do, in whole sentences; may be empty."""
+        return self.said.remedy
+
+    @property
+    def sentence(self) -> str:
+        """What was found and what it means, in a whole sentence."""
+        return self.said.evidence
+
+    evidence = sentence
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """All of it, in whole sentences."""
-        if not self.fact:
-            return ()
-        if self.meaning:
-            said = f"{self.fact}: {self.meaning}." + (f" {self.remedy}." if self.remedy else "")
-        elif self.remedy:
-            said = f"{self.fact}: {self.remedy[:1].lower()}{self.remedy[1:]}."
-        else:
-            said = f"{self.fact}."
-        return (said, self.common) if self.common else (said,)
+        return self.said.whole
 
     @property
     def in_short(self) -> str:
         """What was found and what to do, without what it means."""
-        return f"{self.fact}." + (f" {self.remedy}." if self.remedy else "")
+        return f"{ended(self.fact)} {self.remedy}".strip()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain types for JSON."""
-        fields = ("name", "outcome", "fact", "remedy", "sentences")
+    def to_dict(self, *fields: str) -> dict[str, Any]:
+        """Return some of it as plain types for JSON."""
         return {name: getattr(self, name) for name in fields}
 
 
-def passed(name: str) -> Check:
-    """Give a check that was judged and is good."""
-    return Check(name, "passed")
-
-
-def failed(name: str, fact: str = "", meaning: str = "", remedy: str = "") -> Check:
-    """Give a check that was judged and is bad."""
-    return Check(name, "failed", fact, meaning, remedy)
-
-
-def not_judged(
-    name: str, fact: str = "", meaning: str = "", remedy: str = "", common: str = ""
-) -> Check:
-    """Give a check for which there is no evidence."""
-    return Check(name, "not judged", fact, meaning, remedy, common)
-
-
-def overall(checks: Sequence[Check]) -> Outcome:
+def overall(checks: Sequence[Reason]) -> Outcome:
     """Sum checks up: failed if one is, passed only if there are some and all of them are."""
-    outcomes = {check.outcome for check in checks}
-    if "failed" in outcomes:
-        return "failed"
-    return "passed" if outcomes == {"passed"} else "not judged"
+    return worst_of(check.outcome for check in checks)
 
 
-def failures(checks: Sequence[Check], told: Collection[str] = ()) -> tuple[str, ...]:
-    """Say what is wrong and what to do, but of checks whose names are told of elsewhere."""
-    bad = (c for c in checks if c.outcome == "failed" and c.name not in told)
-    return tuple(sentence for check in bad for sentence in check.sentences)
+def worst_of(outcomes: Iterable[Outcome]) -> Outcome:
+    """Return the gravest of some outcomes; not judged where there are none."""
+    order: tuple[Outcome, ...] = ("failed", "warned", "not judged", "passed")
+    found = set(outcomes) or {"not judged"}
+    return next(outcome for outcome in order if outcome in found)
 
 
-def in_words(checks: Sequence[Check]) -> str:
+def in_words(checks: Sequence[Reason]) -> str:
     """Say what the checks come to, in one line."""
-    failed_ones = [check.name for check in checks if check.outcome == "failed"]
-    open_ones = [check.name for check in checks if check.outcome == "not judged"]
-    if overall(checks) == "passed":
-        return "every check is passed"
     if not checks:
         return "nothing could be checked"
-    unjudged = f"not judged: {', '.join(open_ones)}" if open_ones else ""
-    if failed_ones:
-        said = f"failed: {', '.join(failed_ones)}"
-        return f"{said}; {unjudged}" if unjudged else said
-    return f"no check failed, but not every check could be judged; {unjudged}"
+    said = {
+        outcome: ", ".join(check.name for check in checks if check.outcome == outcome)
+        for outcome in ("failed", "warned", "not judged")
+    }
+    told = "; ".join(f"{outcome}: {names}" for outcome, names in said.items() if names)
+    if not told:
+        return "every check is passed"
+    if said["failed"] or said["warned"]:
+        return told
+    return f"no check failed, but not every check could be judged; {told}"
 
 
 Answer = Literal["usable", "aligned", "invariant", "unusable"]
@@ -192,44 +240,6 @@ HEADINGS: dict[Answer, str] = {
 
 
 @dataclass(frozen=True)
-class Cause:
-    """Why a posterior, or a part of what it says, cannot be used as it is.
-
-    Attributes
-    ----------
-    name : str
-        ``not-finite``, ``stuck``, ``labels``, ``funnel``, ``modes``, ``weights``, ``short``, ...
-    evidence : str
-        What shows it, with the numbers.
-    remedy : str
-        What to do.
-    """
-
-    name: str
-    evidence: str
-    remedy: str
-
-
-@dataclass(frozen=True)
-class Row:
-    """One of the three lines under the answer: labels, predictions and invariants, sampler.
-
-    Attributes
-    ----------
-    name : str
-        Which of them.
-    outcome : str
-        Passed, failed or not judged.
-    sentence : str
-        What was found.
-    """
-
-    name: str
-    outcome: Outcome
-    sentence: str
-
-
-@dataclass(frozen=True)
 class Verdict:
     """The answer and its reasons.
 
@@ -237,27 +247,28 @@ class Verdict:
     ----------
     answer : str
         ``usable``, ``aligned``, ``invariant`` or ``unusable``.
-    sentence : str
-        The answer in one or two sentences.
-    rows : tuple of Row
-        Labels, predictions and invariants, sampler.
-    causes : tuple of Cause
-        Most likely first; empty for a posterior that is usable as it is.
+    headline : tuple of Reason
+        What the answer says in one or two sentences.
+    rows : tuple of Reason
+        Labels, predictions and invariants, sampler: each has an `outcome` and a `sentence`.
+    causes : tuple of Reason
+        Most likely first, each with `evidence` and `remedy`; empty for a posterior that is usable as it is.
     exchangeable : tuple of str
         What to declare with ``--exchangeable``, one text a block; empty where nothing is to be declared.
-    unjudged : sequence of str
-        Sentences: what could not be judged, and why.
-    left_out : sequence of str
-        Sentences: what the answer does not rest on (generated quantities, integers, constants, NaN by structure).
+    remarks : tuple of Reason
+        What is to be read beside the answer: what was warned of and is not said yet, and what could not be judged.
+    besides : tuple of Reason
+        What the answer does not rest on (generated quantities, integers, constants, NaN by structure), and how the
+        draws came about.
     """
 
     answer: Answer
-    sentence: str
-    rows: tuple[Row, ...]
-    causes: tuple[Cause, ...] = ()
+    headline: tuple[Reason, ...]
+    rows: tuple[Reason, ...]
+    causes: tuple[Reason, ...] = ()
     exchangeable: tuple[str, ...] = ()
-    unjudged: Sequence[str] = ()
-    left_out: Sequence[str] = ()
+    remarks: tuple[Reason, ...] = ()
+    besides: tuple[Reason, ...] = ()
 
     @property
     def flag(self) -> Flag:
@@ -269,6 +280,21 @@ class Verdict:
         """The answer in two to five words, such as ``Usable after alignment``."""
         return HEADINGS[self.answer]
 
+    @property
+    def sentence(self) -> str:
+        """The answer in one or two sentences."""
+        return " ".join(reason.in_short for reason in self.headline)
+
+    @property
+    def unjudged(self) -> tuple[str, ...]:
+        """Sentences: what could not be judged, and why."""
+        return said_once(reason for reason in self.remarks if reason.outcome == "not judged")
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Sentences: what the answer does not rest on."""
+        return said_once(self.besides)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain types for JSON: first the answer, the causes' names and the words to declare."""
         return {
@@ -276,8 +302,14 @@ class Verdict:
             "causes": [cause.name for cause in self.causes],
             "exchangeable": list(self.exchangeable),
             "sentence": self.sentence,
-            "rows": [asdict(row) for row in self.rows],
-            "evidence": [asdict(cause) for cause in self.causes],
+            "rows": [row.to_dict("name", "outcome", "sentence") for row in self.rows],
+            "evidence": [cause.to_dict("name", "evidence", "remedy") for cause in self.causes],
             "unjudged": list(self.unjudged),
             "left_out": list(self.left_out),
         }
+
+
+def said_once(reasons: Iterable[Reason]) -> tuple[str, ...]:
+    """All that reasons say; what several of them say, such as a common remedy, once, after all of them."""
+    sentences = [sentence for reason in reasons for sentence in reason.sentences]
+    return tuple(reversed(dict.fromkeys(reversed(sentences))))

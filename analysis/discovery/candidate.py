@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from onebasin.models.symmetry.blocks import Block, Exchangeable, Flip
+import numpy as np
+from jaxtyping import Float, Int
+
+from onebasin.models.symmetry.blocks import Block, Counterparts, Exchangeable, Flip
 from onebasin.models.symmetry.words import spell
 
-from .slots import Slot, Values
+from .slots import Labels, Slot, Values, numbered
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class Candidate:
         Whether components turn into one another by continuous rotations, as factors that are not identified do.
     values : mapping of str to array (chain, draw, *event)
         The moved variables, aligned.
+    permutation, signs : array (chain, draw, component)
+        The element of every draw; all the same where components turn.
     """
 
     slots: tuple[Slot, ...]
@@ -72,12 +78,25 @@ class Candidate:
     certain: bool
     turns: bool
     values: Values
+    permutation: Int[np.ndarray, "chain draw component"]
+    signs: Float[np.ndarray, "chain draw component"]
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The number of every draw's labelling."""
+        return numbered(np.concatenate([self.permutation, self.signs], axis=2))
 
     @property
     def block(self) -> Block:
         """As a block of a symmetry, to align by."""
         complements = tuple(slot.name for slot in self.slots if slot.complement)
-        moved = [slot for slot in self.slots if not slot.complement]
+        tuples = tuple(slot.members for slot in self.slots if slot.members)
+        tuples += tuple((slot.name, f"-{slot.name}") for slot in self.slots if slot.reflected)
+        moved = [slot for slot in self.slots if not (slot.mirrors or slot.members)]
+        if tuples:
+            along = {s.name: s.axes if len(s.axes) > 1 else s.axes[0] for s in moved}
+            flips = tuple(slot.name for slot in moved if slot.signed)
+            return Counterparts(tuples, along, flips or False, complements)
         if not any(slot.axes for slot in moved):
             return Flip(tuple(slot.name for slot in moved), complements)
         axes = {s.name: s.axes if len(s.axes) > 1 else s.axes[0] for s in moved}

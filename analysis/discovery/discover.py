@@ -15,19 +15,18 @@ Papastamoulis and Ntzoufras 2022 (Stat. Comput. 32).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Iterator, Mapping
+from itertools import combinations, groupby
+from operator import itemgetter
 
 import numpy as np
 from jaxtyping import Float
 
 from ..summaries.deciding import rhat_of_entries
 from .candidate import Candidate
+from .counterparts import Tuples, are_tied, tuples_of, with_tuples
 from .moving import (
     BAD_RHAT,
-    MENDED,
-    MovedEntries,
     Moving,
     Rhat,
     bad_entries,
@@ -36,8 +35,9 @@ from .moving import (
     joined,
     judged_entries,
     mask_of,
-    split_rhat,
 )
+from .partial import companions, is_mirrored_elsewhere
+from .proposals import CLEAR_ELEMENTS, Proposal, beside, is_part, judge, rank
 from .rotations import find_turning
 from .slots import Features, Lens, Slot, Values, slots
 from .sorting import (
@@ -57,8 +57,6 @@ SEARCHED = 400
 """Draws that are searched, evenly of all chains."""
 ROUNDS = 3
 """Most candidates that are applied one after the other."""
-CLEAR_ELEMENTS = 0.95
-"""Certainty from which a candidate comes before others that mend as much."""
 COMES_CLOSER = 0.95
 """Variance after over before below which a slot moves along."""
 RARELY = 0.02
@@ -91,54 +89,47 @@ def discover(
         Those by which draws can be aligned, in the order in which they were found, each on draws aligned by those
         before it. Last one that is not certain, whose components overlap or turn into one another, if there is one.
     """
-    rng = np.random.default_rng(seed)
-    present: dict[str, np.ndarray] = dict(values)
     bad = {name: np.asarray(each).ravel() > BAD_RHAT for name, each in (known or {}).items()}
-    bad |= {n: bad_entries(v, rhat) for n, v in present.items() if n not in bad}
+    bad |= {n: bad_entries(v, rhat) for n, v in values.items() if n not in bad}
+    found = _in_rounds(values, bad, rhat, seed)
+    certain = [candidate for candidate in found if candidate.certain]
+    several = any(are_tied(a.labels, b.labels) for a, b in combinations(certain, 2))
+    if certain and not several and not companions(certain, values):
+        return found
+    tuples = tuples_of(values, bad)
+    if not certain and not tuples[0]:
+        return found
+    wider = _in_rounds(values, bad, rhat, seed, tuples)
+    alone = [candidate for candidate in wider if candidate.certain]
+    return wider if alone and not (certain and companions(alone, values)) else found
+
+
+def _in_rounds(
+    values: Values,
+    bad: Mapping[str, np.ndarray],
+    rhat: Rhat,
+    seed: int,
+    tuples: tuple[Tuples, Tuples] | None = None,
+) -> tuple[Candidate, ...]:
+    """Search one candidate after the other; with tuples of parameters, also for what mirrors two components."""
+    rng = np.random.default_rng(seed)
+    bad = {n: each for n, each in bad.items() if n in values}
+    every = () if tuples is None else (*tuples[0], *tuples[1])
+    present = with_tuples(values, every)
+    bad |= {"~".join(names): np.concatenate([bad[n] for n in names]) for names in every}
     certain: list[Candidate] = []
     taken: set[tuple[str, tuple[int, ...]]] = set()
     for _ in range(ROUNDS):
-        best = _Search(present, bad, rhat, rng, taken, first=not certain).best()
+        best = _Search(present, bad, rhat, rng, taken, tuples, first=not certain).best()
         if best is None or not best.certain:
             ambiguous = best is not None and (best.turns or not certain)
             return (*certain, best) if best is not None and ambiguous else tuple(certain)
         certain.append(best)
-        present |= best.values
-        bad |= {name: bad_entries(v, rhat) for name, v in best.values.items()}
-        taken |= {(slot.name, slot.axes) for slot in best.slots}
+        present = with_tuples({n: best.values.get(n, present[n]) for n in values}, every)
+        moved = [n for n in present if set(n.split("~")) & set(best.values)]
+        bad |= {name: bad_entries(present[name], rhat) for name in moved}
+        taken |= {place for slot in best.slots for place in slot.places}
     return tuple(certain)
-
-
-@dataclass(frozen=True, eq=False)
-class Proposal:
-    """A candidate before all its entries are looked at.
-
-    Attributes
-    ----------
-    moving : Moving
-        What moves.
-    gain : Gain
-        The ratios are the lesser of all together and the seed's own.
-    certain : bool
-        As of a `Candidate`.
-    mended : int
-        About how many entries' R-hat was bad and is good afterwards.
-    """
-
-    moving: Moving
-    gain: Gain
-    certain: bool
-    mended: int
-
-    @property
-    def slots(self) -> tuple[Slot, ...]:
-        """What moves, the seed first."""
-        return self.moving.slots
-
-    @property
-    def places(self) -> set[tuple[str, tuple[int, ...]]]:
-        """Where that is."""
-        return {(slot.name, slot.axes) for slot in self.slots}
 
 
 class _Search:
@@ -151,13 +142,18 @@ class _Search:
         rhat: Rhat,
         rng: np.random.Generator,
         taken: set[tuple[str, tuple[int, ...]]],
+        tuples: tuple[Tuples, Tuples] | None,
         *,
         first: bool,
     ) -> None:
         self.values, self.bad, self.rhat, self.rng, self.first = values, bad, rhat, rng, first
-        self.num_bad = sum(int(each.sum()) for each in bad.values())
         self.searched = {name: thinned(value) for name, value in values.items()}
-        free = [s for s in slots(self.searched) if not _overlaps(s, taken)]
+        self.wide, first_tuples, others = tuples is not None, *(tuples or ((), ()))
+        tied = [Slot("~".join(m), (0,), len(m), members=m) for m in (*first_tuples, *others)]
+        self.along_alone = {slot.name for slot in tied[len(first_tuples) :]}
+        own = {n: v for n, v in self.searched.items() if n not in {slot.name for slot in tied}}
+        self.num_bad = sum(int(bad[name].sum()) for name in own)
+        free = [s for s in (*slots(own), *tied) if not _overlaps(s, taken)]
         self.lenses = [lens for slot in free if (lens := self._lens(slot)) is not None]
 
     def best(self) -> Candidate | None:
@@ -169,9 +165,11 @@ class _Search:
         everything = (self.values, self.lenses, self.bad, self.rhat)
         finished = (
             finish(each.moving, each.gain, *everything, certain=each.certain)
-            for each in sorted(found, key=_rank)
+            for each in sorted(found, key=rank)
+            if not any(is_part(each, other) for other in found)
         )
-        return next((candidate for candidate in finished if candidate is not None), None)
+        kept = (c for c in finished if c and not (c.certain and is_mirrored_elsewhere(c)))
+        return next(kept, None)
 
     def _turning(self) -> list[Candidate]:
         """Slots whose components turn into one another, which no order sorts."""
@@ -184,16 +182,19 @@ class _Search:
         """Candidates from every seed that does not turn."""
         found: list[Proposal] = []
         self.lenses = [lens for lens in self.lenses if not _overlaps(lens.slot, turning)]
-        by_size = sorted(self.lenses, key=lambda lens: lens.slot.size)
-        for size, lenses in groupby(by_size, key=lambda lens: lens.slot.size):
+
+        def of_few(lens: Lens) -> tuple[int, int]:
+            return -len(lens.slot.members), lens.slot.size  # long tuples, then their parts
+
+        for (_, size), lenses in groupby(sorted(self.lenses, key=of_few), key=of_few):
             if size > FEW and (turning or any(map(self._mends_all, found))):
                 break
             seeds = sorted(
-                self._seeds(list(lenses)), key=lambda seed: _beside(seed[0].slot, seed[1])
+                self._seeds(list(lenses)), key=lambda seed: beside(seed[0].slot, seed[1])
             )
             for seed in seeds:
-                place = (seed[0].slot.name, seed[0].slot.axes)
-                if any(self._mends_all(c) and place in c.places for c in found):
+                places = {*seed[0].slot.places}
+                if any(self._mends_all(c) and places <= c.places for c in found):
                     continue  # which left less
                 candidate = self._candidate(*seed)
                 found += [candidate] if candidate is not None else []
@@ -206,7 +207,7 @@ class _Search:
     def _lens(self, slot: Slot) -> Lens | None:
         """A slot's lens; None where it cannot be a seed nor move along."""
         values = self.searched[slot.name]
-        if not self.num_bad and not slot.complement and not _switches(slot, values):
+        if not self.num_bad and not slot.mirrors and not _switches(slot, values):
             return None
         lens = Lens.of(slot, values)
         return lens if lens.matrix.size else None
@@ -216,7 +217,7 @@ class _Search:
 
     def _seeds(self, lenses: list[Lens]) -> Iterator[tuple[Lens, Gain]]:
         """Slots that gain more than noise does."""
-        for lens in lenses:
+        for lens in (lens for lens in lenses if lens.slot.name not in self.along_alone):
             features = self._features(lens)
             if not self.num_bad and spread(features) < 0.85 * np.mean(features**2):
                 continue
@@ -245,30 +246,38 @@ class _Search:
         gain = gain_together(alone, features, mask_of(lenses), self.rng, sorting)
         moving = Moving(tuple(lenses), sorting, features)
         entries = judged_entries(moving, self.values, self.bad)
-        return _judge(moving, gain, entries, first=self.first)
+        return judge(moving, gain, entries, first=self.first)
 
     def _along(self, seed: Lens, sorting: Sorting) -> list[Lens]:
         """Of every other variable the slot, if any, that the seed's elements bring closest."""
         others: dict[str, tuple[float, Lens]] = {}
-        for lens in [*self.lenses, *self._complements(seed)]:
+        for lens in [*self.lenses, *self._mirrored(seed)]:
             slot = lens.slot
-            if slot.name == seed.slot.name or slot.size != seed.slot.size:
+            if slot.size != seed.slot.size or {*slot.names} & {*seed.slot.names}:
                 continue
             if slot.signed and not seed.slot.signed:
                 continue
             ratio = self._ratio(lens, sorting)
             if ratio < COMES_CLOSER and ratio < others.get(slot.name, (np.inf, lens))[0] - 0.01:
                 others[slot.name] = (ratio, lens)
-        return [lens for _, lens in others.values()]
+        closest: list[Lens] = []
+        for _, lens in sorted(others.values(), key=itemgetter(0)):
+            if not any({*lens.slot.names} & {*other.slot.names} for other in closest):
+                closest.append(lens)
+        return [lens for _, lens in others.values() if lens in closest]
 
-    def _complements(self, seed: Lens) -> list[Lens]:
+    def _mirrored(self, seed: Lens) -> list[Lens]:
+        """What may become its complement, or change its sign, where two components change places."""
         if seed.slot.size != 2:
             return []
         weights = [
             n for n, v in self.searched.items() if v.ndim == 1 and v.min() > 0 and v.max() < 1
         ]
-        found = [self._lens(Slot(name, (), 2, complement=True)) for name in weights]
-        return [lens for lens in found if lens is not None]
+        both = [n for n, v in self.searched.items() if v.size and v.min() < 0 < v.max()]
+        signs = [Slot(n, (), 2, reflected=True) for n in both if self.wide and "~" not in n]
+        found = [Slot(name, (), 2, complement=True) for name in weights]
+        lenses = [self._lens(slot) for slot in (*found, *signs)]
+        return [lens for lens in lenses if lens is not None]
 
     def _ratio(self, lens: Lens, sorting: Sorting) -> float:
         """Variance after over before."""
@@ -303,73 +312,7 @@ def _signs_change(sorting: Sorting) -> bool:
 
 def _overlaps(slot: Slot, taken: set[tuple[str, tuple[int, ...]]]) -> bool:
     return any(
-        slot.name == name and (set(slot.axes) & set(axes) or not slot.axes or not axes)
+        own == name and (set(places) & set(axes) or not places or not axes)
         for name, axes in taken
+        for own, places in slot.places
     )
-
-
-def _rank(candidate: Proposal) -> tuple[bool, int, bool, float]:
-    """Order candidates: certain, mending most, clear, leaving least beside noise; signs count against one."""
-    unclear = candidate.gain.sorting.certainty < CLEAR_ELEMENTS
-    left = _beside(candidate.slots[0], candidate.gain)
-    return (not candidate.certain, -candidate.mended, unclear, left)
-
-
-def _beside(seed: Slot, gain: Gain) -> float:
-    """What is left beside noise, counted higher where signs may change, which are freer to gain."""
-    return gain.beside_noise * (1.7 if seed.signed else 1)
-
-
-def _judge(moving: Moving, gain: Gain, entries: MovedEntries, *, first: bool) -> Proposal | None:
-    """Decide on a candidate by its gain and its effect on R-hat; None where it is no symmetry.
-
-    `first` says whether nothing was found before.
-    """
-    signed = any(slot.signed for slot in moving.slots)
-    after = split_rhat(entries.own) > BAD_RHAT
-    mended = round(float((entries.before & ~after).sum()) / entries.share)
-    if entries.before.any():
-
-        def by_chain() -> bool:
-            return bool(np.mean(~(split_rhat(entries.common()) > BAD_RHAT)) >= MENDED)
-
-        repairs = bool(np.mean(~after) >= MENDED)
-        certain = repairs and _mends(gain, by_chain)
-        ambiguous = first and repairs and _perhaps_mends(gain, mended, signed=signed)
-    else:
-        certain = _alternates(gain)
-        # An entry of a square belongs to two parts, so that noise of single parts is no yardstick for squares alone.
-        squares = all(len(slot.axes) == 2 for slot in moving.slots)
-        ambiguous = not signed and not squares and _perhaps_alternates(gain)
-    if not (certain or ambiguous):
-        return None
-    return Proposal(moving, gain, certain, mended)
-
-
-def _mends(gain: Gain, by_chain: Callable[[], bool]) -> bool:
-    """Some entry was bad: labels differ between chains, which whole chains' elements or sure draws' mend."""
-    certainty, left = gain.sorting.certainty, gain.beside_noise
-    if gain.gain >= 0.9:
-        return False
-    return (certainty >= 0.985 and left < 0.75) or (certainty >= 0.8 and left < 0.9 and by_chain())
-
-
-def _perhaps_mends(gain: Gain, mended: int, *, signed: bool) -> bool:
-    little = gain.beside_noise < (0.6 if signed else 0.8)
-    return little and gain.sorting.certainty > 0.8 and (gain.switching > 0.8 or mended > 0)
-
-
-def _alternates(gain: Gain) -> bool:
-    """None was bad: labels change at every draw, or there is nothing."""
-    return (
-        gain.switching > 0.9
-        and gain.gain < 0.75
-        and gain.beside_noise < 0.75
-        and gain.sorting.certainty >= 0.985
-    )
-
-
-def _perhaps_alternates(gain: Gain) -> bool:
-    certainty, left = gain.sorting.certainty, gain.beside_noise
-    overlap = (left < 0.8 and certainty > 0.8) or (left < 0.6 and certainty > 0.5)
-    return gain.switching > 0.9 and gain.gain < 0.9 and overlap

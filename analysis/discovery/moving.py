@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .candidate import Candidate, CandidateNumbers
+from .counterparts import apart
 from .rotations import Turning
 from .slots import Features, Lens, Permutations, Signs, Slot, Values
 from .sorting import Gain, Mask, Sorting, sort_by
@@ -123,10 +125,13 @@ def finish(
     """Move all draws, with slots that come a little closer; None where R-hat of all entries is not mended."""
     moving = moving.like_first(values)
     elements = moving.elements(values)
-    found = [*moving.slots, *_left_over(moving, values, lenses, elements)]
+    others = (lens.slot for lens in lenses)
+    found = [*moving.slots, *closer(moving.slots, others, values, elements)]
     own = {slot.name: moved_values(slot, values[slot.name], elements) for slot in found}
     numbers = _numbers(gain, _closest(moving), own, values, bad, rhat)
-    return _mended(Candidate(_in_order(found, values), numbers, certain, False, own))
+    permutation, signs = (np.stack(each) for each in zip(*elements, strict=True))
+    ordered, moved = _in_order(found, values), apart(found, own)
+    return _mended(Candidate(ordered, numbers, certain, False, moved, permutation, signs))
 
 
 def finish_turning(
@@ -135,7 +140,9 @@ def finish_turning(
     """Turn all draws; None where that leaves R-hat as bad as it was."""
     own = turning.move(values)
     numbers = _numbers(turning.gain, ((0, 1), 0.0), own, values, bad, rhat)
-    return _mended(Candidate(_in_order(turning.slots, values), numbers, False, True, own))
+    still = np.zeros((*next(iter(own.values())).shape[:2], 1), int)
+    ordered = _in_order(turning.slots, values)
+    return _mended(Candidate(ordered, numbers, False, True, own, still, still + 1.0))
 
 
 def _numbers(
@@ -177,22 +184,29 @@ def _in_order(slots: Sequence[Slot], values: Values) -> tuple[Slot, ...]:
     return tuple(sorted(slots, key=lambda slot: order.index(slot.name)))
 
 
-def _left_over(
-    moving: Moving,
+def closer(
+    moving: Sequence[Slot],
+    others: Iterable[Slot],
     values: Values,
-    lenses: Sequence[Lens],
     elements: Sequence[tuple[Permutations, Signs]],
 ) -> Iterator[Slot]:
-    """Slots of other variables that come a little closer on all draws."""
-    seed, names = moving.slots[0], {slot.name for slot in moving.slots}
-    for slot in (lens.slot for lens in lenses):
+    """Slots of other variables that come a little closer on all draws; tuples and mirrored ones the closest first."""
+    seed, names = moving[0], {name for slot in moving for name in slot.names}
+    tied: list[tuple[float, Slot]] = []
+    for slot in others:
         signs_fit = seed.signed or not slot.signed
-        if slot.size != seed.size or slot.name in names or not signs_fit:
+        if slot.size != seed.size or names & {*slot.names} or not signs_fit:
             continue
         value = values[slot.name]
-        moved = moved_values(slot, value, elements)
-        if _spread_of_all(moved) < COMES_A_LITTLE_CLOSER * _spread_of_all(value):
-            names.add(slot.name)
+        ratio = _spread_of_all(moved_values(slot, value, elements)) / _spread_of_all(value)
+        if ratio < COMES_A_LITTLE_CLOSER and (slot.members or slot.mirrors):
+            tied.append((ratio, slot))
+        elif ratio < COMES_A_LITTLE_CLOSER:
+            names |= {*slot.names}
+            yield slot
+    for _, slot in sorted(tied, key=itemgetter(0)):
+        if not names & {*slot.names}:
+            names |= {*slot.names}
             yield slot
 
 

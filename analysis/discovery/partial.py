@@ -9,7 +9,7 @@ labels; it counts as one that does.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -19,14 +19,16 @@ from onebasin.posteriors.view import View
 
 from ..summaries.deciding import rhat_of_entries
 from .candidate import Candidate
-from .slots import Values
+from .slots import Labels, Values
 
 AGREE = 1.05
 """R-hat up to which chains of one labelling agree."""
 FEW = 50
 """Draws of a labelling below which its mean is not compared."""
+RUNS = 5
+"""Stretches of a labelling below which its mean is not compared."""
 ERRORS = 8.0
-"""Standard errors, for independent draws, by which means of two labellings within chains have to differ."""
+"""Standard errors by which means of two labellings within chains have to differ."""
 SHARE = 0.05
 """Share of a quantity's variance that lies between labellings from which on it follows them."""
 
@@ -42,12 +44,33 @@ def companions(candidates: Sequence[Candidate], values: Values) -> tuple[str, ..
         The draws of all parameters as they came.
     """
     moved = {name for candidate in candidates for name in candidate.values}
-    labels = [_labels(candidate, values) for candidate in candidates]
-    others = {n: v.reshape(*v.shape[:2], -1) for n, v in values.items() if n not in moved}
-    return tuple(n for n, v in others.items() if any(_follows(v, each) for each in labels))
+    labels = [candidate.labels for candidate in candidates]
+    return followers(labels, {n: v for n, v in values.items() if n not in moved})
 
 
-def recorded_companions(view: View, variables: Sequence[str]) -> tuple[str, ...]:
+def is_mirrored_elsewhere(candidate: Candidate) -> bool:
+    """Whether what changes as a whole still follows the labels afterwards: if any, another point mirrors it."""
+    whole = {s.name: candidate.values[s.name] for s in candidate.slots if s.mirrors or not s.axes}
+    return bool(followers([candidate.labels], whole))
+
+
+def followers(labels: Sequence[Labels], others: Values, *, sure: bool = False) -> tuple[str, ...]:
+    """Name the variables that follow labels of draws.
+
+    Parameters
+    ----------
+    labels : sequence of array (chain, draw)
+        Numbers of labellings, an array a block.
+    others : mapping of str to array (chain, draw, *event)
+        Variables that no block moves.
+    sure : bool
+        Whether chains that differ have to share a labelling with others that agree.
+    """
+    flat = {n: v.reshape(*v.shape[:2], -1) for n, v in others.items()}
+    return tuple(n for n, v in flat.items() if any(_follows(v, each, sure) for each in labels))
+
+
+def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]:
     """Name what moves with some variables as the file records it, where a search on the density found no word for all.
 
     Returns
@@ -68,67 +91,55 @@ def _incomplete(blocks: list[dict[str, str]], variables: set[str]) -> Iterator[s
         words = {
             word.strip("() ").split(":")[0] for word in moves.replace(" and ", ", ").split(",")
         }
-        if block.get("status") == "incomplete" and words & variables:
+        if block.get("status") == "incomplete" and words & variables and words - variables:
             yield moves
 
 
-def _labels(candidate: Candidate, values: Values) -> Int[np.ndarray, "chain draw"]:
-    """Number the labellings of all draws: which component stands at each place, or whether a sign is changed."""
-    patterns = []
-    for slot in candidate.slots:
-        raw, aligned = values[slot.name], candidate.values[slot.name]
-        lead = raw.shape[:2]
-        if slot.axes and not slot.complement:
-            axis = slot.axes[0] + 2
-            parts, places = (
-                np.moveaxis(v, axis, 2).reshape(*lead, v.shape[axis], -1) for v in (raw, aligned)
-            )
-            # Components keep their numbers but for signs, so that ranks of one entry tell which went where.
-            entry = parts.std(axis=(0, 1, 2)).argmax()
-            order, rank = (np.argsort(np.abs(v[..., entry]), axis=-1) for v in (parts, places))
-            patterns.append(np.take_along_axis(order, np.argsort(rank, axis=-1), axis=-1))
-            break
-        patterns.append((raw != aligned).reshape(*lead, -1).any(axis=-1)[..., None].astype(int))
-    flat = np.concatenate(patterns, axis=-1)
-    labels = np.unique(flat.reshape(-1, flat.shape[-1]), axis=0, return_inverse=True)[1]
-    return labels.reshape(flat.shape[:2])
-
-
-def _follows(
-    drawn: Float[np.ndarray, "chain draw entry"], labels: Int[np.ndarray, "chain draw"]
-) -> bool:
+def _follows(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels, sure: bool) -> bool:
     of_chain = np.array([np.bincount(row).argmax() for row in labels])
-    steady = np.mean(labels == of_chain[:, None]) > 0.95
-    return _between_chains(drawn, of_chain) if steady else _within_chains(drawn, labels.ravel())
+    if np.mean(labels == of_chain[:, None]) > 0.95:
+        return _between_chains(drawn, of_chain, sure)
+    return _within_chains(drawn, labels)
 
 
 def _between_chains(
-    drawn: Float[np.ndarray, "chain draw entry"], of_chain: Int[np.ndarray, " chain"]
+    drawn: Float[np.ndarray, "chain draw entry"], of_chain: Int[np.ndarray, " chain"], sure: bool
 ) -> bool:
     """Whether an entry differs between chains, and agrees among the chains of each labelling."""
-    if len(set(of_chain.tolist())) < 2:
+    different = set(of_chain.tolist())
+    if len(different) < 2 or (sure and len(different) == len(of_chain)):
         return False
     bad = rhat_of_entries(drawn) > AGREE
-    for label in set(of_chain.tolist()):
+    for label in different:
         chains = drawn[of_chain == label]
         if len(chains) > 1:
             bad &= ~(rhat_of_entries(chains) > AGREE)
     return bool(bad.any())
 
 
-def _within_chains(
-    drawn: Float[np.ndarray, "chain draw entry"], labels: Int[np.ndarray, " all"]
-) -> bool:
-    """Whether an entry's mean depends on the labelling of the draw."""
-    flat = drawn.reshape(-1, drawn.shape[2])
-    groups = [flat[labels == label] for label in np.unique(labels)]
-    groups = [group for group in groups if len(group) >= FEW]
-    if len(groups) < 2:
+def _within_chains(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels) -> bool:
+    """Whether an entry's mean depends on the labelling of the draw.
+
+    Draws between two changes of the labelling count as one: as slow as the labels change, any entry may drift.
+    """
+    flat, of_draw = drawn.reshape(-1, drawn.shape[2]), labels.ravel()
+    new = of_draw[1:] != of_draw[:-1]
+    new[labels.shape[1] - 1 :: labels.shape[1]] = True
+    first = np.concatenate([[0], np.flatnonzero(new) + 1])
+    runs = of_draw[first]
+    known = [
+        k for k in np.unique(of_draw) if (runs == k).sum() >= RUNS and (of_draw == k).sum() >= FEW
+    ]
+    if len(known) < 2:
         return False
-    means = np.stack([group.mean(axis=0) for group in groups])
-    errors = np.stack([group.std(axis=0) / np.sqrt(len(group)) for group in groups])
+    sizes = np.array([(of_draw == label).sum() for label in known], np.float64)[:, None]
+    means = np.stack([flat[of_draw == label].mean(axis=0) for label in known])
+    sums = [
+        np.add.reduceat(np.where((of_draw == k)[:, None], flat - mean, 0.0), first)
+        for k, mean in zip(known, means, strict=True)
+    ]
+    errors = np.sqrt([(each**2).sum(axis=0) for each in sums]) / sizes
     far = np.ptp(means, axis=0) > ERRORS * errors.max(axis=0)
-    sizes = np.array([len(group) for group in groups], np.float64)[:, None]
     centre = (sizes * means).sum(axis=0) / sizes.sum()
     between = (sizes * (means - centre) ** 2).sum(axis=0) / sizes.sum()
     total = flat.var(axis=0)

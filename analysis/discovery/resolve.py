@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from onebasin.base.card import in_brief
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes, to_json
 from onebasin.models.symmetry.evidence import DECLARED, UNRECORDED
 from onebasin.posteriors import schema
@@ -18,8 +19,13 @@ from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..summaries.deciding import deciding, looked_at
 from .candidate import Candidate
+from .density import changed_by
 from .discover import discover
 from .partial import companions, recorded_companions
+from .quantities import with_quantities
+
+NAMED = 6
+"""Names that a sentence lists."""
 
 Source = Literal["given", "declared", "refuted", "found", "partial", "none"]
 
@@ -34,7 +40,7 @@ class Resolved:
         All blocks, scalings of a network among them; empty where there is no symmetry, or the draws refute it.
     source : {"given", "declared", "refuted", "found", "partial", "none"}
         "given": by the caller. "declared": in the file. "refuted": declared in the file, and broken by the draws.
-        "found": by the draws alone. "partial": the draws show a part of a symmetry, and `companions` the rest.
+        "found": by the draws alone. "partial": the draws show a part of a symmetry, and `reason` tells why it is one.
         "none": neither given nor declared, and not found where it was looked for.
     candidates : tuple of Candidate
         All that the draws show, if they were searched; `blocks` has those that are certain.
@@ -46,8 +52,8 @@ class Resolved:
         A sentence to read before relying on it; empty where all of it was checked and holds.
     status : str
         A sentence that says whether it was checked on the density; empty where there is no symmetry.
-    companions : tuple of str
-        What moves together with what the draws show, and cannot be moved along.
+    reason : str
+        Of "partial", in a sentence: what moves together with what the draws show and cannot be moved along.
     """
 
     blocks: Symmetry
@@ -57,7 +63,7 @@ class Resolved:
     known: bool
     caveat: str
     status: str
-    companions: tuple[str, ...] = ()
+    reason: str = ""
 
     @property
     def equal_modes(self) -> Symmetry:
@@ -101,11 +107,11 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
         blocks = view.declared_symmetry
         source = "declared" if blocks else "none"
     if look and not blocks and source != "given":
-        candidates, rest = _search(view)
+        candidates, reason = _search(view)
         blocks = tuple(each.block for each in candidates if each.certain)
         source = "found" if blocks else source
-        if rest:
-            return Resolved((), "partial", candidates, False, False, "", "", rest)
+        if reason:
+            return Resolved((), "partial", candidates, False, False, "", "", reason)
     used = blocks if source in ("given", "found") else view.declared_symmetry
     in_file = to_json(equal_modes(used)) == to_json(equal_modes(view.declared_symmetry))
     if not in_file:
@@ -125,21 +131,31 @@ def caveat_of_found(words: tuple[str, ...]) -> str:
     )
 
 
-def _search(view: View) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
-    """Search the parameters' draws, entries that are not finite as 0; name what moves along and cannot be moved."""
+def _search(view: View) -> tuple[tuple[Candidate, ...], str]:
+    """Search the parameters' draws, entries that are not finite as 0; tell why what they show is a part of more."""
     names, _ = deciding(view)
     values = looked_at(view, names)
     values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
     found = discover(values)
-    return found, left_behind(view, [each for each in found if each.certain], values)
+    reason = why_partial(view, [each for each in found if each.certain], values)
+    if not reason:
+        found = tuple(
+            with_quantities(view, each, names) if each.certain else each for each in found
+        )
+    return found, reason
 
 
-def left_behind(
+def why_partial(
     view: View, candidates: Sequence[Candidate], values: Mapping[str, np.ndarray]
-) -> tuple[str, ...]:
-    """Name what moves together with candidates and not by them: as the file records it, or as the draws show it."""
+) -> str:
+    """Tell why candidates are a part of a symmetry, by the density, the file's record or the draws; empty otherwise."""
+    changed = changed_by(view, [candidate.block for candidate in candidates])
+    if changed is not None:
+        return changed
     moved = [name for candidate in candidates for name in candidate.values]
-    return recorded_companions(view, moved) or companions(candidates, values)
+    if left := recorded_companions(view, moved) or companions(candidates, values):
+        return f"{in_brief(left, NAMED)} differ between labellings in the same way."
+    return ""
 
 
 def _if_any(symmetry: Symmetry, sentence: str) -> str:

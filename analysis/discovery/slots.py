@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 
 from onebasin.models.symmetry.arrays import complement, negate, scale, take
 
@@ -28,6 +28,14 @@ Values = Mapping[str, Float[np.ndarray, "chain draw ..."]]
 Features = Float[np.ndarray, "draw component feature"]
 Permutations = Int[np.ndarray, "draw component"]
 Signs = Float[np.ndarray, "draw component"]
+Labels = Int[np.ndarray, "chain draw"]
+"""The number of every draw's labelling."""
+
+
+def numbered(rows: Num[np.ndarray, "chain draw what"]) -> Labels:
+    """Number the labellings that rows describe."""
+    flat = np.ascontiguousarray(rows.reshape(-1, rows.shape[-1]))
+    return np.unique(flat, axis=0, return_inverse=True)[1].reshape(rows.shape[:2])
 
 
 @dataclass(frozen=True)
@@ -45,8 +53,11 @@ class Slot:
         How many components.
     signed : bool
         Whether they may change sign.
-    complement : bool
-        Whether it is a weight of two components, theta, that becomes 1 - theta as they change places.
+    complement, reflected : bool
+        Whether it is a weight of two components, theta, that becomes 1 - theta as they change places; or a variable
+        that changes its sign.
+    members : tuple of str
+        The parameters, one a component, that lie along the only axis; empty where it is a variable's own.
     """
 
     name: str
@@ -54,6 +65,23 @@ class Slot:
     size: int
     signed: bool = False
     complement: bool = False
+    reflected: bool = False
+    members: tuple[str, ...] = ()
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether it is no array of components, but changes as two of them change places."""
+        return self.complement or self.reflected
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters that move."""
+        return self.members or (self.name,)
+
+    @property
+    def places(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Parameters and axes that move."""
+        return tuple((name, () if self.members else self.axes) for name in self.names)
 
     def raw(self, values: Float[np.ndarray, "draw ..."]) -> Features:
         """Entries of each component side by side, without their common level where no sign changes."""
@@ -67,6 +95,8 @@ class Slot:
         """Draws with component i replaced by `signs[i]` times component `permutation[i]`."""
         if self.complement:
             return complement(values, permutation[:, 0] == 1)
+        if self.reflected:
+            return negate(values, permutation[:, 0] == 1)
         if not self.axes:
             return negate(values, signs[:, 0] < 0)
         for axis in self.axes:
@@ -76,9 +106,9 @@ class Slot:
         return values
 
     def _by_component(self, values: np.ndarray) -> Features:
-        if self.complement:
+        if self.mirrors:
             flat = values.reshape(len(values), 1, -1)
-            return np.concatenate([flat, 1 - flat], axis=1)
+            return np.concatenate([flat, 1 - flat if self.complement else -flat], axis=1)
         if not self.axes:
             return values.reshape(len(values), 1, -1)
         if len(self.axes) == 2:

@@ -15,14 +15,10 @@ from typing import TYPE_CHECKING
 
 from onebasin.base.table import Flag, Table, Value
 
-from ..diagnostics.verdict import Outcome, Verdict
+from ..diagnostics.verdict import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-OUTCOMES: dict[Outcome, Flag] = {"passed": "good", "failed": "bad", "not judged": "warn"}
-"""The flag of what a check found."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,6 @@ from onebasin.base.text import shown
 
 from .html import body, flagged, inline, mark, paragraphs
 from .page import (
-    OUTCOMES,
     AnswerCard,
     Code,
     Details,
@@ -85,7 +84,6 @@ def render(report: Report) -> str:
         answers=[layout.answer(card) for card in report.answers],
         common=_common_facts(report.provenance),
         version=_version(),
-        outcomes=OUTCOMES,
         script=Markup(SCRIPT),
         font=FONT,
         script_hash=_sha256(SCRIPT),

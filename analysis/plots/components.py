@@ -24,6 +24,7 @@ from matplotlib.ticker import MaxNLocator
 
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
+from onebasin.models.symmetry.counterparts import stack
 from onebasin.posteriors.view import View
 
 from ..summaries.deciding import rhat_of_entries
@@ -98,7 +99,7 @@ def rows_of(
     rows: int,
     components: int | None,
 ) -> tuple[Row, ...]:
-    """Choose what to draw: of every variable the row that disagrees most, and of these the worst.
+    """Choose what to draw: of every variable, or tuple of counterparts, the row that disagrees most; then the worst.
 
     Parameters
     ----------
@@ -116,37 +117,56 @@ def rows_of(
     ValueError
         If a variable that is asked for is not moved by the symmetry.
     """
-    moved = list(dict.fromkeys(name for block in symmetry for name in block.variables))
-    moved = [name for name in moved if name in view.variables]
-    unknown = [name for name in var_names or () if name not in moved]
+    dataset = with_counterparts(view.posterior, symmetry)
+    moved = list(dict.fromkeys(name for block in symmetry for name in block.stacked.variables))
+    moved = [name for name in moved if name in dataset]
+    var_names = [
+        next((tied for tied in moved if name in tied.split("~")), name) for name in var_names or ()
+    ]
+    unknown = [name for name in var_names if name not in moved]
     if unknown:
         raise ArgumentError(
             f"`var_names` asks for `{unknown[0]}`, which the symmetry does not move; it moves {', '.join(moved)}."
         )
     found: dict[str, Row] = {}
     for number, block in enumerate(symmetry):
-        for name in block.variables:
+        for name in block.stacked.variables:
             if name in moved and (not var_names or name in var_names) and name not in found:
                 found[name] = max(
-                    _rows(view, block, number, name, components or ENTRIES), key=_worst
+                    _rows(dataset, block, number, name, components or ENTRIES), key=_worst
                 )
     if var_names:
         chosen = [found[name] for name in dict.fromkeys(var_names)]
     else:
         chosen = sorted(found.values(), key=_worst, reverse=True)[:rows]
         chosen.sort(key=lambda row: moved.index(row.name))
-    return _of_few_parts(view, tuple(chosen), components or COMPONENTS)
+    return _of_few_parts(dataset, tuple(chosen), components or COMPONENTS)
+
+
+def with_counterparts(dataset: xr.Dataset, symmetry: Symmetry) -> xr.Dataset:
+    """Return draws with each tuple of counterparts as one more variable."""
+    tied = [block for block in symmetry if block.stacked is not block]
+    names = [n for block in tied for n in block.variables if n in dataset]
+    values = {n: dataset[n].transpose("chain", "draw", ...).values for n in names}
+    stacked = stack(tied, values, 2)
+    return dataset.assign(
+        {
+            name: (("chain", "draw", *(f"{name}_dim_{k}" for k in range(array.ndim - 2))), array)
+            for name, array in stacked.items()
+            if name not in values
+        }
+    )
 
 
 def _worst(row: Row) -> float:
     return -np.inf if np.isnan(row.rhat) else row.rhat
 
 
-def _rows(view: View, block: Block, number: int, name: str, most: int) -> Iterator[Row]:
-    variable = view.posterior[name].transpose("chain", "draw", ...)
+def _rows(dataset: xr.Dataset, block: Block, number: int, name: str, most: int) -> Iterator[Row]:
+    variable = dataset[name].transpose("chain", "draw", ...)
     shape = variable.shape[2:]
     if name not in block.axes:
-        yield _of_entries(view, block, number, name, most)
+        yield _of_entries(dataset, block, number, name, most)
         return
     moved = axes_of(block.axes[name])
     others = [axis for axis in range(len(shape)) if axis not in moved]
@@ -167,9 +187,9 @@ def _rows(view: View, block: Block, number: int, name: str, most: int) -> Iterat
         yield Row(name, title, tuple(places), labels, len(labels), number, rhat)
 
 
-def _of_entries(view: View, block: Block, number: int, name: str, most: int) -> Row:
+def _of_entries(dataset: xr.Dataset, block: Block, number: int, name: str, most: int) -> Row:
     """Entries that change as a whole: those furthest from where the change leaves them."""
-    variable = view.posterior[name].transpose("chain", "draw", ...)
+    variable = dataset[name].transpose("chain", "draw", ...)
     values = np.asarray(variable.values, np.float64)
     flat = values.reshape(*values.shape[:2], -1) - (0.5 if name in block.complemented else 0.0)
     apart = np.abs(flat)
@@ -199,12 +219,12 @@ def _largest(rhats: np.ndarray) -> float:
     return float(known.max()) if known.size else float("nan")
 
 
-def _of_few_parts(view: View, rows: tuple[Row, ...], most: int) -> tuple[Row, ...]:
+def _of_few_parts(dataset: xr.Dataset, rows: tuple[Row, ...], most: int) -> tuple[Row, ...]:
     """Keep the same few parts in all rows of a block: those that disagree most in its worst row."""
     kept: dict[int, np.ndarray] = {}
     for row in sorted(rows, key=_worst, reverse=True):
         if len(row.places) > most and row.block not in kept:
-            rhats = np.nan_to_num(rhat_of_entries(row.of(view.posterior)), nan=-np.inf)
+            rhats = np.nan_to_num(rhat_of_entries(row.of(dataset)), nan=-np.inf)
             kept[row.block] = np.sort(np.argsort(-rhats, kind="stable")[:most])
     return tuple(
         row

@@ -19,7 +19,7 @@ from ..alignment.result import Alignment, event_shapes
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..discovery.resolve import resolve
 from ..summaries.deciding import rhat_of_entries
-from .components import Kind, Row, draw_columns, rows_of
+from .components import Kind, Row, draw_columns, rows_of, with_counterparts
 from .style import Picture
 from .traces import TWO_LEVELS, two_levels
 
@@ -66,7 +66,7 @@ def plot_labels(
     view = as_view(posterior)
     blocks = _blocks(view, symmetry)
     chosen = _chosen(view, blocks, var_names, rows, components)
-    return _drawn({"": view.posterior}, chosen, view)
+    return _drawn({"": with_counterparts(view.posterior, blocks)}, chosen, view)
 
 
 def plot_aligned(
@@ -113,7 +113,9 @@ def plot_aligned(
     chosen = _chosen(view, alignment.symmetry, var_names, rows, components)
     after = as_view(alignment.posterior).posterior
     columns = {
-        f"{what}{_worst(view, dataset, alignment.symmetry)}": dataset
+        f"{what}{_worst(view, dataset, alignment.symmetry)}": with_counterparts(
+            dataset, alignment.symmetry
+        )
         for what, dataset in (("As they came", view.posterior), ("Aligned", after))
     }
     return _drawn(columns, chosen, view)

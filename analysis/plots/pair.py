@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
+from onebasin.posteriors import schema
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.view import View
 
@@ -22,7 +23,9 @@ from .posteriors import Posteriors, titled, views_of
 from .style import (
     CHAIN_COLOURS,
     GRID,
+    INK,
     POINTS_TO_RASTERISE,
+    TEXT_SIZE,
     Picture,
     add_chain_legend,
     add_legend,
@@ -53,7 +56,7 @@ def plot_pair(
     Returns
     -------
     matplotlib.figure.Figure
-        A panel a posterior.
+        A panel a posterior; divergent transitions are marked by crosses.
 
     Raises
     ------
@@ -66,7 +69,8 @@ def plot_pair(
     """
     pairs, told = {}, []
     for name, view in views_of(posteriors).items():
-        pairs[name] = Pair(_draws_of(view, first), _draws_of(view, second))
+        diverging = view.stat(schema.DIVERGING)
+        pairs[name] = Pair(_draws_of(view, first), _draws_of(view, second), diverging)
         told.append(_in_words(name, first, second, pairs[name]))
     figure = draw_pairs(titled(pairs), x_label=first, y_label=second, share_axes=share_axes)
     return figure.on_paper(" ".join(told))
@@ -92,15 +96,19 @@ def _in_words(name: str, first: str, second: str, pair: Pair) -> str:
     for entry, values in ((first, pair.first), (second, pair.second)):
         low, high = np.quantile(values, [0.05, 0.95])
         ends.append(f"{entry} lies between {format_number(low)} and {format_number(high)}")
-    return f"{name}: in 90 % of draws {ends[0]}, and {ends[1]}; rank correlation {format_number(r, decimals=2)}."
+    ends.append(f"rank correlation {format_number(r, decimals=2)}")
+    if pair.diverging is not None:
+        ends.append(f"divergences: {int(np.sum(pair.diverging))}")
+    return f"{name}: in 90 % of draws {ends[0]}, and {'; '.join(ends[1:])}."
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """The draws of two weights."""
+    """The draws of two weights, and which of them diverged."""
 
     first: Float[np.ndarray, "chain draw"]
     second: Float[np.ndarray, "chain draw"]
+    diverging: Shaped[np.ndarray, "chain draw"] | None = None
 
 
 def draw_pairs(
@@ -137,6 +145,11 @@ def draw_pairs(
     )
     for axes, pair in zip(panels, pairs.values(), strict=True):
         draw_points(axes, list(zip(pair.first, pair.second, strict=True)), chain_colour)
+        if pair.diverging is not None and (bad := pair.diverging.astype(bool)).any():
+            axes.plot(
+                pair.first[bad], pair.second[bad], "x", color=INK, markersize=5, label="divergent"
+            )
+            axes.legend(frameon=False, fontsize=TEXT_SIZE, labelcolor=INK)
     add_chain_legend(figure, max(pair.first.shape[0] for pair in pairs.values()))
     return figure
 

@@ -18,7 +18,6 @@ from jaxtyping import Bool, Float
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import Collection, PathCollection
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -31,6 +30,7 @@ from .style import (
     RASTER_DPI,
     TEXT_SIZE,
     TITLE_SIZE,
+    Picture,
     add_chain_legend,
     add_legend,
     literal,
@@ -99,7 +99,7 @@ def drawn(
     hidden: Sequence[str] = (),
     title: str = "",
     **options: Any,
-) -> Figure:
+) -> Picture:
     """Draw with one of ArviZ's plots.
 
     Parameters
@@ -123,11 +123,11 @@ def drawn(
     """
     from matplotlib import pyplot  # here: a page without such figures does without pyplot
 
-    size = {"figsize": (width, height), "layout": "constrained"}
+    size = {"figsize": (width, height), "layout": "constrained", "FigureClass": Picture}
     with _our_settings(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of densities that cannot be estimated, and the like
         collection = plot(data, backend="matplotlib", figure_kwargs=size, **options)
-        figure = collection.viz["figure"].item()
+        figure: Picture = collection.viz["figure"].item()
         pyplot.close(figure)
     _hide(collection, hidden)
     figure.patch.set_alpha(0.0)

@@ -76,7 +76,7 @@ def plot_traces(
     check_count("rows", rows)
     view = as_view(posterior)
     names = [var_names] if isinstance(var_names, str) else var_names
-    table = gather(view, measure(view, var_names=names), names).table
+    table = gather(view, measure(view, var_names=names)).table
     worst = table.sort_values(["rhat", "ess_bulk"], ascending=[False, True], na_position="last")
     draws = view.draws(names)
     quantities = []

@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 
 from onebasin.base.numbers import format_number
-from onebasin.base.table import Column, Flag, Row, RowGroup, Table, TableCell
+from onebasin.base.table import Column, Row, RowGroup, Table, TableCell
 from onebasin.posteriors.draws import variable_of
 
-from ..diagnostics.measure import DECIDES
+from ..diagnostics.numbers import DECIMALS
 from ..diagnostics.result import Diagnosis
+from ..diagnostics.verdict import FLAGS
 
 OPEN = 16
 """Rows up to which a table's groups are open from the start."""
@@ -29,21 +30,9 @@ _PLACES = {
 def quantity_table(
     diagnosis: Diagnosis, table: pd.DataFrame, *, heading: str = "parameter", caption: str = ""
 ) -> Table:
-    """Tabulate quantities, one a row, in the table's order.
-
-    Parameters
-    ----------
-    diagnosis
-        Whose limits numbers are held against.
-    table
-        One row per quantity, with the columns of `posterior.summary.COLUMNS`.
-    heading
-        What a row is.
-    caption
-        What the table shows.
-    """
+    """Tabulate quantities, one a row, in the table's order; numbers have the diagnosis's outcomes."""
     rows = tuple(_rows(diagnosis, table, None))
-    return Table(_columns(table, heading, None), rows, caption).without_empty_columns()
+    return Table(_columns(diagnosis, table, heading, None), rows, caption).without_empty_columns()
 
 
 def grouped_table(
@@ -55,16 +44,7 @@ def grouped_table(
 ) -> Table:
     """Tabulate parameters by variable: one that has several entries is a row that its entries fold under.
 
-    Parameters
-    ----------
-    diagnosis
-        Whose limits numbers are held against.
-    table
-        One row per parameter, with the columns of `posterior.summary.COLUMNS`.
-    raw
-        The same before alignment; its R-hat stands beside.
-    caption
-        What the table shows.
+    Numbers have the diagnosis's outcomes; the R-hat of `raw`, the table before alignment, stands beside.
     """
     before = None if raw is None else raw["rhat"].reindex(table.index)
     rows = dict(zip(map(str, table.index), _rows(diagnosis, table, before), strict=True))
@@ -81,14 +61,16 @@ def grouped_table(
         for variable, names in by_variable.items()
         if names != [variable]
     )
-    columns = _columns(table, "parameter", before)
+    columns = _columns(diagnosis, table, "parameter", before)
     return Table(columns, alone, caption, groups=groups).without_empty_columns()
 
 
 def _columns(
-    table: pd.DataFrame, heading: str, before: pd.Series | None
+    diagnosis: Diagnosis, table: pd.DataFrame, heading: str, before: pd.Series | None
 ) -> tuple[Column | str, ...]:
-    rhat = Column("R-hat", decimals=3, unit="" if before is None else "aligned")
+    limits = {name: diagnosis.numbers.limits_of(name) for name in DECIMALS}
+    unit = "" if before is None else "aligned"
+    rhat = Column("R-hat", decimals=3, unit=unit, limits=limits["rhat"])
     known = tuple(column for name, column in _PLACES.items() if name in table)
     raw = () if before is None else (Column("R-hat", decimals=3, unit="as it came"),)
     return (
@@ -96,24 +78,22 @@ def _columns(
         *known,
         *raw,
         rhat,
-        Column("bulk ESS", decimals=0),
-        Column("tail ESS", decimals=0),
+        Column("bulk ESS", decimals=0, limits=limits["ess_bulk"]),
+        Column("tail ESS", decimals=0, limits=limits["ess_tail"]),
     )
 
 
 def _rows(diagnosis: Diagnosis, table: pd.DataFrame, before: pd.Series | None) -> list[Row]:
     places = [name for name in _PLACES if name in table]
     numbers = table[places].to_numpy(dtype=float).tolist()
-    rhat, bulk, tail = (table[name].tolist() for name in ("rhat", "ess_bulk", "ess_tail"))
+    judged = {name: table[name].tolist() for name in DECIMALS}
     raw = None if before is None else before.tolist()
     return [
         (
             f"`{name}`",
             *numbers[k],
             *(() if raw is None else (raw[k],)),
-            _rhat(diagnosis, rhat[k]),
-            _ess(diagnosis, bulk[k]),
-            _ess(diagnosis, tail[k]),
+            *(_judged(diagnosis, column, judged[column][k], name) for column in DECIMALS),
         )
         for k, name in enumerate(map(str, table.index))
     ]
@@ -134,9 +114,10 @@ def _heading(
         TableCell(f"`{variable}`", note=count),
         *blank,
         *raw,
-        _rhat(diagnosis, _worst(table["rhat"], largest=True)),
-        _ess(diagnosis, _worst(table["ess_bulk"])),
-        _ess(diagnosis, _worst(table["ess_tail"])),
+        *(
+            _judged(diagnosis, c, _worst(table[c], largest=c == "rhat"), str(table.index[0]))
+            for c in DECIMALS
+        ),
     )
 
 
@@ -147,20 +128,11 @@ def _worst(column: pd.Series, *, largest: bool = False) -> float:
     return float(known.max() if largest else known.min())
 
 
-def _rhat(diagnosis: Diagnosis, value: float) -> TableCell:
-    if diagnosis.limits.rhat < value <= DECIDES:  # the answer does not rest on it
-        return TableCell(value, "warn")
-    return _flagged(value, value <= diagnosis.limits.rhat)
-
-
-def _ess(diagnosis: Diagnosis, value: float) -> TableCell:
-    if not diagnosis.has_chains:  # independent draws: many of them prove nothing
-        return TableCell(float(value))
-    return _flagged(value, value >= diagnosis.min_ess)
-
-
-def _flagged(value: float, good: bool) -> TableCell:
+def _judged(diagnosis: Diagnosis, column: str, value: float, entry: str) -> TableCell:
+    """Mark a number that is warned of or fails: a page of thousands of ticks would hide the one cross."""
     if np.isnan(value):
         return TableCell(None)
-    flag: Flag = "" if good else "bad"  # a page of thousands of ticks hides the one cross
-    return TableCell(float(value), flag)
+    if not diagnosis.has_chains:  # independent draws: many of them prove nothing
+        return TableCell(float(value))
+    outcome = diagnosis.numbers.outcome(column, value, entry)
+    return TableCell(float(value), "" if outcome == "passed" else FLAGS[outcome])

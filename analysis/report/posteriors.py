@@ -38,29 +38,13 @@ def posterior_report(
 ) -> Report:
     """Build the report of one or more posteriors.
 
-    Parameters
-    ----------
-    posteriors
-        The posteriors, by the name that the report shall use.
-    title
-        Heading of the page.
-    var_names
-        Variables to look at; all by default.
-    symmetry
-        Modulo what; by default what a posterior declares, or what is found in its draws.
-    truth
-        Of several: the one that the others are held against, by default the first.
+    Arguments and errors are those of `report`, with posteriors by the name that the page shall use.
 
     Returns
     -------
     Report
         Of one posterior: the answer, modes, labels, parameters, sampler, chains, predictions, cost. Of several: an
         answer each, the comparison, checks and cost. And how they were made.
-
-    Raises
-    ------
-    ValueError
-        If there is no posterior, one of them cannot be diagnosed, or `truth` is none of them; the message names it.
     """
     if not posteriors:
         raise ArgumentError("`posteriors` is empty: give at least one posterior to report on.")
@@ -72,7 +56,7 @@ def posterior_report(
     options = {name: value for name, value in options.items() if value is not None}
     subjects = [_subject(name, posterior, options) for name, posterior in posteriors.items()]
     cards = [answer_card(subject, named=len(subjects) > 1) for subject in subjects]
-    table = cost_table({subject.name: subject.shown for subject in subjects})
+    table = cost_table({subject.name: subject.diagnosis for subject in subjects})
     costs = Section("Cost", tables=(table,)) if len(table.columns) > 1 else None
     if len(subjects) == 1:
         sections = (*_alone(subjects[0]), costs)

@@ -19,9 +19,9 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, variable_of
 from onebasin.posteriors.view import View, as_view
 
-from ..diagnostics.measure import judged
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..diagnostics.verdict import Verdict
+from ..page.page import Note
 
 Quantity = Float[np.ndarray, "chain draw"]
 
@@ -57,11 +57,7 @@ class Subject:
     @property
     def is_shown_aligned(self) -> bool:
         """Whether what the symmetry moves is shown aligned."""
-        return (
-            self.aligned is not None
-            and self.verdict is not None
-            and self.verdict.answer == "aligned"
-        )
+        return self.diagnosis.is_shown_aligned
 
     @cached_property
     def moved(self) -> frozenset[str]:
@@ -72,22 +68,10 @@ class Subject:
             else frozenset()
         )
 
-    @cached_property
+    @property
     def table(self) -> pd.DataFrame:
         """The table of parameters, with the aligned rows where those are shown."""
-        raw = self.diagnosis.parameters
-        if not self.is_shown_aligned or self.aligned is None:
-            return raw
-        table = raw.copy()
-        aligned = self.aligned.aligned.parameters
-        rows = [name for name in aligned.index if name in table.index]
-        table.loc[rows, aligned.columns] = aligned.loc[rows]
-        return table
-
-    @cached_property
-    def shown(self) -> Diagnosis:
-        """The diagnosis of what is shown: its worst values and checks are of aligned parameters where those are."""
-        return judged(self.diagnosis, self.table) if self.is_shown_aligned else self.diagnosis
+        return self.diagnosis.shown
 
     @cached_property
     def raw_draws(self) -> Draws:
@@ -130,11 +114,10 @@ class Subject:
     @cached_property
     def worst(self) -> tuple[str, ...]:
         """Parameters that decide, largest R-hat first and then smallest bulk ESS; others only where there are none."""
-        table = self.table[np.isfinite(self.table["sd"])]
-        varying = table.drop(index=[n for n in self.diagnosis.constants if n in table.index])
-        known = self.diagnosis.kinds.of
-        own = [name for name in varying.index if known.get(variable_of(name, known)) != "generated"]
-        ranked = (varying.loc[own] if own else varying).sort_values(
+        own = self.diagnosis.numbers.decisive
+        table = own if len(own) else self.table
+        varying = table[np.isfinite(table["sd"]) & ~table.index.isin(self.diagnosis.constants)]
+        ranked = varying.sort_values(
             ["rhat", "ess_bulk"], ascending=[False, True], na_position="last"
         )
         return tuple(map(str, ranked.index))
@@ -166,3 +149,14 @@ def listed(names: Sequence[str], *, most: int = 6) -> str:
 def thinned(values: np.ndarray, most: int) -> np.ndarray:
     """Keep every k-th draw of each chain, k as small as leaves at most so many."""
     return values[:, :: max(1, -(-values.shape[1] // most))]
+
+
+def findings(subject: Subject) -> tuple[Note, ...]:
+    """Show what checks found and neither the answer nor its rows tell."""
+    remarks = () if subject.verdict is None else subject.verdict.remarks
+    return tuple(
+        Note(sentence, reason.flag)
+        for reason in remarks
+        if reason.outcome in ("warned", "failed")
+        for sentence in reason.sentences
+    )

@@ -11,7 +11,8 @@ from ..compare.reference.differences import TESTED
 from ..compare.reference.result import SHOWN, ReferenceComparison
 from ..compare.result import Comparison
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
-from ..page.page import OUTCOMES
+from ..diagnostics.verdict import FLAGS, Extreme, Outcome
+from ..summaries.sampler import NAN
 
 # What is twice or nearly the same as another is left to the table of numbers: a terminal is narrow.
 _COMPARED = {
@@ -40,17 +41,25 @@ _COMPARED = {
 
 def health_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Table:
     """Tabulate, one posterior a row, whether the draws can be trusted."""
+    limits = {
+        column: tuple(
+            {limit for each in diagnoses.values() for limit in each.numbers.limits_of(column)}
+        )
+        for column in ("rhat", "ess_bulk", "ess_tail")
+    }
+    bfmi = tuple({each.limits.bfmi for each in diagnoses.values()})
+    khats = tuple({each.variational.khat_limit for each in diagnoses.values() if each.variational})
     columns = (
         "posterior",
-        Column("R-hat", decimals=3, unit="largest"),
-        Column("bulk ESS", decimals=0, unit="smallest"),
-        Column("tail ESS", decimals=0, unit="smallest"),
+        Column("R-hat", decimals=3, unit="largest", limits=limits["rhat"]),
+        Column("bulk ESS", decimals=0, unit="smallest", limits=limits["ess_bulk"]),
+        Column("tail ESS", decimals=0, unit="smallest", limits=limits["ess_tail"]),
         Column("divergences", unit="draws"),
         Column("tree depth", decimals=1, unit="mean"),
         Column("saturated", unit="draws"),
-        Column("E-BFMI", decimals=2, unit="smallest"),
-        Column("R-hat", decimals=3, unit="of lp"),
-        Column("k-hat", decimals=2),
+        Column("E-BFMI", decimals=2, unit="smallest", limits=bfmi),
+        Column("R-hat", decimals=3, unit="of lp", limits=limits["rhat"]),
+        Column("k-hat", decimals=2, limits=khats),
         Column("ELBO", decimals=1, unit="nats, last"),
     )
     rows = tuple(_health_row(name, diagnosis) for name, diagnosis in diagnoses.items())
@@ -182,24 +191,39 @@ def _health_row(name: str, diagnosis: Diagnosis) -> Row:
     sampler, fit = diagnosis.sampler, diagnosis.variational
     draws = f"{diagnosis.num_chains}\u00a0×\u00a0{diagnosis.num_draws}"
 
-    def cell(check: str, value: float | None, parameter: str | None = None) -> TableCell:
-        outcome = diagnosis.outcome_of(check)
+    def cell(value: float | None, outcome: Outcome | None, note: str = "") -> TableCell:
         known = value is not None and not math.isnan(value)
-        note = f"`{parameter}`" if known and parameter else ""
-        flag = OUTCOMES[outcome] if outcome and (known or outcome == "failed") else ""
+        flag = FLAGS[outcome] if outcome and (known or outcome == "failed") else ""
         return TableCell(value if known else None, flag, note)
 
-    ess = {"bulk ESS": diagnosis.ess_bulk, "tail ESS": diagnosis.ess_tail}
+    def checked(check: str, value: float | None) -> TableCell:
+        return cell(value, diagnosis.outcome_of(check))
+
+    def worst(column: str, check: str) -> TableCell:
+        table = diagnosis.numbers.decisive if len(diagnosis.numbers.decisive) else diagnosis.shown
+        found = Extreme.of(table[column], smallest=column != "rhat")
+        if found.parameter is None or not diagnosis.has_chains:
+            return checked(check, None if found.parameter is None else found.value)
+        outcome = diagnosis.numbers.outcome(column, found.value, found.parameter)
+        return cell(found.value, outcome, f"`{found.parameter}`")
+
+    lp = NAN if sampler is None else sampler.lp_rhat
+    lp_outcome = diagnosis.outcome_of("log density")
+    if not math.isnan(
+        lp
+    ):  # the log density also fails by its ESS, and its R-hat is a number of its own
+        lp_outcome = diagnosis.limits.outcome("rhat", lp)
     return (
         TableCell(name, note=" ".join((diagnosis.engine, diagnosis.method, draws)).strip()),
-        cell("R-hat", diagnosis.rhat.value, diagnosis.rhat.parameter),
-        *(cell(check, worst.value, worst.parameter) for check, worst in ess.items()),
-        cell("divergences", sampler.divergences if sampler else None),
+        worst("rhat", "R-hat"),
+        worst("ess_bulk", "bulk ESS"),
+        worst("ess_tail", "tail ESS"),
+        checked("divergences", sampler.divergences if sampler else None),
         sampler.mean_tree_depth if sampler else None,
-        cell("tree depth", sampler.reached_max_treedepth if sampler else None),
-        cell("E-BFMI", sampler.min_bfmi if sampler else None),
-        cell("log density", sampler.lp_rhat if sampler else None),
-        cell("k-hat", fit.khat) if fit else None,
+        checked("tree depth", sampler.reached_max_treedepth if sampler else None),
+        checked("E-BFMI", sampler.min_bfmi if sampler else None),
+        cell(lp, lp_outcome),
+        checked("k-hat", fit.khat) if fit else None,
         fit.elbo if fit else None,
     )
 

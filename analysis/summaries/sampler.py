@@ -76,8 +76,8 @@ class SamplerSummary:
         Mean acceptance statistic.
     step_size : tuple of float
         Step size of each chain at its last draw.
-    lp_means, lp_errors, lp_rhat : tuple of float, tuple of float, float
-        Mean log density of each chain with its Monte Carlo error, in nats, and R-hat of the log density.
+    lp_means, lp_errors, lp_rhat, lp_ess : tuple of float, tuple of float, float, float
+        Mean log density of each chain with its Monte Carlo error, in nats; R-hat and bulk ESS of the log density.
     stuck_chains : tuple of int
         Chains (counted from 0) whose log density, or failing that energy, and draws never changed.
     sampled : bool
@@ -111,6 +111,7 @@ class SamplerSummary:
     lp_means: tuple[float, ...] = ()
     lp_errors: tuple[float, ...] = ()
     lp_rhat: float = NAN
+    lp_ess: float = NAN
     stuck_chains: tuple[int, ...] = ()
     sampled: bool = True
     not_finite: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -230,6 +231,7 @@ def _heights(view: View) -> dict:
             heights["lp_means"] = _floats(lp.mean(axis=1))
         heights["lp_rhat"] = rhat_of(lp) if np.isfinite(lp).all() else NAN
         heights["lp_errors"] = _floats(mean_errors(lp)) if np.isfinite(lp).all() else ()
+        heights["lp_ess"] = float(bulk_ess(lp[..., None])[0])
     return heights
 
 

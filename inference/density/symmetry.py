@@ -18,6 +18,7 @@ from onebasin.base.precision import precision
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.elements import Element, Part, choose, differ, on_arrays
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
@@ -25,7 +26,7 @@ from onebasin.models.target import Target, check_target
 
 from ..contracts.engines import defined_by, density_by
 from ..contracts.values import ValueDensity
-from .changes import Derived, changes, spread_draws
+from .changes import Derived, spread_draws
 
 Values = dict[str, np.ndarray]
 
@@ -193,7 +194,7 @@ def hold(
     derived = Derived.at(density, {n: v[:DERIVED_AT] for n, v in values.items()}, seed)
     symmetry = tuple(_known(block, values, derived) for block in blocks)
     group = Group(symmetry, {n: v.shape[1:] for n, v in (values | derived.values).items()})
-    parts = _moving_parts(group, np.random.default_rng(seed), count * times)
+    parts = moving_parts(group, np.random.default_rng(seed), count * times)
     before = cache(lambda measure: measure(values))  # the same for every block
     tiled = {name: np.concatenate([value] * times) for name, value in values.items()}
     differences = []
@@ -221,7 +222,7 @@ def hold(
     return SymmetryCheck(tuple(differences), count, evidence, symmetry)
 
 
-def _moving_parts(group: Group, rng: np.random.Generator, count: int) -> Element:
+def moving_parts(group: Group, rng: np.random.Generator, count: int) -> Element:
     """Random elements, one a point, without those that move nothing: of two components, every second element."""
     tries = [group.random(rng, (count,)) for _ in range(TRIES)]
     still = group.identity((count,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import xarray as xr
 
@@ -15,6 +15,7 @@ from onebasin.posteriors import schema
 
 from ..contracts.engines import density_by
 from ..contracts.values import ValueDensity
+from ..density.along import with_derived
 from ..density.symmetry import evidence_at_draws, hold
 
 POINTS = 5
@@ -58,7 +59,13 @@ class Trial:
 
 
 def begin(
-    target: Target, *, engine: str, seed: int, progress: bool | None, wanted: bool = True
+    target: Target,
+    *,
+    engine: str,
+    seed: int,
+    progress: bool | None,
+    wanted: bool = True,
+    derived: bool = False,
 ) -> Trial | None:
     """Hold a target's declared symmetry against its log density, before a run.
 
@@ -76,6 +83,8 @@ def begin(
         Whether to say what takes long.
     wanted : bool
         Whether to try anything.
+    derived : bool
+        Whether derived quantities that follow are added to the symmetry.
 
     Returns
     -------
@@ -93,5 +102,7 @@ def begin(
         return None
     with ProgressBars(progress) as bars, precision("float64"):
         density = density_by(engine, target, bars.say)
+        if derived:
+            target = replace(target, symmetry=with_derived(target.symmetry, density, seed))
         found = hold(target, density, points=POINTS, seed=seed)
     return Trial(target, density, seed, found.evidence)

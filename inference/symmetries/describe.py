@@ -63,6 +63,17 @@ def listed(generators: Sequence[Generator]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
+def positions(generator: Generator, places: Sequence[int], ndim: int) -> tuple[str, ...]:
+    """Name places along the axis of a generator, of a variable of so many axes: ``theta[2]``, ``A[:,2]``."""
+    index = [":"] * ndim
+    names = []
+    for place in places:
+        assert generator.axis is not None
+        index[generator.axis] = str(place)
+        names.append(f"{generator.name}[{','.join(index)}]")
+    return tuple(names)
+
+
 def _text(name: str, own: Sequence[Generator]) -> str:
     axes = "".join(f":{g.axis}" for g in own if g.axis is not None)
     sign = "+-" * any(g.kind == "negate" for g in own)

@@ -1,32 +1,34 @@
-"""Parameters declared one by one, such as mu1 and mu2: searched as the parts of the arrays that they might have been.
+"""Components that are separate parameters, or single positions, such as mu1 and mu2: searched on their stacked view.
 
-No block exchanges parameters of several names, and alignment does not undo it. But chains that sit in the copies look
-as if they disagreed, so what is found is said, with the declaration that has it used.
+Which members may be counterparts of one another `pairing` tells by what the log density answers, and else their names.
+What moves along, the axis of a simplex, a complement, a sign or positions of a vector, is found as for arrays.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
-import numpy as np
-from jaxtyping import Float
+from onebasin.models.symmetry.counterparts import Counterparts, Member
 
-from .measuring import SearchedDensity
-from .moves import Point, Shapes
+from .describe import positions
+from .moves import Generator, Shapes, on_parts, swaps
+from .pairing import MOST, Tuples, candidates
 from .result import FoundBlock
-from .search import Search
-from .stages import interchangeable
+from .search import Axes, Search
+from .spaces import search, trial
+from .stacked import StackedSearch
+from .stages import exchange
+from .status import replaceable
 
 _COUNTED = re.compile(r"\d+|(?<=_)[A-Za-z](?=_|$)")
 """What names of one family differ in: a number, or a letter between underscores; the last one counts."""
+FEW_PLACES = 8
+"""Places of a simplex up to which pairs of them are tried along with other components."""
 
-Families = Mapping[str, tuple[str, ...]]
-"""The parameters of a family by what it is called: ``(mu1, mu2)``."""
 
-
-def families(shapes: Shapes) -> Families:
+def families(shapes: Shapes) -> Mapping[str, tuple[str, ...]]:
     """Gather the parameters of one shape whose names differ in what counts them, in the order of that."""
     found: dict[tuple[str, tuple[int, ...]], dict[str, str]] = {}
     for name, shape in shapes.items():
@@ -42,104 +44,131 @@ def families(shapes: Shapes) -> Families:
     return {f"({', '.join(names)})": names for names in members}
 
 
-@dataclass(frozen=True)
-class Stacked:
-    """A log density whose families are arrays, the members along the first axis.
-
-    Attributes
-    ----------
-    density : SearchedDensity
-        Of the parameters as they are declared.
-    families : mapping of str to tuple of str
-        As of `families`.
-    """
-
-    density: SearchedDensity
-    families: Families
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """The shapes of the families, then of all other parameters."""
-        own, within = self.density.shapes, self._within
-        stacked = {family: (len(n), *own[n[0]]) for family, n in self.families.items()}
-        return stacked | {name: shape for name, shape in own.items() if name not in within}
-
-    @property
-    def dim(self) -> int:
-        """Coordinates of the unconstrained space."""
-        return self.density.dim
-
-    def constrain(self, vectors: Float[np.ndarray, "point dim"]) -> dict[str, np.ndarray]:
-        """See `SearchedDensity`."""
-        return self.stack(self.density.constrain(vectors), axis=1)
-
-    def log_density(self, values: Mapping[str, np.ndarray]) -> Float[np.ndarray, " point"]:
-        """See `SearchedDensity`."""
-        apart = {
-            name: values[family][:, place]
-            for family, names in self.families.items()
-            for place, name in enumerate(names)
-        }
-        whole = {**values, **apart}
-        return self.density.log_density({name: whole[name] for name in self.density.shapes})
-
-    def gradient(
-        self, vector: Float[np.ndarray, " dim"]
-    ) -> tuple[float, Float[np.ndarray, " dim"]] | None:
-        """See `SearchedDensity`; the unconstrained space is the same."""
-        return self.density.gradient(vector)
-
-    def stack(self, values: Point, *, axis: int = 0) -> dict[str, np.ndarray]:
-        """Lay the members of each family side by side."""
-        stacked = {
-            family: np.stack([values[name] for name in names], axis)
-            for family, names in self.families.items()
-        }
-        return stacked | {n: values[n] for n in values if n not in self._within}
-
-    @property
-    def _within(self) -> set[str]:
-        return {name for names in self.families.values() for name in names}
-
-
 def exchanged(s: Search) -> Iterator[FoundBlock]:
-    """What exchanges parameters of several names, perhaps with other parts of the same number."""
-    named = families(s.measured.density.shapes)
-    if not named:
+    """Yield what exchanges components of arrays with places of a simplex, whole parameters, and single positions."""
+    yield from _arrays_with_places(s)
+    whole = _free(s)
+    found = list(candidates(s.measured, list(whole)))
+    paired = {name for tuples in found for own in tuples for name in own}
+    named = [own for own in families(whole).values() if not paired & set(own)]
+    for tuples in found:
+        yield from _together(s, (*tuples, *(own for own in named if len(own) == len(tuples[0]))))
+    for length in dict.fromkeys(map(len, named)):
+        yield from _together(s, tuple(own for own in named if len(own) == length))
+    rest = _free(s)
+    members = [name for name, shape in rest.items() if not shape]
+    for name, shape in rest.items():
+        if len(shape) == 1 and 1 < shape[0] <= MOST:
+            members += positions(Generator(name, "swap", 0), range(shape[0]), 1)
+    if len(members) > sum(not shape for shape in rest.values()):
+        for tuples in candidates(s.measured, members):
+            # What is harmless among the positions of one axis has been said of the axis.
+            yield from (b for b in _together(s, tuples) if b.status != "harmless")
+
+
+def _free(s: Search) -> dict[str, tuple[int, ...]]:
+    """The parameters that nothing moves of what was found."""
+    taken = {
+        name
+        for found in s.found
+        if found.block is not None and found.status in ("live", "harmless", "undecided")
+        for name in found.block.variables
+    }
+    shapes = s.measured.density.shapes
+    return {name: tuple(shape) for name, shape in shapes.items() if name not in taken}
+
+
+def _together(s: Search, tuples: Tuples) -> Iterator[FoundBlock]:
+    """Search what exchanges counterparts, and with them axes, complements, signs, and places of a longer simplex."""
+    free = _free(s)
+    tuples = tuple(own for own in tuples if {Member.read(text).name for text in own} <= set(free))
+    if not tuples:
         return
-    stacked = Stacked(s.measured.density, named)
-    measured = s.measured.of(stacked, s.measured.count)
-    probes, given = (
-        [replace(probe, point=stacked.stack(probe.point)) for probe in some]
-        for some in (s.probes, s.given)
-    )
-    inner = Search(measured, probes, given, s.seed)
-    try:
-        for length in dict.fromkeys(len(names) for names in named.values()):
-            for block in interchangeable(inner, length, inner.lengths[length]):
-                moved = [family for family in named if f"{family}:0" in block.moves]
-                if moved:
-                    yield _in_names_of_members(block, moved)
-    finally:
-        s.measured.count = measured.count
-        s.open.extend(inner.open)
+    block, length = Counterparts(tuples), len(tuples[0])
+    inner = StackedSearch(s, block)
+    tied = [(name, 0) for name in block.members]
+    rest = {name: shape for name, shape in free.items() if name not in block.variables}
+    plain = swaps([*tied, *_axes(rest, length)], 0, 1) + (inner.shares if length == 2 else [])
+    tries = [plain]
+    signed = [Generator(name, "negate") for name in inner.signed if name in rest]
+    if signed and length == 2:
+        tries.append(plain + signed)
+    yield from _of_tries(s, inner, tied, [*tries, *_with_places(inner, plain, rest, length)])
 
 
-def _in_names_of_members(block: FoundBlock, moved: list[str]) -> FoundBlock:
-    """What was found of the arrays, in the names of their members."""
+def _arrays_with_places(s: Search) -> Iterator[FoundBlock]:
+    """Search what exchanges the components of arrays together with some places of a longer simplex."""
+    for length in s.lengths:
+        free = _free(s)
+        tied = _axes(free, length)
+        tries = _with_places(s, swaps(tied, 0, 1), free, length) if tied else []
+        yield from _of_tries(s, s, tied, tries)
 
-    def named(text: str) -> str:
-        for family in moved:
-            text = text.replace(f"{family}:0", family)
-        return text
 
-    said = tuple(named(sentence) for sentence in block.evidence)
-    status = block.status
-    if status == "live":
-        status = "incomplete"
-        said += (
-            "These are parameters of their own, and `--exchangeable` has no word for their exchange, so that it is not "
-            "undone: copies of one mode may look like several. Declare each family as one array "
-            f"({', '.join(moved)}), and it is found and used.",
+def _of_tries(
+    s: Search, inner: Search, tied: Axes, tries: Sequence[list[Generator]]
+) -> Iterator[FoundBlock]:
+    left = {name for name, _ in tied}
+    for generators in tries if left else ():
+        space = search(generators, inner.measured, inner.probes)
+        for chosen in space.basis:
+            own = space.moves.generators(chosen)
+            moved = {g.name for g in own} & left
+            if moved and moved == {g.name for g in own} & {name for name, _ in tied}:
+                shapes = inner.measured.density.shapes
+                name, axis = next(place for place in tied if place[0] in moved)
+                placed = _placed(inner, own, shapes[name][axis])
+                if placed:
+                    left -= moved
+                    yield exchange(s, placed, shapes[name][axis])
+        if not left:
+            break
+
+
+def _axes(shapes: Shapes, length: int) -> Axes:
+    return [(n, axis) for n, shape in shapes.items() for axis, k in enumerate(shape) if k == length]
+
+
+def _with_places(
+    inner: Search, plain: list[Generator], free: Shapes, length: int
+) -> list[list[Generator]]:
+    """Moves together with swaps of two places of simplexes, whose places do not change one by one."""
+    found = []
+    for size in range(length + 1, FEW_PLACES + 1):
+        simplexes = [
+            (name, axis)
+            for name, axis in _axes(free, size)
+            if not replaceable(
+                tuple(swaps([(name, axis)], 0, 1)), 0, 1, inner.measured, inner.probes
+            )
+        ]
+        if simplexes:
+            found += [plain + swaps(simplexes, *pair) for pair in combinations(range(size), 2)]
+    return found
+
+
+def _placed(inner: Search, own: Sequence[Generator], length: int) -> list[Generator] | None:
+    """Find the place of every component in simplexes that are longer; None where there is none."""
+    shapes = inner.measured.density.shapes
+    longer = [g for g in own if g.axis is not None and shapes[g.name][g.axis] > length]
+    others = [g for g in own if g not in longer]
+    if not longer:
+        return list(own)
+    places = list(longer[0].parts)
+    for component in range(2, length):
+        moved = on_parts(others, (0, component))
+        left = [k for k in range(shapes[longer[0].name][longer[0].axis or 0]) if k not in places]
+        firsts = places if component == 2 else places[:1]
+        fits = (
+            (first, place)
+            for first in firsts
+            for place in left
+            if trial(
+                [*moved, *on_parts(longer, (first, place))], inner.measured, inner.probes
+            ).holds
         )
-    return replace(block, block=None, moves=named(block.moves), status=status, evidence=said)
+        first, place = next(fits, (None, None))
+        if first is None or place is None:
+            return None
+        places = [first, *(k for k in places if k != first), place]
+    return [*others, *on_parts(longer, tuple(places))]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.block import Block, axes_of
+from onebasin.models.symmetry.counterparts import Counterparts
 
 from . import describe
 from .gf2 import echelon, reduce
@@ -15,6 +17,7 @@ from .moves import Generator, Moves, by_name, on_parts, signs_of_part, swaps
 from .result import FoundBlock, Status
 from .search import Axes, Search
 from .spaces import LargestChange, search, trial, worst
+from .stacked import StackedSearch
 from .status import copies, one_mode, parts_compete, variables_compete
 
 FEW_PARTS = 2
@@ -54,6 +57,8 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
     first = trial(own, s.measured, probes)
     extent = reach(own, length, s.measured, probes, most=None if live else FEW_PARTS)
     tried = worst([first, *extent.held])
+    if live and first.holds and not extent.everywhere and len(extent.orbit) > 1:
+        return some_of(s, own, extent.orbit)
     if not first.holds:
         status = "undecided"
     elif live and not extent.everywhere:
@@ -67,9 +72,7 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
         describe.alone(own, s.measured, s.probes),
     ]
     block = describe.exchangeable(own, s.order)
-    if status == "incomplete":
-        said.append(f"The other of the {length} parts are unlike them, so that nothing is aligned.")
-    elif tried.holds:
+    if tried.holds and status != "incomplete":
         said.append(describe.of_status(status, mode=mode))
     if status == "live" and (block is None or not free):
         status, block = "incomplete", None
@@ -162,30 +165,44 @@ def _signs_alone(
 
 def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
     """Parts that change places among themselves alone, where all of them do not."""
+    blocks = [found.block for found in s.found if found.block is not None]
+    known = {name for block in blocks for name in block.axes if "~" in name}
+    some = {n for block in blocks if known & set(block.axes) for n in block.variables}
     covered = {
         (g.name, g.axis)
         for c in s.spaces[length].basis
         for g in s.spaces[length].moves.generators(c)
+        if g.name not in some
     }
     free = [place for place in axes if place not in covered]
+    shapes = s.measured.density.shapes
     for generators, orbits in (
         elsewhere(swaps(free, 0, 1), length, s.measured, s.probes) if free else ()
     ):
         pair = orbits[0][0], orbits[0][1]
-        harmless = parts_compete(on_parts(generators, pair), s.measured, s.probes) == "harmless"
-        listed = describe.listed(generators)
-        said = (
-            f"{listed}: {describe.of_parts(orbits)} change places among themselves without changing the log density, "
-            f"the others of the {length} parts do not, so that nothing is aligned."
-        )
-        evidence = (said, describe.of_status("harmless")) if harmless else (said,)
-        yield FoundBlock(None, listed, length, "harmless" if harmless else "incomplete", evidence)
+        if parts_compete(on_parts(generators, pair), s.measured, s.probes) == "harmless":
+            listed = describe.listed(generators)
+            said = (
+                f"{listed}: {describe.of_parts(orbits)} change places among themselves without changing the log "
+                f"density, the others of the {length} parts do not."
+            )
+            evidence = (said, describe.of_status("harmless"))
+            yield FoundBlock(None, listed, length, "harmless", evidence)
+            continue
+        for orbit in orbits:
+            names = [
+                "~".join(describe.positions(g, orbit, len(shapes[g.name]))) for g in generators
+            ]
+            if not known & set(names):
+                yield some_of(s, generators, orbit)
 
 
 def by_group(s: Search) -> Iterator[FoundBlock]:
     """Blocks whose parts change places within each place of another axis on its own."""
     for found in list(s.found):
         if found.status != "live" or found.block is None or not found.block.axes:
+            continue
+        if found.block.stacked is not found.block:
             continue
         for size, own in _slices(s, found.block).items():
             if trial(own, s.measured, s.probes).holds:
@@ -264,7 +281,7 @@ def _changed(s: Search, own: tuple[Generator, ...]) -> FoundBlock:
 
 
 def mixed(s: Search) -> Iterator[FoundBlock]:
-    """Yield what needs a swap of two parts together with a change of sign, which no block says."""
+    """Yield swaps of two parts that are a symmetry only together with a change of sign."""
     axes = s.lengths.get(2, [])
     if not axes or not s.signed:
         return
@@ -276,13 +293,78 @@ def mixed(s: Search) -> Iterator[FoundBlock]:
         if not swapped or not any(g.kind == "negate" for g in own):
             continue
         if not trial(swapped, s.measured, s.probes).holds:  # else both are found already
-            listed = describe.listed(own)
-            held = trial(own, s.measured, s.probes)
-            said = (
-                describe.unchanged(f"{listed} together: this", held, s.probes, []),
-                describe.bounding(
-                    "`--exchangeable` has no word for two parts that change places while others change sign",
-                    (g.name for g in own if g.kind == "negate"),
-                ),
-            )
-            yield FoundBlock(None, listed, 2, "incomplete", said)
+            yield exchange(s, own, 2)
+
+
+def exchange(s: Search, own: Sequence[Generator], length: int) -> FoundBlock:
+    """Compare a set that axes alone do not say: counterparts, positions, or signs that change with an exchange.
+
+    Parameters
+    ----------
+    s : Search
+        On the parameters as they are declared.
+    own : sequence of Generator
+        Swaps of the first two components: of tuples of counterparts by their name (``mu1~mu2``), of axes, and of places
+        of axes of another length; with complements and changes of sign.
+    length : int
+        How many components there are.
+    """
+    shapes = s.measured.density.shapes
+    tuples: list[tuple[str, ...]] = [tuple(g.name.split("~")) for g in own if "~" in g.name]
+    axes: dict[str, tuple[int, ...]] = {}
+    for g in own:
+        if g.kind == "negate":
+            tuples.append((g.name, f"-{g.name}"))
+        elif g.axis is not None and g.name in shapes and shapes[g.name][g.axis] == length:
+            axes[g.name] = (*axes.get(g.name, ()), g.axis)
+        elif g.axis is not None and g.name in shapes:
+            tuples.append(describe.positions(g, g.parts, len(shapes[g.name])))
+    complements = tuple(g.name for g in own if g.kind == "complement")
+    return _of_counterparts(s, tuples, axes, complements, describe.listed(own))
+
+
+def some_of(s: Search, own: Sequence[Generator], orbit: Sequence[int]) -> FoundBlock:
+    """Compare the exchange of some of the components of axes, or of tuples of counterparts."""
+    outer = s.outer if isinstance(s, StackedSearch) else s
+    shapes = outer.measured.density.shapes
+    tuples = [
+        tuple(g.name.split("~")[place] for place in orbit)
+        if "~" in g.name
+        else describe.positions(g, orbit, len(shapes[g.name]))
+        for g in own
+    ]
+    return _of_counterparts(outer, tuples, {}, (), describe.listed(own))
+
+
+def _of_counterparts(
+    s: Search,
+    tuples: Sequence[tuple[str, ...]],
+    axes: Mapping[str, tuple[int, ...]],
+    complements: tuple[str, ...],
+    listed: str,
+) -> FoundBlock:
+    along = {n: places if len(places) > 1 else places[0] for n, places in axes.items()}
+    try:
+        block = Counterparts(tuple(tuples), along, complements=complements)
+        block.check(s.measured.density.shapes)
+    except ArgumentError:  # the same entries move twice, as along both axes of a matrix
+        said = f"{listed}: no block says this, so that it is not used."
+        return FoundBlock(None, listed, len(tuples[0]), "incomplete", (said,))
+    inner = StackedSearch(s, block)
+    moved = [
+        (name, axis) for name, places in block.stacked.axes.items() for axis in axes_of(places)
+    ]
+    own = (*swaps(moved, 0, 1), *(Generator(name, "complement") for name in complements))
+    found = _swapped(inner, own, len(tuples[0]), free=True)
+    if (
+        found.block is None or found.block.stacked is not found.block
+    ):  # fewer components change places
+        return found
+
+    def named(text: str) -> str:
+        for name in block.members:
+            text = text.replace(f"{name}:0", name)
+        return text
+
+    said_of = tuple(map(named, found.evidence))
+    return replace(found, block=block, moves=named(found.moves), evidence=said_of)

@@ -33,7 +33,7 @@ def parts_compete(
     members = [
         group
         for group in by_name(apart).values()
-        if _replaceable(group, first, second, measured, probes)
+        if replaceable(group, first, second, measured, probes)
     ]
     if not members:
         return "undecided"
@@ -101,7 +101,7 @@ def _judged(values: np.ndarray, probes: Sequence[Probe]) -> Status:
     return "harmless" if told else "undecided"
 
 
-def _replaceable(
+def replaceable(
     group: tuple[Generator, ...],
     first: int,
     second: int,

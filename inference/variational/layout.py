@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,12 +59,21 @@ class Move:
 class Block:
     """Interchangeable parts: how many, and what belongs to them.
 
-    The coordinates of the sites in `complements` are negated when the two parts change places.
+    The coordinates of the sites in `complements` are negated when the two parts change places. Sites are those of the
+    stacked view of `declared`, where that has counterparts.
     """
 
     size: int
     moves: tuple[Move, ...]
     complements: tuple[str, ...] = ()
+    declared: DeclaredBlock[Any] | None = None
+
+    def view(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of all sites, counterparts stacked but for what is in `complements`."""
+        if self.declared is None:
+            return dict(values)
+        stacked = self.declared.stack(values, 0)
+        return {name: v for name, v in stacked.items() if name not in self.declared.reflected}
 
     @property
     def has_flips(self) -> bool:
@@ -135,7 +144,7 @@ class Layout:
 
     def columns(self, block: Block, without: frozenset[str] = frozenset()) -> Columns:
         """The parts of a block that has some, but for the coordinates in some sites."""
-        places = self.density.places()
+        places = block.view(self.density.places())
         kept = [move for move in block.moves if move.site not in without]
         rows = [_rows(places[move.site], move.axes, block.size) for move in kept]
         index = np.concatenate(rows, axis=1) if rows else np.zeros((block.size, 0), np.int64)
@@ -159,9 +168,11 @@ class Layout:
 
     def rest(self) -> Int[np.ndarray, " param"]:
         """Places of the coordinates that no block moves."""
-        moved = [site for block in self.blocks for site in block.sites]
-        places = [p.ravel() for site, p in self.density.places().items() if site not in moved]
-        return np.concatenate(places) if places else np.zeros(0, np.int64)
+        every = self.density.places()
+        views = [(block, block.view(every)) for block in self.blocks]
+        moved = [view[site].ravel() for block, view in views for site in block.sites]
+        places = np.concatenate([p.ravel() for p in every.values()])
+        return places[~np.isin(places, np.concatenate(moved))]
 
     def random(self, rng_key: jax.Array) -> Element:
         """A group element, evenly."""
@@ -189,10 +200,12 @@ class Layout:
         """Move one vector: part i of the result is part `permutation[i]`, times `signs[i]`."""
         values = self.density.unravel(vector)
         for block, (permutation, signs) in zip(self.blocks, element, strict=True):
+            values = block.view(values)
             for move in block.moves:
                 values[move.site] = _moved(values[move.site], move, permutation, signs)
             for site in block.complements:
                 values[site] = jnp.where(permutation[0] == 1, -values[site], values[site])
+            values = values if block.declared is None else block.declared.unstack(values, 0)
         return self.density.ravel(values)
 
 
@@ -218,7 +231,10 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
     for block, size in zip(known, group.sizes, strict=True):
         if block.axes:
             density, moves = _moves(density, block, size)
-            blocks.append(Block(size, moves, block.complemented))
+            turned = (*block.complemented, *block.reflected.values())
+            if not set(turned) <= set(shapes):
+                raise _no_exchange(target.name, turned[-1])
+            blocks.append(Block(size, moves, turned, None if block.stacked is block else block))
         else:
             blocks.append(Block(1, tuple(Move(name, (), True) for name in block.variables)))
     return _verified(Layout(density, tuple(blocks)), group, target.name)
@@ -230,12 +246,15 @@ def _moves(
     """How a block moves coordinates; simplexes whose weights it exchanges get another chart."""
     moves = []
     for name, places in block.axes.items():
-        chart = density.charts[name]
-        if chart.exact and is_simplex(chart.support):
-            last = len(chart.event_shape) - 1
-            if last in axes_of(places):
-                charts: dict[str, Any] = {**density.charts, name: Softmax(chart.event_shape)}
-                density = replace(density, charts=charts)
+        if name in block.reflected:
+            continue
+        for source in block.sources(name):
+            chart = density.charts[source]
+            if chart.exact and is_simplex(chart.support):
+                last = len(chart.event_shape) - 1
+                if source != name or last in axes_of(places):
+                    own: dict[str, Any] = {source: Softmax(chart.event_shape)}
+                    density = replace(density, charts={**density.charts, **own})
         moves.append(Move(name, axes_of(places), name in block.flipped))
     return density, tuple(moves)
 

@@ -12,10 +12,11 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models.symmetry.blocks import equal_modes
+from onebasin.models.symmetry.changes import Changes, changes
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.target import Target
 
-from ..density.changes import Changes, changes, spread_draws
+from ..density.changes import spread_draws
 from ..density.symmetry import ELEMENTS_A_DRAW, SymmetryError
 from .layout import Layout
 

@@ -17,7 +17,7 @@ def take(values: Any, permutation: np.ndarray, axis: int) -> Any:
         return values.take(permutation, axis=axis)
     if not isinstance(values, np.ndarray):
         order = _beside(permutation, values, axis)
-        return _module(values).take_along_axis(values, order, axis=lead + axis)
+        return module_of(values).take_along_axis(values, order, axis=lead + axis)
     rows = values.reshape(-1, *values.shape[lead:])
     return gather(rows, permutation.reshape(len(rows), -1), axis).reshape(values.shape)
 
@@ -39,18 +39,18 @@ def gather(values: np.ndarray, permutation: np.ndarray, axis: int) -> np.ndarray
 
 def scale(values: Any, factors: Any, axis: int) -> Any:
     """Multiply an axis of the event by factors (*lead, component)."""
-    factors = _module(values).asarray(factors, values.dtype)
+    factors = module_of(values).asarray(factors, values.dtype)
     return values * _beside(factors, values, axis)
 
 
 def complement(values: Any, swapped: np.ndarray) -> Any:
     """Turn theta into 1 - theta in those draws where `swapped` (*lead) is true."""
-    return _module(values).where(_by_draw(swapped, values), 1 - values, values)
+    return module_of(values).where(_by_draw(swapped, values), 1 - values, values)
 
 
 def negate(values: Any, swapped: np.ndarray) -> Any:
     """Change the sign of everything in those draws where `swapped` (*lead) is true."""
-    return _module(values).where(_by_draw(swapped, values), -values, values)
+    return module_of(values).where(_by_draw(swapped, values), -values, values)
 
 
 def along(values: np.ndarray, permutation: np.ndarray | None) -> np.ndarray:
@@ -58,7 +58,7 @@ def along(values: np.ndarray, permutation: np.ndarray | None) -> np.ndarray:
     return values if permutation is None else np.take_along_axis(values, permutation, axis=-1)
 
 
-def _module(values: Any) -> Any:
+def module_of(values: Any) -> Any:
     """NumPy or `jax.numpy`, without loading JAX for arrays of NumPy's."""
     return values.__array_namespace__() if hasattr(values, "__array_namespace__") else np
 

@@ -114,6 +114,28 @@ class Block[P: Part](ABC):
         """Every axis that it moves, with its variable."""
         return {(name, axis) for name, places in self.axes.items() for axis in axes_of(places)}
 
+    @property
+    def stacked(self) -> Block[P]:
+        """The block on the stacked view of `Counterparts`; itself where it has none."""
+        return self
+
+    @property
+    def reflected(self) -> Mapping[str, str]:
+        """What changes its sign where two components change places, by its name in the stacked view."""
+        return {}
+
+    def sources(self, name: str) -> tuple[str, ...]:
+        """The variables that a name of the stacked view stands for."""
+        return (name,)
+
+    def stack(self, values: Values, lead: int) -> dict[str, Any]:
+        """Add to values (*lead, *event) what `stacked` moves and is no variable."""
+        return dict(values)
+
+    def unstack(self, values: Values, lead: int) -> dict[str, Any]:
+        """Write what `stack` added back to the variables."""
+        return dict(values)
+
     @abstractmethod
     def describe(self) -> str:
         """Say in plain words what it moves."""

@@ -3,6 +3,7 @@
 A symmetry is a tuple of blocks, each of which generates one factor of a group:
 
 - `Exchangeable` permutes interchangeable components, and can flip their signs and complement binary weights;
+- `Counterparts` permutes components that are separate parameters, or single positions of one;
 - `Rescalable` multiplies incoming axes by a > 0 and outgoing ones by 1 / a; it keeps a network's
   function, hence the likelihood, but not a normal prior on its weights;
 - `Complement` maps weights theta to 1 - theta;
@@ -22,6 +23,7 @@ from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.jsonable import parse_json
 
 from .block import Axes, Block, axes_of
+from .counterparts import Counterparts
 from .exchangeable import Exchangeable
 from .rescalable import Rescalable
 from .whole import Complement, Flip
@@ -31,6 +33,7 @@ __all__ = [
     "Axes",
     "Block",
     "Complement",
+    "Counterparts",
     "Exchangeable",
     "Flip",
     "Rescalable",
@@ -46,7 +49,7 @@ __all__ = [
 Symmetry = tuple[Block[Any], ...]
 
 KINDS: dict[str, type[Block[Any]]] = {
-    kind.kind: kind for kind in (Exchangeable, Rescalable, Complement, Flip)
+    kind.kind: kind for kind in (Exchangeable, Counterparts, Rescalable, Complement, Flip)
 }
 """Blocks by their words in JSON: a block is read from a file if it stands here."""
 
@@ -106,7 +109,7 @@ def _block(fields: dict[str, Any]) -> Block[Any]:
 def _tuples(value: Any) -> Any:
     """Turn JSON's lists back into the tuples they were."""
     if isinstance(value, list):
-        return tuple(value)
+        return tuple(map(_tuples, value))
     if isinstance(value, dict):
         return {name: _tuples(entry) for name, entry in value.items()}
     return value

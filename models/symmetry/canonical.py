@@ -39,12 +39,15 @@ def canonical(symmetry: Symmetry, values: Values) -> dict[str, np.ndarray]:
     """
     out = dict(values)
     for block in sorted(equal_modes(symmetry), key=lambda block: block.turn):
-        out = _in_order(block, out) if block.axes else _larger(block, out)
+        moved = block.stack(out, 1)
+        moved = _in_order(block.stacked, moved) if block.axes else _larger(block, moved)
+        out = block.unstack(moved, 1)
     return out
 
 
 def ordered_by(block: Block, values: Values) -> str:
-    """The variable by whose numbers `canonical` puts a block's components in order."""
+    """The variable by whose numbers `canonical` puts a block's components in order; of counterparts their tuple."""
+    values = block.stack(values, 1)
     single = [name for name in block.axes if values[name].ndim == 2]
     return (single or list(block.axes))[0]
 

@@ -17,8 +17,58 @@ from .block import Axes, Block, Values, axes_of, check_axes, check_names
 from .elements import Permuted, Shapes
 
 
+class Permuting(Block[Permuted]):
+    """A block whose group permutes components, each perhaps with a sign of its own."""
+
+    turn = 0
+
+    def identity(self, lead: tuple[int, ...], size: int) -> Permuted:
+        """The part that moves nothing."""
+        order = np.broadcast_to(np.arange(size), (*lead, size)).copy()
+        return Permuted(order, np.ones((*lead, size)) if self.flipped else None)
+
+    def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> Permuted:
+        """Draw permutations evenly, and signs with flips."""
+        order = rng.permuted(np.broadcast_to(np.arange(size), (*lead, size)), axis=-1)
+        signs = rng.choice([-1.0, 1.0], size=(*lead, size)) if self.flipped else None
+        return Permuted(order, signs)
+
+    def elements(self, size: int) -> list[Permuted]:
+        """Every permutation, with all signs where there are flips."""
+        orders = [np.array(order) for order in permutations(range(size))]
+        if not self.flipped:
+            return [Permuted(order) for order in orders]
+        signs = [np.array(choice) for choice in product([1.0, -1.0], repeat=size)]
+        return [Permuted(order, choice) for order in orders for choice in signs]
+
+    def log_order(self, size: int) -> float:
+        """Logarithm of the number of permutations, times that of signs."""
+        return math.lgamma(size + 1) + (size * math.log(2) if self.flipped else 0.0)
+
+    def compose(self, first: Permuted, then: Permuted, beside: object) -> Permuted:
+        """The part that acts like `first` followed by `then`."""
+        permutation = along(first.permutation, then.permutation)
+        if first.signs is None or then.signs is None:
+            return Permuted(permutation)
+        return Permuted(permutation, along(first.signs, then.permutation) * then.signs)
+
+    def inverse(self, part: Permuted, beside: object) -> Permuted:
+        """The part that undoes one."""
+        back = np.argsort(part.permutation, axis=-1)
+        return Permuted(back, None if part.signs is None else along(part.signs, back))
+
+    def read_part(self, read: Callable[[str], np.ndarray]) -> Permuted:
+        """Rebuild a part from its arrays."""
+        signs = read("signs").astype(np.float64) if self.flipped else None
+        return Permuted(read("permutation").astype(np.intp), signs)
+
+    def permutation(self, part: Permuted) -> np.ndarray:
+        """By what a part permutes the components."""
+        return part.permutation
+
+
 @dataclass(frozen=True)
-class Exchangeable(Block[Permuted]):
+class Exchangeable(Permuting):
     """Interchangeable components: one permutation acts on the named axes of every variable.
 
     Parameters
@@ -49,7 +99,6 @@ class Exchangeable(Block[Permuted]):
     """
 
     kind = "exchangeable"
-    turn = 0
 
     axes: Mapping[str, Axes]
     flips: bool | tuple[str, ...] = False
@@ -139,50 +188,6 @@ class Exchangeable(Block[Permuted]):
             flips=tuple(name for name in self.flipped if name in kept),
             complements=tuple(name for name in self.complements if name in kept),
         )
-
-    def identity(self, lead: tuple[int, ...], size: int) -> Permuted:
-        """The part that moves nothing."""
-        order = np.broadcast_to(np.arange(size), (*lead, size)).copy()
-        return Permuted(order, np.ones((*lead, size)) if self.flipped else None)
-
-    def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> Permuted:
-        """Draw permutations evenly, and signs with flips."""
-        order = rng.permuted(np.broadcast_to(np.arange(size), (*lead, size)), axis=-1)
-        signs = rng.choice([-1.0, 1.0], size=(*lead, size)) if self.flipped else None
-        return Permuted(order, signs)
-
-    def elements(self, size: int) -> list[Permuted]:
-        """Every permutation, with all signs where there are flips."""
-        orders = [np.array(order) for order in permutations(range(size))]
-        if not self.flipped:
-            return [Permuted(order) for order in orders]
-        signs = [np.array(choice) for choice in product([1.0, -1.0], repeat=size)]
-        return [Permuted(order, choice) for order in orders for choice in signs]
-
-    def log_order(self, size: int) -> float:
-        """Logarithm of the number of permutations, times that of signs."""
-        return math.lgamma(size + 1) + (size * math.log(2) if self.flipped else 0.0)
-
-    def compose(self, first: Permuted, then: Permuted, beside: object) -> Permuted:
-        """The part that acts like `first` followed by `then`."""
-        permutation = along(first.permutation, then.permutation)
-        if first.signs is None or then.signs is None:
-            return Permuted(permutation)
-        return Permuted(permutation, along(first.signs, then.permutation) * then.signs)
-
-    def inverse(self, part: Permuted, beside: object) -> Permuted:
-        """The part that undoes one."""
-        back = np.argsort(part.permutation, axis=-1)
-        return Permuted(back, None if part.signs is None else along(part.signs, back))
-
-    def read_part(self, read: Callable[[str], np.ndarray]) -> Permuted:
-        """Rebuild a part from its arrays."""
-        signs = read("signs").astype(np.float64) if self.flipped else None
-        return Permuted(read("permutation").astype(np.intp), signs)
-
-    def permutation(self, part: Permuted) -> np.ndarray:
-        """By what a part permutes the components."""
-        return part.permutation
 
     def of_variances(self, part: Permuted) -> tuple[Exchangeable, Permuted]:
         """Variances change places with the components, whatever the signs."""

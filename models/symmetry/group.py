@@ -18,6 +18,7 @@ from onebasin.base.errors import ArgumentError
 
 from .block import Block
 from .blocks import Symmetry
+from .counterparts import check_entries_are_free
 from .elements import Element, Part, Shapes
 
 
@@ -48,6 +49,7 @@ class Group:
         for block in self.symmetry:
             block.check(self.shapes)
         _check_axes_are_free(self.symmetry)
+        check_entries_are_free(self.symmetry, self.shapes)
 
     @property
     def sizes(self) -> tuple[int, ...]:

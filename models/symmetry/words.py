@@ -1,10 +1,10 @@
-"""Blocks as words of a command line: ``mu,sigma,theta``, ``+-L:1,scale``, ``mu,sigma,1-theta``, ``+-theta:,+-a:``.
+"""Blocks as words of a command line: ``mu,sigma,theta``, ``+-L:1,scale``, ``mu,sigma,1-theta``, ``mu1~mu2,theta``.
 
 Convention: a word is one block, variables separated by commas; `read` reads a word, `spell` writes one. A block of
-complements alone is a `Complement`, one of whole variables that change sign (a colon without an axis) a `Flip`, any
-other an `Exchangeable`. No shell reads a meaning into these signs (a tilde, the usual sign of a change of sign, zsh
-would take for a pattern). `Rescalable` has no word: it is a symmetry of a network's likelihood alone, and networks
-declare it themselves.
+complements alone is a `Complement`, one of whole variables that change sign (a colon without an axis) a `Flip`, one
+with counterparts (a tilde), or of components with whole variables that change sign, `Counterparts`, any other an
+`Exchangeable`. A shell leaves these signs alone, but zsh takes brackets for a pattern: quote ``theta[0]~theta[2]``
+there. `Rescalable` has no word: it is a symmetry of a network's likelihood alone, and networks declare it themselves.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ from typing import Any, NamedTuple
 from onebasin.base.errors import ArgumentError
 
 from .block import axes_of
-from .blocks import Block, Complement, Exchangeable, Flip, Symmetry, check_blocks
+from .blocks import Block, Complement, Counterparts, Exchangeable, Flip, Symmetry, check_blocks
+from .counterparts import MEMBER
 from .elements import Shapes
 
+_COMMA = re.compile(r",(?![^\[\]]*\])")
+"""Between parts, and not between the indices of a position."""
 _PART = re.compile(
-    r"(?P<sign>1-|\+-)?(?P<name>(?!1-|\+-)[^\s,:]+)(?P<whole>:$)?(?P<axes>(?::[0-9]+)*)"
+    r"(?P<sign>1-|\+-)?(?P<name>(?!1-|\+-)[^\s,:~]+)(?P<whole>:$)?(?P<axes>(?::[0-9]+)*)"
 )
 _SYNTAX = (
     "write variables separated by commas, such as mu,sigma,theta; after a colon the axis where it is not 0, "
-    "such as W1:1, or A:0:1 for two; +- before a variable that may change sign, such as +-L:1, with a colon alone "
+    "such as W1:1, or A:0:1 for two; a tilde between separate parameters that are the same quantity of several "
+    "components, such as mu1~mu2,sigma1~sigma2,theta, or between positions counted from 0, such as theta[0]~theta[2]; "
+    "+- before a variable that may change sign, such as +-L:1, with a colon alone "
     "where whole variables change sign together, such as +-theta:,+-a:; 1- before one that becomes its complement, "
     "such as 1-theta"
 )
@@ -46,34 +51,43 @@ def read(word: str) -> Block:
     word : str
         Such as ``W1:1,b1,W2`` (axes), ``A:0:1,mu`` (one permutation on two axes), ``+-L:1,scale`` (signs of L),
         ``mu,1-theta`` (a complement along with two parts), ``1-p,1-q`` (complements alone), ``+-theta:,+-a:`` (signs
-        of whole variables).
+        of whole variables), ``mu1~mu2,s1~s2,theta`` (counterparts, with a simplex along), ``theta[0]~theta[2]``
+        (positions), ``mu,+-eta:`` (a sign that changes where two parts change places).
 
     Raises
     ------
     ValueError
-        If a part cannot be read, the word names a variable or an axis twice, or parts and whole variables are mixed.
+        If a part cannot be read, or the word names a variable or an axis twice.
     """
-    parts = [_part(text.strip(), word) for text in word.split(",")]
+    texts = [text.strip() for text in _COMMA.split(word)]
+    tuples = {text: _members(text, word) for text in texts if "~" in text}
+    parts = [_part(text, word) for text in texts if "~" not in text]
     names = [part.name for part in parts]
+    names += [m for own in tuples.values() for m in dict.fromkeys(m.lstrip("-") for m in own)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise ArgumentError(
             f"`exchangeable` has {twice} twice in {word!r}; name every variable once, with all its axes: {_SYNTAX}."
         )
+    lengths = {len(own) for own in tuples.values()} | {2 for part in parts if not part.axes}
+    if len(lengths) > 1 and tuples:
+        raise ArgumentError(
+            f"`exchangeable` has {word!r}, whose parts are of {min(lengths)} and of {max(lengths)} components; name "
+            f"one for each component everywhere: {_SYNTAX}."
+        )
     complements = tuple(part.name for part in parts if part.complement)
     whole = tuple(part.name for part in parts if not part.axes and not part.complement)
     moved = [part for part in parts if part.axes]
-    if moved and whole:
-        raise ArgumentError(
-            f"`exchangeable` has both parts that change places ({moved[0].name}) and whole variables that change sign "
-            f"({whole[0]}) in {word!r}; give each a block of its own."
-        )
+    axes = {part.name: part.axes if len(part.axes) > 1 else part.axes[0] for part in moved}
+    flips = tuple(part.name for part in moved if part.flips)
+    if tuples or (moved and whole):
+        signed = tuple("~".join(own) for text, own in tuples.items() if text.startswith("+-"))
+        apart = (*tuples.values(), *((name, f"-{name}") for name in whole))
+        return Counterparts(apart, axes, (*signed, *flips) or False, complements)
     if whole:
         return Flip(whole, complements)
     if not moved:
         return Complement(complements)
-    axes = {part.name: part.axes if len(part.axes) > 1 else part.axes[0] for part in moved}
-    flips = tuple(part.name for part in moved if part.flips)
     return Exchangeable(axes, len(flips) == len(moved) or flips or False, complements)
 
 
@@ -114,10 +128,20 @@ def spell(block: Block) -> str:
     ValueError
         If it is of another kind, such as `Rescalable`, for which there is no word, or holds a name that no word can.
     """
-    if not isinstance(block, Exchangeable | Complement | Flip):
+    if not isinstance(block, Exchangeable | Counterparts | Complement | Flip):
         raise ArgumentError(f"`block` is {block!r}, which the command line has no word for.")
-    parts = [_Part(n, axes_of(a), n in block.flipped, False) for n, a in block.axes.items()]
-    parts += [_Part(n, (), True, False) for n in block.flipped if n not in block.axes]
+    members, whole = (), [n for n in block.flipped if n not in block.axes]
+    if isinstance(block, Counterparts):
+        turned = {n: own for n, own in block.reflected.items() if "[" not in own}
+        members = tuple(n for n in block.members if n not in turned)
+        whole = list(turned.values())
+    texts = ["+-" * (name in block.flipped) + name for name in members]
+    parts = [
+        _Part(n, axes_of(a), n in block.flipped, False)
+        for n, a in block.axes.items()
+        if "~" not in n
+    ]
+    parts += [_Part(name, (), True, False) for name in whole]
     parts += [_Part(name, (), False, True) for name in block.complemented]
     for part in parts:
         found = _PART.fullmatch(part.name)
@@ -125,7 +149,7 @@ def spell(block: Block) -> str:
             raise ArgumentError(
                 f"`block` names {part.name!r}, which the command line cannot spell: {_SYNTAX}."
             )
-    return ",".join(_spell_part(part) for part in parts)
+    return ",".join([*texts, *map(_spell_part, parts)])
 
 
 def as_meant(block: Block, shapes: Shapes) -> Block:
@@ -148,6 +172,14 @@ def _spell_part(part: _Part) -> str:
     axes = "" if part.axes == (0,) else "".join(f":{axis}" for axis in part.axes)
     whole = ":" * (part.flips and not part.axes)
     return "1-" * part.complement + "+-" * part.flips + part.name + axes + whole
+
+
+def _members(text: str, word: str) -> tuple[str, ...]:
+    """The members of ``mu1~mu2``, with ``+-`` before it where a component may change their sign."""
+    own = tuple(member.strip() for member in text.removeprefix("+-").split("~"))
+    if not all(MEMBER.fullmatch(member) for member in own):
+        raise ArgumentError(f"`exchangeable` has the part {text!r} in {word!r}; {_SYNTAX}.")
+    return own
 
 
 def _part(text: str, word: str) -> _Part:

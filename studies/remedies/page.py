@@ -76,7 +76,7 @@ def remedies_on(problem: str) -> Callable[[Frames], Table]:
     """Tabulate the remedies on one data set."""
     return View(
         f"{problem}: every remedy, run 1 / run 2. Bounds are lower bounds of the log evidence; distances and spread "
-        "are held against NUTS on the same model; R-hat of a variational method is over its fits",
+        "are compared with NUTS on the same model; R-hat of a variational method is over its fits",
         _fields(problem == "digits"),
         over=of_problem(problem),
     )

@@ -187,5 +187,6 @@ def blank_figures(monkeypatch: pytest.MonkeyPatch) -> None:
         figure.subplots()
         return figure
 
-    for section in (chains, labels, parameters, predictions, sampler, several):
+    for section in (chains, labels, predictions, sampler, several):
         monkeypatch.setattr(section, "drawn", blank)
+    monkeypatch.setattr(parameters, "draw_forest", blank)

@@ -9,7 +9,7 @@ import pytest
 from onebasin.base.errors import StudyError
 from onebasin.cli.inputs import symmetry as parse_exchangeable
 from onebasin.inference.runs.posterior import build, open_posterior, save
-from onebasin.models import Complement, Exchangeable, Flip, Group, Rescalable, Target
+from onebasin.models import Complement, Counterparts, Exchangeable, Flip, Group, Rescalable, Target
 from onebasin.models.symmetry.blocks import from_json, to_json
 from onebasin.models.symmetry.words import as_meant, read, spell
 
@@ -28,6 +28,18 @@ WORDS = {
     "1-p,1-q": Complement(("p", "q")),
     "+-theta:,+-a:": Flip(("theta", "a")),
     "+-b:,1-p": Flip(("b",), complements=("p",)),
+    "mu1~mu2,s1~s2,theta": Counterparts((("mu1", "mu2"), ("s1", "s2")), {"theta": 0}),
+    "a~c,b~d": Counterparts((("a", "c"), ("b", "d"))),
+    "+-l1~l2~l3,psi1~psi2~psi3": Counterparts(
+        (("l1", "l2", "l3"), ("psi1", "psi2", "psi3")), flips=("l1~l2~l3",)
+    ),
+    "theta[0]~theta[2],A[0,:]~A[2,:]": Counterparts(
+        (("theta[0]", "theta[2]"), ("A[0,:]", "A[2,:]"))
+    ),
+    "a,b,s,+-eta:": Counterparts((("eta", "-eta"),), {"a": 0, "b": 0, "s": 0}),
+    "a~c,x~-y,u[0]~-u[0],A:0:1,1-w": Counterparts(
+        (("a", "c"), ("x", "-y"), ("u[0]", "-u[0]")), {"A": (0, 1)}, complements=("w",)
+    ),
     "layer.0/weight:1,x-1,a+-b": Exchangeable({"layer.0/weight": 1, "x-1": 0, "a+-b": 0}),
 }
 
@@ -86,6 +98,9 @@ def test_no_word_needs_quotes(shell, tmp_path):
         ("1-theta:", "1-theta:"),
         ("+-theta::", "+-theta::"),
         ("+-theta::0", "+-theta::0"),
+        ("mu1~", "mu1~"),
+        ("mu1~mu 2", "mu1~mu 2"),
+        ("mu1~1-mu2:0", "mu1~1-mu2:0"),
     ],
 )
 def test_part_that_cannot_be_read_is_named_with_the_syntax(word, part):
@@ -97,12 +112,12 @@ def test_part_that_cannot_be_read_is_named_with_the_syntax(word, part):
         assert example in said
 
 
-def test_parts_and_whole_variables_do_not_mix():
-    with pytest.raises(StudyError, match=r"parts that change places \(mu\) and whole .* \(a\)"):
-        parse_exchangeable(["mu,+-a:"])
+def test_components_are_counted_alike():
+    with pytest.raises(StudyError, match="parts are of 2 and of 3 components; name one for each"):
+        parse_exchangeable(["mu1~mu2~mu3,+-eta:"])
 
 
-@each("word", ["mu,sigma,mu", "mu,1-mu", "A:0,A:1,mu", "1-mu,1-mu"])
+@each("word", ["mu,sigma,mu", "mu~x,y~mu", "mu,x~mu", "mu,1-mu", "A:0,A:1,mu", "1-mu,1-mu"])
 def test_variable_named_twice_is_refused(word):
     with pytest.raises(StudyError, match=r"`--exchangeable` has (mu|A) twice in .* A:0:1 for two"):
         parse_exchangeable([word])

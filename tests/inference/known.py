@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import arviz_stats
-import jax.numpy as jnp
 import numpy as np
 import numpyro
 from numpyro import distributions as dist
@@ -20,8 +19,12 @@ SHAPE, RATE = 3.0, 2.0
 
 
 def _model() -> None:
-    """A correlated Gaussian and a skewed positive variable."""
-    numpyro.sample("x", dist.MultivariateNormal(jnp.asarray(MEAN), jnp.asarray(COVARIANCE)))
+    """A correlated Gaussian and a skewed positive variable.
+
+    Its arrays are NumPy's: while another thread first traces `jnp.asarray` of the same shape in double precision, JAX
+    0.12 answers with double precision in a block of single precision, too.
+    """
+    numpyro.sample("x", dist.MultivariateNormal(MEAN, COVARIANCE))
     numpyro.sample("tau", dist.Gamma(SHAPE, RATE))
 
 

@@ -22,8 +22,8 @@ FOREIGN = {
 }  # fmt: skip
 FORMULAS = {
     "nuts", "hmc", "advi", "laplace", "pathfinder", "optimize", "symmetrised_vi", "align", "diagnose", "compare",
-    "transpositions", "check_symmetry", "find_symmetry", "sample_modes", "find_modes", "approximations.mixture_gap",
-    "approximations.elbo", "approximations.fit_gaussian", "approximations.distil", "networks.ensemble",
+    "networks.transpositions", "check_symmetry", "find_symmetry", "sample_modes", "find_modes",
+    "approximations.mixture_gap", "approximations.elbo", "approximations.fit_gaussian", "approximations.distil", "networks.ensemble",
     "networks.train", "networks.score_predictions", "networks.barriers", "networks.Network",
     "networks.Parametrisation", "networks.predictive_uncertainty", "networks.unit_activity", "truth.failure_rates",
 }  # fmt: skip

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from onebasin.base.numbers import format_number
-from onebasin.base.table import Flag
+from onebasin.base.numbers import decimals_beside, format_number
 
-from ...diagnostics.measure import DECIDES
+from ...diagnostics.verdict import FLAGS, Extreme
 from ...page.page import AnswerCard, Stat
 from ..subject import Subject
 
@@ -24,46 +23,34 @@ def key_figures(subject: Subject) -> list[Stat]:
     diagnosis, fit = subject.diagnosis, subject.diagnosis.variational
     stats = [_size(subject)]
     if fit is not None:
-        known = not math.isnan(fit.khat)
-        flag: Flag = "" if not known else "good" if fit.khat <= fit.khat_limit else "bad"
-        stats.append(
-            Stat("k-hat", fit.khat, flag, f"limit {format_number(fit.khat_limit, decimals=2)}")
-        )
+        limit = fit.khat_limit
+        places = 2 if math.isnan(fit.khat) else decimals_beside(fit.khat, (limit,), 2)
+        khat, at_most = (format_number(value, decimals=places) for value in (fit.khat, limit))
+        flag = FLAGS[diagnosis.outcome_of("k-hat") or "passed"]
+        stats.append(Stat("k-hat", khat, flag, f"limit {at_most}"))
         stats.append(Stat("ELBO", fit.elbo, note="nats, last"))
         return stats
     if not subject.has_chains:
         return stats
-    worst = subject.table.loc[list(subject.worst)]
+    numbers = diagnosis.numbers
     aligned = "aligned" if subject.is_shown_aligned else "largest"
-    if not worst["rhat"].dropna().empty:
-        rhat = float(worst["rhat"].max())
-        stats.append(
-            Stat(
-                "R-hat",
-                _digits(rhat),
-                _rhat_flag(subject, rhat),
-                f"{aligned}, `{worst['rhat'].idxmax()}`",
-            )
-        )
-    if not worst["ess_bulk"].dropna().empty:
-        ess = float(worst["ess_bulk"].min())
-        flag = "good" if ess >= diagnosis.min_ess else "bad"
-        stats.append(
-            Stat("bulk ESS", round(ess), flag, f"smallest, `{worst['ess_bulk'].idxmin()}`")
-        )
+    for label, column, note in (("R-hat", "rhat", aligned), ("bulk ESS", "ess_bulk", "smallest")):
+        worst = Extreme.of(numbers.decisive[column], smallest=column != "rhat")
+        if worst.parameter is not None:
+            flag = FLAGS[numbers.outcome(column, worst.value, worst.parameter)]
+            value = numbers.written(column, worst.value)
+            stats.append(Stat(label, value, flag, f"{note}, `{worst.parameter}`"))
     sampler = diagnosis.sampler
     if sampler is not None:
-        stats.append(_divergences(sampler.divergences))
+        count = "not recorded" if sampler.divergences is None else sampler.divergences
+        stats.append(
+            Stat("divergences", count, FLAGS[diagnosis.outcome_of("divergences") or "passed"])
+        )
         if not math.isnan(sampler.min_bfmi):
-            good = sampler.min_bfmi >= diagnosis.limits.bfmi
-            stats.append(
-                Stat(
-                    "E-BFMI",
-                    format_number(sampler.min_bfmi, decimals=2),
-                    "good" if good else "bad",
-                    "smallest",
-                )
-            )
+            places = decimals_beside(sampler.min_bfmi, (diagnosis.limits.bfmi,), 2)
+            value = format_number(sampler.min_bfmi, decimals=places)
+            flag = FLAGS[diagnosis.outcome_of("E-BFMI") or "passed"]
+            stats.append(Stat("E-BFMI", value, flag, "smallest"))
     return stats
 
 
@@ -74,19 +61,3 @@ def _size(subject: Subject) -> Stat:
     else:
         note = "members" if subject.view.is_ensemble else "of the fit"
     return Stat("draws", chains * draws, note=note)
-
-
-def _divergences(count: int | None) -> Stat:
-    if count is None:
-        return Stat("divergences", "not recorded", "warn")
-    return Stat("divergences", count, "bad" if count else "good")
-
-
-def _digits(value: float) -> str:
-    return format_number(value, decimals=3 if value < 10 else 1)
-
-
-def _rhat_flag(subject: Subject, rhat: float) -> Flag:
-    if rhat <= subject.diagnosis.limits.rhat:
-        return "good"
-    return "warn" if rhat <= DECIDES else "bad"

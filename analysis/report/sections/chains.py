@@ -12,6 +12,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.chains import bulk_ess
 
 from ...page.page import FigureItem, Part, Section
+from ...plots.marginals import ranks_in_words
 from ...plots.theme import drawn, few
 from ...plots.traces import traces_in_words
 from ..subject import Quantity, Subject, listed, thinned
@@ -152,27 +153,6 @@ def _autocorrelation(quantities: dict[str, Quantity]) -> FigureItem:
         caption="Autocorrelation of each chain by lag; the sooner it falls to zero, the more a draw is worth.",
         alt=autocorrelation_in_words(quantities, most=lags),
     )
-
-
-def ranks_in_words(quantities: Mapping[str, Quantity], rhats: Mapping[str, float]) -> str:
-    """Say of every quantity which chain's ranks lie furthest from even."""
-    return " ".join(
-        _ranks_of_one(name, values, rhats.get(name)) for name, values in quantities.items()
-    )
-
-
-def _ranks_of_one(name: str, values: Quantity, rhat: float | None) -> str:
-    if len(values) < 2:
-        return f"{name}: one chain, whose ranks are even by construction."
-    order = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
-    mean = order.mean(axis=1)
-    chain = int(np.abs(mean - 0.5).argmax())
-    known = "" if rhat is None or np.isnan(rhat) else f" (R-hat {format_number(rhat, decimals=3)})"
-    if abs(mean[chain] - 0.5) < 0.05:
-        return f"{name}: no chain lies higher or lower than the others{known}."
-    side = "high" if mean[chain] > 0.5 else "low"
-    place = f"at the {100 * mean[chain]:.0f} % rank on average where 50 % is even"
-    return f"{name}: chain {chain} lies {side}, {place}{known}."
 
 
 def autocorrelation_in_words(

@@ -6,18 +6,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from onebasin.base.numbers import format_number
+from onebasin.base.numbers import decimals_beside, format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 
-from ...diagnostics.verdict import failures
-from ...page.page import FigureItem, Note, Section
+from ...page.page import FigureItem, Section
 from ...plots.optimisation import ElboTrace, draw_elbo, draw_loss, elbo_in_words
 from ...summaries.variational import elbo_trace
-from ..subject import Subject
-
-_OF_CHAINS = ("R-hat", "bulk ESS", "tail ESS")
-"""Checks that say nothing of members that were trained apart, nor of independent draws of a fit."""
+from ..subject import Subject, findings
 
 
 def fits(subject: Subject) -> Section | None:
@@ -27,8 +23,7 @@ def fits(subject: Subject) -> Section | None:
         for item in (elbo_figure({subject.name: subject.view}), _loss(subject))
         if item is not None
     ]
-    found = () if subject.has_chains else failures(subject.diagnosis.checks, _OF_CHAINS)
-    notes = tuple(Note(text, "warn") for text in found)
+    notes = () if subject.has_chains else findings(subject)
     if not items and not notes:
         return None
     return Section("Optimisation", text=_khat(subject), notes=notes, figures=tuple(items))
@@ -57,7 +52,8 @@ def _khat(subject: Subject) -> str:
     if fit is None or np.isnan(fit.khat):
         return ""
     side = "within" if fit.khat <= fit.khat_limit else "above"
-    khat, limit = (format_number(value, decimals=2) for value in (fit.khat, fit.khat_limit))
+    places = decimals_beside(fit.khat, (fit.khat_limit,), 2)
+    khat, limit = (format_number(value, decimals=places) for value in (fit.khat, fit.khat_limit))
     return f"Pareto k-hat is {khat}, {side} its limit of {limit}."
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.draws import Draws
 
-from ...diagnostics.result import AlignedDiagnosis
+from ...diagnostics.result import AlignedDiagnosis, Diagnosis
 from ...page.page import Details, FigureItem, Note, Part, Section
 from ...plots.labellings import draw_labellings, labellings_in_words
 from ...plots.theme import drawn, few
@@ -46,14 +46,14 @@ def labels(subject: Subject) -> Section | None:
     parts.append(_switches(aligned))
     parts.append(
         grouped_table(
-            aligned.aligned,
+            subject.diagnosis,
             aligned.aligned.parameters,
             raw=aligned.raw.parameters,
             caption="Aligned parameters. R-hat stands before and after; medians and intervals are of aligned draws.",
         )
     )
     if len(aligned.invariants):
-        parts.append(_invariants(aligned))
+        parts.append(_invariants(subject.diagnosis, aligned))
     parts.append(Details("How draws were aligned", (rule,)))
     return Section("Labels before and after alignment", parts=tuple(parts))
 
@@ -115,11 +115,11 @@ def _switches(aligned: AlignedDiagnosis) -> FigureItem:
     )
 
 
-def _invariants(aligned: AlignedDiagnosis) -> Part:
+def _invariants(diagnosis: Diagnosis, aligned: AlignedDiagnosis) -> Part:
     table = aligned.invariants.sort_values("rhat", ascending=False, na_position="last")
     shown = table.head(INVARIANTS)
     caption = "What no relabelling changes: it can be used whatever the labels did."
-    first = quantity_table(aligned.raw, shown, heading="quantity", caption=caption)
+    first = quantity_table(diagnosis, shown, heading="quantity", caption=caption)
     if len(table) <= INVARIANTS:
         return first
     summary = f"What no relabelling changes: the {INVARIANTS} worst of {format_number(len(table))} quantities"

@@ -12,9 +12,10 @@ from onebasin.base.numbers import format_number
 from onebasin.base.table import Column, Row, Table, TableCell
 from onebasin.posteriors import schema
 
+from ...diagnostics.verdict import FLAGS, Limits
 from ...page.page import FigureItem, Section
 from ...plots.pair import draw_modes
-from ...summaries.modes import APART, MATTERS, ModesSummary, modes_of, share
+from ...summaries.modes import MATTERS, ModesSummary, modes_of, share
 from ..subject import Subject
 
 DRAWN = 4000
@@ -43,7 +44,7 @@ def _table(found: ModesSummary) -> Table:
         Column("log evidence", decimals=2, unit="nats"),
         Column("± error", decimals=2, unit="nats"),
         "starts",
-        Column("R-hat", decimals=3),
+        Column("R-hat", decimals=3, limits=(Limits.rhat, Limits.DECIDES)),
         Column("strays", unit="share"),
         "divergences",
     )
@@ -67,7 +68,7 @@ def _row(found: ModesSummary, number: int) -> Row:
 
     rhat, high, divergences = of("rhat"), of("weight_high"), count("divergences")
     matters = high is None or not found.known or high >= MATTERS
-    apart = rhat is not None and rhat > APART
+    judged = Limits().outcome("rhat", math.nan if rhat is None else rhat, decides=matters)
     return (
         str(number),
         _weight(found, number) if found.known else TableCell("not known", "bad"),
@@ -75,9 +76,9 @@ def _row(found: ModesSummary, number: int) -> Row:
         of("log_evidence"),
         of("log_evidence_error"),
         count("starts"),
-        TableCell(rhat, "" if not apart else "bad" if matters else "warn"),
+        TableCell(rhat, FLAGS[judged] if judged in ("warned", "failed") else ""),
         of("strays"),
-        TableCell(divergences, "bad" if divergences else ""),
+        TableCell(divergences, "warn" if divergences else ""),
     )
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 from onebasin.base.numbers import format_number
 
 from ...diagnostics.result import Diagnosis
 from ...page.page import Details, FigureItem, Note, Part, Section
-from ...plots.theme import drawn, few
+from ...plots.marginals import draw_forest, intervals_in_words
 from ...summaries.summary import COLUMNS
 from ..parameter_tables import grouped_table
 from ..subject import Subject, listed, thinned, variable_of
 
 IN_FOREST = 24
 """Parameters that the forest shows at most."""
-LONGEST_IN_FOREST = 44
 DRAWS = 2000
 """Draws of a chain that intervals are made of at most."""
 
@@ -74,27 +71,11 @@ def _caption(subject: Subject, heading: str, count: int) -> str:
 
 
 def _forest(subject: Subject) -> FigureItem | None:
-    from arviz_plots import plot_forest
-
     decisive = set(subject.worst)
     names = [n for n in map(str, subject.table.index) if n in decisive][:IN_FOREST]
     quantities = {n: thinned(v, DRAWS) for n, v in subject.several(names).items()}
     if not quantities:
         return None
-    data = few(quantities, longest=LONGEST_IN_FOREST)
-    figure = drawn(
-        plot_forest,
-        data,
-        height=0.28 * len(quantities) + 0.7,
-        combined=True,
-        ci_kind="eti",
-        ci_probs=(0.5, 0.9),
-        point_estimate="median",
-        visuals={"ticklabels": False},
-    )
-    names_beside = figure.axes[0]
-    names_beside.xaxis.set_visible(False)
-    names_beside.spines["bottom"].set_visible(False)
     rows = subject.table.loc[list(quantities)]
     which = (
         "All"
@@ -102,10 +83,10 @@ def _forest(subject: Subject) -> FigureItem | None:
         else f"The first {len(quantities)} of {len(decisive)}"
     )
     return FigureItem(
-        figure,
+        draw_forest(quantities),
         caption=f"{which} parameters: medians (points) and where 50 % and 90 % of draws lie (lines)."
         + (" They are aligned." if subject.is_shown_aligned else ""),
-        alt=_intervals_in_words(
+        alt=intervals_in_words(
             list(quantities), *(rows[c].tolist() for c in ("q5", "median", "q95"))
         ),
     )
@@ -126,21 +107,3 @@ def _left_out(diagnosis: Diagnosis) -> tuple[str, ...]:
             f"Taken for generated quantities by their names or types, which is a guess: {listed(guessed)}."
         )
     return tuple(sentences)
-
-
-def _intervals_in_words(
-    names: Sequence[str],
-    low: Sequence[float],
-    middle: Sequence[float],
-    high: Sequence[float],
-    *,
-    most: int = 12,
-) -> str:
-    """Say where medians and intervals lie."""
-    rows = list(zip(names, low, middle, high, strict=True))
-    told = "; ".join(
-        f"{name} {format_number(m)} ({format_number(a)} to {format_number(b)})"
-        for name, a, m, b in rows[:most]
-    )
-    rest = f"; and {len(rows) - most} more" if len(rows) > most else ""
-    return f"Medians, with where 90 % of draws lie: {told}{rest}."

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.numbers import format_number
+from onebasin.base.numbers import decimals_beside, format_number
 from onebasin.base.table import Column, Row, Table, TableCell
 from onebasin.posteriors import schema
 
@@ -187,13 +187,14 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
         warnings.simplefilter("ignore")  # of large k: told below
         elpd = loo(tree, var_name=name, pointwise=True, reff=_efficiency(subject))
     khat, limit = np.asarray(elpd.pareto_k).ravel(), float(elpd.good_k)
-    bad = int((khat > limit).sum())
+    bad, worst = int((khat > limit).sum()), int(khat.argmax())
+    places = decimals_beside(float(khat[worst]), (limit,), 2)
     rows: tuple[Row, ...] = (
         ("elpd", float(elpd.elpd), float(elpd.se)),
         ("effective parameters", float(elpd.p), None),
         ("observations", khat.size, None),
         (
-            TableCell("of them with k-hat above " + format_number(limit, digits=2)),
+            TableCell("of them with k-hat above " + format_number(limit, decimals=places)),
             TableCell(bad, "warn" if bad else ""),
             None,
         ),
@@ -208,17 +209,18 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
         rows,
         f"Leave-one-out predictive density of `{name}`, in nats; larger is better.{part}",
     )
-    worst = int(khat.argmax())
-    told = f"The largest Pareto k is {format_number(float(khat[worst]), decimals=2)}, of observation {worst}"
+    largest, most = (format_number(float(value), decimals=places) for value in (khat[worst], limit))
+    told = f"The largest Pareto k is {largest}, of observation {worst}"
+    none = "all lie below" if khat[worst] < limit else "none lies above"
     yield FigureItem(
         drawn(plot_khat, elpd, height=2.5, hline_values=[limit]),
         caption=f"Pareto k of every observation of `{name}`. {told}; "
         + (
-            f"{bad} lie above {limit:.2f}, where the estimate cannot be trusted."
+            f"{bad} {'lies' if bad == 1 else 'lie'} above {most}, where the estimate cannot be trusted."
             if bad
-            else f"all lie below {limit:.2f}."
+            else f"{none} {most}."
         ),
-        alt=f"{told}. {bad} of {khat.size} lie above the limit {limit:.2f}; the median is "
+        alt=f"{told}. {bad} of {khat.size} lie above the limit {most}; the median is "
         f"{format_number(float(np.median(khat)), decimals=2)}.",
     )
 

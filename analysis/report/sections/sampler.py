@@ -10,25 +10,23 @@ from matplotlib.ticker import MaxNLocator
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 
-from ...diagnostics.verdict import failures
-from ...page.page import Details, FigureItem, Note, Part, Section
+from ...page.page import Details, FigureItem, Part, Section
 from ...plots.style import CHAIN_COLOURS
 from ...plots.theme import drawn, few, of_stats
 from ...plots.tree_depth import depth_shares, depths_in_words, draw_tree_depths
-from ..subject import Quantity, Subject, listed, variable_of
+from ..subject import Quantity, Subject, findings, listed, variable_of
 
 PAIRED = 4
 """Parameters that are drawn against each other."""
 POINTS = 1500
 """Draws that a scatter shows at most, besides those that diverged."""
-_ABOUT_CHAINS = ("R-hat", "bulk ESS", "tail ESS", "finite draws")
 
 
 def sampler(subject: Subject) -> Section | None:
     """Show pairs with divergences, and the energy; None where there are no chains."""
     if not subject.has_chains:
         return None
-    parts: list[Part] = [Note(text, "warn") for text in _findings(subject)]
+    parts: list[Part] = list(findings(subject))
     if (paired := _pairs(subject)) is not None:
         parts.append(paired)
     if (energy := _energy(subject)) is not None:
@@ -38,12 +36,6 @@ def sampler(subject: Subject) -> Section | None:
     if (depths := _depths(subject)) is not None:
         parts.append(Details("Tree depths", (depths,)))
     return Section("Sampler", parts=tuple(parts))
-
-
-def _findings(subject: Subject) -> tuple[str, ...]:
-    """What failed of the sampler's own checks; what is said of parameters, the answer and the tables say."""
-    said = " ".join(row.sentence for row in subject.verdict.rows) if subject.verdict else ""
-    return tuple(s for s in failures(subject.diagnosis.checks, _ABOUT_CHAINS) if s not in said)
 
 
 def _pairs(subject: Subject) -> FigureItem | None:

@@ -54,7 +54,7 @@ def several(
     """
     views = {subject.name: subject.view for subject in subjects}
     beside = _comparison(views, truth, symmetry, var_names)
-    diagnoses = {subject.name: subject.shown for subject in subjects}
+    diagnoses = {subject.name: subject.diagnosis for subject in subjects}
     aligned = [subject.name for subject in subjects if subject.is_shown_aligned]
     after = f" Of {listed(aligned)} aligned draws are judged." if aligned else ""
     health = health_table(
@@ -66,8 +66,13 @@ def several(
 
 def one_of_several(subject: Subject) -> Section:
     """Show the parameters of one of several posteriors, and traces of the worst."""
-    diagnosis = subject.shown
-    parts: list[Part] = [Note(text, "warn") for text in diagnosis.warnings]
+    diagnosis = subject.diagnosis
+    parts: list[Part] = [
+        Note(text, check.flag)
+        for check in diagnosis.checks
+        if check.outcome in ("warned", "failed")
+        for text in check.sentences
+    ]
     table = subject.table.drop(index=[n for n in diagnosis.constants if n in subject.table.index])
     caption = f"R-hat above {diagnosis.limits.rhat:g} and too small an ESS are marked."
     aligned = ", aligned where the symmetry moves them" if subject.is_shown_aligned else ""

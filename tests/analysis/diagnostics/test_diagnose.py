@@ -60,7 +60,7 @@ def test_switched_labels_are_found_from_draws_alone(make_mcmc, rng, every_draw):
     assert found.aligned.aligned.rhat.value < 1.02
     outcomes = {row.name: row.outcome for row in found.judgement.rows}
     assert outcomes == {
-        "labels": "failed",
+        "labels": "warned",
         "predictions and invariants": "passed",
         "sampler": "passed",
     }
@@ -228,7 +228,7 @@ def test_thresholds_have_the_names_of_arviz_and_decide(make_mcmc, rng):
     tree = make_mcmc(regression(rng))
     assert diagnose(tree, rhat_max=1.0 + 1e-9).verdict == "unusable"
     assert diagnose(tree, ess_threshold=1e6).causes == ("short",)
-    assert diagnose(tree, bfmi_threshold=9.0).judgement.rows[2].outcome == "failed"
+    assert diagnose(tree, bfmi_threshold=9.0).judgement.rows[2].outcome == "warned"
 
 
 def test_a_variational_fit_rests_on_khat(make_variational, rng):
@@ -317,7 +317,7 @@ def test_a_tenth_of_the_draws_diverging_forbids_use(make_mcmc, rng):
 def test_divergences_are_those_of_the_draws_that_are_looked_at(make_mcmc, rng):
     diverging = rng.uniform(size=SHAPE) < 0.1
     view = as_view(make_mcmc(regression(rng), stats={"diverging": diverging}))
-    whole = gather(view, measure(view), None)
+    whole = gather(view, measure(view))
     half = replace(whole, values={name: v[:, ::2] for name, v in whole.values.items()})
     np.testing.assert_array_equal(half.diverging, diverging[:, ::2])
 

@@ -8,7 +8,7 @@ import xarray as xr
 
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.analysis.diagnostics.measure import measure
-from onebasin.analysis.diagnostics.verdict import failed, in_words, not_judged, overall, passed
+from onebasin.analysis.diagnostics.verdict import Reason, in_words, overall
 from onebasin.models.symmetry.blocks import Exchangeable
 
 from ...each import each
@@ -126,7 +126,9 @@ def test_posterior_in_which_nothing_varies_cannot_pass(make_mcmc):
     found = measure(make_mcmc({"mu": np.ones((*SHAPE, 2))}))
     assert found.outcome == "not judged"
     assert found.outcome_of("R-hat") == found.outcome_of("bulk ESS") == "not judged"
-    assert found.notes[0].startswith("Nothing varies: every draw of `mu[0]`, `mu[1]` is the same")
+    assert found.notes[0].startswith(
+        "Nothing varies: every draw of `mu[0]` and `mu[1]` is the same"
+    )
 
 
 def test_posterior_without_parameters_cannot_pass(make_mcmc):
@@ -143,7 +145,7 @@ def test_structural_constants_are_left_out_named_and_no_failure(make_mcmc, rng):
     found = measure(make_mcmc({"L": factor}))
     assert found.passed
     assert found.constants == ("L[0,0]", "L[0,1]")
-    assert "`L[0,0]`, `L[0,1]` (2 parameters)" in found.notes[0]
+    assert found.notes[0] == "`L[0,0]` and `L[0,1]`: the same in every draw."
 
 
 def test_integers_are_judged_like_other_numbers(make_mcmc, rng):
@@ -164,7 +166,7 @@ def test_a_number_that_cannot_be_computed_is_not_judged(make_mcmc, draws, monkey
     monkeypatch.setattr(module, "tabulate", without_ess)
     found = measure(make_mcmc(draws))
     assert found.outcome_of("bulk ESS") == "not judged"
-    assert "Bulk ESS cannot be computed for `mu[0]`, `mu[1]` (2 parameters)" in found.notes[0]
+    assert "Bulk ESS cannot be computed for `mu[0]` and `mu[1]` (2 parameters)" in found.notes[0]
 
 
 def test_log_density_that_never_changes_tells_nothing(make_mcmc, draws):
@@ -256,25 +258,43 @@ def test_one_chain_has_no_rhat_modulo_symmetry(make_mcmc, rng):
     assert any("R-hat cannot be compared" in sentence for sentence in found.sentences)
 
 
+def reasons(**outcomes):
+    return [Reason(name, outcome.replace("_", " ")) for name, outcome in outcomes.items()]
+
+
 def test_checks_pass_together_only_if_each_was_judged_and_passed():
-    assert overall([passed("a"), passed("b")]) == "passed"
-    assert overall([passed("a"), not_judged("b")]) == "not judged"
-    assert overall([not_judged("a"), failed("b")]) == "failed"
+    assert overall(reasons(a="passed", b="passed")) == "passed"
+    assert overall(reasons(a="passed", b="not judged")) == "not judged"
+    assert overall(reasons(a="not judged", b="warned")) == "warned"
+    assert overall(reasons(a="not judged", b="failed", c="warned")) == "failed"
     assert overall([]) == "not judged"
     assert in_words([]) == "nothing could be checked"
-    assert in_words([not_judged("a"), failed("b")]) == "failed: b; not judged: a"
+    assert in_words(reasons(a="not judged", b="failed")) == "failed: b; not judged: a"
 
 
-def test_a_check_keeps_what_was_found_apart_from_what_it_means_and_what_to_do():
-    whole = failed(
-        "divergences", "3 of 400 draws (0.7): odd", "it may be biased", "Do this. Or that"
+def test_a_reason_keeps_what_was_found_apart_from_what_it_means_and_what_to_do():
+    numbers = {"count": 3, "draws": 400, "share": 0.75, "per_chain": (3, 0)}
+    whole = Reason("divergences", "warned", "diverged", numbers)
+    assert whole.fact == "3 of 400 draws diverged (0.75 %; by chain 3, 0)"
+    assert whole.sentences == (
+        f"{whole.fact}: the integrator could not follow the posterior's curvature, so the draws may be biased. Raise "
+        "the target acceptance rate (0.95 or 0.99), or reparametrise.",
     )
-    assert whole.sentences == ("3 of 400 draws (0.7): odd: it may be biased. Do this. Or that.",)
-    assert whole.in_short == "3 of 400 draws (0.7): odd. Do this. Or that."
-    assert failed("lp", "They disagree", remedy="Draw more").sentences == (
-        "They disagree: draw more.",
+    assert whole.in_short == f"{whole.fact}. {whole.remedy}"
+    assert Reason("R-hat", "not judged", "one chain").sentences == (
+        "R-hat needs at least two chains, and there is one: run more.",
     )
-    shared = not_judged("E-BFMI", "Energies were not recorded", common="Record them.")
-    assert shared.sentences == ("Energies were not recorded.", "Record them.")
-    assert passed("R-hat").sentences == not_judged("R-hat").sentences == ()
-    assert whole.to_dict()["fact"] == "3 of 400 draws (0.7): odd"
+    shared = Reason("E-BFMI", "not judged", "not recorded", {"what": "Energies were"})
+    assert shared.sentences[0] == "Energies were not recorded."
+    assert len(shared.sentences) == 2
+    assert Reason("R-hat", "passed").sentences == Reason("R-hat", "not judged").sentences == ()
+
+
+def test_a_piece_whose_number_is_missing_is_left_out_and_names_are_not_read_as_fields():
+    numbers = {"names": ("a{b}", "c[[d]]"), "count": 2, "what": "R-hat"}
+    assert Reason("x", "warned", "cannot be computed", numbers).fact == (
+        "R-hat cannot be computed for `a{b}` and `c[[d]]` (2 parameters)"
+    )
+    deep = {"count": 1, "draws": 9, "share": 50.0}
+    assert "tree depth (50 %)" in Reason("x", "warned", "trees cut", deep).fact
+    assert "tree depth 10 (50 %)" in Reason("x", "warned", "trees cut", deep | {"depth": 10}).fact

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onebasin.analysis.diagnostics.answers import _moves
+from onebasin.analysis.diagnostics.answers import labels_move
 from onebasin.analysis.diagnostics.labels import Labels
 from onebasin.analysis.diagnostics.measure import gather, measure
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
@@ -32,17 +32,17 @@ class Swap(Whole):
 @each(
     ("block", "says"),
     [
-        (Exchangeable({"a": 0, "b": 0}), "The parts of a and b change places"),
-        (Flip(("a", "b")), "a and b change sign together"),
-        (Complement(("a", "b")), "a and b or 1 minus them cannot be told apart"),
-        (Swap(), "The parts of a and b change places"),
+        (Exchangeable({"a": 0, "b": 0}), "The parts of `a` and `b` change places"),
+        (Flip(("a", "b")), "`a` and `b` change sign together"),
+        (Complement(("a", "b")), "`a` and `b` or 1 minus them cannot be told apart"),
+        (Swap(), "The parts of `a` and `b` change places"),
     ],
 )
 def test_sentence_is_of_the_kind_of_block(block, says, rng):
     draws = {"a": rng.normal(size=(2, 20, 2)), "b": rng.normal(size=(2, 20, 2))}
     view = as_view(draws)
-    labels = Labels("switch", gather(view, measure(view), None), declared=(block,))
-    assert _moves(labels, "a and b") == says
+    labels = Labels("switch", gather(view, measure(view)), declared=(block,))
+    assert labels_move(labels).fact == says
 
 
 def test_block_of_somebodys_own_has_no_word():

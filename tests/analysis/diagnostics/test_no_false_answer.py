@@ -25,10 +25,9 @@ def test_a_parameter_that_no_symmetry_moves_is_judged_like_any_other(make_mcmc, 
     assert (row.outcome, "`alpha`" in row.sentence) == ("failed", True), row
 
 
-def test_draws_that_are_lacking_are_counted_on_what_is_identified(make_mcmc, rng):
-    """Loadings that rotate at every draw need no draws; `alpha`, which mixes slowly, does."""
-    angle = rng.uniform(0, 2 * np.pi, size=SHAPE)
-    base = np.array([[2.0, 0.3], [0.5, 1.5], [-1.0, 1.0]])
+def loadings(rng, angle):
+    """Loadings of two factors, turned by an angle draw by draw."""
+    base = np.random.default_rng(5).normal(size=(8, 2))
     turn = np.stack(
         [
             np.stack([np.cos(angle), -np.sin(angle)], -1),
@@ -36,13 +35,78 @@ def test_draws_that_are_lacking_are_counted_on_what_is_identified(make_mcmc, rng
         ],
         -2,
     )
+    return base @ turn + 0.3 * rng.normal(size=(*SHAPE, 8, 2))
+
+
+@each("declared", [None, "+-L:1"])
+def test_a_rotation_is_told_whether_signs_are_declared_or_not(make_mcmc, rng, declared):
+    turned = loadings(rng, rng.uniform(0, 2 * np.pi, size=SHAPE))
+    found = diagnose(make_mcmc({"L": turned, "alpha": rng.normal(size=SHAPE)}), symmetry=declared)
+    assert (found.verdict, found.causes) == ("invariant", ("labels",))
+    (cause,) = found.judgement.causes
+    assert "`L` turn into one another" in cause.evidence
+    assert "L L'" in cause.remedy
+    assert "--exchangeable" not in cause.remedy
+
+
+def test_labels_that_differ_in_height_are_no_equal_modes(make_mcmc, rng):
+    """Components whose priors differ a little: a chain in the other order lies two nats lower."""
+    draws = mixture(rng)
+    lp = -0.5 * rng.chisquare(4, size=SHAPE)
+    lp[1] -= 2.0
+    found = diagnose(make_mcmc(draws, stats={"lp": lp}))
+    assert (found.verdict, found.causes[0], found.exchangeable) == ("unusable", "modes", ())
+    remedies = " ".join(cause.remedy for cause in found.judgement.causes)
+    assert "Declare" not in remedies
+    assert "no equal modes" in remedies
+    row = found.judgement.rows[0]
+    assert "the log density differs" in row.sentence, row
+
+
+def test_a_chain_in_a_lower_mode_is_no_part_of_a_symmetry(make_mcmc, rng):
+    """Its scalars differ from the other chains' as companions of switched labels would; it lies 50 nats lower."""
+    share = rng.dirichlet([30.0, 70.0], size=SHAPE)
+    share[0] = share[0][:, ::-1]
+    scalar, lp = rng.normal(size=SHAPE), -0.5 * rng.chisquare(4, size=SHAPE)
+    scalar[0] += 9.0
+    alike = diagnose(make_mcmc({"share": share, "tau": scalar}, stats={"lp": lp}))
+    assert alike.causes[0] == "labels"
+    lp[0] -= 50.0
+    found = diagnose(make_mcmc({"share": share, "tau": scalar}, stats={"lp": lp.copy()}))
+    assert (found.verdict, found.causes) == ("unusable", ("modes",))
+    assert "chain 0 lies 50" in found.judgement.sentence
+
+
+def test_chains_that_disagree_leave_labels_open(make_mcmc, rng):
+    """No labels are seen to switch, which says nothing as long as chains lie apart."""
+    a, b = rng.normal(size=(2, *SHAPE))
+    a[0] += 6.0
+    b[1] += 3.0
+    found = diagnose(make_mcmc({"a": a, "b": b}))
+    assert found.verdict == "unusable"
+    assert found.judgement.rows[0].outcome != "passed", found.judgement.rows
+
+
+def test_a_log_density_that_mixes_slowly_is_not_said_to_disagree(make_mcmc, rng):
+    lp = np.zeros(SHAPE)
+    steps = rng.normal(size=SHAPE)
+    for place in range(1, SHAPE[1]):
+        lp[:, place] = 0.85 * lp[:, place - 1] + steps[:, place]
+    found = diagnose(make_mcmc(regression(rng), stats={"lp": lp}))
+    row = found.judgement.rows[1]
+    assert row.outcome == "failed"
+    if found.sampler.lp_rhat < 1.05:
+        assert "effective draws" in row.sentence and "agree" not in row.sentence, row
+
+
+def test_draws_that_are_lacking_are_counted_on_what_is_identified(make_mcmc, rng):
+    """Loadings that rotate at every draw need no draws; `alpha`, which mixes slowly, does."""
+    turned = loadings(rng, rng.uniform(0, 2 * np.pi, size=SHAPE))
     steps = rng.normal(size=SHAPE)
     slow = np.zeros(SHAPE)
     for place in range(1, SHAPE[1]):
         slow[:, place] = 0.9 * slow[:, place - 1] + steps[:, place]
-    found = diagnose(
-        make_mcmc({"L": base @ turn + 0.01 * rng.normal(size=(*SHAPE, 3, 2)), "alpha": slow})
-    )
+    found = diagnose(make_mcmc({"L": turned, "alpha": slow}))
     assert found.verdict == "unusable"
     assert "`alpha`" in found.judgement.causes[0].evidence, found.judgement.causes
 

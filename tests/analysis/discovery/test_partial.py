@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import onebasin as ob
 from onebasin.analysis.alignment.align import align
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.discovery.resolve import resolve
@@ -17,16 +18,21 @@ SWAPPED = np.array([False, True, False, True])
 
 
 def swapping(rng, swapped):
-    """Two components: shares in an array, places and spreads in scalars, and the logit of the first share."""
+    """Two components: shares in an array, all else in parameters of their own; the logit and the log of a share."""
     swap = np.broadcast_to(swapped, SHAPE)
     share = rng.beta(60.0, 140.0, size=SHAPE)
     low, high = (m + 0.1 * rng.normal(size=SHAPE) for m in (-1.0, 2.0))
-    share = np.where(swap, 1 - share, share)
+    narrow, wide = (np.exp(m + 0.1 * rng.normal(size=(*SHAPE, 1))) for m in (0.0, 0.05))
+    share, low, high = np.where(swap, (1 - share, high, low), (share, low, high))
+    narrow, wide = np.where(swap[..., None], (wide, narrow), (narrow, wide))
     return {
         "theta": np.stack([share, 1 - share], axis=-1),
-        "mu1": np.where(swap, high, low),
-        "mu2": np.where(swap, low, high),
+        "mu1": low,
+        "mu2": high,
+        "s_a": narrow,
+        "s_b": wide,
         "eta": np.log(share / (1 - share)),
+        "log_share": np.log(share),
         "tau": rng.normal(size=SHAPE),
     }
 
@@ -40,22 +46,56 @@ def by_draw(rng):
 
 
 @each("switch", [by_chain, by_draw])
-@each("names", [("theta", "mu1", "mu2", "tau"), ("theta", "eta", "tau")])
+@each("names", [("theta", "log_share", "tau"), ("mu1", "mu2", "log_share", "tau")])
 def test_what_moves_together_is_not_aligned_in_part(make_mcmc, rng, switch, names):
     draws = swapping(rng, switch(rng))
     tree = make_mcmc({name: draws[name] for name in names})
     resolved = resolve(tree, look=True)
-    if resolved.source != "found":  # else both are moved, as w and its logit may be
-        assert resolved.source == "partial", resolved.source
-        assert {*resolved.companions} == {*names} - {"theta", "tau"}
-        with pytest.raises(ValueError, match=r"cannot be aligned.*in the same way"):
-            align(tree)
-        found = diagnose(tree)
-        assert (found.verdict, found.causes[0], found.exchangeable) == ("unusable", "labels", ())
-        assert found.aligned is None
-    else:
-        moved = {name for each in resolved.candidates for name in each.values}
-        assert {*names} - {"tau"} <= moved, moved
+    assert (resolved.source, resolved.blocks) == ("partial", ())
+    assert resolved.reason == "`log_share` differ between labellings in the same way."
+    with pytest.raises(ob.OnebasinError, match=r"cannot be aligned.*in the same way"):
+        align(tree)
+    found = diagnose(tree)
+    assert (found.verdict, found.causes[0], found.exchangeable) == ("unusable", "labels", ())
+    assert found.aligned is None
+
+
+@each("switch", [by_chain, by_draw])
+@each(
+    "names, word",
+    [
+        (("theta", "mu1", "mu2", "tau"), "mu1~mu2,theta"),
+        (("mu1", "mu2", "s_a", "s_b", "tau"), "mu1~mu2,s_a~s_b"),
+        (("theta", "eta", "tau"), "theta,+-eta:"),
+        (("mu1", "mu2", "eta", "tau"), "mu1~mu2,+-eta:"),
+    ],
+)
+def test_components_that_are_parameters_of_their_own_move_together(
+    make_mcmc, rng, switch, names, word
+):
+    swapped = switch(rng)
+    draws = swapping(rng, swapped)
+    tree = make_mcmc({name: draws[name] for name in names})
+    resolved = resolve(tree, look=True)
+    assert (resolved.source, resolved.words, resolved.reason) == ("found", (word,), "")
+    aligned = align(tree).posterior["posterior"]
+    swapped = np.broadcast_to(swapped, SHAPE)
+    whole = swapped if swapped[0, 0] else ~swapped
+    for name in names:
+        moved = aligned[name].values != tree["posterior"][name].values
+        moved = moved.reshape(*SHAPE, -1).any(axis=-1)
+        assert (moved == (name != "tau") * ~whole).all(), name
+
+
+def test_three_components_that_are_parameters_of_their_own_are_found(make_mcmc, rng):
+    order = np.argsort(rng.random((*SHAPE, 3)), axis=-1)
+    three = np.array([-2.0, 0.0, 3.0]) + 0.2 * rng.normal(size=(*SHAPE, 3))
+    scale = np.exp(np.array([-0.3, 0.0, 0.3]) + 0.1 * rng.normal(size=(*SHAPE, 3)))
+    draws = {}
+    for name, values in (("mu", three), ("s", scale)):
+        moved = np.take_along_axis(values, order, axis=-1)
+        draws |= {f"{name}{k + 1}": moved[..., k] for k in range(3)}
+    assert resolve(make_mcmc(draws), look=True).words == ("mu1~mu2~mu3,s1~s2~s3",)
 
 
 def test_a_parameter_with_a_problem_of_its_own_does_not_stop_alignment(make_mcmc, rng):
@@ -63,7 +103,7 @@ def test_a_parameter_with_a_problem_of_its_own_does_not_stop_alignment(make_mcmc
     draws = swapping(rng, by_chain(rng))
     draws["tau"][0] += 5.0
     resolved = resolve(make_mcmc({name: draws[name] for name in ("theta", "tau")}), look=True)
-    assert (resolved.source, resolved.companions) == ("found", ())
+    assert (resolved.source, resolved.reason) == ("found", "")
 
 
 def test_a_symmetry_that_the_file_records_as_incomplete_is_believed(make_mcmc, rng):
@@ -71,6 +111,32 @@ def test_a_symmetry_that_the_file_records_as_incomplete_is_believed(make_mcmc, r
     record = {"blocks": [{"moves": "(a1, a2) and theta:0", "status": "incomplete"}]}
     tree = make_mcmc({"theta": draws["theta"]}, attrs={schema.SYMMETRY_FOUND: json.dumps(record)})
     resolved = resolve(tree, look=True)
-    assert (resolved.source, resolved.companions) == ("partial", ("(a1, a2) and theta:0",))
+    assert (resolved.source, "`(a1, a2) and theta:0`" in resolved.reason) == ("partial", True)
+    with pytest.raises(ob.OnebasinError, match="would leave them behind"):
+        align(tree, "theta")
     tree.attrs[schema.SYMMETRY_FOUND] = "no JSON"
     assert resolve(tree, look=True).source == "found"
+
+
+def test_quantities_computed_of_components_move_along(make_mcmc, rng):
+    """Their kind is recorded, so that they are not searched for labels; `level` has none."""
+    swapped = np.broadcast_to(by_chain(rng), SHAPE)
+    draws = swapping(rng, swapped)
+    kept = {name: draws[name] for name in ("theta", "mu1", "mu2")}
+    share = draws["theta"][..., 0]
+    computed = {
+        "resp": np.stack([share[..., None] ** [1, 2, 3], (1 - share[..., None]) ** [1, 2, 3]], -1),
+        "half1": draws["mu1"] / 2,
+        "half2": draws["mu2"] / 2,
+        "gap": draws["mu1"] - draws["mu2"],
+        "odds": share,
+        "level": draws["mu1"] + draws["mu2"],
+        "log_share": np.log(share),
+    }
+    kinds = {name: "generated" if name in computed else "parameter" for name in kept | computed}
+    tree = make_mcmc(kept | computed, attrs={"kinds": json.dumps(kinds)})
+    (word,) = resolve(tree, look=True).words
+    assert {*word.split(",")} == {
+        *("mu1~mu2", "theta", "resp:1", "half1~half2", "+-gap:", "1-odds")
+    }
+    assert diagnose(tree).exchangeable == (word,)

@@ -71,10 +71,12 @@ def test_pairs_follow_from_the_seed(regression):
 
 
 def test_transpositions_of_draws_are_those_of_their_elements(regression):
-    counts = ob.transpositions(regression)
+    counts = ob.networks.transpositions(regression)
     assert counts.total.shape == (2, 20)
     assert sorted(set(counts.total.ravel().tolist())) == [0, 1]
-    np.testing.assert_array_equal(counts.total, ob.transpositions(ob.align(regression)).total)
+    np.testing.assert_array_equal(
+        counts.total, ob.networks.transpositions(ob.align(regression)).total
+    )
 
 
 def test_plot_shows_every_pair_before_and_after(found, regression):

@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 import onebasin as ob
 from onebasin.analysis.compare.result import Comparison
+from onebasin.posteriors.view import as_view
 
 
 def _table() -> pd.DataFrame:
@@ -90,6 +92,32 @@ def test_plot_pair_takes_scalar_entries(mixture):
     for wrong in ("mu", "nu"):
         with pytest.raises(ValueError, match=f"`posterior` has no scalar parameter '{wrong}'"):
             ob.plot.pair(mixture, wrong, "theta")
+
+
+def test_marginal_plots_show_parameters_in_the_models_order(mixture):
+    """Each has a panel or a row a parameter, and says in its text where the draws or the ranks lie."""
+    forest = ob.plot.forest(mixture, rows=3)
+    shown = [text.get_text() for axes in forest.axes for text in axes.texts]
+    first = as_view(mixture).draws("mu").names
+    assert [name for name in shown if name in first] == list(first[:3])
+    assert forest.alt.startswith(f"Medians, with where 90 % of draws lie: {first[0]} ")
+    for plot in (ob.plot.densities, ob.plot.ranks):
+        figure = plot(mixture, var_names="mu")
+        assert [axes.get_title() for axes in figure.axes if axes.get_title()] == list(first)
+        assert len(figure.axes[0].lines) >= 4  # one a chain
+    apart = ob.plot.ranks(mixture, var_names="mu").alt
+    assert "lies high" in apart or "lies low" in apart
+
+
+def test_divergences_are_marked(mixture):
+    tree = as_view(mixture).tree.copy()
+    diverging = xr.zeros_like(tree["posterior"]["mu"].isel({tree["posterior"]["mu"].dims[-1]: 0}))
+    diverging[1, 7] = 1
+    tree["sample_stats"] = xr.Dataset({"diverging": diverging.reset_coords(drop=True) > 0})
+    figure = ob.plot.pair(tree, "mu[0]", "mu[1]")
+    (mark,) = figure.axes[0].lines
+    assert mark.get_xydata().tolist() == [as_view(tree).draws("mu").values[1, 7, :2].tolist()]
+    assert figure.alt.endswith("; divergences: 1.")
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -6,7 +6,7 @@ import time
 import pytest
 from matplotlib.figure import Figure
 
-from onebasin.analysis.diagnostics.verdict import Cause, Row, Verdict
+from onebasin.analysis.diagnostics.verdict import Outcome, Reason, Verdict
 from onebasin.analysis.page.page import (
     AnswerCard,
     Code,
@@ -38,20 +38,28 @@ LONG = "a_variable_with_a_name_that_is_much_longer_than_a_phone_is_wide" * 2
 PAPER = 688  # px between the margins of an A4 sheet
 
 
+def _said(fact: str, name: str = "labels", outcome: Outcome = "not judged", **more: str) -> Reason:
+    return Reason(name, outcome, "own words", {"fact": fact} | more)
+
+
 def _verdict() -> Verdict:
     return Verdict(
         "aligned",
-        "The chains agree once labels are aligned: at least `mu`, `sigma` and `theta` move together. Use aligned "
-        "means; R-hat falls from 1.73 to 1.00.",
         (
-            Row("labels", "failed", "Chains carry different labels."),
-            Row("predictions and invariants", "passed", "R-hat of `lp` is 1.006."),
-            Row("sampler", "not judged", "Divergences were not recorded."),
+            _said(
+                "The chains agree once labels are aligned: at least `mu`, `sigma` and `theta` move together. Use "
+                "aligned means; R-hat falls from 1.73 to 1.00."
+            ),
         ),
-        (Cause("labels", "Matching lowers R-hat to 1.00.", "Declare the symmetry and align."),),
+        (
+            _said("Chains carry different labels.", "labels", "failed"),
+            _said("R-hat of `lp` is 1.006.", "predictions and invariants", "passed"),
+            _said("Divergences were not recorded.", "sampler", "not judged"),
+        ),
+        (_said("Matching lowers R-hat to 1.00.", remedy="Declare the symmetry and align."),),
         ("mu,sigma,theta",),
-        ("Divergences were not recorded.",),
-        ("`log_lik` (200 entries).",),
+        (_said("Divergences were not recorded."),),
+        (_said("`log_lik` (200 entries)."),),
     )
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from onebasin.analysis.plots.marginals import ranks_in_words
 from onebasin.analysis.plots.traces import chain_in_words, traces_in_words
-from onebasin.analysis.report.sections.chains import autocorrelation_in_words, ranks_in_words
+from onebasin.analysis.report.sections.chains import autocorrelation_in_words
 from onebasin.analysis.report.sections.sampler import pairs_in_words
 
 from ...each import each

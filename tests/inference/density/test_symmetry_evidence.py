@@ -10,7 +10,6 @@ import numpyro.distributions as dist
 import pytest
 
 from onebasin import Complement, Exchangeable, Target, stan
-from onebasin.inference.density.changes import changes
 from onebasin.inference.density.numpyro import NumpyroValues
 from onebasin.inference.density.symmetry import (
     SymmetryError,
@@ -18,6 +17,7 @@ from onebasin.inference.density.symmetry import (
     evidence_at_draws,
 )
 from onebasin.inference.runs.posterior import build
+from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.evidence import Evidence
 
 from ...each import each

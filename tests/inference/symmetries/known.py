@@ -544,7 +544,7 @@ def _(p):
 @known(
     "a difference with a free sign",
     {"m": ((2,), "real"), "s": ((), "real")},
-    others=(("incomplete", "m:0 and +-s"),),
+    live=("m,+-s:",),
 )
 def _(p):
     apart = np.exp(p["m"][0]) - np.exp(p["m"][1])

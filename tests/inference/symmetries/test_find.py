@@ -49,10 +49,6 @@ def test_a_change_is_held_against_the_rounding_of_its_own_point(mixture):
 
 
 def test_what_no_word_says_is_said_with_a_bound_that_does_away_with_it():
-    (block,) = find(density_of("a difference with a free sign"), seconds=np.inf).blocks
-    assert block.word == ""
-    assert "has no word for two parts that change places while others change" in block.evidence[1]
-    assert "Bounding one number of s to be positive leaves one copy." in block.evidence[1]
     *_, second = find(density_of("three factors of a tensor"), seconds=np.inf).blocks
     assert "has one set of signs of parts, and this is a second one" in second.evidence[1]
     assert "Bounding one number of each such part of C to be" in second.evidence[1]

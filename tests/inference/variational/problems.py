@@ -12,6 +12,7 @@ from numpyro import distributions as dist
 
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, NetworkTarget, Target
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
+from onebasin.models.symmetry.words import as_symmetry
 
 TWO_MODES = np.array([1.5, -0.5])
 SPREAD = 0.3
@@ -50,6 +51,23 @@ def mixture() -> Target:
 
     symmetry = (Exchangeable({"theta": 0, "mu": 0, "sigma": 0}),)
     return Target("mixture", numpyro_model=model, symmetry=symmetry)
+
+
+@cache
+def apart() -> Target:
+    """Two components as separate parameters beside a fixed one, with two places of the weights and a sign."""
+    y = jnp.asarray(np.random.default_rng(4).normal(size=20) + np.repeat([-3.0, 3.0], 10))
+
+    def model() -> None:
+        theta = numpyro.sample("theta", dist.Dirichlet(jnp.array([2.0, 2.0, 3.0])))
+        mu1, mu2 = (numpyro.sample(f"mu{k}", dist.Normal(0.0, 3.0)) for k in (1, 2))
+        tilt = numpyro.sample("tilt", dist.Normal(0.0, 1.0))
+        mu = jnp.stack([mu1 + tilt, mu2 - tilt, jnp.zeros(())])
+        parts = dist.Normal(mu[None, :], 1.0).log_prob(y[:, None])
+        numpyro.factor("y", jnp.sum(logsumexp(parts + jnp.log(theta)[None, :], axis=1)))
+
+    symmetry = as_symmetry("mu1~mu2,theta[0]~theta[1],+-tilt:")
+    return Target("apart", numpyro_model=model, symmetry=symmetry)
 
 
 @cache

@@ -19,6 +19,7 @@ from onebasin.models.symmetry.group import Group
 
 from ...each import each
 from .problems import (
+    apart,
     binary_weight,
     chain_of_states,
     classification,
@@ -36,6 +37,7 @@ TARGETS = {
     "two layers, sign flips": lambda: regression((2, 2), activation="tanh"),
     "classifier": classification,
     "mixture": mixture,
+    "counterparts": apart,
     "transition matrix": chain_of_states,
     "binary weight": binary_weight,
     "complement": complemented,
@@ -104,10 +106,12 @@ def test_columns_are_the_parts() -> None:
 
 
 def test_rest_and_parts_are_all_coordinates_once() -> None:
-    layout = layout_of(regression((3,)))
-    index = layout.columns(layout.blocks[0]).index
-    every = np.concatenate([index.ravel(), layout.rest()])
-    np.testing.assert_array_equal(np.sort(every), np.arange(layout.density.size))
+    for name, turned in (("one layer", 0), ("counterparts", 1)):
+        layout = layout_of(TARGETS[name]())
+        index = layout.columns(layout.blocks[0]).index
+        every = np.concatenate([index.ravel(), layout.rest()])
+        assert len(every) == layout.density.size - turned
+        assert len(np.unique(every)) == len(every), name
 
 
 def test_chains_reveal_a_shared_matrix_once() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Rescalable
-from onebasin.models.symmetry.blocks import Complement, Flip, from_json, to_json
+from onebasin.models.symmetry.blocks import Complement, Counterparts, Flip, from_json, to_json
 from onebasin.models.symmetry.elements import Permuted, Scaled, Swapped
 from onebasin.models.symmetry.group import Group
 
@@ -46,6 +46,28 @@ CASES = {
     "signs of whole variables": (
         (Flip(("theta", "a"), complements=("p",)),),
         {"theta": (6,), "a": (2, 3), "p": ()},
+    ),
+    "separate parameters": (
+        (
+            Counterparts(
+                (("m1", "m2", "m3"), ("b1", "b2", "b3")), {"theta": 0}, flips=("b1~b2~b3",)
+            ),
+        ),
+        {
+            **dict.fromkeys(("m1", "m2", "m3"), ()),
+            **dict.fromkeys(("b1", "b2", "b3"), (2,)),
+            "theta": (3,),
+        },
+    ),
+    "positions": (
+        (
+            Counterparts(
+                (("A[0,:]", "A[2,:]"), ("v[1]", "x"), ("x2", "-y"), ("eta", "-eta")),
+                complements=("w",),
+            ),
+            Counterparts((("v[0]", "v[3]"),)),
+        ),
+        {"A": (3, 2), "v": (4,), **dict.fromkeys(("x", "x2", "y", "eta", "w"), ())},
     ),
 }
 
@@ -126,6 +148,8 @@ def test_jax_arrays_are_moved_like_those_of_numpy(group, rng):
         ("hidden Markov", 6),
         ("two components", 2),
         ("binary", 2),
+        ("separate parameters", 6 * 8),
+        ("positions", 2 * 2),
     ],
 )
 def test_order_counts_the_elements(case, order, rng):
@@ -228,6 +252,62 @@ def test_names_of_a_block_must_fit_together():
         Exchangeable({"L": 1}, flips=("scale",))
     with pytest.raises(ValueError, match="`complements` names mu, which `axes` already moves"):
         Exchangeable({"mu": 0}, complements=("mu",))
+
+
+@each(
+    ("block", "message"),
+    [
+        (Counterparts((("a", "v"),)), r"exchanges a~v, which have unequal shapes: \(\), \(3,\)"),
+        (
+            Counterparts((("v[0]", "v[3]"),)),
+            r"v\[0\]~v\[3\], but v has the shape \(3,\); positions count from 0",
+        ),
+        (Counterparts((("v[0]", "v[2]"), ("w[0]", "v[2]"))), "has entries of v twice"),
+        (
+            Counterparts((("a", "b"),), {"v": 0}),
+            "unequal length together: axis 0 of a~b has 2, axis 0 of v has 3",
+        ),
+        (Counterparts((("a", "gone"),)), "names gone, which is not there"),
+    ],
+)
+def test_counterparts_that_do_not_fit_are_refused(block, message):
+    with pytest.raises(ValueError, match=message):
+        Group((block,), {"a": (), "b": (), "v": (3,), "w": (3,)})
+
+
+@each(
+    ("arguments", "message"),
+    [
+        (((),), "needs at least one tuple"),
+        (((("a", "b"), ("c", "d", "e")),), "all of one length"),
+        (((("a",),),), "must name two components or more"),
+        (((("a", "b[x]"),),), r"has the member .b\[x\].; write a variable, or positions"),
+        (((("a", "b"),), {"b": 0}), "names b, which moves in another way too"),
+        (((("a", "b"), ("e", "-e")), {}, True), "names e~-e, whose sign changes with the exchange"),
+    ],
+)
+def test_counterparts_must_fit_together(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Counterparts(*arguments)
+
+
+def test_counterparts_that_another_block_moves_are_refused():
+    shapes = {"v": (3,), "a": (), "b": ()}
+    for other in (Exchangeable({"v": 0}), Counterparts((("v[0]", "a"),)), Flip("v")):
+        with pytest.raises(
+            ValueError, match="two blocks that move v, one of them by exchanges of v"
+        ):
+            Group((Counterparts((("v[0]", "v[1]"),)), other), shapes)
+
+
+def test_a_part_of_a_tuple_is_not_moved_alone():
+    block = Counterparts((("a", "b"), ("c", "d")))
+    order = np.array([1, 0])
+    assert block.act({"a": np.array(1.0), "b": np.array(2.0)}, order) == {"a": 2.0, "b": 1.0}
+    with pytest.raises(ValueError, match="holds only a part of c~d"):
+        block.act({"a": np.array(1.0), "b": np.array(2.0), "c": np.array(3.0)}, order)
+    assert block.restricted(["a", "b", "c"]) == Counterparts((("a", "b"),))
+    assert block.restricted(["a", "c"]) is None
 
 
 @each("case", CASES)

@@ -1,0 +1,46 @@
+"""What an aligned posterior has to satisfy: the log density of the draws as they came, and nothing left behind."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onebasin.base.card import in_brief
+from onebasin.models.symmetry.elements import labels_of
+
+from ..discovery.density import LeavesPosterior, advice, spelt
+from ..discovery.partial import followers, recorded_companions
+from ..discovery.resolve import Resolved
+from ..discovery.slots import numbered
+from ..summaries.deciding import deciding, every_few, looked_at
+from .result import Alignment
+
+NAMED = 6
+"""Names that a sentence lists."""
+
+
+def check_alignment(alignment: Alignment, resolved: Resolved) -> None:
+    """Refuse an alignment that leaves the posterior: by its log density, else by what the draws show.
+
+    Raises
+    ------
+    LeavesPosterior
+        If the log density changes; or if nobody has checked the symmetry on a density, and quantities that it does not
+        move change with the labels.
+    """
+    checked = alignment.density is not None and alignment.density.compared
+    if checked or resolved.known or resolved.source == "found" or alignment.source.network:
+        return
+    view = alignment.source
+    moved = {name for block in alignment.symmetry for name in block.variables}
+    names = [name for name in deciding(view)[0] if name not in moved]
+    step = every_few(view, names)
+    rows = [labels_of(part)[:, ::step] for part in alignment.element]
+    labels = [numbered(each.reshape(*each.shape[:2], -1)) for each in rows if each.size]
+    values = {n: np.where(np.isfinite(v), v, 0.0) for n, v in looked_at(view, names).items()}
+    if left := recorded_companions(view, moved) or followers(labels, values, sure=True):
+        raise LeavesPosterior(
+            view.argument,
+            spelt(alignment.symmetry),
+            f"{in_brief(left, NAMED)} change with the labels, and alignment would leave them behind.",
+            advice(view),
+        )

@@ -1,0 +1,239 @@
+"""Sentences of answers: causes, labels, the three rows, the headline and remarks. `describe` fills them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .words_of_checks import APART, OTHERS
+
+_MOVE = (
+    "Sample again from other starting points, with a longer warmup or a higher target acceptance rate; do not just "
+    "leave the chain out, for what stopped it may be a part of the posterior that the others never met"
+)
+_MODES = (
+    "Keep no average over these chains: they weigh modes by where they started. Sample mode by mode: "
+    "`ob.sample_modes(target)`, or `onebasin sample --method modes`, finds modes from many starts and weighs them by "
+    "bridge sampling"
+)
+
+ANSWERS: Mapping[str, str | tuple[str, ...]] = {
+    # Causes
+    "entry not finite": (
+        "`{name}` is finite in some draws and not in others, first in draw {draw} of chain {chain}[[, and {others} "
+        "other entries likewise]]",
+        "Find out why the model produces such draws (an overflow, a division by zero, a log of a negative number), and "
+        "sample again",
+    ),
+    "never finite": (
+        "No draw of {names:names} is finite",
+        "Find out why the model produces no number: an overflow, a division by zero, or a start outside of the support",
+    ),
+    "lp not finite": (
+        "{what} is not finite in {bad} of {draws} draws, first in draw {draw} of chain {chain}",
+        "Find out why: a sampler accepts no draw without a finite log density, so the file or the model is wrong "
+        "there. Sample again, or write the file again",
+    ),
+    "chain never moves": ("Chain {chain} never moves (`{name}`)", _MOVE),
+    "chain repeats": (
+        "Chain {chain} repeats {length} of its {draws} draws, from draw {first} on (`{name}`)",
+        _MOVE,
+    ),
+    "chains narrow": (
+        "{chains:chains} hardly {verb}: the variance of {names:names} is less than a thousandth of other chains' there",
+        _MOVE,
+    ),
+    "funnel": (
+        "where `{scale}` is {side}, `{vector}` becomes narrow (rank correlation {correlation:.2f})[[; {there} of "
+        "{divergences} divergences lie in that quarter of the draws]][[; E-BFMI is {bfmi:beside 2}]][[; `{scale}` has "
+        "{ess:.0f} effective draws]]",
+        "Non-centre `{vector}`: sample {vector}_raw ~ normal(0, 1) and compute {vector} as its location plus {scale} "
+        "times {vector}_raw; a higher target acceptance rate (0.95 or 0.99) helps less",
+    ),
+    "modes": (
+        "[[each chain agrees with itself and not with the others (R-hat {rhat:rhat} of `{name}`; {bad} of {entries} "
+        "entries)]][[{settled} in places of their own]]"
+        f"[[; {APART.replace('below', 'lower than')}]][[; their heights are {{heights}}]]",
+        _MODES,
+    ),
+    "weights": (
+        "{fact}",
+        "Take more `draws` (and `chains`), which make the error of bridge sampling smaller, or sample more of the "
+        "modes (`most`); until then use each mode by itself, by the statistic `mode`",
+    ),
+    "too few": (
+        "Chains of {draws} draws are too short to judge",
+        "Draw at least {enough} times a chain, after a warmup",
+    ),
+    "short": (
+        "[[chains disagree with their own halves as they do with one another (R-hat {rhat:rhat} of `{worst}`); ]]"
+        "`{name}` has {ess:.0f} effective draws of {draws}",
+        "Draw about {times} times as many, with a longer warmup, or reparametrise what mixes slowly",
+    ),
+    "approximation": (
+        "{fact}",
+        "Take a richer family or more steps, or sample with NUTS; until then use it for starting points alone",
+    ),
+    "no khat": (
+        "k-hat cannot be computed, and nothing else tells how far an approximation is from its posterior",
+        "Record `lp` and `log_q` of at least {least} draws, or hold the draws against those of MCMC with `compare`",
+    ),
+    "optima": (
+        "Members of an ensemble are optima and no draws, and no number here tells how far they are from the posterior",
+        OTHERS,
+    ),
+    # Labels: what they do (`moves`), the cause, the row
+    "labels change places": "The parts of {names:names} change places",
+    "labels turn": "The parts of {names:names} turn into one another",
+    "labels change sign": "{names:names} {verb} sign{end}",
+    "labels complement": "{names:names} or 1 minus {them} cannot be told apart",
+    "labels": (
+        "{moves}[[: R-hat {before:rhat} as the draws came, {after:rhat} with labels aligned]][[ at every draw: "
+        "alignment leaves {kept:.2f} of what it would leave of noise]]",
+        "{remedy}",
+    ),
+    "labels with others": (
+        "{moves}. {why} To move a part of what moves together would leave the posterior, so nothing was aligned",
+        "{advice} If other quantities that differ do not belong to the components, the chains disagree about them: "
+        "sample again, longer or from other starting points",
+    ),
+    "use aligned": (
+        "Use aligned draws: `ob.align(posterior)`, or `onebasin align`.[[ Declare them before the next run, by "
+        "{options}, and they are checked on the log density]]"
+    ),
+    "use no labels": (
+        "[[To look at the parts all the same, align them by {options}. ]]Use what has no labels, or tell the parts "
+        "apart in the model: an order, unlike priors"
+    ),
+    "use no rotation": (
+        "Use what no rotation changes, such as L L' of loadings L, or a Procrustes rotation; or fix the rotation in "
+        "the model: loadings with zeros above a positive diagonal"
+    ),
+    "no equal modes": (
+        "The log density differs between labellings, so that they are no equal modes: see to the other cause first"
+    ),
+    "use neither": "Alignment does not bring the chains together: see to the other cause first",
+    "labels not looked at": "Labels were not looked at",
+    "labels sorted": "Labels of {names:names} switch; alignment sorts them",
+    "labels not sorted": (
+        "Labels of {names:names} switch, and alignment does not bring the chains together"
+    ),
+    "labels unlike": (
+        "Chains differ as if labels of {names:names} had switched, but the log density differs with them"
+    ),
+    "labels in company": "Labels of {names:names} switch, with more than alignment can move",
+    "labels turning": "The parts of {turning:names} turn into one another, which no labels sort",
+    "labels overlap": "Labels of {names:names} switch, and alignment cannot tell the parts",
+    "labels stay": "All draws have one labelling of {names:names}.[[ {caveat}]]",
+    "labels of one chain": (
+        "No labels switch within the chain; that others would have the same cannot be seen"
+    ),
+    "labels open": (
+        "No labels are seen to switch; while chains disagree, components that are close, or scalars of their own, may "
+        "still do"
+    ),
+    "labels unseen": "No labels are seen to switch",
+    "labels unjudged": "Not judged: {why}",
+    "labels of a fit": (
+        "Draws of one approximation have one labelling, or all of them; none switches"
+    ),
+    "labels of no parameters": "There are no parameters whose labels could switch",
+    # Predictions and invariants
+    "lp apart": f"Log densities do not agree: R-hat of `lp` {{rhat:rhat}}[[; {APART}]]",
+    "lp too slow": (
+        f"Log densities are not known well enough: `lp` has {{ess:.0f}} effective draws[[; {APART}]]"
+    ),
+    "invariants": (
+        "R-hat of what the symmetry leaves alone is at most {rhat:rhat}[[ (`{name}`)]]"
+        f"[[; {APART}]]"
+    ),
+    "no invariants": "Neither `lp` nor other quantities without labels are there",
+    "unreliable": f"Parameters are not reliable, nor is what is computed of them[[; {APART}]]",
+    "halves agree": "One chain agrees with its halves; with others it could not be compared",
+    "all agree": "R-hat of all parameters is at most {rhat:rhat}[[, R-hat of `lp` {lp:rhat}]]",
+    "independent draws": "Independent draws need no convergence",
+    "khat value": "k-hat is {khat:beside 2}",
+    # The sampler
+    "sampler sound": (
+        "No divergences[[{trees}]][[; E-BFMI is at least {bfmi:beside 2}]][[; by the gradients at the draws no mean is "
+        "off by more than {most_shift:.2g} standard deviations, no variance by more than {most_spread:.0%}]]"
+    ),
+    "sampler unjudged": "{what} could not be judged",
+    "sampler unknown": "Nothing was recorded of the sampler",
+    "no chain": "No Markov chain was run; the draws are independent",
+    # The answer
+    "do not use": "Do not use it. {why}[[ Besides, labels of {names:names} switch]]",
+    "nothing to judge": "There is nothing to judge: no parameter varies",
+    "usable by one chain": (
+        "You may use it as far as one chain can tell: its halves agree (R-hat at most {rhat:rhat}) and there are at "
+        "least {ess:,.0f} effective draws, but modes that it did not meet cannot be seen"
+    ),
+    "usable": (
+        "You may use it: R-hat is at most {rhat:rhat}, and there are at least {ess:,.0f} effective draws"
+    ),
+    "tails": "Its tails are rough: `{name}` has a tail ESS of {ess:beside 0}",
+    "one labelling": "All chains have one labelling of the declared symmetry",
+    "nothing recorded": "{what} could not be judged, for nothing of the kind was recorded",
+    "aligned": (
+        "Chains agree once labels are aligned: {least}{names:names} {move}[[ (declare {words:names})]]. Use aligned "
+        "means; R-hat falls from {before:rhat} to {after:rhat}"
+    ),
+    "aligned at every draw": (
+        "Every R-hat is good, yet labels switch all the time: {least}{names:names} {move}[[ (declare {words:names})]], "
+        "so that the mean of one part is an average over all parts. Use aligned means"
+    ),
+    "invariant": "Use only what has no labels: predictions, densities, sums over parts. {why}",
+    "parts turn": (
+        "Parts of {names:names} turn into one another: alignment would sort them, not find them"
+    ),
+    "parts overlap": (
+        "Parts of {names:names} overlap[[ (parts {first} and {second} are {distance:.1f} sds apart)]]: alignment would "
+        "sort them, not find them"
+    ),
+    "parts apart": (
+        "Alignment does not bring the chains' {names:names} together, while what has no labels agrees"
+    ),
+    "parts alike": (
+        "Labels of {names:names} switch, and the parts overlap: alignment would sort them, not find them"
+    ),
+    "bias bounded": (
+        "Its draws may have a bias of the step size, which agreement between chains does not show: by the gradients at "
+        "the draws no mean is off by more than {most_shift:.2g} standard deviations, no variance by more than "
+        "{most_spread:.0%}"
+    ),
+    "bias unknown": (
+        "Its draws have a bias of the step size, which agreement between chains does not show"
+    ),
+    "usable fit": (
+        "You may use it: k-hat is {khat:beside 2}, so that the approximation is close enough to the posterior, and "
+        "importance weights can mend the rest. The answer rests on k-hat alone; R-hat does not apply"
+    ),
+    "bad fit": "Do not use it in the posterior's place. {why}",
+    "unproved": "Not to be used in the posterior's place: {why}. {remedy}",
+    "usable independent": (
+        "You may use it: nothing was sampled by a Markov chain, and the {draws:,} draws are independent"
+    ),
+    # Beside the answer
+    "one chain only": "One chain: other modes, and other labels, cannot be seen. Run four",
+    "alike parts": (
+        "`{name}[0..{last}]` have one and the same posterior: if they are labels of a mixture, their means say nothing "
+        "about any one part"
+    ),
+    "as an ensemble": (
+        "As an ensemble over modes the chains may still predict well: score them by "
+        "`ob.networks.score_predictions`, and see by `ob.networks.summarise_predictions` where they agree"
+    ),
+    "rests not on": (
+        "The answer does not rest on {names:names}: {why}[[ R-hat is above {limit:g} for {bad} of their {count} "
+        "entries]]"
+    ),
+    "the same": "{names:names}: the same in every draw",
+    "in no draw": "{names:names}: finite in no draw",
+    "in some draws": "Finite in some draws only: {names:names}",
+    "no rhat of a fit": (
+        "R-hat does not apply: the draws are independent ones from an approximation, and tell nothing of its distance "
+        "from the posterior; k-hat does"
+    ),
+    "no khat of ratios": "k-hat is not defined: importance ratios are not finite",
+    "undefined": ("Left out, because it is finite in no draw: {names:names} ({count:count entry})"),
+}
+"""What was found, what it means and what to do, by kind."""

@@ -1,0 +1,110 @@
+"""Components that are parameters of their own, such as `mu1` and `mu2`, or `a`, `b` with `c`, `d`: where to look.
+
+Tuples of parameters of one shape are laid side by side, as one more variable ``mu1~mu2`` whose first axis is that of
+the components; the search then treats it like any other. Three components and more have names that differ in a number;
+of two, every pair is looked at that may be a label's: where parameters disagree between chains their sum agrees, or
+their difference has two signs and hardly a value near zero.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Float
+
+from .slots import Slot, Values
+
+MOST = 40
+"""Parameters of one shape that are paired at most."""
+ENTRIES = 64
+"""Entries of a parameter at most, to be one of its components'."""
+BOTH = 0.02
+"""Share of draws in which a difference has its rarer sign, from which on it may change with labels."""
+APART = 0.25
+"""Variance of a difference's size over its mean square, below which it is bimodal."""
+
+_NUMBER = re.compile(r"\d+")
+
+Tuples = tuple[tuple[str, ...], ...]
+
+
+def tuples_of(values: Values, bad: Mapping[str, np.ndarray]) -> tuple[Tuples, Tuples]:
+    """Choose tuples of parameters that may be components: those from which labels are read, and others.
+
+    Parameters
+    ----------
+    values : mapping of str to array (chain, draw, *event)
+        The draws.
+    bad : mapping of str to array (param,)
+        Which entries have a bad R-hat.
+    """
+    shapes: dict[tuple[int, ...], list[str]] = {}
+    for name, drawn in values.items():
+        if drawn[0, 0].size <= ENTRIES:
+            shapes.setdefault(drawn.shape[2:], []).append(name)
+    first: list[tuple[str, ...]] = []
+    others: list[tuple[str, ...]] = []
+    for names in shapes.values():
+        names = sorted(names, key=lambda name: not bad[name].any())[:MOST]
+        pairs = list(combinations(sorted(names, key=list(values).index), 2))
+        for a, b in pairs:
+            shown = _may_switch(values[a], values[b], bool(bad[a].any() or bad[b].any()))
+            (first if shown else others).append((a, b))
+        first += families(names)
+    return tuple(first), tuple(others)
+
+
+def families(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Gather names of three components and more, which differ in their last number."""
+    found: dict[str, dict[int, str]] = {}
+    for name in names:
+        *_, last = [None, *_NUMBER.finditer(name)]
+        if last is not None:
+            common = f"{name[: last.start()]}#{name[last.end() :]}"
+            found.setdefault(common, {})[int(last.group())] = name
+    yield from (tuple(each[k] for k in sorted(each)) for each in found.values() if len(each) > 2)
+
+
+def _may_switch(
+    a: Float[np.ndarray, "chain draw *event"], b: Float[np.ndarray, "chain draw *event"], bad: bool
+) -> bool:
+    """Whether two parameters may be one quantity of two components whose labels change."""
+    flat = [v.reshape(*v.shape[:2], -1) for v in (a, b)]
+    difference, total = flat[0] - flat[1], flat[0] + flat[1]
+    below = (difference < 0).mean(axis=(0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = np.abs(difference).var(axis=(0, 1)) / (difference**2).mean(axis=(0, 1))
+        within = [v.var(axis=1).mean(axis=0) for v in (difference, total)]
+        between = [v.mean(axis=1).var(axis=0) for v in (difference, total)]
+        spread = [b / w for b, w in zip(between, within, strict=True)]
+    seen = np.minimum(below, 1 - below) > BOTH
+    seen &= (spread[0] > 10 * spread[1]) if bad else (apart < APART)
+    return bool(seen.any())
+
+
+def with_tuples(values: Values, tuples: Iterable[tuple[str, ...]]) -> dict[str, np.ndarray]:
+    """Add every tuple as a variable (chain, draw, component, *event)."""
+    stacked = {"~".join(names): np.stack([values[n] for n in names], axis=2) for names in tuples}
+    return {**values, **stacked}
+
+
+def apart(slots: Iterable[Slot], moved: Values) -> dict[str, np.ndarray]:
+    """Give moved variables under the names of the parameters."""
+    out: dict[str, np.ndarray] = {}
+    for slot in slots:
+        if slot.members:
+            out |= {n: moved[slot.name][:, :, place] for place, n in enumerate(slot.members)}
+        else:
+            out[slot.name] = moved[slot.name]
+    return out
+
+
+def are_tied(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether two labellings of draws (chain, draw) tell one another in all but a few draws."""
+    pairs, counts = np.unique(np.stack([first.ravel(), second.ravel()]), axis=1, return_counts=True)
+    common = counts > 0.01 * first.size
+    sides = [len(np.unique(side[common])) for side in pairs]
+    return bool(min(sides) > 1 and sides[0] == sides[1] == common.sum())

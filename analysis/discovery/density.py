@@ -1,0 +1,220 @@
+"""The log density of draws that were moved, compared with that of the same draws as they came.
+
+A posterior's view may bring along the log density of what it is of (`View.log_density`). What keeps it, up to
+rounding, at every draw is a symmetry of that posterior as far as its draws reach; what does not leaves the posterior.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool
+
+from onebasin.base.card import in_brief
+from onebasin.base.errors import ArgumentError
+from onebasin.models.symmetry.blocks import Block, Symmetry
+from onebasin.models.symmetry.changes import Values, changes
+from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.words import spell
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import event_shapes
+from onebasin.posteriors.view import View
+
+TOLERANCE = 1e-8
+"""Nats; what rounding does comes on top."""
+SECONDS = 20.0
+"""After which no more draws are compared; those compared are spread evenly over all."""
+BATCH = 500
+"""Draws that are compared at once."""
+TRIED = 24
+"""Draws at which blocks are tried before draws are aligned by them."""
+_NAMED = 4
+
+
+class LeavesPosterior(ArgumentError):
+    """Draws that cannot be moved, since that would change their log density.
+
+    Attributes
+    ----------
+    reason : str
+        What was found, as a sentence without the advice.
+    """
+
+    def __init__(self, argument: str, words: str, reason: str, advice: str) -> None:
+        super().__init__(f"`{argument}` cannot be aligned by {words}. {reason} {advice}")
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class DensityCheck:
+    """How the log density was compared.
+
+    Attributes
+    ----------
+    moved, compared : int
+        Draws that were moved, and those of them at which the log density tells something.
+    seconds : float
+        How long it took.
+    unchecked : str
+        Why nothing was compared, as a clause; empty where something was, or nothing moved.
+    """
+
+    moved: int
+    compared: int = 0
+    seconds: float = 0.0
+    unchecked: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in a sentence; empty where nothing was moved."""
+        if self.unchecked:
+            return f"The alignment was not checked on the log density: {self.unchecked}."
+        if not self.moved:
+            return ""
+        which = f"all {self.moved:,}"
+        if self.compared < self.moved:
+            which = f"{self.compared:,} of {self.moved:,}"
+        return (
+            f"Alignment leaves the log density unchanged at {which} moved draws, up to rounding "
+            f"({self.seconds:.2g} s)."
+        )
+
+
+def compare_densities(
+    view: View, moved: Mapping[str, xr.DataArray], where: Bool[np.ndarray, "chain draw"], words: str
+) -> DensityCheck:
+    """Compare the log density at all draws that were moved, in even steps where that takes too long.
+
+    Parameters
+    ----------
+    view : View
+        The draws as they came, with a log density.
+    moved : mapping of str to DataArray
+        The variables that were moved, aligned.
+    where : array (chain, draw)
+        Which draws were moved.
+    words : str
+        What messages call the symmetry.
+
+    Raises
+    ------
+    LeavesPosterior
+        If the log density changes at a draw.
+    """
+    rows, began = np.flatnonzero(where), time.perf_counter()
+    if not len(rows):
+        return DensityCheck(0)
+    first = {n: _rows(view.posterior[n], rows) for n in view.kinds.named("parameter")}
+    then = first | {n: _rows(moved[n], rows) for n in first if n in moved}
+    batches = -(-len(rows) // BATCH)
+    size = np.full(len(rows), np.nan)
+    real = np.zeros(len(rows), bool)
+    for batch in range(batches):
+        some = slice(batch, None, batches)
+        before, after = ({n: v[some] for n, v in side.items()} for side in (first, then))
+        if isinstance(found := _differences(view, before, after), str):
+            return DensityCheck(len(rows), unchecked=found)
+        size[some], real[some] = found
+        if time.perf_counter() - began > SECONDS:
+            break
+    if real.any():
+        raise _refusal(view, rows, size, real, words)
+    told = int(np.isfinite(size).sum())
+    silent = "" if told else "it is finite, or precise enough, at no draw as stored"
+    return DensityCheck(len(rows), told, time.perf_counter() - began, silent)
+
+
+def changed_by(view: View, symmetry: Sequence[Block]) -> str | None:
+    """Tell how blocks change the log density at some draws; empty where they do not, None where that is not known.
+
+    Each block is tried alone, by random elements.
+    """
+    count = view.num_chains * view.num_draws
+    rows = np.unique(np.linspace(0, count - 1, min(TRIED, count)).round().astype(int))
+    moved = {n for block in symmetry for n in block.variables}
+    names = dict.fromkeys([*view.kinds.named("parameter"), *moved])
+    values = {n: _rows(view.posterior[n], rows) for n in names if view.log_density}
+    before = {n: values[n] for n in view.kinds.named("parameter") if n in values}
+    for block in symmetry:
+        group = Group((block,), event_shapes(view.posterior, block.variables))
+        element = group.random(np.random.default_rng(0), (len(rows),))
+        after = before | group.act(element, values) if values else {}
+        found = _differences(view, before, {n: after[n] for n in before})
+        if isinstance(found, str) or not np.isfinite(found[0]).any():
+            return None
+        size, real = found
+        if real.any():
+            return (
+                f"Moving {in_brief(block.variables, _NAMED)} alone changes the log density by {size[real].max():.3g} "
+                "nats."
+            )
+    return ""
+
+
+def _differences(
+    view: View, before: Values, after: Values
+) -> tuple[np.ndarray, Bool[np.ndarray, " draw"]] | str:
+    """Changes of the log density draw by draw, and which are real; or why it could not be evaluated."""
+    log_density = view.log_density
+    if log_density is None:
+        return "no program or model of it is at hand"
+
+    def measure(values: Values) -> np.ndarray:
+        named = {
+            name: (
+                (*schema.SAMPLE_DIMS, *(f"{name}_dim_{at}" for at in range(v.ndim - 1))),
+                v[None],
+            )
+            for name, v in values.items()
+        }
+        return np.asarray(log_density(xr.Dataset(named)), dtype=np.float64)[0]
+
+    try:
+        found = changes(measure, before, measure(before), measure(after), TOLERANCE)
+    except Exception as error:  # whatever it is, the draws are what they are
+        words = str(error).splitlines() or [type(error).__name__]
+        return f"it could not be evaluated ({words[0].rstrip('.')})"
+    return found.size, found.real
+
+
+def _rows(variable: xr.DataArray, rows: np.ndarray) -> np.ndarray:
+    values = variable.transpose(*schema.SAMPLE_DIMS, ...).values
+    return np.asarray(values.reshape(-1, *values.shape[2:])[rows])
+
+
+def _refusal(
+    view: View, rows: np.ndarray, size: np.ndarray, real: np.ndarray, words: str
+) -> LeavesPosterior:
+    worst = int(np.where(real, np.nan_to_num(size, posinf=np.inf), -1.0).argmax())
+    chain, draw = divmod(int(rows[worst]), view.num_draws)
+    chains = sorted({str(row // view.num_draws) for row in rows[real]}, key=int)
+    reason = (
+        f"It changes the log density of {int(real.sum()):,} of {len(rows):,} moved draws, in chain"
+        f"{'s' * (len(chains) > 1)} {in_brief(chains, _NAMED)}, by up to {size[worst]:.3g} nats (chain {chain}, draw "
+        f"{draw}): the draws would leave the posterior."
+    )
+    return LeavesPosterior(view.argument, words, reason, advice(view))
+
+
+def advice(view: View) -> str:
+    """Say what to declare in place of a part of a symmetry."""
+    try:
+        found = (view.parsed(schema.SYMMETRY_FOUND) or {}).get("exchangeable")
+        words = [f"`{word}`" for word in found or ()]
+    except (ArgumentError, AttributeError, TypeError):
+        words = []
+    if words:
+        return f"Declare {' and '.join(words)}, found on the log density before sampling."
+    return "Declare all that moves together in one block; `onebasin symmetry` looks for it in a program with its data."
+
+
+def spelt(symmetry: Symmetry) -> str:
+    """Write blocks as they are declared."""
+    try:
+        return " and ".join(f"`{spell(block)}`" for block in symmetry)
+    except ArgumentError:  # a name that no word can hold
+        return ", ".join(dict.fromkeys(n for block in symmetry for n in block.variables))

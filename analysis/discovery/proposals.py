@@ -1,0 +1,120 @@
+"""A candidate before all its entries are looked at: whether it is one, and which of several comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .moving import BAD_RHAT, MENDED, MovedEntries, Moving, split_rhat
+from .slots import Slot
+from .sorting import Gain
+
+CLEAR_ELEMENTS = 0.95
+"""Certainty from which a candidate comes before others that mend as much."""
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A candidate before all its entries are looked at.
+
+    Attributes
+    ----------
+    moving : Moving
+        What moves.
+    gain : Gain
+        The ratios are the lesser of all together and the seed's own.
+    certain : bool
+        As of a `Candidate`.
+    mended : int
+        About how many entries' R-hat was bad and is good afterwards.
+    """
+
+    moving: Moving
+    gain: Gain
+    certain: bool
+    mended: int
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """What moves, the seed first."""
+        return self.moving.slots
+
+    @property
+    def places(self) -> set[tuple[str, tuple[int, ...]]]:
+        """Where that is."""
+        return {place for slot in self.slots for place in slot.places}
+
+
+def is_part(one: Proposal, other: Proposal) -> bool:
+    """Whether another exchanges more parameters, those of one among them, and mends as much."""
+    own, theirs = ({n for s in each.slots if s.members for n in s.names} for each in (one, other))
+    return bool(own) and own < theirs and other.certain and other.mended >= one.mended
+
+
+def rank(candidate: Proposal) -> tuple[bool, int, bool, float]:
+    """Order candidates: certain, mending most, clear, leaving least beside noise; signs count against one."""
+    unclear = candidate.gain.sorting.certainty < CLEAR_ELEMENTS
+    left = beside(candidate.slots[0], candidate.gain)
+    return (not candidate.certain, -candidate.mended, unclear, left)
+
+
+def beside(seed: Slot, gain: Gain) -> float:
+    """What is left beside noise, counted higher where signs may change, which are freer to gain."""
+    return gain.beside_noise * (1.7 if seed.signed else 1)
+
+
+def judge(moving: Moving, gain: Gain, entries: MovedEntries, *, first: bool) -> Proposal | None:
+    """Decide on a candidate by its gain and its effect on R-hat; None where it is no symmetry.
+
+    `first` says whether nothing was found before.
+    """
+    signed = any(slot.signed for slot in moving.slots)
+    after = split_rhat(entries.own) > BAD_RHAT
+    mended = round(float((entries.before & ~after).sum()) / entries.share)
+    if entries.before.any():
+
+        def by_chain() -> bool:
+            return bool(np.mean(~(split_rhat(entries.common()) > BAD_RHAT)) >= MENDED)
+
+        repairs = bool(np.mean(~after) >= MENDED)
+        certain = repairs and _mends(gain, by_chain)
+        ambiguous = first and repairs and _perhaps_mends(gain, mended, signed=signed)
+    else:
+        certain = _alternates(gain)
+        # An entry of a square belongs to two parts, so that noise of single parts is no yardstick for squares alone.
+        squares = all(len(slot.axes) == 2 for slot in moving.slots)
+        ambiguous = not signed and not squares and _perhaps_alternates(gain)
+    if not (certain or ambiguous):
+        return None
+    return Proposal(moving, gain, certain, mended)
+
+
+def _mends(gain: Gain, by_chain: Callable[[], bool]) -> bool:
+    """Some entry was bad: labels differ between chains, which whole chains' elements or sure draws' mend."""
+    certainty, left = gain.sorting.certainty, gain.beside_noise
+    if gain.gain >= 0.9:
+        return False
+    return (certainty >= 0.985 and left < 0.75) or (certainty >= 0.8 and left < 0.9 and by_chain())
+
+
+def _perhaps_mends(gain: Gain, mended: int, *, signed: bool) -> bool:
+    little = gain.beside_noise < (0.6 if signed else 0.8)
+    return little and gain.sorting.certainty > 0.8 and (gain.switching > 0.8 or mended > 0)
+
+
+def _alternates(gain: Gain) -> bool:
+    """None was bad: labels change at every draw, or there is nothing."""
+    return (
+        gain.switching > 0.9
+        and gain.gain < 0.75
+        and gain.beside_noise < 0.75
+        and gain.sorting.certainty >= 0.985
+    )
+
+
+def _perhaps_alternates(gain: Gain) -> bool:
+    certainty, left = gain.sorting.certainty, gain.beside_noise
+    overlap = (left < 0.8 and certainty > 0.8) or (left < 0.6 and certainty > 0.5)
+    return gain.switching > 0.9 and gain.gain < 0.9 and overlap

@@ -1,0 +1,68 @@
+"""Quantities that are computed of components, such as responsibilities: they move with the elements of a candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import View
+
+from .candidate import Candidate
+from .counterparts import MOST, families, with_tuples
+from .moving import closer, moved_values
+from .partial import followers
+from .slots import Slot, Values, slots
+
+LOOKED_AT = 100
+"""Draws of each chain that are looked at."""
+
+
+def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> Candidate:
+    """Let a candidate move transformed parameters and generated quantities too, where they come closer by it.
+
+    Parameters
+    ----------
+    view : View
+        The posterior.
+    candidate : Candidate
+        Found among `known`, the parameters.
+    """
+    count = candidate.permutation.shape[1]
+    step = -(-view.num_draws // count)
+    rows = np.unique(np.linspace(0, count - 1, min(count, LOOKED_AT)).round().astype(int))
+    values: dict[str, np.ndarray] = {}
+    for name in (n for n in view.variables if n not in known):
+        if view.posterior[name].dtype.kind == "f":
+            drawn = view.posterior[name].isel(draw=rows * step)
+            array = np.asarray(drawn.transpose(*schema.SAMPLE_DIMS, ...).values, np.float64)
+            values |= {name: array} if array.size and np.isfinite(array).all() else {}
+    possible = list(_possible(values, candidate.size))
+    values = with_tuples(values, [slot.members for slot in possible if slot.members])
+    places = [s for s in possible if values[s.name].var(axis=(0, 1)).mean() > 0]
+    elements = list(zip(candidate.permutation[:, rows], candidate.signs[:, rows], strict=True))
+    also = []
+    for slot in closer(candidate.slots, places, values, elements):
+        moved = moved_values(slot, values[slot.name], elements)
+        if not slot.mirrors or not followers([candidate.labels[:, rows]], {slot.name: moved}):
+            also.append(slot)
+    return replace(candidate, slots=(*candidate.slots, *also))
+
+
+def _possible(values: Values, size: int) -> Iterator[Slot]:
+    """Where quantities may have that many components, or mirror two."""
+    flat = {name: v.reshape(-1, *v.shape[2:]) for name, v in values.items()}
+    yield from (slot for slot in slots(flat) if slot.size == size)
+    shapes: dict[tuple[int, ...], list[str]] = {}
+    for name, v in flat.items():
+        shapes.setdefault(v.shape[1:], []).append(name)
+        if size == 2 and v.ndim == 1 and v.min() > 0 and v.max() < 1:
+            yield Slot(name, (), 2, complement=True)
+        if size == 2 and v.min() < 0 < v.max():
+            yield Slot(name, (), 2, reflected=True)
+    for alike in shapes.values():
+        tuples = combinations(alike[:MOST], 2) if size == 2 else families(alike)
+        yield from (Slot("~".join(m), (0,), size, members=m) for m in tuples if len(m) == size)

@@ -1,0 +1,410 @@
+"""The kinds of posteriors: program, data, what is true, and what is identified."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import onebasin as ob
+
+from . import references, truths
+from .numbers import Draws
+from .references import Data, Reference, rerun
+
+Rng = np.random.Generator
+FULL = ob.Nuts(chains=4, warmup=500, draws=500)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Posteriors of one program.
+
+    Attributes
+    ----------
+    name, program
+        What it is, and the program's file without its ending.
+    simulate
+        From a generator to data.
+    truth
+        From data and draws as they came to the right verdict.
+    reference
+        What the identified quantities are; None where only the verdict is known.
+    identified
+        From draws in one labelling to quantities that no label is left in, under the names of the reference.
+    words
+        The symmetry to declare, where there is one.
+    without_labels
+        Whether the quantities need no alignment, so that they are right in an ``invariant`` posterior too.
+    settings
+        Of the sampler.
+    """
+
+    name: str
+    program: str
+    simulate: Callable[[Rng], Data]
+    truth: truths.Judge
+    reference: Reference | None = None
+    identified: Callable[[Data, Draws], Draws] = field(default=lambda _, draws: draws)
+    words: str = ""
+    without_labels: bool = False
+    settings: ob.Nuts = FULL
+
+    def data(self, seed: int) -> Data:
+        """The data of a seed."""
+        return self.simulate(np.random.default_rng([seed, zlib.crc32(self.name.encode())]))
+
+
+def normals(rng: Rng, means: list, scales: list, shares: list, size: int, **more: object) -> Data:
+    """Draws of a normal mixture."""
+    part = rng.choice(len(means), p=shares, size=size)
+    y = np.array(means)[part] + np.array(scales)[part] * rng.normal(size=size)
+    return {"K": len(means), "N": size, "y": y, "prior": 2.0, **more}
+
+
+def line(rng: Rng) -> Data:
+    """A regression on four inputs."""
+    x = rng.normal(size=(40, 4))
+    return {"N": 40, "P": 4, "X": x, "y": 1 + x @ rng.normal(size=4) + rng.normal(size=40)}
+
+
+def nearly_collinear(rng: Rng) -> Data:
+    """A regression whose inputs are nearly one."""
+    x = rng.normal(size=(40, 1)) + 0.03 * rng.normal(size=(40, 4))
+    return {"N": 40, "P": 4, "X": x, "y": 1 + x.sum(axis=1) + rng.normal(size=40)}
+
+
+def groups(rng: Rng) -> Data:
+    """Six groups that hardly differ, measured roughly."""
+    error = rng.uniform(4, 12, size=6)
+    return {"J": 6, "y": 3 * rng.normal(size=6) + error * rng.normal(size=6), "error": error}
+
+
+def states(rng: Rng) -> Data:
+    """Two states that mostly stay."""
+    now = [0]
+    for _ in range(119):
+        now.append(now[-1] if rng.random() < 0.85 else 1 - now[-1])
+    y = np.array([-1.5, 2.0])[now] + np.array([0.6, 1.0])[now] * rng.normal(size=120)
+    return {"K": 2, "T": 120, "y": y}
+
+
+def scales(factors: int) -> Callable[[Rng], Data]:
+    """Persons' scores on six scales."""
+
+    def simulate(rng: Rng) -> Data:
+        load = rng.uniform(0.6, 1.2, size=(factors, 6)) * rng.choice([-1, 1], size=(factors, 6))
+        y = rng.normal(size=(60, factors)) @ load + 0.5 * rng.normal(size=(60, 6))
+        return {"N": 60, "P": 6, "y": y} | ({"F": factors} if factors > 1 else {})
+
+    return simulate
+
+
+def answers(rng: Rng) -> Data:
+    """Sixty persons' answers to eight items that all measure well."""
+    slope, easy = rng.uniform(1.2, 2.5, size=8), rng.normal(size=8)
+    chance = 1 / (1 + np.exp(-(slope[:, None] * rng.normal(size=60) + easy[:, None])))
+    return {"I": 8, "J": 60, "y": (rng.random((8, 60)) < chance).astype(int)}
+
+
+def two_humps(apart: float, size: int) -> Callable[[Rng], Data]:
+    """Two modes of unequal mass."""
+
+    def simulate(rng: Rng) -> Data:
+        width = np.array([1.0, rng.uniform(0.6, 0.9)])
+        place = np.array([-apart / 2, apart / 2]) * width.mean()
+        return {"P": size, "mass": rng.uniform(0.55, 0.8), "place": place, "width": width}
+
+    return simulate
+
+
+def slow_walk(rng: Rng) -> Data:
+    """A random walk that is seen roughly."""
+    return {"T": 60, "y": np.cumsum(0.3 * rng.normal(size=60)) + 0.5 * rng.normal(size=60)}
+
+
+def planes(rng: Rng) -> Data:
+    """Two clusters that differ in the second coordinate alone."""
+    part = rng.choice(2, p=[0.4, 0.6], size=80)
+    centre = np.array([[0.0, -2.0], [0.1, 2.0]])
+    return {"N": 80, "y": centre[part] + 0.7 * rng.normal(size=(80, 2))}
+
+
+def two_decays(rng: Rng) -> Data:
+    """A fast decay and a slow one."""
+    t = np.linspace(0, 12, 40)
+    y = rng.uniform(4, 6) * np.exp(-1.5 * t) + rng.uniform(2, 4) * np.exp(-0.15 * t)
+    return {"N": 40, "t": t, "y": y + 0.1 * rng.normal(size=40)}
+
+
+Parts = Callable[[Draws], Draws]
+"""From draws to what belongs to the components, each (chain, draw, component)."""
+
+
+def named(*names: str) -> Parts:
+    """Only these variables."""
+    return lambda draws: {name: draws[name] for name in names}
+
+
+def hidden(draws: Draws) -> Draws:
+    """What belongs to a hidden Markov model's states."""
+    stay = np.diagonal(draws["move"], axis1=-2, axis2=-1)
+    return {"level": draws["level"], "spread": draws["spread"], "stay": stay}
+
+
+def pairs(draws: Draws) -> Draws:
+    """Components that are scalars, as arrays."""
+    share = np.stack([draws["share"], 1 - draws["share"]], axis=-1)
+    two = {n: np.stack([draws[f"{n}1"], draws[f"{n}2"]], axis=-1) for n in ("mu", "sigma")}
+    return two | {"share": share}
+
+
+def ordered(parts: Draws, first: str, *, by_draw: bool) -> Draws:
+    """Put components into the order of one variable: of each draw, or of the means of all draws, which is one order."""
+    by = parts[first] if by_draw else parts[first].mean(axis=(0, 1), keepdims=True)
+    order = np.broadcast_to(by.argsort(axis=-1), parts[first].shape)
+    return {name: np.take_along_axis(v, order, axis=-1) for name, v in parts.items()}
+
+
+def components(
+    name: str,
+    program: str,
+    simulate: Callable[[Rng], Data],
+    words: str,
+    parts: Parts,
+    reference: Reference | None,
+    *,
+    judge: Callable[..., truths.Judge] = truths.labelled,
+) -> Kind:
+    """Components that are far apart in the first variable of their parts."""
+
+    def sorted_by(draws: Draws, *, by_draw: bool) -> Draws:
+        values = parts(draws)
+        return ordered(values, next(iter(values)), by_draw=by_draw)
+
+    def labelling(draws: Draws) -> np.ndarray:
+        first = next(iter(parts(draws).values()))
+        return first.argsort(axis=-1) @ 10 ** np.arange(first.shape[-1])
+
+    def sort(draws: Draws) -> Draws:
+        return sorted_by(draws, by_draw=True)
+
+    return Kind(
+        name,
+        program,
+        simulate,
+        judge(words, labelling, sort),
+        reference,
+        lambda _, draws: sorted_by(draws, by_draw=False),
+        words,
+    )
+
+
+def signs(
+    name: str,
+    program: str,
+    simulate: Callable[[Rng], Data],
+    words: str,
+    turning: str,
+    fixed: str,
+    reference: Reference,
+) -> Kind:
+    """A variable that changes sign as a whole, and is far from 0 in sum over its entries times their mean signs."""
+
+    def positive(draws: Draws, *, by_draw: bool) -> Draws:
+        values = draws[turning]
+        # draws of one sign have a clear direction, whichever they have
+        flat = values.reshape(-1, values.shape[-1])
+        along = values @ np.linalg.svd(flat, full_matrices=False)[2][0]
+        sign = np.sign(along if by_draw else along.mean(axis=(0, 1), keepdims=True))
+        turned = values * sign[..., None]
+        return {turning: turned * np.sign(turned[..., 0].mean()), fixed: draws[fixed]}
+
+    return Kind(
+        name,
+        program,
+        simulate,
+        truths.labelled(
+            words,
+            lambda draws: np.sign(
+                draws[turning] @ positive(draws, by_draw=True)[turning].mean((0, 1))
+            ),
+            lambda draws: positive(draws, by_draw=True),
+        ),
+        reference,
+        lambda _, draws: positive(draws, by_draw=False),
+        words,
+    )
+
+
+def hierarchy(_: Data, draws: Draws) -> Draws:
+    """What the exact posterior of a hierarchy gives."""
+    return {"mu": draws["mu"], "effect": draws["effect"], "log_tau": np.log(draws["tau"])}
+
+
+NODE, WEIGHT = np.polynomial.hermite_e.hermegauss(31)
+NODES = {"M": 31, "node": NODE, "log_weight": np.log(WEIGHT / WEIGHT.sum())}
+MIXTURE = named("mu", "sigma", "share")
+MOVES = "move:0:1,begin,level,spread"
+COEFFICIENTS = ("alpha", "beta", "sigma")
+
+
+def two(rng: Rng) -> Data:
+    """Two clusters."""
+    return normals(rng, [-2.0, 2.0], [0.6, 1.0], [0.4, 0.6], 60)
+
+
+def three(rng: Rng) -> Data:
+    """Three clusters."""
+    return normals(rng, [-4.0, 0.0, 5.0], [0.7, 0.5, 1.0], [0.3, 0.3, 0.4], 90)
+
+
+def two_named(rng: Rng) -> Data:
+    """Two clusters that priors name."""
+    return normals(rng, [-1.5, 1.5], [0.6, 0.8], [0.5, 0.5], 60, centre=[-1.5, 1.5], width=0.7)
+
+
+def first_is_larger(name: str) -> Callable[[Data, Draws], np.ndarray]:
+    """Whether the first entry is the larger one, in each draw."""
+    return lambda _, draws: (draws[name][..., 0] > draws[name][..., 1]).astype(float)
+
+
+KINDS = (
+    Kind("regression", "regression", line, truths.plain(COEFFICIENTS), references.regression),
+    Kind(
+        "too few draws of nearly collinear inputs",
+        "regression",
+        nearly_collinear,
+        truths.plain(COEFFICIENTS),
+        references.regression,
+        settings=ob.Nuts(chains=4, warmup=100, draws=40),
+    ),
+    components(
+        "mixture of two",
+        "mixture",
+        two,
+        "mu,sigma,share",
+        MIXTURE,
+        rerun("mixture_ordered", MIXTURE),
+    ),
+    components(
+        "mixture of three",
+        "mixture",
+        three,
+        "mu,sigma,share",
+        MIXTURE,
+        rerun("mixture_ordered", MIXTURE),
+    ),
+    Kind(
+        "mixture whose priors name the components",
+        "unlike",
+        two_named,
+        truths.apart(first_is_larger("mu"), ["mu", "sigma", "share"]),
+        rerun("unlike_ordered", MIXTURE),
+    ),
+    Kind(
+        "centred hierarchy",
+        "centred",
+        groups,
+        truths.funnel,
+        references.effects,
+        hierarchy,
+    ),
+    Kind(
+        "hierarchy not centred",
+        "not_centred",
+        groups,
+        truths.plain(["mu", "tau", "raw"]),
+        references.effects,
+        hierarchy,
+    ),
+    components("hidden Markov", "hmm", states, MOVES, hidden, rerun("hmm_ordered", hidden)),
+    signs(
+        "one factor",
+        "factor",
+        scales(1),
+        "+-load:,+-score:",
+        "load",
+        "noise",
+        rerun("factor_marginal", named("load", "noise")),
+    ),
+    Kind(
+        "two factors that rotate",
+        "rotation",
+        scales(2),
+        truths.rotating,
+        rerun("rotation_triangle", named("common", "noise")),
+        without_labels=True,
+    ),
+    signs(
+        "item responses",
+        "responses",
+        answers,
+        "+-ability:,+-slope:",
+        "slope",
+        "easy",
+        rerun("responses_marginal", named("slope", "easy"), **NODES),
+    ),
+    Kind(
+        "heavy tails",
+        "heavy",
+        lambda rng: {"P": 3, "place": rng.normal(size=3), "width": rng.uniform(0.5, 2, size=3)},
+        truths.plain(["x"]),
+        references.heavy,
+        references.below_quantiles,
+        settings=ob.Nuts(chains=4, warmup=500, draws=2000),
+    ),
+    Kind(
+        "mass at a bound",
+        "bound",
+        lambda rng: {"mean": rng.uniform(-2, 0), "few": rng.uniform(5, 30), "rate": 2.0},
+        truths.plain(["cut", "p", "wait"]),
+        references.bound,
+    ),
+    Kind(
+        "two modes that chains cannot leave",
+        "humps",
+        two_humps(9, 3),
+        truths.apart(references.nearest_hump, ["x", "other"]),
+        references.humps,
+    ),
+    Kind(
+        "two modes that chains cross",
+        "humps",
+        two_humps(3.2, 1),
+        truths.plain(["x", "other"]),
+        references.humps,
+    ),
+    Kind(
+        "chains too short",
+        "walk",
+        slow_walk,
+        truths.plain(["level", "step", "noise"]),
+        settings=ob.Nuts(chains=4, warmup=100, draws=60),
+    ),
+    Kind(
+        "an order that hardly orders",
+        "weak_order",
+        planes,
+        truths.apart(first_is_larger("second"), ["first", "second", "spread", "share"]),
+    ),
+    components(
+        "components as scalars",
+        "scalars",
+        two,
+        "",
+        pairs,
+        rerun("mixture_ordered", MIXTURE),
+        judge=truths.of_scalars,
+    ),
+    components(
+        "two decays",
+        "decays",
+        two_decays,
+        "height,rate",
+        named("rate", "height"),
+        rerun("decays_ordered", named("rate", "height")),
+    ),
+)

@@ -1,0 +1,149 @@
+"""What posteriors are: by quadrature, by formula, or by a long run of a program that leaves no label open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.special import logsumexp
+
+import onebasin as ob
+
+from .numbers import Draws, Moments, quality
+
+PROGRAMS = Path(__file__).parent / "programs"
+Data = dict[str, Any]
+Expected = Mapping[str, Moments]
+Reference = Callable[[Data, Draws, int], Expected]
+"""From data, the draws that are judged (for which of several modes they are in) and a seed to moments."""
+
+
+def sampled(target: ob.Target, settings: ob.Nuts, seed: int) -> Any:
+    """Sample a program by the interpreter."""
+    return ob.infer(target, settings, engine="stanli", seed=seed)
+
+
+def arrays(tree: Any) -> dict[str, np.ndarray]:
+    """Draws of a posterior by name, with its log density and divergences."""
+    found = tree["posterior"].to_dataset().data_vars.items()
+    told = {name: tree["sample_stats"][name].values for name in ("lp", "diverging")}
+    return {str(name): draws.values for name, draws in found} | told
+
+
+def rerun(program: str, quantities: Callable[[Draws], Draws], **more: Any) -> Reference:
+    """Sample another form of the model for longer, with another seed; nothing is expected if those chains fail."""
+
+    def run(data: Data, _: Draws, seed: int) -> Expected:
+        target = ob.stan_program(PROGRAMS / f"{program}.stan", data | more)
+        tree = sampled(target, ob.Nuts(chains=4, warmup=500, draws=1000), seed + 100_000)
+        found = quantities(arrays(tree))
+        if quality(*found.values()) != "sound":
+            return {}
+        return {name: Moments.of(values) for name, values in found.items()}
+
+    return run
+
+
+def regression(data: Data, _: Draws, __: int) -> Expected:
+    """Gaussian coefficients given the noise, whose scale is on a grid."""
+    x = np.column_stack([np.ones(data["N"]), data["X"]])
+    log_sigma = np.linspace(-4, 4, 2001)
+    logs, means, squares = [], [], []
+    for sigma in np.exp(log_sigma):
+        precision = x.T @ x / sigma**2 + np.eye(x.shape[1]) / 4
+        cov = np.linalg.inv(precision)
+        mean = cov @ (x.T @ data["y"]) / sigma**2
+        height = -data["N"] * np.log(sigma) - 0.5 * (data["y"] @ data["y"]) / sigma**2
+        height += 0.5 * mean @ precision @ mean + 0.5 * np.linalg.slogdet(cov)[1]
+        logs.append(height - sigma + np.log(sigma))
+        means.append(mean)
+        squares.append(mean**2 + np.diag(cov))
+    mean, sd = _averaged(logs, means, squares)
+    sigma_mean, sigma_sd = _averaged(logs, np.exp(log_sigma), np.exp(2 * log_sigma))
+    return {
+        "alpha": Moments.exact(mean[0], sd[0]),
+        "beta": Moments.exact(mean[1:], sd[1:]),
+        "sigma": Moments.exact(sigma_mean, sigma_sd),
+    }
+
+
+def effects(data: Data, _: Draws, __: int) -> Expected:
+    """Gaussian mean and effects given the groups' scale, which is on a grid."""
+    y, error = np.asarray(data["y"], dtype=float), np.asarray(data["error"], dtype=float)
+    log_tau = np.linspace(-12, 8, 8001)
+    logs, means, squares = [], [], []
+    for tau in np.exp(log_tau):
+        spread = error**2 + tau**2
+        variance = 1 / (1 / 25 + np.sum(1 / spread))
+        mu = variance * np.sum(y / spread)
+        height = -0.5 * np.sum(np.log(spread) + y**2 / spread) + 0.5 * mu**2 / variance
+        height += 0.5 * np.log(variance) - np.log1p((tau / 5) ** 2) + np.log(tau)
+        pull = error**2 / spread
+        effect = y * tau**2 / spread + mu * pull
+        noise = pull * tau**2 + pull**2 * variance
+        logs.append(height)
+        means.append([mu, *effect])
+        squares.append([mu**2 + variance, *(effect**2 + noise)])
+    mean, sd = _averaged(logs, means, squares)
+    tau_mean, tau_sd = _averaged(logs, log_tau, log_tau**2)
+    return {
+        "mu": Moments.exact(mean[0], sd[0]),
+        "effect": Moments.exact(mean[1:], sd[1:]),
+        "log_tau": Moments.exact(tau_mean, tau_sd),
+    }
+
+
+def _averaged(logs: Any, means: Any, squares: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and sd of a mixture over a uniform grid, from log heights and first and second moments of its parts."""
+    weight = np.exp(np.asarray(logs) - logsumexp(logs))
+    mean = np.tensordot(weight, np.asarray(means), axes=1)
+    return mean, np.sqrt(np.tensordot(weight, np.asarray(squares), axes=1) - mean**2)
+
+
+HEAVY_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def heavy(data: Data, _: Draws, __: int) -> Expected:
+    """Shares of draws below exact quantiles: a t with two degrees of freedom has no variance."""
+    level = np.asarray(HEAVY_LEVELS)[:, None] * np.ones(data["P"])
+    return {"below": Moments.exact(level, np.sqrt(level * (1 - level)))}
+
+
+def below_quantiles(data: Data, draws: Draws) -> Draws:
+    """Whether draws lie below the exact quantiles."""
+    at = stats.t.ppf(np.asarray(HEAVY_LEVELS)[:, None], 2, data["place"], data["width"])
+    return {"below": (draws["x"][:, :, None, :] < at).astype(float)}
+
+
+def bound(data: Data, _: Draws, __: int) -> Expected:
+    """A Gaussian that is cut, a beta and exponentials."""
+    cut = stats.truncnorm(-data["mean"], np.inf, data["mean"], 1)
+    p, wait = stats.beta(1, data["few"]), np.full(3, 1 / data["rate"])
+    return {
+        "cut": Moments.exact(cut.mean(), cut.std()),
+        "p": Moments.exact(p.mean(), p.std()),
+        "wait": Moments.exact(wait, wait),
+    }
+
+
+def humps(data: Data, draws: Draws, _: int) -> Expected:
+    """Two Gaussians, or the one of them that every draw is in."""
+    share = np.array([data["mass"], 1 - data["mass"]])
+    place, width = np.asarray(data["place"]), np.asarray(data["width"])
+    near = nearest_hump(data, draws)
+    if (near == near[0, 0]).all():
+        share = np.eye(2)[near[0, 0]]
+    mean = share @ place
+    sd = np.sqrt(share @ (place**2 + width**2) - mean**2)
+    size = np.ones(data["P"])
+    return {"x": Moments.exact(mean * size, sd * size), "other": Moments.exact(1, 2)}
+
+
+def nearest_hump(data: Data, draws: Draws) -> np.ndarray:
+    """The mode that each draw (chain, draw) is in."""
+    place, width = np.asarray(data["place"]), np.asarray(data["width"])
+    away = ((draws["x"][..., None] - place) / width) ** 2 / 2 + np.log(width)
+    return away.sum(axis=2).argmin(axis=-1)

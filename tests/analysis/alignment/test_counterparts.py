@@ -1,0 +1,128 @@
+"""Components that are separate parameters: aligned, judged and drawn as the same components in arrays are."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import onebasin as ob
+from onebasin.analysis.alignment import switching
+from onebasin.analysis.diagnostics.invariants import invariants
+from onebasin.analysis.plots.components import with_counterparts
+from onebasin.models.symmetry.canonical import canonical
+from onebasin.models.symmetry.words import as_symmetry
+
+from ...each import each
+
+ARRAYS = "mu,sigma,theta"
+APART = "mu1~mu2~mu3,sigma[0]~sigma[1]~sigma[3],theta"
+
+
+def posterior_of(values) -> xr.DataTree:
+    arrays = {
+        name: (("chain", "draw", *(f"{name}_{k}" for k in range(value.ndim - 2))), value)
+        for name, value in values.items()
+    }
+    return xr.DataTree.from_dict({"posterior": xr.Dataset(arrays)})
+
+
+@pytest.fixture(scope="module")
+def both():
+    """Draws (4 chains of 50) of three components in random order: in arrays, and apart."""
+    rng = np.random.default_rng(3)
+    order = rng.permuted(np.tile(np.arange(3), (4, 50, 1)), axis=-1)
+    noise = 0.2 * rng.normal(size=(3, 4, 50, 3))
+    mu, sigma, theta = (
+        np.take_along_axis(np.array(centre) + each, order, -1)
+        for centre, each in zip([[-2, 0, 2], [1, 2, 3], [0.2, 0.3, 0.5]], noise, strict=True)
+    )
+    wide = np.insert(sigma, 2, rng.normal(size=(4, 50)), axis=-1)  # a position that stays
+    split = {f"mu{k + 1}": mu[..., k] for k in range(3)}
+    arrays = posterior_of({"mu": mu, "sigma": sigma, "theta": theta})
+    return arrays, posterior_of({**split, "sigma": wide, "theta": theta})
+
+
+def in_arrays(dataset: xr.Dataset) -> dict[str, np.ndarray]:
+    return {
+        "mu": np.stack([dataset[f"mu{k}"].values for k in (1, 2, 3)], axis=-1),
+        "sigma": dataset["sigma"].values[..., [0, 1, 3]],
+        "theta": dataset["theta"].values,
+    }
+
+
+def test_components_apart_are_aligned_as_those_of_arrays(both):
+    arrays, apart = both
+    expected, found = ob.align(arrays, ARRAYS), ob.align(apart, APART)
+    aligned = found.posterior["posterior"]
+    for name, values in in_arrays(aligned).items():
+        np.testing.assert_array_equal(values, expected.posterior["posterior"][name].values)
+    np.testing.assert_array_equal(
+        aligned["sigma"].values[..., 2], apart["posterior"]["sigma"].values[..., 2]
+    )
+    np.testing.assert_allclose(found.distance_after, expected.distance_after, rtol=1e-10)
+    again = ob.align(apart, APART, reference=found)
+    np.testing.assert_array_equal(again.element[0].permutation, found.element[0].permutation)
+    assert "exchanges of mu1~mu2~mu3" in repr(found)
+
+
+def test_what_is_said_of_switching_is_that_of_arrays(both):
+    arrays, apart = both
+    expected = switching(ob.align(arrays, ARRAYS), lags=(1, 20))
+    found = switching(ob.align(apart, APART), lags=(1, 20))
+    assert found.labellings == expected.labellings
+    assert found.reassigned == expected.reassigned
+    assert found.ratio == pytest.approx(expected.ratio, rel=1e-10)
+    assert found.noise_ratio == pytest.approx(expected.noise_ratio, rel=0.05)
+
+
+def test_what_exchanges_leave_alone_is_that_of_arrays(both):
+    arrays, apart = both
+    expected = invariants(arrays, as_symmetry(ARRAYS))
+    found = invariants(apart, as_symmetry(APART))
+    assert "cov(mu1~mu2~mu3,theta)" in found.names
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-10, atol=1e-14)
+
+
+def test_the_canonical_order_is_that_of_arrays(both):
+    arrays, apart = (
+        {str(n): v.values[0] for n, v in each["posterior"].data_vars.items()} for each in both
+    )
+    expected = canonical(as_symmetry(ARRAYS), arrays)
+    found = canonical(as_symmetry(APART), apart)
+    assert found.keys() == apart.keys()
+    lead = {n: (("draw", *(f"{n}{k}" for k in range(v.ndim - 1))), v) for n, v in found.items()}
+    for name, values in in_arrays(xr.Dataset(lead)).items():
+        np.testing.assert_array_equal(values, expected[name])
+
+
+@each("asked", [None, "mu2", "sigma[0]~sigma[1]~sigma[3]"])
+def test_counterparts_are_drawn_in_one_row(both, asked):
+    _, apart = both
+    figure = ob.plot.aligned(apart, APART, var_names=asked)
+    assert len(figure.axes) == (6 if asked is None else 2)
+    drawn = with_counterparts(apart["posterior"].to_dataset(), as_symmetry(APART))
+    np.testing.assert_array_equal(drawn["mu1~mu2~mu3"].values[..., 1], drawn["mu2"].values)
+
+
+def test_a_diagnosis_by_separate_components_is_that_of_arrays(both):
+    arrays, apart = both
+    expected, found = ob.diagnose(arrays, symmetry=ARRAYS), ob.diagnose(apart, symmetry=APART)
+    outcomes = [{check.name: check.outcome for check in each.checks} for each in (expected, found)]
+    assert outcomes[0] == outcomes[1]
+    assert "passed" in outcomes[1].values()
+
+
+def test_a_sign_that_changes_with_an_exchange_is_aligned():
+    rng = np.random.default_rng(4)
+    swapped = rng.random((4, 60)) < 0.5
+    a = np.array([-1.0, 1.0]) + 0.2 * rng.normal(size=(4, 60, 2))
+    eta = 1.5 + 0.2 * rng.normal(size=(4, 60))
+    came = {
+        "a": np.where(swapped[..., None], a[..., ::-1], a),
+        "eta": np.where(swapped, -eta, eta),
+    }
+    found = ob.align(posterior_of(came), "a,+-eta:", reference_draw=(0, int(np.argmin(swapped[0]))))
+    aligned = found.posterior["posterior"]
+    np.testing.assert_array_equal(aligned["a"].values, a)
+    np.testing.assert_array_equal(aligned["eta"].values, eta)
+    quantities = invariants(posterior_of(came), found.symmetry)
+    assert {"cov(a,eta~-eta)", "mean(eta~-eta^2)"} <= set(quantities.names)
