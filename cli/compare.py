@@ -56,7 +56,7 @@ def compare(
             f"`RUN.nc` is {what}, and a comparison needs two or more: add another, or name a reference by --truth."
         )
     x, y = _read_points(points) if points else (None, None)
-    how = {"x": x, "y": y, "weights": weights, "seed": seed}
+    how: dict[str, Any] = {"x": x, "y": y, "weights": weights, "seed": seed}
     if reference is not None:
         if exchangeable:
             raise StudyError(

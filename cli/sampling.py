@@ -115,7 +115,7 @@ def _run(request: Request, target: Target, *, force: bool, progress: bool, say: 
     from onebasin.inference.runs.posterior import open_posterior
     from onebasin.posteriors.writing import NETCDF, format_of
 
-    refused = {"error": PosteriorFileError, "argument": "--out"}
+    refused: dict[str, Any] = {"error": PosteriorFileError, "argument": "--out"}
     check_output(request.out, force=True, inputs=request.inputs, **refused)
     if request.model is None and not request.asked:
         target = bound(target, None)

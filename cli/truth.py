@@ -86,9 +86,9 @@ def make(
     from onebasin.truth.produce import kept_labelling, place_of, produce
     from onebasin.truth.reference import open_reference
 
-    typed = {"chains": chains, "warmup": warmup, "draws": draws}
+    typed: dict[str, Any] = {"chains": chains, "warmup": warmup, "draws": draws}
     typed |= {"target_acceptance": target_acceptance, "max_tree_depth": max_tree_depth}
-    asked = {"seed": seed, "thin": thin, "max_thin": max(thin, max_thin)}
+    asked: dict[str, Any] = {"seed": seed, "thin": thin, "max_thin": max(thin, max_thin)}
     asked |= {"name": name, "engine": engine}
     with _ordered(what, data, exchangeable, seed) as order:
         settings = {word: value for word, value in typed.items() if value is not None}

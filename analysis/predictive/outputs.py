@@ -78,4 +78,5 @@ def predict(
         )
     from onebasin.models.networks.prediction import predict as of_model  # here: it loads JAX
 
-    return of_model(view.network, view.posterior, x, batch_size=batch_size)
+    draws = {name: view.posterior[name] for name in view.variables}
+    return of_model(view.network, draws, x, batch_size=batch_size)
