@@ -129,7 +129,7 @@ def _over_blocks[T](function: Callable[[Rows], T], rows: Rows) -> list[T]:
     workers = min(available_cores(), len(blocks))
 
     def quietly(block: Rows) -> T:
-        with np.errstate(divide="ignore", invalid="ignore"):  # a thread has its own
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # a thread has its own
             return function(block)
 
     if workers < 2 or rows.size < _THREADED:
@@ -204,10 +204,11 @@ def _ranks_in_order(ordered: np.ndarray) -> np.ndarray:
 
 
 def _rhat(rows: Rows) -> PerParam:
-    """R-hat of chains as they are (Gelman et al. 2013, equation 11.4)."""
+    """R-hat of chains as they are (Gelman et al. 2013, equation 11.4); infinite where no chain moves."""
     draws = rows.shape[2]
     between = draws * np.var(rows.mean(axis=2), axis=1, ddof=1)
     within = np.var(rows, axis=2, ddof=1).mean(axis=1)
+    within = np.where((rows == rows[..., :1]).all(axis=(1, 2)), 0.0, within)  # and no rounding
     return np.sqrt((between / within + draws - 1) / draws)
 
 

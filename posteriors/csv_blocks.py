@@ -1,7 +1,7 @@
 """Tables of numbers as text: lines of comments (`#`), a header, and rows that are read some at a time.
 
 Fields end at commas, semicolons or tabs, as the header shows. A byte order mark is skipped, gzip is unpacked, and NA or
-an empty field is NaN.
+an empty field is NaN, TRUE is 1.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Survey:
 
 GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
-_MISSING = frozenset(["", "NA", "N/A", "null", "NULL"])
-"""Fields that say that there is no number."""
+_WORDS = dict.fromkeys(("", "na", "n/a", "null"), float("nan")) | {"true": 1.0, "false": 0.0}
+"""Fields that are no numbers, in small letters, and what they stand for."""
 
 
 @contextmanager
@@ -180,7 +180,8 @@ def _row(fields: list[str], table: Survey, number: int) -> list[float]:
     out = []
     for name, field in zip(table.header, fields, strict=True):
         try:
-            out.append(float("nan") if field in _MISSING else float(field))
+            word = field.lower()
+            out.append(_WORDS[word] if word in _WORDS else float(field))
         except ValueError:
             comma = (
                 ": write decimal points" if field.replace(",", "").lstrip("+-").isdigit() else ""

@@ -11,19 +11,121 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
+from math import prod
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from onebasin.base.errors import ArgumentError
 
-from .columns import BLOCK_BYTES, Columns
 from .schema import SAMPLE_DIMS
 
 MIN_DRAWS = 4
+BLOCK_BYTES = 2**21
+"""About how much is read at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns of variables (chain, draw, ...).
+
+    Attributes
+    ----------
+    variables
+        Their arrays, chain and draw first, in memory or not.
+    kept
+        Which of their entries are columns; None for all of them.
+    fixed
+        What a column is in every draw, where it varies by no more than the rounding of its precision; else NaN. None
+        where there is no such column.
+    """
+
+    variables: Sequence[xr.DataArray]
+    kept: Int[np.ndarray, " column"] | None = None
+    fixed: Float[np.ndarray, " column"] | None = None
+
+    @cached_property
+    def shape(self) -> tuple[int, int, int]:
+        """Chains, draws and columns."""
+        chains, draws = self.variables[0].shape[:2]
+        if self.kept is not None:
+            return chains, draws, len(self.kept)
+        return chains, draws, sum(prod(variable.shape[2:]) for variable in self.variables)
+
+    def read(self, first: int, last: int) -> Float[np.ndarray, "chain draw column"]:
+        """Read the columns from `first` to before `last`."""
+        if self.kept is None:
+            return self._steady(self._entries(first, last), slice(first, last))
+        kept = self.kept[first:last]
+        out = np.empty((*self.shape[:2], len(kept)))
+        runs = np.split(np.arange(len(kept)), np.flatnonzero(np.diff(kept) > 1) + 1)
+        for run in runs if len(kept) else ():
+            out[..., run[0] : run[-1] + 1] = self._entries(
+                int(kept[run[0]]), int(kept[run[-1]]) + 1
+            )
+        return self._steady(out, slice(first, last))
+
+    def _steady(
+        self, values: Float[np.ndarray, "*draws column"], part: slice
+    ) -> Float[np.ndarray, "*draws column"]:
+        if self.fixed is None:
+            return values
+        fixed = self.fixed[part]
+        return np.where(np.isnan(fixed), values, fixed)
+
+    def _entries(self, first: int, last: int) -> Float[np.ndarray, "chain draw column"]:
+        """Read entries from `first` to before `last`, kept or not."""
+        chains, draws, _ = self.shape
+        out = np.empty((chains, draws, last - first))
+        done = 0
+        for variable in self.variables:
+            size = prod(variable.shape[2:])
+            for place in _boxes(variable.shape[2:], max(first, 0), min(last, size)):
+                box = variable.variable[(slice(None), slice(None), *place)].values
+                box = box.reshape(chains, draws, -1)
+                out[..., done : done + box.shape[2]] = box
+                done += box.shape[2]
+            first, last = first - size, last - size
+        return out
+
+    def rows(self, chain: int, draws: slice) -> Float[np.ndarray, "draw column"]:
+        """Read all columns of some draws of one chain."""
+        pieces = [variable.variable[chain, draws].values for variable in self.variables]
+        flat = [piece.reshape(len(piece), prod(piece.shape[1:])) for piece in pieces]
+        rows = np.concatenate(flat, axis=1, dtype=np.float64)
+        rows = rows if self.kept is None else rows[:, self.kept]
+        return self._steady(rows, slice(None))
+
+
+def _boxes(shape: tuple[int, ...], first: int, last: int) -> Iterator[tuple[int | slice, ...]]:
+    """Cut a range of flat places into boxes of an array of this shape, in order."""
+    if first >= last:
+        return
+    if not shape:
+        yield ()
+        return
+    rest = prod(shape[1:])
+    head, tail = -(-first // rest), last // rest  # whole rows lie between these
+    if head > tail:  # a part of a single row
+        yield from _row(shape, tail, first, last)
+        return
+    yield from _row(shape, head - 1, first, head * rest)
+    if head < tail:
+        yield (slice(head, tail), *(slice(None) for _ in shape[1:]))
+    yield from _row(shape, tail, tail * rest, last)
+
+
+def _row(
+    shape: tuple[int, ...], row: int, first: int, last: int
+) -> Iterator[tuple[int | slice, ...]]:
+    start = row * prod(shape[1:])
+    for place in _boxes(shape[1:], first - start, last - start):
+        yield (row, *place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,22 +218,61 @@ def lay_out(variables: Sequence[xr.DataArray], argument: str = "posterior") -> D
     return lay_out_columns(variables)
 
 
+_ROUNDING = 8.0
+"""Units in the last place of numbers in single precision that are the same: sums of a simplex differ by some."""
+
+
 def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
-    """Put the entries of variables of numbers (chain, draw, ...) side by side, without those that are never finite."""
+    """Put the entries of variables of numbers (chain, draw, ...) side by side, without those that are never finite.
+
+    Raises
+    ------
+    ValueError
+        If two entries have one name.
+    """
     names = tuple(name for variable in variables for name in entry_names(variable))
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ArgumentError(f"The posterior has two parameters of the name {twice}: rename one.")
     draws = Draws(names, Columns(variables))
-    counts = [(~np.isfinite(values)).sum(axis=(0, 1)) for values in draws.blocks()]
-    bad = np.concatenate(counts) if counts else np.zeros(0, int)
+    eps = _precisions(variables)
+    bad, fixed = np.zeros(len(names), int), np.full(len(names), np.nan)
+    for part, values in zip(draws.parts(), draws.blocks(), strict=True):
+        bad[part] = (~np.isfinite(values)).sum(axis=(0, 1))
+        if eps[part].any():
+            fixed[part] = _fixed(values, _ROUNDING * eps[part])
+    steady = None if np.isnan(fixed).all() else fixed
     if not bad.any():
-        return draws
+        return replace(draws, source=Columns(variables, None, steady))
     never = bad == draws.num_chains * draws.num_draws
     kept = np.flatnonzero(~never)
     return Draws(
         tuple(names[i] for i in kept),
-        Columns(variables, kept),
+        Columns(variables, kept, None if steady is None else steady[kept]),
         undefined=tuple(names[i] for i in np.flatnonzero(never)),
         broken={names[i]: int(bad[i]) for i in np.flatnonzero((bad > 0) & ~never)},
     )
+
+
+def _fixed(
+    values: Float[np.ndarray, "chain draw param"], relative: Float[np.ndarray, " param"]
+) -> Float[np.ndarray, " param"]:
+    """Give what varies by no more than rounding, in 20 bits, so that it is one number in every posterior; else NaN."""
+    low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
+    with np.errstate(over="ignore", invalid="ignore"):  # of what is not finite, which is NaN below
+        still = high - low <= relative * np.maximum(np.abs(low), np.abs(high))
+    mantissa, exponent = np.frexp(low / 2 + high / 2)
+    rounded = np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)
+    return np.where(still & (relative > 0), rounded, np.nan)
+
+
+def _precisions(variables: Sequence[xr.DataArray]) -> Float[np.ndarray, " param"]:
+    """Give the unit in the last place of each entry that is kept in less than double precision; 0 for others."""
+    each = [
+        np.finfo(v.dtype).eps if v.dtype.kind == "f" and v.dtype.itemsize < 8 else 0.0
+        for v in variables
+    ]
+    return np.repeat(each, [prod(v.shape[2:]) for v in variables])
 
 
 def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
@@ -155,14 +296,33 @@ def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
 
 
 def entry_names(variable: xr.DataArray) -> Iterator[str]:
-    """Name the scalar entries of a variable in C order, such as `W1[0,1]`."""
+    """Name the scalar entries of a variable in C order, such as `W1[0,1]`; by place where labels repeat."""
     dims = [dim for dim in variable.dims if dim not in SAMPLE_DIMS]
-    labels = [
-        variable.coords[dim].values if dim in variable.coords else range(variable.sizes[dim])
-        for dim in dims
-    ]
+    labels = []
+    for dim in dims:
+        known = list(map(str, variable.coords[dim].values)) if dim in variable.coords else []
+        labels.append(
+            known if len(set(known)) == variable.sizes[dim] else range(variable.sizes[dim])
+        )
     for index in product(*labels):
         yield f"{variable.name}[{','.join(map(str, index))}]" if dims else str(variable.name)
+
+
+def _event(variable: xr.DataArray) -> tuple[int, ...]:
+    return tuple(size for dim, size in variable.sizes.items() if dim not in SAMPLE_DIMS)
+
+
+def with_numbers(dataset: xr.Dataset) -> xr.Dataset:
+    """Return draws without variables that have no entry, numbers of Python's and half precision as NumPy's floats."""
+    empty = [name for name, variable in dataset.data_vars.items() if 0 in _event(variable)]
+    floats = {}
+    for name, variable in dataset.data_vars.items():
+        if variable.dtype == object:
+            with suppress(TypeError, ValueError):
+                floats[name] = variable.astype(np.float64)
+        elif variable.dtype == np.float16:  # in which sums overflow
+            floats[name] = variable.astype(np.float32)
+    return dataset.assign(floats).drop_vars(empty) if empty or floats else dataset
 
 
 def checked(variable: xr.DataArray, argument: str) -> xr.DataArray:
@@ -213,11 +373,7 @@ def event_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Shape of each variable in one draw; of those that are named, as far as they are there."""
     wanted = [str(name) for name in dataset] if names is None else names
-    return {
-        name: tuple(n for d, n in dataset[name].sizes.items() if d not in SAMPLE_DIMS)
-        for name in wanted
-        if name in dataset
-    }
+    return {name: _event(dataset[name]) for name in wanted if name in dataset}
 
 
 def choose_variables(

@@ -8,26 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.faults import FormatError
 
 from . import schema
-from .csv_blocks import blocks, rows_at_once
-from .entries import Entries, dotted, gather
-from .scratch import Scratch
-from .stan_csv import STATS, ChainFile, Stats, layout
+from .entries import dotted, gather
+from .stan_csv import CHAIN_COLUMNS, ORDER_COLUMNS, STATS, ChainFile, collect, layout
 
 if TYPE_CHECKING:
     import xarray as xr
 
-CHAIN_COLUMNS = ("chain", ".chain")
-_ORDER_COLUMNS = (".iteration", "iteration", "draw", ".draw")
-"""Columns that number a chain's draws; the first one that is there tells their order."""
-_COUNTING = (*CHAIN_COLUMNS, *_ORDER_COLUMNS, "")
 _ROWS = 256
 """Rows that are written at once."""
 
@@ -36,7 +29,7 @@ _COLUMNS = {stat: column for column, (stat, _) in reversed(STATS.items())}
 
 def is_table(file: ChainFile) -> bool:
     """Whether a CSV file says of every row which chain it is of."""
-    return any(name in file.survey.header for name in CHAIN_COLUMNS)
+    return not file.header.is_stans and any(name in file.survey.header for name in CHAIN_COLUMNS)
 
 
 def read(file: ChainFile, *, lazy: bool) -> xr.DataTree:
@@ -49,27 +42,17 @@ def read(file: ChainFile, *, lazy: bool) -> xr.DataTree:
     """
     file.check()
     header = file.survey.header
-    variables, stats = layout(file, without=_COUNTING)
+    columns = layout(file)
     place = next(header.index(name) for name in CHAIN_COLUMNS if name in header)
-    order = next((header.index(name) for name in _ORDER_COLUMNS if name in header), None)
+    order = next((header.index(name) for name in ORDER_COLUMNS if name in header), None)
     chains, in_order = _scan(file, place, order)
-    groups: dict[str, Any] = {
-        schema.POSTERIOR: {n: (e.shape, np.dtype(np.float64)) for n, e in variables.items()},
-        schema.SAMPLE_STATS: {name: ((), np.dtype(kind)) for name, (_, kind) in stats.items()},
-    }
-    held = {name: group for name, group in groups.items() if group}
-    try:
-        rows = rows_at_once(len(header))
-        scratch = Scratch(len(chains), next(iter(chains.values())), held, rows=rows)
-    except ClaimError as error:
-        raise FormatError(file.path, str(error)) from None
-    try:
-        rows_of = blocks(file.survey) if order is None or in_order else _sorted(file, place, order)
-        _fill(scratch, rows_of, place, list(chains), variables, stats)
-    except BaseException:
-        scratch.remove()
-        raise
-    return scratch.tree({}, lazy=lazy)
+    tables = file.tables() if order is None or in_order else _sorted(file, place, order)
+    rows = (
+        (number, table[table[:, place] == label])
+        for table in tables
+        for number, label in enumerate(chains)
+    )
+    return collect(file, columns, (len(chains), next(iter(chains.values()))), rows, {}, lazy=lazy)
 
 
 def _scan(file: ChainFile, place: int, order: int | None) -> tuple[dict[float, int], bool]:
@@ -77,21 +60,16 @@ def _scan(file: ChainFile, place: int, order: int | None) -> tuple[dict[float, i
     sizes: dict[float, int] = {}
     last: dict[float, float] = {}
     in_order = True
-    try:
-        for table in blocks(file.survey):
-            if np.isnan(table[:, place]).any():
-                raise FormatError(file.path, "does not say of every row which chain it is of")
-            for label, count in zip(*np.unique(table[:, place], return_counts=True), strict=True):
-                sizes[float(label)] = sizes.get(float(label), 0) + int(count)
-                if order is not None and in_order:
-                    numbers = table[table[:, place] == label, order]
-                    upwards = (np.diff(numbers) >= 0).all()
-                    in_order = bool(upwards and numbers[0] >= last.get(label, -np.inf))
-                    last[label] = numbers[-1]
-    except FormatError:
-        raise
-    except ValueError as error:
-        raise FormatError(file.path, f"cannot be read as a table of numbers: {error}") from error
+    for table in file.tables():
+        if np.isnan(table[:, place]).any():
+            raise FormatError(file.path, "does not say of every row which chain it is of")
+        for label, count in zip(*np.unique(table[:, place], return_counts=True), strict=True):
+            sizes[float(label)] = sizes.get(float(label), 0) + int(count)
+            if order is not None and in_order:
+                numbers = table[table[:, place] == label, order]
+                upwards = (np.diff(numbers) >= 0).all()
+                in_order = bool(upwards and numbers[0] >= last.get(label, -np.inf))
+                last[label] = numbers[-1]
     if len(set(sizes.values())) > 1:
         least, most = min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)
         raise FormatError(
@@ -104,27 +82,8 @@ def _scan(file: ChainFile, place: int, order: int | None) -> tuple[dict[float, i
 
 def _sorted(file: ChainFile, place: int, order: int) -> Iterator[np.ndarray]:
     """Read all rows at once, in the order of their chains' draws."""
-    whole = np.concatenate(list(blocks(file.survey)))
+    whole = np.concatenate(list(file.tables()))
     yield whole[np.lexsort((whole[:, order], whole[:, place]))]
-
-
-def _fill(
-    scratch: Scratch,
-    tables: Iterator[np.ndarray],
-    place: int,
-    labels: list[float],
-    variables: dict[str, Entries],
-    stats: Stats,
-) -> None:
-    done = [0] * len(labels)
-    for table in tables:
-        for number, label in enumerate(labels):
-            rows = table[table[:, place] == label]
-            for name, entries in variables.items():
-                scratch.put(schema.POSTERIOR, name, number, done[number], entries.take(rows))
-            for name, (column, _) in stats.items():
-                scratch.put(schema.SAMPLE_STATS, name, number, done[number], rows[:, column])
-            done[number] += len(rows)
 
 
 def write(tree: xr.DataTree, path: Path) -> None:

@@ -12,17 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from onebasin.base.errors import ArgumentError
 from onebasin.base.files.claims import ClaimError, check_claim
 from onebasin.base.files.faults import FormatError
 from onebasin.base.files.zips import member_of
 from onebasin.base.jsonable import parse_json
 
 from . import schema
+from .arrays import array_of, dataset_of, gathered
 from .draws_csv import real_draws
-from .entries import bracketed, gather
-from .storable import check_values
+from .entries import bracketed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,38 +39,22 @@ def read(path: Path) -> xr.DataTree:
         If the file holds no such draws, claims too much, or its chains differ in names or lengths.
     """
     import xarray as xr
-    from arviz_base import dict_to_dataset
 
     chains = _chains_of(path, _parse(path))
     names = list(chains[0])
-    for number, chain in enumerate(chains):
-        if set(chain) != set(names):
-            odd = next(iter(set(chain) ^ set(names)))
-            raise FormatError(
-                path, f"has {odd!r} in one chain and not in another: take another copy"
-            )
-        _check_lengths(path, chain, number)
-    sizes = [len(chain[names[0]]) for chain in chains]
-    if len(set(sizes)) > 1:
-        short, long = int(np.argmin(sizes)), int(np.argmax(sizes))
-        raise FormatError(
-            path,
-            f"has {sizes[short]} draws in chain {short + 1} and {sizes[long]} in chain {long + 1}, but chains of one "
-            "posterior have equally many: leave the odd one out",
-        )
-    if not sizes[0]:
-        raise FormatError(path, "holds no draws: its chains are empty")
-    draws = _draws(path, chains, names)
+    odd = next((n for chain in chains for n in set(chain) ^ set(names)), None)
+    if odd is not None:
+        raise FormatError(path, f"has {odd!r} in one chain and not in another: take another copy")
+    lists = {name: [chain[name] for chain in chains] for name in names}
     try:
-        check_values(draws_of_one(draws), dims={}, argument=str(path))
-    except ValueError as error:
-        raise FormatError.whole(str(error)) from None
-    return xr.DataTree.from_dict({schema.POSTERIOR: dict_to_dataset(draws)})
-
-
-def draws_of_one(draws: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """The first draw of the first chain."""
-    return {name: values[0, 0] for name, values in draws.items()}
+        draws = dataset_of(
+            gathered({n: array_of(n, v, str(path)) for n, v in lists.items()}), str(path)
+        )
+    except ArgumentError as error:
+        raise FormatError.whole(str(error)) from error
+    if not draws.sizes["draw"]:
+        raise FormatError(path, "holds no draws: its chains are empty")
+    return xr.DataTree.from_dict({schema.POSTERIOR: draws})
 
 
 def _parse(path: Path) -> Any:
@@ -107,47 +90,6 @@ def _chains_of(path: Path, said: Any) -> Sequence[Mapping[str, Any]]:
             "holds JSON, but not the draws of a posterior: a list with an object {name: draws} for each chain",
         )
     return chains
-
-
-def _check_lengths(path: Path, chain: Mapping[str, list[Any]], number: int) -> None:
-    lengths = {name: len(draws) for name, draws in chain.items()}
-    if len(set(lengths.values())) > 1:
-        short, long = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
-        raise FormatError(
-            path,
-            f"has {lengths[short]} draws of {short!r} and {lengths[long]} of {long!r} in chain {number + 1}: every "
-            "variable needs equally many",
-        )
-
-
-def _draws(
-    path: Path, chains: Sequence[Mapping[str, Any]], names: Sequence[str]
-) -> dict[str, np.ndarray]:
-    arrays = {name: _array(path, name, [chain[name] for chain in chains]) for name in names}
-    scalars = [name for name in names if arrays[name].ndim == 2]
-    out = {}
-    for name, entries in gather(scalars).items():
-        held = np.stack([arrays[scalars[place]] for place in entries.columns], axis=-1)
-        out[name] = held.reshape(*held.shape[:2], *entries.shape)
-    return out | {name: array for name, array in arrays.items() if array.ndim > 2}
-
-
-def _array(path: Path, name: str, chains: list[Any]) -> np.ndarray:
-    try:
-        array = np.array(chains, dtype=object if _has_null(chains) else None)
-        array = array.astype(np.float64) if array.dtype == object else array
-    except (TypeError, ValueError) as error:
-        raise FormatError(path, f"has draws of {name!r} that are no array of numbers") from error
-    if array.dtype.kind not in "biuf":
-        raise FormatError(path, f"has draws of {name!r} that are no numbers")
-    return array.astype(np.float64) if array.dtype.kind == "u" else array
-
-
-def _has_null(value: Any) -> bool:
-    """Whether a draw is missing: NaN, where JSON has a word for it, is read as it is."""
-    if isinstance(value, list):
-        return any(map(_has_null, value))
-    return value is None
 
 
 def write(tree: xr.DataTree, path: Path) -> None:

@@ -52,7 +52,7 @@ def gather(names: Sequence[str]) -> dict[str, Entries]:
         groups.setdefault(base, {}).setdefault(index, place)
     out: dict[str, Entries] = {}
     for base, places in groups.items():
-        bracketed = all(names[place][-1] in "])" for place in places.values())
+        bracketed = all(names[place].endswith(("]", ")")) for place in places.values())
         first = 0 if bracketed and any(0 in index for index in places) else 1
         shape = _shape(places, first)
         if shape is None:

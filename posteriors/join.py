@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebasin.base.files.faults import FormatError
-from onebasin.base.files.pieces import in_file, pieces
+from onebasin.base.files.pieces import in_file, loaded, pieces
 from onebasin.models.symmetry.evidence import Evidence
 
 from . import schema
-from .adopt import adopted
+from .schema import adopted
 from .scratch import close_with
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def join(trees: Sequence[xr.DataTree], paths: Sequence[Path], *, lazy: bool) -> 
     if lazy:
         return tree
     with tree:
-        return tree.load()
+        return loaded(tree)
 
 
 def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, beside: Path) -> None:

@@ -1,24 +1,38 @@
 """Which variables of a posterior are parameters, and which are computed of them.
 
-Who wrote the posterior says so in the attribute `kinds`. Where it does not, names and types are all there is: integers
-(an allocation changes values, not places) and the usual names of predictions, residuals and log likelihoods are taken
-for generated quantities, all else for parameters, and that is a guess.
+Parameters are inferred, transformed ones follow, generated ones are by-products: a Stan program says it by its blocks,
+a NumPyro model by its sites. Who wrote the posterior says so in the attribute `kinds`. Where it does not, names and
+types are all there is: integers (an allocation changes values, not places) and the usual names of predictions,
+residuals and log likelihoods are taken for generated quantities, all else for parameters, and that is a guess.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
-
-import xarray as xr
+from typing import TYPE_CHECKING, Literal, get_args
 
 from onebasin.base.errors import ArgumentError
 
 from . import schema
-from .kind_names import is_named_as_generated
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Kind = Literal["parameter", "transformed", "generated"]
+PARAMETER: Kind = "parameter"
+TRANSFORMED: Kind = "transformed"
+GENERATED: Kind = "generated"
+
+_BY_PRODUCT = re.compile(
+    r"^(log_?lik|ll$|lprior|log_prior|log_prob|lp__|y_)|(_|^)(rep|pred|hat|new|sim|tilde)$|resid"
+)
+
+
+def is_named_as_generated(name: str) -> bool:
+    """Whether a name is one that predictions, residuals and pointwise log densities usually have."""
+    return _BY_PRODUCT.search(name) is not None
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,19 @@ from .zarr_store import is_store
 Files = tuple[Path, ...]
 
 _CHAIN = re.compile(r"(?P<stem>.+)[-_.](?P<chain>\d+)")
-_SUFFIXES = (".json.zip", ".zarr.zip", ".nc", ".nc4", ".netcdf", ".zarr", ".csv", ".json", ".zip")
+_TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_SUFFIXES = (".json.zip", ".zarr.zip", ".nc", ".nc4", ".netcdf", ".zarr", *_TABLES, ".json", ".zip")
 
 
 def is_csv(path: Path) -> bool:
-    """Whether a name is that of a CSV file."""
-    return path.suffix.lower() == ".csv"
+    """Whether a name is that of a table as text, packed or not."""
+    return path.name.lower().endswith(_TABLES)
 
 
 def expanded(path: Path) -> Files:
     """Give the files that a word stands for: those of a pattern, the CSV files of a folder, or itself."""
     if path.is_dir() and not is_store(path):
-        return tuple(sorted(path.glob("*.csv"), key=_order)) or (path,)
+        return tuple(sorted(filter(is_csv, path.iterdir()), key=_order)) or (path,)
     if glob.has_magic(str(path)) and not path.exists():
         return tuple(sorted(map(Path, glob.glob(str(path))), key=_order)) or (path,)
     return (path,)
@@ -42,7 +43,7 @@ def grouped(paths: Iterable[Path]) -> list[Files]:
             groups.setdefault(path, []).extend(expanded(path))
             continue
         for file in expanded(path):
-            found = _CHAIN.fullmatch(file.stem) if is_csv(file) else None
+            found = _CHAIN.fullmatch(_bare(file)) if is_csv(file) else None
             groups.setdefault((file.parent, found["stem"]) if found else file, []).append(file)
     return [tuple(sorted(files, key=_order)) for files in groups.values()]
 
@@ -50,17 +51,20 @@ def grouped(paths: Iterable[Path]) -> list[Files]:
 def stem(files: Sequence[Path]) -> Path:
     """Give the name of a posterior's files, without suffixes and the number of a chain."""
     first = files[0]
-    if is_csv(first):
-        found = _CHAIN.fullmatch(first.stem)
-        return first.with_name(found["stem"]) if found and len(files) > 1 else first.with_suffix("")
-    lower = first.name.lower()
-    suffix = next((suffix for suffix in _SUFFIXES if lower.endswith(suffix)), first.suffix)
-    return first.with_name(first.name[: len(first.name) - len(suffix)] or first.name)
+    found = _CHAIN.fullmatch(_bare(first)) if is_csv(first) and len(files) > 1 else None
+    return first.with_name(found["stem"] if found else _bare(first))
+
+
+def _bare(path: Path) -> str:
+    """Give a file's name without its suffixes."""
+    lower = path.name.lower()
+    ends = [suffix for suffix in _SUFFIXES if lower.endswith(suffix)] or [path.suffix]
+    return path.name[: len(path.name) - max(map(len, ends))] or path.name
 
 
 def _order(path: Path) -> tuple[str, int, str]:
     """Chains by their numbers, so that 10 comes after 9."""
-    found = _CHAIN.fullmatch(path.stem)
+    found = _CHAIN.fullmatch(_bare(path))
     if found is None:
         return (str(path), 0, "")
     return (str(path.parent / found["stem"]), int(found["chain"]), str(path))

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import log_softmax
 
 from .pointwise import DrawGroup, Values, every_which
-from .room import Room
 from .schema import LOG_LIKELIHOOD, OUTPUTS, POSTERIOR_PREDICTIVE
+from .scratch import Room
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork

@@ -13,10 +13,10 @@ from onebasin.base.files import netcdf
 from onebasin.base.files.faults import FormatError
 
 from . import draws_csv, draws_json, schema, stan_csv, zarr_store
-from .adopt import adopted
-from .csv_blocks import GZIP, survey
+from .csv_blocks import GZIP
 from .join import join
 from .naming import expanded, is_csv
+from .schema import adopted
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -80,7 +80,7 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
     first = files[0]
     if len(files) > 1:
         if all(map(is_csv, files)):
-            return stan_csv.read(files, lazy=lazy)
+            return stan_csv.read(list(map(stan_csv.ChainFile.of, files)), lazy=lazy)
         return join([_read([file], lazy=lazy) for file in files], files, lazy=lazy)
     if first.is_dir():
         if zarr_store.is_store(first):
@@ -121,13 +121,10 @@ def _text(path: Path, *, lazy: bool) -> xr.DataTree:
         path.suffix.lower() == ".json" or _begins(path).lstrip()[:1] in (b"[", b"{")
     ):
         return draws_json.read(path)
-    try:
-        file = stan_csv.ChainFile(survey(path))
-    except (ValueError, EOFError, OSError) as error:
-        raise FormatError(path, "is no text, as CSV files are") from error
+    file = stan_csv.ChainFile.of(path)
     if draws_csv.is_table(file):
         return draws_csv.read(file, lazy=lazy)
-    return stan_csv.read([path], lazy=lazy)
+    return stan_csv.read([file], lazy=lazy)
 
 
 def _is_text(path: Path) -> bool:

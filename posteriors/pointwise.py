@@ -41,6 +41,8 @@ class DrawGroup:
         Names of the axes after chain and draw, where they have some.
     every : int
         Every how many-th draw is kept.
+    attrs : mapping
+        Attributes of the group.
     filed : DataTree or None
         What holds them on disk, if they are there.
     """
@@ -49,6 +51,7 @@ class DrawGroup:
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     every: int = 1
     filed: xr.DataTree | None = None
+    attrs: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dataset(self, coords: Mapping[str, Any] | None = None) -> xr.Dataset:
         """Give the group; draws keep the numbers that they have in the posterior."""
@@ -60,6 +63,7 @@ class DrawGroup:
         dataset = dataset.assign({n: _named(v, dataset[n]) for n, v in filed.items()})
         dataset = labelled(dataset, coords or {})
         dataset.attrs.pop(CREATED_AT, None)  # equal draws give equal groups; the root says when
+        dataset.attrs |= dict(self.attrs)
         if self.every > 1:
             dataset = dataset.assign_coords(draw=dataset["draw"] * self.every)
             dataset.attrs[EVERY] = self.every

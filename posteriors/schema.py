@@ -19,6 +19,8 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.jsonable import parse_json
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from onebasin.models.networks.bayesian import BayesianNetwork
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.symmetry.evidence import Evidence
@@ -42,6 +44,9 @@ DRAW_GROUPS = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE, LOG_PRIOR)
 """Functions of the draws, whose axis `draw` may hold some of them alone, under their numbers."""
 EVERY = "every"
 """Attribute of such a group: every how many-th draw it holds, where not all."""
+
+TOP_LEVEL = "top_level"
+"""Attribute of the group `log_prior`: JSON of the variables whose priors are at the top level of the model."""
 
 # Dimensions of draws, and variables of the data groups
 SAMPLE_DIMS = ("chain", "draw")
@@ -240,3 +245,59 @@ def network_of(attributes: Attributes) -> BayesianNetwork | None:
     from onebasin.models.networks.bayesian import BayesianNetwork  # loads JAX, as above
 
     return BayesianNetwork.from_description(text)
+
+
+_OLDER = {
+    "lp__": LP,
+    "logp": LP,
+    "model_logp": LP,
+    "divergent": DIVERGING,
+    "divergent__": DIVERGING,
+    "divergence": DIVERGING,
+    "divergences": DIVERGING,
+    "is_divergent": DIVERGING,
+    "treedepth": TREE_DEPTH,
+    "treedepth__": TREE_DEPTH,
+    "depth": TREE_DEPTH,
+    "n_leapfrog": N_STEPS,
+    "n_leapfrog__": N_STEPS,
+    "num_steps": N_STEPS,
+    "num_integration_steps": N_STEPS,
+    "accept_stat": ACCEPTANCE_RATE,
+    "accept_stat__": ACCEPTANCE_RATE,
+    "accept_prob": ACCEPTANCE_RATE,
+    "mean_tree_accept": ACCEPTANCE_RATE,
+    "energy__": ENERGY,
+    "stepsize": STEP_SIZE,
+    "stepsize__": STEP_SIZE,
+}
+"""Names that statistics had, have with single samplers, or have in CmdStan's files."""
+
+
+def adopted(tree: xr.DataTree) -> xr.DataTree:
+    """Return a posterior in our words: the tree itself where there is nothing to rename."""
+    if SAMPLE_STATS not in tree.children:
+        return tree
+    import xarray as xr
+
+    stats = tree[SAMPLE_STATS].to_dataset()
+    renamed: dict[str, str] = {}
+    for name in stats.data_vars:
+        word = _OLDER.get(str(name))
+        if word is not None and word not in stats and word not in renamed.values():
+            renamed[str(name)] = word
+    moves = LOG_LIKELIHOOD in stats.data_vars and LOG_LIKELIHOOD not in tree.children
+    if not renamed and not moves:
+        return tree
+    groups = {name: child.to_dataset() for name, child in tree.children.items()}
+    if moves:
+        moved = [LOG_LIKELIHOOD]
+        groups[LOG_LIKELIHOOD] = stats[moved].rename({LOG_LIKELIHOOD: "obs"})
+        used = {dim for name in stats.data_vars if name not in moved for dim in stats[name].dims}
+        stats = stats.drop_dims([dim for dim in stats.dims if dim not in used])
+        stats = stats.drop_vars(moved, errors="ignore")
+    groups[SAMPLE_STATS] = stats.rename(renamed)
+    made = xr.DataTree.from_dict(groups)
+    made.attrs = dict(tree.attrs)
+    made.set_close(tree.close)
+    return made

@@ -6,9 +6,11 @@ underscores are the method's, under ArviZ's names.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from gzip import BadGzipFile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +20,11 @@ from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.faults import FormatError
 
 from . import schema
+from .arrays import storable_names
 from .csv_blocks import Survey, blocks, rows_at_once, survey
 from .entries import Entries, gather
 from .scratch import Scratch
 from .stan_header import Header, attributes, rows_of_warmup
-from .storable import check_names
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,6 +44,12 @@ STATS: dict[str, tuple[str, type]] = {
 }
 """Columns of CmdStan's methods: the statistic that each is, and its type."""
 
+CHAIN_COLUMNS = ("chain", ".chain", "chain__")
+ORDER_COLUMNS = (".iteration", "iteration", "iter__", "draw", ".draw", "draw__")
+"""Columns that number a chain's draws; the first one that is there tells their order."""
+COUNTING = (*CHAIN_COLUMNS, *ORDER_COLUMNS, "")
+"""Columns of tables that are neither variables nor statistics."""
+
 _MEANINGLESS = {"advi-meanfield": ("lp__",), "advi-fullrank": ("lp__",)}
 """Columns that are zero throughout."""
 
@@ -51,6 +59,20 @@ class ChainFile:
     """One file: what is in it, and which of its rows are draws."""
 
     survey: Survey
+
+    @classmethod
+    def of(cls, path: Path) -> ChainFile:
+        """Go through a file once.
+
+        Raises
+        ------
+        FormatError
+            If it is no text.
+        """
+        try:
+            return cls(survey(path))
+        except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
+            raise FormatError(path, "is no text, as CSV files are") from error
 
     @property
     def path(self) -> Path:
@@ -102,8 +124,23 @@ class ChainFile:
                 "is cut short: its last line does not come to its end, so take another copy",
             )
 
+    def tables(self) -> Iterator[np.ndarray]:
+        """Read the rows, draws or not, some at a time.
 
-def read(paths: Sequence[Path], *, lazy: bool) -> xr.DataTree:
+        Raises
+        ------
+        FormatError
+            If a field is no number.
+        """
+        try:
+            yield from blocks(self.survey)
+        except ValueError as error:
+            raise FormatError(
+                self.path, f"cannot be read as a table of numbers: {error}"
+            ) from error
+
+
+def read(files: Sequence[ChainFile], *, lazy: bool) -> xr.DataTree:
     """Read the chains of one posterior, a file each.
 
     Raises
@@ -111,47 +148,84 @@ def read(paths: Sequence[Path], *, lazy: bool) -> xr.DataTree:
     FormatError
         If a file holds no draws, is cut short, or the files are not chains of one posterior.
     """
-    files = [ChainFile(_survey(path)) for path in paths]
     for file in files:
         file.check()
     _check_together(files)
-    variables, stats = layout(files[0])
-    shapes: dict[str, Any] = {
-        schema.POSTERIOR: {
-            name: (entries.shape, np.dtype(np.float64)) for name, entries in variables.items()
-        },
+    draws = files[0].draws
+    told = attributes([file.header for file in files], draws)
+    return collect(files[0], layout(files[0]), (len(files), draws), _rows(files), told, lazy=lazy)
+
+
+def _rows(files: Sequence[ChainFile]) -> Iterator[tuple[int, np.ndarray]]:
+    """Read the rows that are draws, each with the number of its file."""
+    for number, file in enumerate(files):
+        skip = file.skipped
+        for table in file.tables():
+            yield number, table[skip:]
+            skip = max(0, skip - len(table))
+
+
+def collect(
+    file: ChainFile,
+    columns: tuple[dict[str, Entries], Stats],
+    size: tuple[int, int],
+    rows: Iterable[tuple[int, np.ndarray]],
+    attributes: Mapping[str, Any],
+    *,
+    lazy: bool,
+) -> xr.DataTree:
+    """Lay rows of tables down as a posterior.
+
+    Parameters
+    ----------
+    file
+        The file, or one of them.
+    columns
+        What its columns are; see `layout`.
+    size
+        Chains, and draws of each.
+    rows
+        Some rows at a time, with the number of their chain.
+    attributes
+        Of the tree's root.
+    lazy
+        See `opening.open_tree`.
+
+    Raises
+    ------
+    FormatError
+        If the disk has no room for the draws.
+    """
+    variables, stats = columns
+    groups: dict[str, Any] = {
+        schema.POSTERIOR: {n: (e.shape, np.dtype(np.float64)) for n, e in variables.items()},
         schema.SAMPLE_STATS: {name: ((), np.dtype(kind)) for name, (_, kind) in stats.items()},
     }
-    if not stats:
-        del shapes[schema.SAMPLE_STATS]
-    draws = files[0].draws
+    held = {name: group for name, group in groups.items() if group}
     try:
-        rows = rows_at_once(len(files[0].survey.header))
-        scratch = Scratch(len(files), draws, shapes, rows=rows)
+        scratch = Scratch(*size, held, rows=rows_at_once(len(file.survey.header)))
     except ClaimError as error:
-        raise FormatError(paths[0], str(error)) from None
+        raise FormatError(file.path, str(error)) from None
+    done = [0] * size[0]
     try:
-        for number, file in enumerate(files):
-            _fill(scratch, number, file, variables, stats)
+        for chain, table in rows:
+            for name, entries in variables.items():
+                scratch.put(schema.POSTERIOR, name, chain, done[chain], entries.take(table))
+            for name, (column, _) in stats.items():
+                scratch.put(schema.SAMPLE_STATS, name, chain, done[chain], table[:, column])
+            done[chain] += len(table)
     except BaseException:
         scratch.remove()
         raise
-    return scratch.tree(attributes([file.header for file in files], draws), lazy=lazy)
-
-
-def _survey(path: Path) -> Survey:
-    try:
-        return survey(path)
-    except ValueError as error:
-        raise FormatError(path, "is no text, as CSV files are") from error
+    return scratch.tree(attributes, lazy=lazy)
 
 
 Stats = dict[str, tuple[int, type]]
 """Of every statistic: its column and its type."""
 
 
-def layout(file: ChainFile, *, without: Collection[str] = ()) -> tuple[dict[str, Entries], Stats]:
-    """Tell variables, each with its entries, from statistics; columns named in `without` are neither.
+def layout(file: ChainFile) -> tuple[dict[str, Entries], Stats]:
+    """Tell variables, each with its entries, from statistics; columns that count rows are neither.
 
     Raises
     ------
@@ -162,15 +236,17 @@ def layout(file: ChainFile, *, without: Collection[str] = ()) -> tuple[dict[str,
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise FormatError(file.path, f"has two columns of the name {twice!r}: rename one")
+    counted = ("",) if file.header.is_stans else COUNTING
+    neither = (*counted, *_MEANINGLESS.get(file.header.method, ()))
     stats: Stats = {}
     for place, name in enumerate(names):
-        if name.endswith("__") and name not in _MEANINGLESS.get(file.header.method, ()):
+        if name.endswith("__") and name not in neither:
             stat, kind = STATS.get(name, (name.removesuffix("__"), np.float64))
             stats.setdefault(stat, (place, kind))
     held = [
         (place, name)
         for place, name in enumerate(names)
-        if name and not name.endswith("__") and name not in without
+        if name and not name.endswith("__") and name not in neither
     ]
     places = np.array([place for place, _ in held], int)
     variables = {
@@ -180,30 +256,9 @@ def layout(file: ChainFile, *, without: Collection[str] = ()) -> tuple[dict[str,
     if not variables:
         raise FormatError(file.path, "holds no variables, only what its sampler did")
     try:
-        check_names(variables, dims={}, argument=str(file.path))
+        return storable_names(variables, str(file.path)), stats
     except ValueError as error:
         raise FormatError.whole(str(error)) from None
-    return variables, stats
-
-
-def _fill(
-    scratch: Scratch,
-    number: int,
-    file: ChainFile,
-    variables: dict[str, Entries],
-    stats: Stats,
-) -> None:
-    skip, done = file.skipped, 0
-    try:
-        for table in blocks(file.survey):
-            rows, skip = table[skip:], max(0, skip - len(table))
-            for name, entries in variables.items():
-                scratch.put(schema.POSTERIOR, name, number, done, entries.take(rows))
-            for name, (column, _) in stats.items():
-                scratch.put(schema.SAMPLE_STATS, name, number, done, rows[:, column])
-            done += len(rows)
-    except ValueError as error:
-        raise FormatError(file.path, f"cannot be read as a table of numbers: {error}") from error
 
 
 def _check_together(files: Sequence[ChainFile]) -> None:

@@ -6,7 +6,7 @@ axis, would vanish in it, and a tuple or a name with a slash end the run after i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from numbers import Number
 from typing import Any
 
@@ -112,6 +112,17 @@ def check_values(values: Mapping[str, Any], *, dims: Dims, argument: str) -> Non
                     f"`{argument}` has a variable {axis}, which is the name of an axis of {name}; give one of them "
                     "another name."
                 )
+
+
+def axes_of(name: str, count: int, taken: Container[str]) -> tuple[str, ...]:
+    """Name the axes of a variable as ArviZ does, `NAME_dim_0`, with a `_` more where a variable has that name."""
+    axes = []
+    for place in range(count):
+        axis = f"{name}_dim_{place}"
+        while axis in taken:
+            axis += "_"
+        axes.append(axis)
+    return tuple(axes)
 
 
 def check_amount(chains: int, draws: int) -> None:

@@ -19,12 +19,10 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.checks import check_paths
-from onebasin.base.errors import ArgumentError, ArgumentTypeError
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.words import as_symmetry
 
 from . import schema
-from .adopt import adopted
-from .convert import convert, names_files
 from .draws import (
     Draws,
     check_dims,
@@ -33,9 +31,12 @@ from .draws import (
     event_shapes,
     lay_out,
     refuse_broken,
+    with_numbers,
 )
+from .foreign import convert, names_files
 from .kinds import Kinds, kinds_of
 from .opening import open_tree
+from .schema import adopted
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
@@ -89,9 +90,10 @@ class View:
                 f"`{self.argument}` has no group `posterior` (groups there are: {there}): pass the whole "
                 "tree that an inference method returned."
             )
+        dataset = with_numbers(dataset)
         if not dataset.data_vars:
             raise ArgumentError(
-                f"`{self.argument}` has an empty group `posterior`: give one that holds draws."
+                f"`{self.argument}` holds no draws: its group 'posterior' is empty."
             )
         if not set(schema.SAMPLE_DIMS) <= set(dataset.sizes):
             check_dims(next(iter(dataset.data_vars.values())), self.argument)
@@ -178,7 +180,13 @@ class View:
         stats = self.group(schema.SAMPLE_STATS)
         if stats is None or name not in stats:
             return None
-        return np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
+        values = np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
+        if values.shape[:2] != (due := (self.num_chains, self.num_draws)):
+            raise ArgumentError(
+                f"`{self.argument}` has {due} chains and draws, and {values.shape[:2]} of the statistic `{name}`: take "
+                "another copy, or delete the statistic."
+            )
+        return values
 
     @property
     def x(self) -> np.ndarray | None:
@@ -195,17 +203,6 @@ class View:
             return None
         dataset = self.group(group)
         return None if dataset is None or name not in dataset else dataset[name].values
-
-    @property
-    def data(self) -> dict[str, xr.Dataset]:
-        """The groups of data that are there."""
-        groups = {name: self.group(name) for name in schema.DATA_GROUPS}
-        return {name: group for name, group in groups.items() if group is not None}
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """All root attributes, as they are kept."""
-        return {str(name): value for name, value in self.tree.attrs.items()}
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return a root attribute as it is kept, or the default where it is missing."""
@@ -302,9 +299,8 @@ class View:
     def is_variational(self) -> bool:
         """Whether the draws are independent ones from an approximation, not a Markov chain."""
         stats = self.group(schema.SAMPLE_STATS)
-        recorded = stats is not None and schema.LOG_Q in stats
         fitted = {schema.VARIATIONAL, schema.DISTILLED} & set(self.tree.children)
-        return bool(fitted) or recorded
+        return bool(fitted) or (stats is not None and schema.LOG_Q in stats)
 
     @property
     def is_independent(self) -> bool:
@@ -372,14 +368,7 @@ def as_view(
     if names_files(posterior):
         paths = check_paths(argument, posterior)
         return view_of_files(paths, argument=argument, density=lambda tree: log_density)
-    try:
-        tree = convert(posterior)
-    except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(
-            f"`{argument}` is a {type(posterior).__name__}, and an `xarray.DataTree` is needed: pass what an inference "
-            "method returned, files of a posterior (which `ob.open_posterior` opens), or what ArviZ converts."
-        ) from error
-    return View(tree, argument, log_density)
+    return View(convert(posterior, argument), argument, log_density)
 
 
 def view_of_files(

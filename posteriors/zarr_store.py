@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.base.files.claims import ClaimError, check_claim
 from onebasin.base.files.faults import FormatError
-from onebasin.base.files.pieces import in_pieces
+from onebasin.base.files.pieces import in_pieces, loaded
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -76,7 +76,7 @@ def read(path: Path, *, lazy: bool, place: str = "") -> xr.DataTree:
             if lazy:
                 return opened
             with opened:
-                return opened.load()
+                return loaded(opened)
     except ClaimError as error:
         raise FormatError(path, str(error)) from None
     except FormatError:

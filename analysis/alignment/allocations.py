@@ -33,17 +33,7 @@ class Allocation(NamedTuple):
 
 
 def allocations_in(view: View, element: Element, moved: set[str]) -> dict[str, Allocation]:
-    """Find integer variables that number the components of a block.
-
-    Parameters
-    ----------
-    view : View
-        The posterior as it came.
-    element : Element
-        Of every draw, leading axes (chain, draw).
-    moved : set of str
-        Variables that blocks move.
-    """
+    """Find integer variables that number the components of a block, among those that no block moves."""
     rows = np.unique(
         np.linspace(0, view.num_draws - 1, min(view.num_draws, LOOKED_AT)).round().astype(int)
     )

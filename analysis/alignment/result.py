@@ -35,7 +35,7 @@ from onebasin.posteriors.scratch import Scratch, close_with
 from onebasin.posteriors.view import View
 
 from ..discovery.density import DensityCheck, compare_densities, spelt
-from ..discovery.resolve import caveat_of_found, resolve
+from ..discovery.resolve import resolve
 from .allocations import Allocation, allocations_in, renumbered
 from .rule import AlignmentRule, AlignmentTarget
 
@@ -98,9 +98,19 @@ class Alignment(Shown):
     @cached_property
     def caveat(self) -> str:
         """What nobody has checked of the symmetry, in a sentence; empty where nothing is left."""
+        checked = self.density is not None and self.density.compared
         if self.found:
-            return caveat_of_found(self.found)
-        if self.density is not None and self.density.compared:
+            words = " and ".join(f"`{word}`" for word in self.found)
+            bare = (
+                ""
+                if self.density
+                else " The alignment itself was not checked: no log density is at hand."
+            )
+            return (
+                f"Labels switch in the draws, and nothing declares a symmetry: declare {words} before the next "
+                f"run, and it is checked on the log density.{bare}"
+            )
+        if checked:
             return ""
         return resolve(self.source, self.symmetry).caveat
 

@@ -21,8 +21,14 @@ from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
-from onebasin.posteriors.columns import Columns
-from onebasin.posteriors.draws import MIN_DRAWS, Draws, checked, lay_out_columns, refuse_broken
+from onebasin.posteriors.draws import (
+    MIN_DRAWS,
+    Columns,
+    Draws,
+    checked,
+    lay_out_columns,
+    refuse_broken,
+)
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import Alignment, align

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from onebasin.models.symmetry.words import in_shell
+
 from ..alignment.switching import one_labelling
 from ..discovery.density import advice
 from ..summaries.variational import MIN_DRAWS_FOR_KHAT
@@ -217,7 +219,7 @@ def _options(words: tuple[str, ...]) -> str:
     """How to declare what was found, in Python and on the command line."""
     quoted = [f'"{word}"' for word in words]
     given = quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
-    options = " ".join(f"--exchangeable {word}" for word in words)
+    options = " ".join(f"--exchangeable {in_shell(word)}" for word in words)
     return f"`symmetry={given}` or `{options}`"
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from onebasin.posteriors.draws import variable_of
 
-from ..summaries.sampler import SamplerSummary
+from ..summaries.sampler import SamplerSummary, restarted
 from ..summaries.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
 from .result import Diagnosis
 from .verdict import Outcome, Reason, Verdict
@@ -93,7 +93,7 @@ def besides(diagnosis: Diagnosis) -> Iterator[Reason]:
     broken = tuple(entry for entry in diagnosis.broken if not diagnosis.decides(entry))
     kinds = {"the same": constants, "in no draw": diagnosis.undefined, "in some draws": broken}
     yield from (Reason(kind, "passed", kind, {"names": n}) for kind, n in kinds.items() if n)
-    yield from (own_words("restarts", text) for text in diagnosis.restarted)
+    yield from (own_words("restarts", text) for text in restarted(diagnosis.sampler))
 
 
 def remarks(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[Reason]:

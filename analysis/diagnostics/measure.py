@@ -10,7 +10,7 @@ by R-hat of its halves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -149,23 +149,14 @@ class Facts:
         return Extreme.of(self.table["ess_bulk"], smallest=True)
 
     @cached_property
-    def lp(self) -> Float[np.ndarray, "chain draw"] | None:
-        """The log density, where it was recorded, is finite and varies."""
-        lp = recorded(self.view, schema.LP)
-        if lp is None or not np.isfinite(lp).all() or (lp == lp.flat[0]).all():
-            return None
-        return lp
-
-    @cached_property
     def lp_numbers(self) -> tuple[float, float]:
         """R-hat and bulk ESS of the log density; NaN where there is none."""
-        if self.lp is None:
-            return float("nan"), float("nan")
-        sampler = self.raw.sampler
-        if sampler is None or self.raw.num_chains == 1:
-            one = self.lp[..., None]
-            return float(rhat_of_entries(one)[0]), float(bulk_ess(one)[0])
-        return sampler.lp_rhat, sampler.lp_ess
+        sampler, lp = self.raw.sampler, recorded(self.view, schema.LP)
+        if sampler is None or lp is None:
+            return NAN, NAN
+        alone = self.raw.num_chains == 1
+        rhat = float(rhat_of_entries(lp[..., None])[0]) if alone else sampler.lp_rhat
+        return rhat, sampler.lp_ess
 
     @property
     def lp_is_bad(self) -> bool:
@@ -212,40 +203,18 @@ class Facts:
 
 
 def gather(view: View, raw: Diagnosis) -> Facts:
-    """Gather what decides.
-
-    Parameters
-    ----------
-    view
-        The posterior.
-    raw
-        What `measure` found of it.
-    """
-    decide = raw.deciding
-    values = looked_at(view, decide)
+    """Gather what decides, of a posterior that was measured."""
+    values = looked_at(view, raw.deciding)
     if raw.undefined or raw.broken:
         values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
-    names = {name: tuple(entry_names(view.posterior[name])) for name in decide}
-    return Facts(view, raw, values, names, _table(raw, values, names))
-
-
-def _table(raw: Diagnosis, values: Values, names: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
-    """R-hat and ESS of entries that vary and are finite."""
+    names = {name: tuple(entry_names(view.posterior[name])) for name in raw.deciding}
     variable = {entry: name for name, entries in names.items() for entry in entries}
     unknown = {*raw.constants, *raw.broken, *raw.undefined}
     entries = [entry for entry in variable if entry not in unknown]
     table = raw.parameters[["rhat", "ess_bulk"]].reindex(entries)
     table["variable"] = [variable[entry] for entry in entries]
     if raw.num_chains == 1:
-        table["rhat"] = list(_half_rhats(values, names, set(entries)))
-    return table
-
-
-def _half_rhats(
-    values: Values, names: Mapping[str, tuple[str, ...]], entries: set[str]
-) -> Iterator[float]:
-    for name, drawn in values.items():
-        found = rhat_of_entries(drawn.reshape(*drawn.shape[:2], -1))
-        yield from (
-            float(r) for entry, r in zip(names[name], found, strict=True) if entry in entries
-        )
+        flat = ((name, drawn.reshape(*drawn.shape[:2], -1)) for name, drawn in values.items())
+        halves = {e: r for n, v in flat for e, r in zip(names[n], rhat_of_entries(v), strict=True)}
+        table["rhat"] = [float(halves[entry]) for entry in entries]
+    return Facts(view, raw, values, names, table)

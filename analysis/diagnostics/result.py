@@ -20,7 +20,7 @@ from onebasin.base.showing import Shown
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.kinds import Kinds
 
-from ..summaries.sampler import NAN, SamplerSummary, restarted
+from ..summaries.sampler import NAN, SamplerSummary
 from ..summaries.variational import VariationalSummary
 from .cards import card_of_alignment, card_of_numbers, card_of_verdict
 from .causes import Heights, compare_heights
@@ -180,11 +180,6 @@ class Diagnosis(Shown):
         if sampler is None or len(sampler.lp_errors) < 2:
             return None
         return compare_heights(sampler.lp_means, sampler.lp_errors)
-
-    @property
-    def restarted(self) -> tuple[str, ...]:
-        """Say which chains went on with a new random stream, if any."""
-        return restarted(self.sampler)
 
     @property
     def verdict(self) -> str | None:

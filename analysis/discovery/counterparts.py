@@ -34,12 +34,7 @@ Tuples = tuple[tuple[str, ...], ...]
 def tuples_of(values: Values, bad: Mapping[str, np.ndarray]) -> tuple[Tuples, Tuples]:
     """Choose tuples of parameters that may be components: those from which labels are read, and others.
 
-    Parameters
-    ----------
-    values : mapping of str to array (chain, draw, *event)
-        The draws.
-    bad : mapping of str to array (param,)
-        Which entries have a bad R-hat.
+    `bad` marks the entries whose R-hat is bad.
     """
     shapes: dict[tuple[int, ...], list[str]] = {}
     for name, drawn in values.items():

@@ -36,13 +36,7 @@ _NAMED = 4
 
 
 class LeavesPosterior(ArgumentError):
-    """Draws that cannot be moved, since that would change their log density.
-
-    Attributes
-    ----------
-    reason : str
-        What was found, as a sentence without the advice.
-    """
+    """Draws that cannot be moved; `reason` says why in a sentence, without the advice."""
 
     def __init__(self, argument: str, words: str, reason: str, advice: str) -> None:
         super().__init__(f"`{argument}` cannot be aligned by {words}. {reason} {advice}")
@@ -51,17 +45,7 @@ class LeavesPosterior(ArgumentError):
 
 @dataclass(frozen=True)
 class DensityCheck:
-    """How the log density was compared.
-
-    Attributes
-    ----------
-    moved, compared : int
-        Draws that were moved, and those of them at which the log density tells something.
-    seconds : float
-        How long it took.
-    unchecked : str
-        Why nothing was compared, as a clause; empty where something was, or nothing moved.
-    """
+    """How many draws were moved, at how many of them the log density was compared, and why not if at none."""
 
     moved: int
     compared: int = 0
@@ -89,16 +73,7 @@ def compare_densities(
 ) -> DensityCheck:
     """Compare the log density at all draws that were moved, in even steps where that takes too long.
 
-    Parameters
-    ----------
-    view : View
-        The draws as they came, with a log density.
-    moved : mapping of str to DataArray
-        The variables that were moved, aligned.
-    where : array (chain, draw)
-        Which draws were moved.
-    words : str
-        What messages call the symmetry.
+    `moved` holds the aligned variables, `where` tells which draws were moved, and `words` by what.
 
     Raises
     ------

@@ -55,17 +55,7 @@ def is_mirrored_elsewhere(candidate: Candidate) -> bool:
 
 
 def followers(labels: Sequence[Labels], others: Values, *, sure: bool = False) -> tuple[str, ...]:
-    """Name the variables that follow labels of draws.
-
-    Parameters
-    ----------
-    labels : sequence of array (chain, draw)
-        Numbers of labellings, an array a block.
-    others : mapping of str to array (chain, draw, *event)
-        Variables that no block moves.
-    sure : bool
-        Whether chains that differ have to share a labelling with others that agree.
-    """
+    """Name the variables that follow labels of draws; where `sure`, chains that agree have to show it."""
     flat = {n: v.reshape(*v.shape[:2], -1) for n, v in others.items()}
     return tuple(n for n, v in flat.items() if any(_follows(v, each, sure) for each in labels))
 

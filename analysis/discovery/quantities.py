@@ -22,15 +22,7 @@ LOOKED_AT = 100
 
 
 def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> Candidate:
-    """Let a candidate move transformed parameters and generated quantities too, where they come closer by it.
-
-    Parameters
-    ----------
-    view : View
-        The posterior.
-    candidate : Candidate
-        Found among `known`, the parameters.
-    """
+    """Let a candidate, found among `known`, move transformed parameters and generated quantities that come closer."""
     count = candidate.permutation.shape[1]
     step = -(-view.num_draws // count)
     rows = np.unique(np.linspace(0, count - 1, min(count, LOOKED_AT)).round().astype(int))

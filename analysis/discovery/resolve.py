@@ -122,15 +122,6 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
     return Resolved(blocks, source, candidates, True, known, _if_any(used, _caveat(view)), status)
 
 
-def caveat_of_found(words: tuple[str, ...]) -> str:
-    """Say that nothing but the draws speaks for a symmetry, and what to declare."""
-    listed = " and ".join(f"`{word}`" for word in words)
-    return (
-        f"Labels switch in the draws, and nothing declares a symmetry: declare {listed} before the next run, and it is "
-        "checked on the log density."
-    )
-
-
 def _search(view: View) -> tuple[tuple[Candidate, ...], str]:
     """Search the parameters' draws, entries that are not finite as 0; tell why what they show is a part of more."""
     names, _ = deciding(view)

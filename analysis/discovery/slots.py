@@ -33,9 +33,10 @@ Labels = Int[np.ndarray, "chain draw"]
 
 
 def numbered(rows: Num[np.ndarray, "chain draw what"]) -> Labels:
-    """Number the labellings that rows describe."""
-    flat = np.ascontiguousarray(rows.reshape(-1, rows.shape[-1]))
-    return np.unique(flat, axis=0, return_inverse=True)[1].reshape(rows.shape[:2])
+    """Number the labellings that rows of whole numbers describe, each by a sum that hardly two rows share."""
+    weights = np.random.default_rng(0).integers(1, 2**62, size=rows.shape[-1])
+    sums = (rows.astype(np.int64) * weights).sum(axis=-1)
+    return np.unique(sums, return_inverse=True)[1].reshape(rows.shape[:2])
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ import xarray as xr
 from onebasin.base.checks import check_count, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..summaries.units import is_constant, units_of
@@ -123,8 +124,8 @@ def fit_gaussian(
         scale=scale,
         structure=structure,
         settings=settings,
-        attributes=view.attributes,
-        data=view.data,
+        attributes=dict(view.tree.attrs),
+        data={n: g for n in schema.DATA_GROUPS if (g := view.group(n)) is not None},
     )
 
 
@@ -175,8 +176,6 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
         If there are fewer than 2, or one is not finite, not positive where it should be, or constant.
     """
     values = layout.values(dataset, "posterior")
-    if not layout.size:
-        raise ArgumentError("`posterior` holds variables without entries only: nothing to fit.")
     if values.shape[0] * values.shape[1] < 2:
         raise ArgumentError(
             f"`posterior` holds {values.shape[0] * values.shape[1]} draw(s); a variance needs at least 2."

@@ -23,6 +23,8 @@ from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..diagnostics.verdict import Verdict
 from ..page.page import Note
 
+_LARGE = 1e150
+"""Size of a number whose square is not finite, or nearly so."""
 Quantity = Float[np.ndarray, "chain draw"]
 
 
@@ -96,9 +98,9 @@ class Subject:
         return self.raw_draws.of(name)
 
     def several(self, names: Iterable[str]) -> dict[str, Quantity]:
-        """Draws of some parameters, as they are shown; without those that are not finite or never vary."""
+        """Draws of some parameters, as they are shown; without those that never vary or have no finite squares."""
         values = {name: self.draws_of(name) for name in names}
-        return {n: v for n, v in values.items() if np.isfinite(v).all() and np.ptp(v) > 0}
+        return {n: v for n, v in values.items() if np.abs(v).max() < _LARGE and np.ptp(v) > 0}
 
     @property
     def _chosen(self) -> tuple[str, ...] | None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 
+from .pieces import loaded
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -16,7 +18,7 @@ def load_tree(path: Path) -> xr.DataTree:
     import xarray as xr  # here: what reads no trees does without
 
     with RememberingFile(path) as file, xr.open_datatree(file, engine="h5netcdf") as opened:
-        return opened.load()
+        return loaded(opened)
 
 
 class RememberingFile(h5py.File):

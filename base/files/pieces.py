@@ -57,3 +57,11 @@ def pieces(variable: xr.DataArray) -> Iterator[xr.DataArray]:
     step = max(1, len(variable) * PIECE // max(variable.nbytes, 1))
     for first in range(0, len(variable), step):
         yield variable[first : first + step]
+
+
+def loaded(tree: xr.DataTree) -> xr.DataTree:
+    """Read a tree into memory, also variables that are called like a group, which xarray's `load` passes over."""
+    for node in tree.load().subtree:
+        for variable in node.variables.values():
+            variable.load()
+    return tree

@@ -94,8 +94,7 @@ def _numbers(
 def table(rows: list[dict[str, Any]]) -> str:
     """One line a kind, in Markdown."""
     lines = [
-        "| kind | posteriors | asked | wrong verdict | wrong cause | wrong words | wrong numbers | no reference "
-        "| seconds |",
+        "| kind | posteriors | asked | wrong verdict | cause | words | numbers | no reference | seconds |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name in [*dict.fromkeys(row["kind"] for row in rows), "all"]:

@@ -95,7 +95,9 @@ def scales(factors: int) -> Callable[[Rng], Data]:
     """Persons' scores on six scales."""
 
     def simulate(rng: Rng) -> Data:
-        load = rng.uniform(0.6, 1.2, size=(factors, 6)) * rng.choice([-1, 1], size=(factors, 6))
+        load = rng.uniform(0.6, 1.2, size=(factors, 6))
+        if factors > 1:
+            load *= rng.choice([-1, 1], size=load.shape)
         y = rng.normal(size=(60, factors)) @ load + 0.5 * rng.normal(size=(60, 6))
         return {"N": 60, "P": 6, "y": y} | ({"F": factors} if factors > 1 else {})
 
@@ -103,18 +105,18 @@ def scales(factors: int) -> Callable[[Rng], Data]:
 
 
 def answers(rng: Rng) -> Data:
-    """Sixty persons' answers to eight items that all measure well."""
-    slope, easy = rng.uniform(1.2, 2.5, size=8), rng.normal(size=8)
-    chance = 1 / (1 + np.exp(-(slope[:, None] * rng.normal(size=60) + easy[:, None])))
-    return {"I": 8, "J": 60, "y": (rng.random((8, 60)) < chance).astype(int)}
+    """Forty persons' answers to eight items that all measure well."""
+    slope, easy = rng.uniform(1.6, 2.6, size=8), rng.normal(size=8)
+    chance = 1 / (1 + np.exp(-(slope[:, None] * rng.normal(size=40) + easy[:, None])))
+    return {"I": 8, "J": 40, "y": (rng.random((8, 40)) < chance).astype(int)}
 
 
-def two_humps(apart: float, size: int) -> Callable[[Rng], Data]:
-    """Two modes of unequal mass."""
+def two_humps(apart: float, size: int, centre: float = 0.0) -> Callable[[Rng], Data]:
+    """Two modes of unequal mass and width."""
 
     def simulate(rng: Rng) -> Data:
         width = np.array([1.0, rng.uniform(0.6, 0.9)])
-        place = np.array([-apart / 2, apart / 2]) * width.mean()
+        place = centre + np.array([-apart / 2, apart / 2]) * width.mean()
         return {"P": size, "mass": rng.uniform(0.55, 0.8), "place": place, "width": width}
 
     return simulate
@@ -244,8 +246,10 @@ def hierarchy(_: Data, draws: Draws) -> Draws:
     return {"mu": draws["mu"], "effect": draws["effect"], "log_tau": np.log(draws["tau"])}
 
 
-NODE, WEIGHT = np.polynomial.hermite_e.hermegauss(31)
-NODES = {"M": 31, "node": NODE, "log_weight": np.log(WEIGHT / WEIGHT.sum())}
+NODE = np.linspace(
+    -4.4, 4.4, 41
+)  # near enough for steep slopes, where Gauss and Hermite's nodes are not
+NODES = {"M": 41, "node": NODE, "log_weight": -0.5 * NODE**2}
 MIXTURE = named("mu", "sigma", "share")
 MOVES = "move:0:1,begin,level,spread"
 COEFFICIENTS = ("alpha", "beta", "sigma")
@@ -335,7 +339,7 @@ KINDS = (
         "rotation",
         scales(2),
         truths.rotating,
-        rerun("rotation_triangle", named("common", "noise")),
+        rerun("rotation", named("common", "noise")),
         without_labels=True,
     ),
     signs(
@@ -366,6 +370,13 @@ KINDS = (
     Kind(
         "two modes that chains cannot leave",
         "humps",
+        two_humps(9, 3, centre=1.0),
+        truths.apart(references.nearest_hump, ["x", "other"]),
+        references.humps,
+    ),
+    Kind(
+        "two modes that nearly mirror each other",
+        "humps",
         two_humps(9, 3),
         truths.apart(references.nearest_hump, ["x", "other"]),
         references.humps,
@@ -388,7 +399,7 @@ KINDS = (
         "an order that hardly orders",
         "weak_order",
         planes,
-        truths.apart(first_is_larger("second"), ["first", "second", "spread", "share"]),
+        truths.apart(first_is_larger("second"), ["first", "second", "spread", "share"], "labels"),
     ),
     components(
         "components as scalars",

@@ -147,3 +147,31 @@ def nearest_hump(data: Data, draws: Draws) -> np.ndarray:
     place, width = np.asarray(data["place"]), np.asarray(data["width"])
     away = ((draws["x"][..., None] - place) / width) ** 2 / 2 + np.log(width)
     return away.sum(axis=2).argmin(axis=-1)
+
+
+def mass_of_quick_absorption(data: Data) -> float:
+    """Probability that absorption is the quicker rate: log volume integrated out, the others on a grid."""
+    rate = np.linspace(-3.5, 1.5, 161)
+    noise = np.exp(np.linspace(-4, 0, 41))
+    into, out = np.exp(rate)[:, None], np.exp(rate)
+    t, log_seen = np.asarray(data["t"]), np.log(data["seen"])
+    with np.errstate(
+        invalid="ignore", divide="ignore"
+    ):  # equal rates, which are no more than a line
+        rise = [(np.exp(-out * x) - np.exp(-into * x)) / (into - out) for x in t]
+        gap = np.stack(
+            [y - np.log(data["dose"] * into * r) for y, r in zip(log_seen, rise, strict=True)]
+        )
+    gap += 2
+    size, prior = len(t), 1.5**2
+    square, total = (gap**2).sum(axis=0)[..., None], gap.sum(axis=0)[..., None]
+    spread = 1 + size * prior / noise**2
+    log = -0.5 * (square / noise**2 - prior * total**2 / (noise**4 * spread))
+    log += -size * np.log(noise) - 0.5 * np.log(spread) - 3 * noise + np.log(noise)
+    log = (
+        np.nan_to_num(log, nan=-np.inf)
+        - 0.5 * (((np.log(into * out) + 2) ** 2) / 1.5**2)[..., None]
+    )
+    log += (np.log(into) + 1)[..., None] * (np.log(out) + 1)[..., None] / 1.5**2
+    weight = np.exp(log - logsumexp(log)).sum(axis=-1)
+    return float(np.tril(weight, -1).sum())

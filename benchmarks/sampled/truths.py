@@ -78,7 +78,7 @@ def rotating(_: Data, draws: Draws) -> Truth:
     return Truth(answers.get(found, ("unusable",)), ("labels", *WORSE), None)
 
 
-def apart(mode: Callable[[Data, Draws], np.ndarray], names: Sequence[str]) -> Judge:
+def apart(mode: Callable[[Data, Draws], np.ndarray], names: Sequence[str], *causes: str) -> Judge:
     """Modes that are no symmetry: chains in several of them are no sample; chains in one cannot show the others.
 
     Parameters
@@ -87,11 +87,13 @@ def apart(mode: Callable[[Data, Draws], np.ndarray], names: Sequence[str]) -> Ju
         From data and draws to 0 or 1 for each draw (chain, draw).
     names : sequence of str
         What is judged where all chains are in one mode.
+    causes : str
+        Beside modes, what is as good a first cause.
     """
 
     def judge(data: Data, draws: Draws) -> Truth:
         share = mode(data, draws).mean(axis=1)
-        return unusable("modes", "labels") if np.ptp(share) > 0.9 else plain(names)(data, draws)
+        return unusable("modes", *causes) if np.ptp(share) > 0.9 else plain(names)(data, draws)
 
     return judge
 

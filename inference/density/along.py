@@ -26,17 +26,7 @@ POINTS = 4
 
 
 def with_derived(symmetry: Symmetry, density: ValueDensity, seed: int) -> Symmetry:
-    """Return blocks that also move the derived quantities that follow; those of random numbers cannot be told.
-
-    Parameters
-    ----------
-    symmetry : Symmetry
-        Blocks of parameters.
-    density : ValueDensity
-        Computes derived quantities.
-    seed : int
-        Of points and elements.
-    """
+    """Return blocks that also move the derived quantities that follow; those of random numbers cannot be told."""
     if not density.derived:
         return symmetry
     points = density.points(POINTS, seed)

@@ -22,7 +22,7 @@ from onebasin.base.files.seal import Seal, examine
 from onebasin.base.notices import notice
 from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import Values
-from onebasin.posteriors.room import Room
+from onebasin.posteriors.scratch import Room
 
 from ..runs import checkpoint
 from ..runs.kept import chain_folder, chunk_file, clear, remove_chain, state_file

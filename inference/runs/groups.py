@@ -15,7 +15,7 @@ from onebasin.base.notices import notice
 from onebasin.base.precision import precision
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
-from onebasin.posteriors.kind_names import GENERATED, PARAMETER
+from onebasin.posteriors.kinds import GENERATED, PARAMETER
 from onebasin.posteriors.network_groups import bytes_a_draw, network_groups
 from onebasin.posteriors.pointwise import DrawGroup, Values, labelled, why_left_out
 from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE

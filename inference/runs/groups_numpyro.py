@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,10 +19,17 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 from onebasin.posteriors.pointwise import DrawGroup, Values, every_which, why_left_out
-from onebasin.posteriors.room import Room
-from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE, SAMPLE_DIMS
+from onebasin.posteriors.schema import (
+    LOG_LIKELIHOOD,
+    LOG_PRIOR,
+    POSTERIOR_PREDICTIVE,
+    SAMPLE_DIMS,
+    TOP_LEVEL,
+)
+from onebasin.posteriors.scratch import Room
 
 from ..density.numpyro import is_observation, require_numpyro, sites_of
+from .top_level import top_level
 
 Site = Mapping[str, Any]
 
@@ -131,6 +139,19 @@ class Sites:
         groups = {LOG_LIKELIHOOD: terms, LOG_PRIOR: prior}
         return groups | ({POSTERIOR_PREDICTIVE: self.predicted(values, key)} if self.draws else {})
 
+    def distributions(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The distribution of every site at one draw."""
+        run = substitute(seeded(self.model, jax.random.key(0)), data=dict(values))
+        sites = trace(run).get_trace()
+        return {name: site["fn"] for name, site in sites.items() if site["type"] == "sample"}
+
+    def log_prior_attributes(self, like: Mapping[str, jax.ShapeDtypeStruct]) -> dict[str, str]:
+        """Say which priors are at the top level; nothing where JAX cannot trace the model's distributions."""
+        try:
+            return {TOP_LEVEL: json.dumps(top_level(self.distributions, like))}
+        except Exception:  # a model may do anything; its draws are not lost over this
+            return {}
+
     def predicted(self, values: Mapping[str, Any], key: jax.Array) -> Arrays:
         """Data drawn anew, in single precision.
 
@@ -208,7 +229,8 @@ def numpyro_groups(
     for group in shapes:
         arrays = room.group(group)
         axes = {name: dims[name][: arrays[name].ndim - 2] for name in arrays if name in dims}
-        groups[group] = DrawGroup(arrays, {} if group == LOG_PRIOR else axes, every, room.filed)
+        own, attrs = (axes, {}) if group != LOG_PRIOR else ({}, sites.log_prior_attributes(like))
+        groups[group] = DrawGroup(arrays, own, every, room.filed, attrs)
     return groups, {POSTERIOR_PREDICTIVE: why} if why else {}
 
 

@@ -28,14 +28,9 @@ from ..density.stan import StanDensity
 
 
 class RecordedDensity:
-    """The log density of a Stan program that a file records; opened when it is first called.
+    """The log density of a Stan program that root attributes record; opened when it is first called.
 
-    Parameters
-    ----------
-    attributes : mapping
-        Root attributes of the posterior.
-    folders : iterable of Path
-        Where the names in the run's command may begin.
+    `folders` are those where the names in the run's command may begin.
     """
 
     def __init__(self, attributes: Mapping[Any, Any], folders: Iterable[Path]) -> None:

@@ -99,8 +99,10 @@ def candidates(measured: BudgetedDensity, members: Sequence[str]) -> Iterator[Tu
         Variables or positions, none of which overlap.
     """
     answers = _answers(measured, members)
+    if answers is None:
+        return
     used: set[int] = set()
-    for group in answers.groups if answers else ():
+    for group in answers.groups:
         for first in group:
             if first in used:
                 continue

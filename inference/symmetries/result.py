@@ -12,7 +12,7 @@ from onebasin.base.showing import Shown
 from onebasin.base.table import Flag
 from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Symmetry
-from onebasin.models.symmetry.words import spell
+from onebasin.models.symmetry.words import in_shell, spell
 
 Status = Literal["live", "harmless", "near", "undecided", "incomplete"]
 
@@ -153,7 +153,7 @@ class FoundSymmetry(Shown):
     def title(self) -> str:
         """The words to declare, or that there are none."""
         if self.words:
-            said = " ".join(f"--exchangeable {word}" for word in self.words)
+            said = " ".join(f"--exchangeable {in_shell(word)}" for word in self.words)
             return f"Symmetry: {said}"
         return "No symmetry to align by was found" if self.blocks else "No symmetry was found"
 

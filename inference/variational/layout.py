@@ -253,8 +253,8 @@ def _moves(
             if chart.exact and is_simplex(chart.support):
                 last = len(chart.event_shape) - 1
                 if source != name or last in axes_of(places):
-                    own: dict[str, Any] = {source: Softmax(chart.event_shape)}
-                    density = replace(density, charts={**density.charts, **own})
+                    own: dict[str, Any] = {**density.charts, source: Softmax(chart.event_shape)}
+                    density = replace(density, charts=own)
         moves.append(Move(name, axes_of(places), name in block.flipped))
     return density, tuple(moves)
 

@@ -119,6 +119,10 @@ class Block[P: Part](ABC):
         """The block on the stacked view of `Counterparts`; itself where it has none."""
         return self
 
+    def entries(self, shapes: Shapes) -> dict[str, np.ndarray]:
+        """Mark the entries that it moves: name to a boolean array of the variable's shape."""
+        return {name: np.ones(shapes[name], bool) for name in self.variables}
+
     @property
     def reflected(self) -> Mapping[str, str]:
         """What changes its sign where two components change places, by its name in the stacked view."""

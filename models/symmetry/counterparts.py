@@ -32,7 +32,7 @@ class Member(NamedTuple):
     """A variable or positions of one, perhaps with its sign changed; indices count from 0 within a draw."""
 
     name: str
-    index: tuple[int | slice, ...]
+    at: tuple[int | slice, ...]
     minus: bool
 
     @classmethod
@@ -56,15 +56,15 @@ class Member(NamedTuple):
 
     def of(self, values: Values, lead: int) -> Any:
         """The member's entries (*lead, ...)."""
-        piece = values[self.name][(slice(None),) * lead + self.index]
+        piece = values[self.name][(slice(None),) * lead + self.at]
         return -piece if self.minus else piece
 
     def put(self, values: dict[str, Any], piece: Any, lead: int) -> None:
         """Replace the member's entries by others, in a new array of the same type."""
         old = values[self.name]
         piece = module_of(old).asarray(-piece if self.minus else piece, old.dtype)
-        where = (slice(None),) * lead + self.index
-        if not self.index:
+        where = (slice(None),) * lead + self.at
+        if not self.at:
             values[self.name] = piece
         elif isinstance(old, np.ndarray):
             values[self.name] = old.copy()
@@ -218,27 +218,7 @@ class Counterparts(Permuting):
         return tuple(dict.fromkeys((*named, *self.along, *self.complements)))
 
     def act(self, values: Values, permutation: Any, signs: Any = None) -> dict[str, Any]:
-        """Move draws (*lead, *event): component i of the result is component `permutation[i]`, times `signs[i]`.
-
-        Parameters
-        ----------
-        values : mapping of str to array (*lead, *event)
-            Draws, with NumPy or JAX; tuples whose variables are there are moved.
-        permutation : integer array (*lead, component)
-            Permutations of 0, 1, ..., K - 1.
-        signs : array (*lead, component) of +-1, optional
-            Only with `flips`.
-
-        Returns
-        -------
-        dict of str to array (*lead, *event)
-            All values, those of the block moved.
-
-        Raises
-        ------
-        ValueError
-            If signs are given to a block without flips, or a part of a tuple is missing.
-        """
+        """Move draws (*lead, *event) as `Exchangeable.act` does; tuples whose variables are not there stay out."""
         lead = np.asarray(permutation).ndim - 1
         moved = self.stacked.act(self.stack(values, lead), permutation, signs)
         return self.unstack(moved, lead)
@@ -279,7 +259,7 @@ class Counterparts(Permuting):
         self.entries(shapes)
         view: dict[str, tuple[int, ...]] = dict(shapes)
         for name, own in self.members.items():
-            each = {np.empty(shapes[m.name])[m.index].shape for m in own}
+            each = {np.empty(shapes[m.name])[m.at].shape for m in own}
             if len(each) > 1:
                 raise ArgumentError(
                     f"`symmetry` exchanges {name}, which have unequal shapes: {', '.join(map(str, sorted(each)))}."
@@ -288,7 +268,7 @@ class Counterparts(Permuting):
         self.stacked.check(view)
 
     def entries(self, shapes: Shapes) -> dict[str, np.ndarray]:
-        """Mark the entries that it moves: name to a boolean array of the variable's shape.
+        """Mark the entries that it moves, as every block does.
 
         Raises
         ------
@@ -301,7 +281,7 @@ class Counterparts(Permuting):
         for stacked, own in self.members.items():
             for member in own[:1] if stacked in self.reflected else own:
                 try:
-                    marks[member.name][member.index] += 1
+                    marks[member.name][member.at] += 1
                 except IndexError:
                     raise ArgumentError(
                         f"`symmetry` has {stacked}, but {member.name} has the shape {tuple(shapes[member.name])}; "
@@ -323,27 +303,3 @@ def stack(symmetry: Iterable[Block[Any]], values: Values, lead: int) -> dict[str
     for block in symmetry:
         out = block.stack(out, lead)
     return out
-
-
-def check_entries_are_free(symmetry: tuple[Block[Any], ...], shapes: Shapes) -> None:
-    """Refuse counterparts that another block moves too.
-
-    Raises
-    ------
-    ValueError
-        If there are some.
-    """
-    taken: dict[str, np.ndarray] = {}
-    for block in sorted(symmetry, key=lambda block: isinstance(block, Counterparts)):
-        if isinstance(block, Counterparts):
-            own = block.entries(shapes)
-            for name, mark in own.items():
-                if (mark & taken.get(name, False)).any():
-                    raise ArgumentError(
-                        f"`symmetry` has two blocks that move {name}, one of them by {block.describe()}; give one "
-                        "block all that moves together."
-                    )
-        else:
-            own = {name: np.ones(shapes[name], bool) for name in block.variables}
-        for name, mark in own.items():
-            taken[name] = mark | taken.get(name, False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from onebasin.base.errors import ArgumentError
 
 from .block import Block
 from .blocks import Symmetry
-from .counterparts import check_entries_are_free
 from .elements import Element, Part, Shapes
 
 
@@ -49,7 +48,19 @@ class Group:
         for block in self.symmetry:
             block.check(self.shapes)
         _check_axes_are_free(self.symmetry)
-        check_entries_are_free(self.symmetry, self.shapes)
+        self._check_counterparts_are_free()
+
+    def _check_counterparts_are_free(self) -> None:
+        """Refuse two blocks of which one has counterparts, and the other moves the same entries."""
+        for first, second in combinations(self.symmetry, 2):
+            if first.stacked is first and second.stacked is second:
+                continue
+            marks, others = first.entries(self.shapes), second.entries(self.shapes)
+            for name in (n for n in marks if n in others and (marks[n] & others[n]).any()):
+                raise ArgumentError(
+                    f"`symmetry` has two blocks that move {name}, by {first.describe()} and by {second.describe()}; "
+                    "give one block all that moves together."
+                )
 
     @property
     def sizes(self) -> tuple[int, ...]:

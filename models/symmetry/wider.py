@@ -13,19 +13,7 @@ from .elements import Shapes
 def wider_blocks(
     block: Block[Any], name: str, shapes: Shapes, changed: Sequence[str]
 ) -> Iterator[Block[Any]]:
-    """Give blocks that move one variable more, or two of one shape where two components change places.
-
-    Parameters
-    ----------
-    block : Block
-        What moves already.
-    name : str
-        The variable.
-    shapes : mapping of str to tuple of int
-        In one draw.
-    changed : sequence of str
-        Variables that it may be exchanged with.
-    """
+    """Give blocks that move one variable more, or exchange it with one of those that `changed` lists."""
     if isinstance(block, Flip):
         yield Flip((*block.flipped, name), block.complements)
         yield Flip(block.flipped, (*block.complements, name))

@@ -130,7 +130,8 @@ def spell(block: Block) -> str:
     """
     if not isinstance(block, Exchangeable | Counterparts | Complement | Flip):
         raise ArgumentError(f"`block` is {block!r}, which the command line has no word for.")
-    members, whole = (), [n for n in block.flipped if n not in block.axes]
+    members: tuple[str, ...] = ()
+    whole = [n for n in block.flipped if n not in block.axes]
     if isinstance(block, Counterparts):
         turned = {n: own for n, own in block.reflected.items() if "[" not in own}
         members = tuple(n for n in block.members if n not in turned)
@@ -150,6 +151,11 @@ def spell(block: Block) -> str:
                 f"`block` names {part.name!r}, which the command line cannot spell: {_SYNTAX}."
             )
     return ",".join([*texts, *map(_spell_part, parts)])
+
+
+def in_shell(word: str) -> str:
+    """A word as every shell takes it: zsh takes brackets for a pattern."""
+    return f"'{word}'" if "[" in word else word
 
 
 def as_meant(block: Block, shapes: Shapes) -> Block:

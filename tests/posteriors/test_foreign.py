@@ -10,8 +10,8 @@ import xarray as xr
 
 from onebasin.base.errors import PosteriorFileError
 from onebasin.inference.runs.posterior import open_posterior, save
-from onebasin.posteriors.adopt import adopted
 from onebasin.posteriors.naming import grouped, stem
+from onebasin.posteriors.schema import adopted
 
 from ..each import each
 
@@ -97,13 +97,16 @@ def test_posteriordbs_draws_are_read(tmp_path):
         ('[{"a": 3}]', "but not the draws of a posterior"),
         ('{"N": 3, "y": [1, 2]}', "but not the draws of a posterior"),
         ('[{"a": []}]', "holds no draws"),
-        ('[{"a": [1, 2]}, {"a": [1]}]', "has 1 draws in chain 2 and 2 in chain 1"),
+        ('[{"a": [1, 2]}, {"a": [1]}]', "holds `a`, whose chains or draws differ in shape"),
         ('[{"a": [1, 2]}, {"b": [1, 2]}]', "in one chain and not in another"),
-        ('[{"a": [1, 2], "b": [1]}]', "has 1 draws of 'b' and 2 of 'a'"),
-        ('[{"a": ["x", "y"]}]', "draws of 'a' that are no numbers"),
-        ('[{"a": [[1], [1, 2]]}]', "draws of 'a' that are no array"),
+        (
+            '[{"a": [1, 2], "b": [1]}]',
+            "holds `b` with (chain, draw) of (1, 1), and others with (1, 2)",
+        ),
+        ('[{"a": ["x", "y"]}]', "holds `a` of type <U1, and only numbers"),
+        ('[{"a": [[1], [1, 2]]}]', "holds `a`, whose chains or draws differ in shape"),
         ('[{"draw": [1, 2]}]', "which is the name of an axis"),
-        ('[{"a/b": [1, 2]}]', "a name that no file can store"),
+        ('[{"": [1, 2]}]', "a name that no file can store"),
     ],
 )
 def test_json_that_holds_no_draws_is_refused(tmp_path, said, says):

@@ -178,7 +178,7 @@ WHOLE = chains.text()
         (WHOLE.replace("method = sample", "method = optimize"), "holds an optimum"),
         (WHOLE.replace("mu.1,mu.2", "mu.1,mu.1"), "two columns of the name 'mu.1'"),
         (WHOLE.replace("sigma", "draw"), "which is the name of an axis"),
-        (WHOLE.replace("sigma", "a/b"), "a name that no file can store"),
+        (WHOLE.replace("sigma", ".."), "a name that no file can store"),
         ("name,Mean\nmu,0.5\n", "column 'name' holds 'mu' in row 1, which is no number"),
         ("a,b\n1,2\n3\n4,5\n", "row 2 has 1 of 2 fields"),
         ("lp__,energy__\n1,2\n", "holds no variables"),

@@ -206,7 +206,7 @@ def _of_its_network(view: View, known: Known) -> View:
     if known.draws.network is None or view.network is not None:
         return view
     tree = view.tree.copy()
-    tree.attrs = {**view.attributes, schema.MODEL: known.draws.attribute(schema.MODEL)}
+    tree.attrs = {**view.tree.attrs, schema.MODEL: known.draws.attribute(schema.MODEL)}
     for name, group in known.draws.data.items():
         if name not in tree.children:
             tree[name] = xr.DataTree(group)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from onebasin.base.numbers import decimals_beside, format_number
+from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 
@@ -26,7 +26,7 @@ def fits(subject: Subject) -> Section | None:
     notes = () if subject.has_chains else findings(subject)
     if not items and not notes:
         return None
-    return Section("Optimisation", text=_khat(subject), notes=notes, figures=tuple(items))
+    return Section("Optimisation", notes=notes, figures=tuple(items))
 
 
 def elbo_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
@@ -45,16 +45,6 @@ def elbo_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
         "be compared.",
         alt=" ".join(elbo_in_words(name, trace) for name, trace in traces.items()),
     )
-
-
-def _khat(subject: Subject) -> str:
-    fit = subject.diagnosis.variational
-    if fit is None or np.isnan(fit.khat):
-        return ""
-    side = "within" if fit.khat <= fit.khat_limit else "above"
-    places = decimals_beside(fit.khat, (fit.khat_limit,), 2)
-    khat, limit = (format_number(value, decimals=places) for value in (fit.khat, fit.khat_limit))
-    return f"Pareto k-hat is {khat}, {side} its limit of {limit}."
 
 
 def _loss(subject: Subject) -> FigureItem | None:

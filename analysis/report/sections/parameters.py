@@ -6,8 +6,7 @@ import pandas as pd
 
 from onebasin.base.numbers import format_number
 
-from ...diagnostics.result import Diagnosis
-from ...page.page import Details, FigureItem, Note, Part, Section
+from ...page.page import Details, FigureItem, Part, Section
 from ...plots.marginals import draw_forest, intervals_in_words
 from ...summaries.summary import COLUMNS
 from ..parameter_tables import grouped_table
@@ -45,7 +44,6 @@ def parameters(subject: Subject) -> Section:
             parts.append(Details(heading, (shown,), note=count))
     if (forest := _forest(subject)) is not None:
         parts.append(forest)
-    parts += [Note(text) for text in _left_out(diagnosis)]
     return Section("Parameters", parts=tuple(parts))
 
 
@@ -90,20 +88,3 @@ def _forest(subject: Subject) -> FigureItem | None:
             list(quantities), *(rows[c].tolist() for c in ("q5", "median", "q95"))
         ),
     )
-
-
-def _left_out(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """What no table has: constants and entries that are finite in no draw, by name."""
-    sentences = []
-    if diagnosis.constants:
-        sentences.append(f"Left out, because they never vary: {listed(diagnosis.constants)}.")
-    if diagnosis.undefined:
-        sentences.append(
-            f"Left out, because they are finite in no draw: {listed(diagnosis.undefined)}."
-        )
-    if diagnosis.kinds.is_guess:
-        guessed = [n for n in diagnosis.kinds.guessed if diagnosis.kinds.of[n] == "generated"]
-        sentences.append(
-            f"Taken for generated quantities by their names or types, which is a guess: {listed(guessed)}."
-        )
-    return tuple(sentences)

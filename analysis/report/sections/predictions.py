@@ -233,6 +233,12 @@ def _efficiency(subject: Subject) -> float:
     return float(min(known.mean() / subject.diagnosis.total_draws, 1.0))
 
 
+_MATTERS = 0.05
+"""Sensitivity from which the weight of a prior or of the likelihood matters (Kallioinen and others 2024)."""
+_STATED = {"lprior", "log_prior"}
+"""Names of a total that a program states itself, which so says what is scaled."""
+
+
 def _sensitivity(subject: Subject) -> Iterator[Part]:
     prior, likelihood = (
         subject.view.group(schema.LOG_PRIOR),
@@ -240,38 +246,43 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
     )
     if prior is None or likelihood is None:
         return
-    from arviz_stats import psense_summary
+    from arviz_stats import psense
 
+    scaled = _scaled(prior)
     chosen = _common_draws(subject, prior, likelihood)
     if chosen is None:
         yield "No power-scaling sensitivity: the groups do not tell which of the posterior's draws they hold."
+        return
+    if not scaled:
+        yield (
+            f"No power-scaling sensitivity: the group `{schema.LOG_PRIOR}` does not say which of "
+            f"{listed(list(map(str, prior.data_vars)))} are at the top level of the model. Scaling the priors of a "
+            "hierarchy's latent variables would flag parameters that are fine. Store the log density of the top-level "
+            "priors alone, as `lprior`."
+        )
         return
     names = subject.worst[: 3 * SENSITIVE]
     posterior = {name: v[:, chosen[0]] for name, v in subject.several(names).items()}
     groups = {schema.POSTERIOR: _labelled(posterior, schema.SAMPLE_DIMS)}
     for word, group, places in (
-        (schema.LOG_PRIOR, prior, chosen[1]),
+        (schema.LOG_PRIOR, prior[list(scaled)], chosen[1]),
         (schema.LOG_LIKELIHOOD, likelihood, chosen[2]),
     ):
         groups[word] = _labelled(_totals(group, places), schema.SAMPLE_DIMS)
+    tree, found = xr.DataTree.from_dict(groups), {}
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            table = psense_summary(xr.DataTree.from_dict(groups))
+        for word in ("prior", "likelihood"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found[word] = psense(tree, group=word)
     except (ValueError, FloatingPointError) as error:
         yield f"No power-scaling sensitivity: {str(error).splitlines()[0]}"
         return
-    worst = table.assign(most=table[["prior", "likelihood"]].max(axis=1)).nlargest(
-        SENSITIVE, "most"
-    )
+    numbers = [(n, *(float(found[word][n]) for word in found)) for n in posterior]
+    numbers.sort(key=lambda row: -max(row[1:]))
     rows: tuple[Row, ...] = tuple(
-        (
-            f"`{name}`",
-            float(row["prior"]),
-            float(row["likelihood"]),
-            _diagnosed(str(row["diagnosis"])),
-        )
-        for name, row in worst.iterrows()
+        (f"`{name}`", of_prior, of_likelihood, _diagnosed(of_prior, of_likelihood))
+        for name, of_prior, of_likelihood in numbers[:SENSITIVE]
     )
     yield Table(
         (
@@ -281,8 +292,8 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
             "what it says",
         ),
         rows,
-        f"Power-scaling sensitivity, the {len(rows)} largest of {len(table)}: how far each parameter moves as "
-        "the prior's or the likelihood's weight changes; above 0.05 it matters.",
+        f"Power-scaling sensitivity, the {len(rows)} largest of {len(numbers)}: how far each parameter moves as "
+        f"the weight of the likelihood or of the priors of {listed(scaled)} changes; from {_MATTERS} on it matters.",
     )
     if any(isinstance(row[3], TableCell) and row[3].flag for row in rows):
         yield Note(
@@ -291,8 +302,22 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
         )
 
 
-def _diagnosed(text: str) -> TableCell:
-    return TableCell("as it should be") if text == "✓" else TableCell(text, "warn")
+def _scaled(prior: xr.Dataset) -> tuple[str, ...]:
+    """Name the priors to scale, those at the top level of the model; none where that cannot be told."""
+    names = tuple(map(str, prior.data_vars))
+    told = schema.decode(prior.attrs, schema.TOP_LEVEL)
+    if isinstance(told, list):
+        return tuple(name for name in names if name in told)
+    stated = tuple(name for name in names if name in _STATED)
+    return stated or (names if len(names) == 1 else ())
+
+
+def _diagnosed(prior: float, likelihood: float) -> TableCell:
+    if prior < _MATTERS:
+        return TableCell("as it should be")
+    if likelihood < _MATTERS:
+        return TableCell("strong prior or weak data", "warn")
+    return TableCell("prior and data may disagree", "warn")
 
 
 def _totals(group: xr.Dataset, draws: np.ndarray) -> dict[str, np.ndarray]:

@@ -205,16 +205,17 @@ def test_generated_quantities_and_what_is_no_number_stand_apart(make_mcmc, rng, 
     tree = make_mcmc(
         {"mu": rng.normal(size=(4, 50)), "L": matrix, "log_lik": rng.normal(size=(4, 50, 30))}
     )
-    (section,) = [s for s in posterior_report({"run": tree}).sections if s.title == "Parameters"]
+    report = posterior_report({"run": tree})
+    (section,) = [s for s in report.sections if s.title == "Parameters"]
     first = next(p for p in section.parts if isinstance(p, Table))
     assert [row[0] for row in first.rows] == ["`mu`"]
     assert [group.heading[0].value for group in first.groups] == ["`L`"]
     (folded,) = [p for p in section.parts if isinstance(p, Details)]
     assert folded.summary == "Generated quantities"
-    notes = " ".join(p.text for p in section.parts if isinstance(p, Note))
-    assert "never vary: `L[0,0]`" in notes
-    assert "finite in no draw: `L[0,1]`" in notes
-    assert "guess: `log_lik`" in notes
+    told = " ".join(report.answers[0].verdict.left_out)
+    assert "`L[0,0]`: the same in every draw" in told
+    assert "`L[0,1]`: finite in no draw" in told
+    assert "`log_lik`: generated quantities, as their names say" in told
 
 
 def test_predictive_checks_leave_one_out_and_sensitivity_stand_where_their_groups_do(

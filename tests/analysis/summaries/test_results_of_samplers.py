@@ -50,7 +50,7 @@ def test_an_mcmc_of_numpyro_is_a_posterior(mcmc):
 
 
 def test_an_mcmc_that_has_not_run_is_refused():
-    with pytest.raises(TypeError, match="`posterior` is a MCMC"):
+    with pytest.raises(TypeError, match="`posterior` is an MCMC that has not run yet"):
         ob.diagnose(MCMC(NUTS(model), num_warmup=1, num_samples=1))
 
 

@@ -6,8 +6,7 @@ import xarray as xr
 
 from onebasin.analysis.summaries.summary import summary
 from onebasin.analysis.summaries.units import is_constant, power_of_two, units_of
-from onebasin.posteriors.columns import Columns
-from onebasin.posteriors.draws import Draws, lay_out
+from onebasin.posteriors.draws import Columns, Draws, lay_out
 
 from ...each import each
 

@@ -60,7 +60,7 @@ def mu(shape=(2, 5), **more):
         (mu(tau=("chain", [0.0] * 2)), ["mu", "theta"], r"asks for `theta`.*are: mu, tau"),
         (mu(), [], "asks for no names"),
         (of(sample_stats={}), None, r"no group `posterior` \(groups there are: sample_stats\)"),
-        (of(posterior={}), None, "empty group `posterior`"),
+        (of(posterior={}), None, "its group 'posterior' is empty"),
         (mu((2, 3)), None, "has 3 draws a chain, and at least 4"),
         (
             mu(label=(("chain", "draw"), np.full((2, 5), "a"))),

@@ -15,7 +15,7 @@ from onebasin.base.errors import WriteError
 from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.inference.mcmc.places import Gathered
 from onebasin.inference.runs.posterior import build
-from onebasin.posteriors import room, scratch
+from onebasin.posteriors import scratch
 from onebasin.posteriors.network_groups import network_groups
 
 from ...each import each
@@ -34,7 +34,7 @@ def filled(folder: Path | None) -> Gathered:
 
 @pytest.fixture
 def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "LARGE", 10)
+    monkeypatch.setattr(scratch, "LARGE", 10)
 
 
 @pytest.mark.usefixtures("everything_is_large")

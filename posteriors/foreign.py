@@ -1,0 +1,175 @@
+"""Posteriors of other makers in our words: results of samplers in this process, mappings, tables, older files.
+
+Convention: groups of draws have the axes (chain, draw, ...), statistics ArviZ's present names. A slash in a name, as
+NumPyro's scopes write it, becomes a dot: no file can store it. Draws that a masked array hides are NaN.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.base.errors import ArgumentError, ArgumentTypeError, OnebasinError
+
+from . import schema
+from .arrays import dataset_of, gathered, storable_names
+from .opening import open_tree
+from .schema import adopted
+from .stan_csv import CHAIN_COLUMNS, COUNTING, ORDER_COLUMNS
+
+
+def names_files(value: Any) -> bool:
+    """Whether a value is a path, or several of them."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(path, str | os.PathLike) for path in value)
+    return isinstance(value, str | os.PathLike)
+
+
+def convert(value: Any, argument: str = "posterior") -> xr.DataTree:
+    """Convert what a sampler has returned to a tree in our words.
+
+    Parameters
+    ----------
+    value
+        An `MCMC` of NumPyro that has run, a fit of cmdstanpy, emcee's sampler, a dataset, a mapping of arrays
+        (chain, draw, ...) or of groups of them, a table of pandas with a row a draw, or anything that ArviZ converts.
+    argument : str
+        What messages call it.
+
+    Raises
+    ------
+    TypeError
+        If it is nothing of the kind.
+    ValueError
+        If it has not run, names or shapes of its variables do not fit, or a variable holds no numbers.
+    PosteriorFileError
+        If the files of a fit are gone or hold no draws.
+    """
+    kind, module = type(value).__name__, type(value).__module__
+    try:
+        if module.startswith("numpyro.") and hasattr(value, "get_samples"):
+            return adopted(_of_numpyro(value, argument))
+        if module.startswith("cmdstanpy."):
+            return _of_cmdstanpy(value, argument)
+        if isinstance(value, xr.Dataset | xr.DataArray):
+            return adopted(_of_xarray(value, argument))
+        if isinstance(value, Mapping):
+            return adopted(_of_mapping(value, argument))
+        if module.split(".")[0] == "pandas" and hasattr(value, "columns"):
+            return adopted(_of_mapping(_of_table(value, argument), argument))
+        if module.startswith("emcee.") and hasattr(value, "get_chain"):
+            return adopted(_of_emcee(value, argument))
+        if hasattr(value, "__array__"):
+            return adopted(_of_mapping({"x": value}, argument))
+        from arviz_base import convert_to_datatree
+
+        return adopted(convert_to_datatree(value))
+    except OnebasinError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ArgumentTypeError(
+            f"`{argument}` is a {kind}, and an `xarray.DataTree` is needed: pass what an inference method returned, "
+            "files of a posterior (which `ob.open_posterior` opens), arrays (chain, draw, ...) by name, or what ArviZ "
+            "converts."
+        ) from error
+
+
+def _of_xarray(value: xr.Dataset | xr.DataArray, argument: str) -> xr.DataTree:
+    dataset = value if isinstance(value, xr.Dataset) else value.to_dataset(name=value.name or "x")
+    there = {str(name): name for name in (*dataset.variables, *dataset.dims)}
+    slashed = {name: own.replace("/", ".") for own, name in there.items() if "/" in own}
+    if slashed:
+        storable_names(dict.fromkeys(dataset.data_vars), argument)
+        dataset = dataset.rename(slashed)
+    tree = xr.DataTree.from_dict({schema.POSTERIOR: dataset})
+    tree.attrs = dict(dataset.attrs)
+    return tree
+
+
+def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
+    """Give arrays by name, or groups of them by theirs; Stan's columns such as `lp__` are statistics."""
+    if not isinstance(value.get(schema.POSTERIOR), Mapping):
+        stats = {n: v for n, v in value.items() if isinstance(n, str) and n.endswith("__")}
+        draws = {name: held for name, held in value.items() if name not in stats}
+        value = {schema.POSTERIOR: draws} | ({schema.SAMPLE_STATS: stats} if stats else {})
+    groups = {}
+    for group, held in value.items():
+        if isinstance(held, xr.Dataset):
+            groups[group] = _of_xarray(held, argument)[schema.POSTERIOR].to_dataset()
+        elif isinstance(held, Mapping):
+            lead = () if group in schema.DATA_GROUPS else schema.SAMPLE_DIMS
+            groups[group] = dataset_of(held, argument, lead=lead)
+        else:
+            raise ArgumentError(
+                f"`{argument}` holds {group!r} besides the group `posterior`, and every entry must be a group of "
+                "arrays then."
+            )
+    return xr.DataTree.from_dict(groups)
+
+
+def _of_table(table: Any, argument: str) -> dict[str, np.ndarray]:
+    """Give a table's columns as arrays (chain, draw, ...); one without a column of chains is of a single one."""
+    columns = {str(name): np.asarray(table[name]) for name in table.columns}
+    chain = next((columns[name] for name in CHAIN_COLUMNS if name in columns), np.zeros(len(table)))
+    order = next(
+        (columns[name] for name in ORDER_COLUMNS if name in columns), np.arange(len(table))
+    )
+    _, each = np.unique(chain, return_counts=True)
+    if len(set(each.tolist())) > 1:
+        raise ArgumentError(
+            f"`{argument}` has chains of {min(each)} and of {max(each)} draws, and all need equally many."
+        )
+    rows = np.lexsort((order, chain)).reshape(len(each), -1)
+    return gathered({n: column[rows] for n, column in columns.items() if n not in COUNTING})
+
+
+def _of_emcee(sampler: Any, argument: str) -> xr.DataTree:
+    """Give emcee's walkers as chains."""
+    groups = {
+        schema.POSTERIOR: {"x": np.swapaxes(sampler.get_chain(), 0, 1)},
+        schema.SAMPLE_STATS: {schema.LP: np.swapaxes(sampler.get_log_prob(), 0, 1)},
+    }
+    return _of_mapping(groups, argument)
+
+
+def _of_numpyro(mcmc: Any, argument: str) -> xr.DataTree:
+    if getattr(mcmc, "last_state", None) is None:
+        raise ArgumentTypeError(
+            f"`{argument}` is an MCMC that has not run yet: call `mcmc.run(rng_key)` first."
+        )
+    samples = mcmc.get_samples(group_by_chain=True)
+    if isinstance(samples, dict) and any("/" in name for name in samples):
+        stats = dict(mcmc.get_extra_fields(group_by_chain=True))
+        if "potential_energy" in stats:
+            stats[schema.LP] = -stats.pop("potential_energy")
+        tree = _of_mapping({schema.POSTERIOR: samples, schema.SAMPLE_STATS: stats}, argument)
+    else:
+        from arviz_base import from_numpyro
+
+        tree = from_numpyro(mcmc)
+    free = getattr(mcmc.last_state, "z", None)
+    if isinstance(free, dict) and schema.POSTERIOR in tree.children:
+        own = {name.replace("/", ".") for name in free}
+        names = map(str, tree[schema.POSTERIOR].data_vars)
+        kinds = {name: "parameter" if name in own else "transformed" for name in names}
+        tree.attrs[schema.KINDS] = json.dumps(kinds)
+    tree.attrs[schema.ENGINE] = "numpyro"
+    depth = getattr(mcmc.sampler, "_max_tree_depth", None)
+    if isinstance(depth, tuple):  # NumPyro's of warmup and of draws
+        depth = depth[-1]
+    if isinstance(depth, int):
+        tree.attrs[schema.MAX_TREE_DEPTH] = depth
+    return tree
+
+
+def _of_cmdstanpy(fit: Any, argument: str) -> xr.DataTree:
+    runs = getattr(fit, "runset", None) or getattr(fit, "_runset", None)
+    if runs is None:
+        raise ArgumentTypeError(f"`{argument}` is a {type(fit).__name__}, which holds no draws.")
+    return open_tree([Path(file) for file in runs.csv_files], argument=argument)

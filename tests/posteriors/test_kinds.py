@@ -1,0 +1,252 @@
+"""Every kind of draws by every way that they come in: read right, or refused with the reason; no warning is seen."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import onebasin as ob
+from onebasin.base.errors import OnebasinError
+from onebasin.cli.main import main
+from onebasin.posteriors.entries import bracketed
+from onebasin.posteriors.view import as_view
+
+from ..each import each
+
+CHAINS, DRAWS = 4, 60
+
+
+def draws(*shape):
+    return np.random.default_rng(len(shape)).normal(size=(CHAINS, DRAWS, *shape))
+
+
+RNG = np.random.default_rng(1)
+
+
+def fresh(*shape):
+    return RNG.normal(size=(CHAINS, DRAWS, *shape))
+
+
+def dataset(arrays):
+    dims = {
+        n: ("chain", "draw", *(f"axis{i}_{v.shape[i]}" for i in range(2, v.ndim)))
+        for n, v in arrays.items()
+    }
+    return xr.Dataset({name: (dims[name], values) for name, values in arrays.items()})
+
+
+def columns(arrays, chain=slice(None)):
+    """Give scalar columns by the names of posteriordb."""
+    whole = {n: v.astype(float) if v.dtype.kind == "f" else v for n, v in arrays.items()}
+    flat = {n: v[chain].reshape(-1, *v.shape[2:]) for n, v in whole.items()}
+    return {
+        entry: column
+        for name, values in flat.items()
+        for entry, column in zip(
+            bracketed(name, values.shape[1:]), values.reshape(len(values), -1).T, strict=True
+        )
+    }
+
+
+def table(arrays):
+    numbers = {"chain__": np.repeat(np.arange(CHAINS), DRAWS), "draw__": np.arange(CHAINS * DRAWS)}
+    return pd.DataFrame(numbers | columns(arrays)).sample(frac=1, random_state=1)
+
+
+def as_csv(arrays, path, **how):
+    table(arrays).to_csv(path, index=False, **how)
+    return path
+
+
+def as_json(arrays, path):
+    chains = [{n: v.tolist() for n, v in columns(arrays, [c]).items()} for c in range(CHAINS)]
+    path.write_text(json.dumps(chains))
+    return path
+
+
+def as_netcdf(arrays, path):
+    xr.DataTree.from_dict({"posterior": dataset(arrays)}).to_netcdf(path, engine="h5netcdf")
+    return path
+
+
+WAYS = {
+    "mapping": lambda arrays, folder: arrays,
+    "groups": lambda arrays, folder: {"posterior": arrays},
+    "lists": lambda arrays, folder: {name: values.tolist() for name, values in arrays.items()},
+    "dataset": lambda arrays, folder: dataset(arrays),
+    "transposed": lambda arrays, folder: dataset(arrays).transpose(..., "draw", "chain"),
+    "table": lambda arrays, folder: table(arrays),
+    "csv": lambda arrays, folder: as_csv(arrays, folder / "a.csv"),
+    "tsv": lambda arrays, folder: as_csv(arrays, folder / "a.tsv", sep="\t"),
+    "csv.gz": lambda arrays, folder: as_csv(arrays, folder / "a.csv.gz"),
+    "json": lambda arrays, folder: as_json(arrays, folder / "a.json"),
+    "nc": lambda arrays, folder: as_netcdf(arrays, folder / "a.nc"),
+    "zarr": lambda arrays, folder: ob.save(
+        ob.open_posterior(as_netcdf(arrays, folder / "a.nc")), folder / "a.zarr"
+    ),
+}
+"""Ways in which arrays (chain, draw, ...) come in."""
+
+HALF = np.broadcast_to([True, True, False, False], (DRAWS, CHAINS)).T
+GOOD = {
+    "blank": {"my name": fresh(3)},
+    "dots": {"a.b": fresh(2, 2), "..c": fresh()},
+    "dollar": {"a$b": fresh(3)},
+    "long": {"a" * 5000: fresh(2)},
+    "group": {"posterior": fresh(2), "lp": fresh()},
+    "axis": {"b": fresh(2), "b_dim_0": fresh()},
+    "single": {"single": fresh(2).astype(np.float32)},
+    "half": {"half": fresh(2).astype(np.float16)},
+    "truth": {"truth": fresh(2) > 0},
+    "whole": {"whole": np.round(10 * fresh(2)).astype(np.int16)},
+    "constant": {"constant": np.ones((CHAINS, DRAWS, 2))},
+    "apart": {"apart": np.where(HALF, 0.37, 1.9)},
+    "large": {"large": 1e300 * fresh(2)},
+    "small": {"small": 1e-300 * fresh(2)},
+}
+BROKEN = {
+    "chain of NaN": {"nan": np.where(HALF, np.nan, draws())},
+    "infinite": {"infinite": np.where(draws(2) > 2, np.inf, draws(2))},
+}
+SLASH = {"encoder/w": draws(2), "encoder/b": draws()}
+
+
+@each("way", WAYS)
+def test_draws_are_read_in_whatever_way_they_come(tmp_path, way):
+    arrays = {n: v for kind in (GOOD | BROKEN).values() for n, v in kind.items()}
+    if way == "zarr":  # whose files are called like the variables
+        del arrays["a" * 5000]
+    view = as_view(WAYS[way](arrays, tmp_path))
+    assert set(view.variables) == set(arrays)
+    for name, values in arrays.items():
+        found = view.posterior[name].transpose("chain", "draw", ...).values
+        np.testing.assert_allclose(found, values, rtol=1e-14, err_msg=name)
+
+
+@each("way", [way for way in WAYS if way not in ("nc", "zarr", "groups")])
+def test_a_slash_becomes_a_dot(tmp_path, way):
+    view = as_view(WAYS[way](SLASH, tmp_path))
+    assert set(view.variables) == {"encoder.w", "encoder.b"}
+    np.testing.assert_allclose(view.values("encoder.w"), SLASH["encoder/w"], rtol=1e-14)
+
+
+NO_NUMBER = "which is no number|only (real )?numbers can be worked with|no variables of numbers"
+REFUSED = {
+    "chain": ({"chain": draws()}, "a variable chain, which is the name of an axis"),
+    "draw": ({"draw": draws()}, "a variable draw, which is the name of an axis"),
+    "no name": ({"": draws(2)}, "a name that no file can store"),
+    "no text": ({3: draws(2)}, "a name that no file can store"),
+    "two": ({"a.b": draws(), "a/b": draws()}, "two variables that would be called a.b"),
+    "ragged": ({"a": [[1.0, 2.0], [1.0]]}, "`a`, whose chains or draws differ in shape"),
+    "shorter": ({"a": draws(), "b": draws()[:, 1:]}, r"`b` with \(chain, draw\) of \(4, 59\)"),
+    "flat": ({"a": draws().ravel()}, r"`a` of shape \(240,\), and \(chain, draw, ...\) is needed"),
+    "empty": ({"a": draws(0)}, "holds no draws"),
+    "text": ({"a": np.full((CHAINS, DRAWS), "x")}, NO_NUMBER),
+    "dates": ({"a": np.full((CHAINS, DRAWS), np.datetime64("2020-01-01"))}, NO_NUMBER),
+    "complex": ({"a": draws() + 1j}, NO_NUMBER),
+    "nothing": ({}, "holds no draws"),
+    "a group beside": ({"posterior": {"a": draws()}, "lp": draws()}, "every entry must be a group"),
+    "unfinite": ({"a": np.full((CHAINS, DRAWS), np.nan)}, "240 draws that are not finite"),
+    "number": (3.5, "is a float, and an `xarray.DataTree` is needed"),
+}
+
+
+@each("kind", REFUSED)
+def test_what_cannot_be_read_is_refused_with_the_reason(kind):
+    value, says = REFUSED[kind]
+    with pytest.raises(OnebasinError, match=says) as caught:
+        ob.diagnose(value)
+    assert "\n" not in str(caught.value)
+
+
+@each("kind", ["chain", "ragged", "number"])
+@each(
+    "use",
+    [
+        ob.align,
+        lambda value: ob.report({"run": value}),
+        lambda value: ob.compare({"run": value, "other": {"a": draws()}}, truth="other"),
+    ],
+)
+def test_every_function_refuses_in_the_same_words(kind, use):
+    value, says = REFUSED[kind]
+    with pytest.raises(OnebasinError, match=says):
+        use(value)
+
+
+def test_stans_columns_in_a_mapping_are_statistics():
+    view = as_view({"mu": draws(), "lp__": draws(), "divergent__": HALF})
+    assert view.variables == ("mu",)
+    np.testing.assert_array_equal(view.stat("lp"), draws())
+    np.testing.assert_array_equal(view.stat("diverging"), HALF)
+
+
+def test_masked_draws_are_nan_and_numbers_of_pythons_are_read():
+    masked = np.ma.masked_array(draws(2), mask=draws(2) > 1)
+    view = as_view({"masked": masked, "object": draws().astype(object)})
+    np.testing.assert_array_equal(view.values("masked"), masked.filled(np.nan))
+    np.testing.assert_array_equal(view.values("object"), draws())
+    held = dataset({"object": draws().astype(object), "none": draws(0)})
+    assert as_view(held).variables == ("object",)
+
+
+def test_labels_that_repeat_are_replaced_by_places():
+    view = as_view(
+        dataset({"mu": draws(3)}).assign_coords(axis0_3=["a", "a", "b"], axis2_3=["a", "a", "b"])
+    )
+    assert view.draws().names == ("mu[0]", "mu[1]", "mu[2]")
+
+
+def test_two_parameters_of_one_name_are_refused():
+    with pytest.raises(OnebasinError, match=r"two parameters of the name mu\[0\]: rename one"):
+        ob.diagnose({"mu": draws(2), "mu[0]": draws()})
+
+
+def test_statistics_of_other_draws_are_refused():
+    groups = {"posterior": {"mu": draws()}, "sample_stats": {"lp": draws()[:, 1:]}}
+    with pytest.raises(OnebasinError, match=r"\(4, 59\) of the statistic `lp`"):
+        ob.diagnose(groups)
+
+
+def test_walkers_of_emcee_are_chains():
+    own = {
+        "__module__": "emcee.ensemble",
+        "get_chain": lambda self: draws(2).swapaxes(0, 1),
+        "get_log_prob": lambda self: draws().T,
+    }
+    view = as_view(type("EnsembleSampler", (), own)())
+    np.testing.assert_array_equal(view.values("x"), draws(2))
+    np.testing.assert_array_equal(view.stat("lp"), draws())
+
+
+def test_sums_of_a_simplex_in_single_precision_are_constants():
+    w = np.exp(draws(5)).astype(np.float32)
+    w /= w.sum(axis=-1, keepdims=True)
+    kinds = {"w": w, "total": w.sum(axis=-1), "mean": w.mean(axis=-1)}
+    assert np.ptp(kinds["total"]) > 0
+    found = ob.diagnose(kinds)
+    assert found.constants == ("total", "mean")
+    assert found.parameters.loc[["total", "mean"], "rhat"].isna().all()
+    other = {name: values[::-1, ::-1] for name, values in kinds.items()}
+    assert "means differ" not in str(ob.compare({"a": kinds, "b": other}, truth="b"))
+
+
+def test_no_warning_and_no_senseless_number_is_seen(tmp_path, capsys):
+    everything = {n: v for kind in GOOD.values() for n, v in kind.items()}
+    broken = everything | {n: v for kind in BROKEN.values() for n, v in kind.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for arrays in (everything, broken):
+            rhat = ob.diagnose(arrays).parameters["rhat"]
+            assert rhat[rhat < np.inf].max() < 2
+            assert rhat["apart"] == np.inf
+        few = {name: broken[name] for name in ("large", "apart", "constant", "posterior", "nan")}
+        ob.report({"run": few}, tmp_path / "run.html")
+        ob.compare({"a": everything, "b": everything}, truth="b")
+        ob.align(everything, "posterior")
+        path = as_csv(broken, tmp_path / "run.csv")
+        assert main(["diagnose", str(path)]) == 0
+    assert "✗ Not usable" in capsys.readouterr().out

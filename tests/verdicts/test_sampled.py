@@ -1,0 +1,93 @@
+"""Short Stan programs, really sampled: verdicts, alignments and numbers are those that are known without onebasin.
+
+`python -m benchmarks.sampled` asks of all kinds and other seeds.
+"""
+
+import pytest
+import xarray as xr
+
+import onebasin as ob
+from benchmarks.sampled.__main__ import ask
+from benchmarks.sampled.fielded import FIELDED
+from benchmarks.sampled.kinds import KINDS
+from benchmarks.sampled.numbers import Moments, differ, leaves_the_density, quality
+from benchmarks.sampled.references import PROGRAMS, mass_of_quick_absorption
+
+from ..each import each
+
+ALL = {kind.name: kind for kind in (*KINDS, *FIELDED)}
+QUICK = {
+    "regression": 1,
+    "too few draws of nearly collinear inputs": 1,
+    "mixture of three": 1,
+    "hierarchy not centred": 1,
+    "mass at a bound": 1,
+    "two modes that chains cannot leave": 1,
+    "two modes that chains cross": 1,
+    "clusters with correlations": 1,
+    "sorted by hand": 1,
+    "phase": 1,
+    "two breaks": 1,
+}
+
+
+@pytest.fixture(scope="session")
+def answers():
+    """What was said of each posterior, judged."""
+    return {name: list(ask(ALL[name], seed)) for name, seed in QUICK.items()}
+
+
+@each("name", QUICK)
+def test_what_is_said_is_true(name, answers):
+    assert [(row["verdict"], row["sentence"]) for row in answers[name] if row["wrong"]] == []
+
+
+@each("name", QUICK)
+def test_what_may_be_used_is_right_and_aligned_draws_keep_their_density(name, answers):
+    assert [row["numbers"] for row in answers[name] if row["numbers"]] == []
+    assert all(row["reference"] for row in answers[name]), "the long run was not sound"
+
+
+def test_every_kind_of_verdict_is_among_them(answers):
+    said = {row["verdict"] for rows in answers.values() for row in rows}
+    assert {"usable", "aligned", "unusable"} <= said
+
+
+@each("name", ["one factor", "clusters with correlations", "sorted by hand", "experts", "raters"])
+def test_the_symmetry_is_found_in_the_program(name):
+    kind = ALL[name]
+    target = ob.stan_program(PROGRAMS / f"{kind.program}.stan", kind.data(1))
+
+    def parts(words):
+        return {frozenset(w.removesuffix(":0") for w in block.split(",")) for block in words}
+
+    assert parts(ob.find_symmetry(target).words) == parts([kind.words])
+
+
+@pytest.mark.slow  # many starts are climbed from, and every mode is sampled
+def test_the_mass_of_modes_is_that_of_quadrature():
+    """Absorption and elimination: two modes, whose masses importance sampling gives too."""
+    kind = ALL["absorption or elimination"]
+    data = kind.data(1)
+    found = ob.sample_modes(ob.stan_program(PROGRAMS / "absorption.stan", data), seed=1)
+    into, out = (found["posterior"][name].values for name in ("into", "out"))
+    assert (into > out).mean() == pytest.approx(mass_of_quick_absorption(data), abs=0.04)
+
+
+def test_what_is_wrong_is_seen(rng):
+    """The checks themselves: moments, log densities and the quality of chains."""
+    draws = {"x": rng.normal(size=(4, 500, 2))}
+    assert differ(draws, {"x": Moments.exact([0, 0], [1, 1])}) == []
+    assert "mean of x[1]" in differ(draws, {"x": Moments.exact([0, 0.5], [1, 1])})[0]
+    assert "sd of x[0]" in differ(draws, {"x": Moments.exact([0, 0], [1.3, 1])})[0]
+    assert quality(draws["x"]) == "sound"
+    assert quality(draws["x"][:, :60]) == "unsound"
+    target = ob.stan_program(
+        "parameters { vector[2] x; } model { x[1] ~ normal(0, 1); x[2] ~ normal(0, 2); }"
+    )
+    tree, swapped = (
+        xr.DataTree.from_dict({"posterior": xr.Dataset({"x": (("chain", "draw", "k"), values)})})
+        for values in (draws["x"], draws["x"][..., ::-1].copy())
+    )
+    assert leaves_the_density(target, tree, tree) == []
+    assert "2000 of 2000 moved draws change" in leaves_the_density(target, tree, swapped)[0]
