@@ -13,8 +13,7 @@ import typer
 WRITTEN = ".nc, .zarr, .zarr.zip, .csv, .json or .json.zip"
 SYMMETRY = (
     "Interchangeable variables: mu,sigma,theta; by axis 1: W1:1,b1,W2; by two axes: A:0:1,mu; with signs: +-L:1,scale; "
-    "whole variables that change sign: +-theta:,+-a:; with complements: mu,1-theta; separate parameters, or positions "
-    "from 0: mu1~mu2,theta[0]~theta[2]. Repeatable, a block each time."
+    "whole ones: +-theta:,+-a:; complements: mu,1-theta; separate parameters: mu1~mu2,theta[0]~theta[2]. Repeatable."
 )
 POSTERIOR = "A posterior: NetCDF, Zarr, posteriordb's JSON, CSV files of CmdStan."
 
