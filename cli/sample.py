@@ -43,7 +43,7 @@ def sample(
     context: typer.Context,
     program: Program,
     data: Data = None,
-    out: Path | None = option(None, "The posterior to write, NetCDF; by default PROGRAM.nc."),
+    out: Path | None = option(None, "Posterior to write; by default PROGRAM.nc."),
     method: str = option("nuts", "The method."),
     engine: str | None = option(
         None, "numpyro, stanli, cmdstan or nutpie; by default that of the program or model."
