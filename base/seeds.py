@@ -31,6 +31,8 @@ class Purpose(IntEnum):
     MODE_PILOT = 16
     MODE_CHAIN = 17
     MODE_WEIGHTS = 18
+    FIXED_DRAWS = 19
+    IMPORTANCE_WEIGHTS = 20
 
 
 def keys_for(purpose: Purpose, seed: int | jax.Array, count: int) -> jax.Array:

@@ -51,8 +51,8 @@ def calibrate(
     ),
     method: str = option(
         "nuts",
-        "A method that gives a posterior: nuts, hmc, mclmc, modes, meanfield, fullrank, symmetrised, laplace or "
-        "pathfinder.",
+        "A method that gives a posterior: nuts, hmc, mclmc, modes, meanfield, fullrank, dadvi, symmetrised, "
+        "laplace or pathfinder.",
     ),
     engine: str | None = option(None, "numpyro, stan or nutpie; by default the model's own."),
     exchangeable: list[str] | None = option(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # brings JAX along, which help texts do without
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.symmetry.elements import Shapes
     from onebasin.models.target import Target
-    from onebasin.posteriors.view import LogDensity, View
+    from onebasin.posteriors.view import DensityAtDraws, View
 
 Files = tuple[Path, ...]
 _STARTS = ("gaussian", "mean", "draw")
@@ -42,7 +42,7 @@ def read(
     paths = [files] if isinstance(files, Path) else list(files)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
 
-    def density(tree: xr.DataTree) -> LogDensity | None:
+    def density(tree: xr.DataTree) -> DensityAtDraws | None:
         if program is not None:
             return _density_of(program, data)
         if not str(tree.attrs.get(schema.PROGRAM_NAME, "")).endswith(".stan"):
@@ -54,7 +54,7 @@ def read(
     return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}", density=density)
 
 
-def _density_of(program: Path, data: Path | None) -> LogDensity:
+def _density_of(program: Path, data: Path | None) -> DensityAtDraws:
     from onebasin.inference.density.evaluate import log_density
 
     files = ExitStack()  # as long as the function is there

@@ -6,6 +6,8 @@ from .density.evaluate import generated_quantities as generated_quantities
 from .density.evaluate import jax_density as jax_density
 from .density.evaluate import log_density as log_density
 from .density.symmetry import check_symmetry as check_symmetry
+from .fits.dadvi import Dadvi as Dadvi
+from .fits.dadvi import dadvi as dadvi
 from .infer import infer as infer
 from .mcmc.hmc import Hmc as Hmc
 from .mcmc.hmc import hmc as hmc

@@ -39,8 +39,8 @@ def infer(
     target : Target
         The model conditioned on data: `ob.stan_program`, `ob.numpyro_model`, or a network's `condition(x, y)`.
     method : Method or str
-        Such as `ob.Nuts(draws=500)`, or its name: "nuts", "hmc", "mclmc", "modes", "advi", "symmetrised", "pathfinder",
-        "laplace", "optimize" or "ensemble".
+        Such as `ob.Nuts(draws=500)`, or its name: "nuts", "hmc", "mclmc", "modes", "advi", "dadvi", "symmetrised",
+        "pathfinder", "laplace", "optimize" or "ensemble".
     engine : str, optional
         Whose definition of the model is used, and by what: "numpyro" is JAX in this process, "stan" CmdStan's
         executable, "nutpie" the package of that name; by default the engine that the target has a definition for,

@@ -10,6 +10,7 @@ from onebasin.base.checks import choose
 
 from .contracts.engines import ENGINES, implemented
 from .contracts.method import Method
+from .fits.dadvi import Dadvi
 from .mcmc.hmc import Hmc
 from .mcmc.nuts import Nuts
 from .microcanonical.mclmc import Mclmc
@@ -29,6 +30,7 @@ METHODS: Mapping[str, type[Method]] = {
         Mclmc,
         Modes,
         Advi,
+        Dadvi,
         Symmetrised,
         Pathfinder,
         Laplace,

@@ -15,6 +15,7 @@ from .analysis.report import report as report
 from .base.errors import OnebasinError as OnebasinError
 from .base.files.compiled import keep_compiled as keep_compiled
 from .inference import Advi as Advi
+from .inference import Dadvi as Dadvi
 from .inference import Hmc as Hmc
 from .inference import Laplace as Laplace
 from .inference import Mclmc as Mclmc
@@ -26,6 +27,7 @@ from .inference import Symmetrised as Symmetrised
 from .inference import advi as advi
 from .inference import calibrate as calibrate
 from .inference import check_symmetry as check_symmetry
+from .inference import dadvi as dadvi
 from .inference import find_modes as find_modes
 from .inference import find_symmetry as find_symmetry
 from .inference import generated_quantities as generated_quantities

@@ -25,21 +25,12 @@ if TYPE_CHECKING:
 def dataset_of(
     arrays: Mapping[Any, Any], argument: str, *, lead: tuple[str, ...] = SAMPLE_DIMS
 ) -> xr.Dataset:
-    """Give arrays by name as a group.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array (chain, draw, ...)
-        The variables, or nested lists of their numbers.
-    argument : str
-        What messages call them.
-    lead : tuple of str
-        Names of the axes that all of them begin with.
+    """Give arrays, or nested lists, by name as a group, in which all of them begin with the axes of `lead`.
 
     Raises
     ------
     ValueError
-        If a name cannot be stored, a variable is no array of numbers or lacks the axes of `lead`, or sizes differ.
+        If a name cannot be stored, a variable is no array of numbers or lacks these axes, or their sizes differ.
     """
     import xarray as xr
 

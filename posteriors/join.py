@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,14 +112,15 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, beside: Path)
             path,
             f"was made with {name} {value}, and {beside} with {other}: give runs with equal settings",
         )
-    if (shapes := _shapes(run)) != _shapes(first):
+    for name, (here, there) in _differing(_shapes(run), _shapes(first)):
         raise FormatError(
             path,
-            f"holds other variables or numbers of draws than {beside}: {_first_unlike(shapes, _shapes(first))}",
+            f"holds other variables or numbers of draws than {beside}: {name} is {here or 'missing'} here and "
+            f"{there or 'missing'} there",
         )
 
 
-def _differing(a: dict[str, Any], b: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
     for name in {**a, **b}:
         if a.get(name) != b.get(name):
             yield name, (a.get(name), b.get(name))
@@ -138,11 +139,6 @@ def _shapes(run: xr.DataTree) -> dict[str, tuple[int, ...]]:
         str(name): tuple(size for dim, size in values.sizes.items() if dim != "chain")
         for name, values in run[schema.POSTERIOR].data_vars.items()
     }
-
-
-def _first_unlike(shapes: dict[str, tuple[int, ...]], other: dict[str, tuple[int, ...]]) -> str:
-    name, (here, there) = next(_differing(shapes, other))
-    return f"{name} is {here or 'missing'} here and {there or 'missing'} there"
 
 
 def _check_chains(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> None:

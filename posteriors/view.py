@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.symmetry.evidence import Evidence
 
-LogDensity = Callable[[xr.Dataset], Any]
+DensityAtDraws = Callable[[xr.Dataset], Any]
 Posterior = Any
 """A `View`, a `DataTree`, files, a sampler's result, or anything that ArviZ can convert, such as a `Dataset`."""
 
@@ -64,7 +64,7 @@ class View:
 
     tree: xr.DataTree
     argument: str = "posterior"
-    log_density: LogDensity | None = None
+    log_density: DensityAtDraws | None = None
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
@@ -289,9 +289,8 @@ class View:
     @cached_property
     def declares_equal_modes(self) -> bool:
         """Whether it declares a symmetry that makes equal modes and is not refuted, still to be divided out."""
-        if schema.ALIGNMENT in self.tree.attrs:
-            return False
-        if self.symmetry_evidence is not None and not self.symmetry_evidence.holds:
+        evidence = self.symmetry_evidence
+        if schema.ALIGNMENT in self.tree.attrs or (evidence is not None and not evidence.holds):
             return False
         return any(block.keeps_density for block in self.declared_symmetry)
 
@@ -315,32 +314,26 @@ class View:
     @cached_property
     def is_ensemble(self) -> bool:
         """Whether the draws are members of an ensemble, trained one by one, and no Markov chain."""
-        return (
-            schema.TRAINING in self.tree.children
-            or self.tree.attrs.get(schema.METHOD) == "ensemble"
-        )
+        trained = schema.TRAINING in self.tree.children
+        return trained or self.attribute(schema.METHOD) == "ensemble"
 
     def part(self, dim: str, which: slice) -> View:
         """Return some of the chains or of the draws, without an alignment's elements."""
-        kept = self.posterior[dim].values[which]
+        numbers = self.posterior[dim].values[which]
 
         def those(group: xr.Dataset) -> xr.Dataset:
             if dim in group.sizes and schema.EVERY in group.attrs:  # some of the draws alone
-                return group.sel({dim: np.isin(group[dim].values, kept)})
+                return group.sel({dim: np.isin(group[dim].values, numbers)})
             return group.isel({dim: which}, missing_dims="ignore")
 
-        groups = {
-            name: those(group.to_dataset())
-            for name, group in self.tree.children.items()
-            if name != schema.ALIGNMENT
-        }
-        tree = xr.DataTree.from_dict(groups)
+        groups = {n: g for n, g in self.tree.children.items() if n != schema.ALIGNMENT}
+        tree = xr.DataTree.from_dict({n: those(g.to_dataset()) for n, g in groups.items()})
         tree.attrs = dict(self.tree.attrs)
         return View(tree, self.argument, self.log_density)
 
 
 def as_view(
-    posterior: Posterior, argument: str = "posterior", log_density: LogDensity | None = None
+    posterior: Posterior, argument: str = "posterior", log_density: DensityAtDraws | None = None
 ) -> View:
     """Return a view of a posterior, and a view as it is.
 
@@ -349,10 +342,8 @@ def as_view(
     posterior
         A view, a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or what
         ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's.
-    argument : str
-        What error messages call it.
-    log_density : callable, optional
-        Of the view, where it is made here.
+    argument, log_density
+        What error messages call it; and the view's log density, where the view is made here.
 
     Raises
     ------
@@ -376,7 +367,7 @@ def view_of_files(
     *,
     argument: str = "posterior",
     name: str = "",
-    density: Callable[[xr.DataTree], LogDensity | None] = lambda tree: None,
+    density: Callable[[xr.DataTree], DensityAtDraws | None] = lambda tree: None,
 ) -> View:
     """Open a posterior's files, to be read as far as they are asked for, as long as the view is there.
 
@@ -384,10 +375,8 @@ def view_of_files(
     ----------
     paths
         A file, a store, or the CSV files of a run's chains.
-    argument, name : str
-        What messages call them where they cannot be opened, and later; the name is by default the first file's.
-    density : callable
-        Return the view's log density.
+    argument, name, density
+        What messages call them if they cannot be opened, and later (by default the first file); what gives the density.
 
     Raises
     ------

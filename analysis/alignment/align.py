@@ -24,7 +24,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.words import as_symmetry
 from onebasin.posteriors import schema
-from onebasin.posteriors.view import LogDensity, Posterior, as_view
+from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 
 from .checking import check_alignment
 from .costs import AlignmentReference, about, distance
@@ -57,7 +57,7 @@ def align(
     max_bytes: int = MAX_BYTES,
     threads: int | None = None,
     progress: Progress | None = None,
-    log_density: LogDensity | None = None,
+    log_density: DensityAtDraws | None = None,
 ) -> Alignment:
     """Align a posterior's draws.
 

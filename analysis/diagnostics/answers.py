@@ -22,6 +22,7 @@ from .labels import Labels
 from .measure import Facts
 from .result import Diagnosis
 from .verdict import Answer, Extreme, Outcome, Reason, Verdict, overall, worst_of
+from .weighted import of_weights
 
 LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
 _SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)
@@ -332,7 +333,11 @@ _NO_SAMPLER = Reason(SAMPLER, "passed", "no chain")
 
 
 def _of_fit(facts: Facts) -> Verdict:
-    """Draws of an approximation: k-hat alone tells how far it is from the posterior."""
+    """Draws of an approximation: weights, or k-hat alone, tell how far it is from the posterior."""
+    if (weighted := of_weights(facts)) is not None:
+        answer, said, cause = weighted
+        rows = (_NO_LABELS, replace(cause, name=PREDICTIONS), _NO_SAMPLER)
+        return Verdict(answer, (said,), rows, () if answer == "usable" else (cause,))
     raw = facts.raw
     khat = next(check for check in raw.checks if check.name == "k-hat")
     failed = [check for check in raw.checks if check.outcome == "failed"]

@@ -209,7 +209,8 @@ def _log_density(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
             "limits": (limits.rhat, limits.deciding_rhat),
             "means": ", ".join(f"{mean:.1f}" for mean in sampler.lp_means),
         } | found.apart
-        return Reason(name, outcome, "lp unlike" if found.unlike else "lp explained", numbers)
+        kind = "lp explained" if diagnosis.density_heights is None else "lp of bounds"
+        return Reason(name, outcome, "lp unlike" if found.unlike else kind, numbers)
     if math.isnan(sampler.lp_rhat) and diagnosis.num_chains > 1 and not sampler.stuck_chains:
         return Reason(name, "not judged", "lp constant")
     slow = limits.outcome("ess_bulk", sampler.lp_ess, diagnosis.num_chains)

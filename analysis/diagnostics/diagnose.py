@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.posteriors.view import LogDensity, Posterior, as_view
+from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 
 from ..discovery.density import LeavesPosterior
 from .aligned import diagnose_aligned
@@ -33,7 +33,7 @@ def diagnose(
     ess_threshold: float | None = None,
     bfmi_threshold: float = 0.3,
     progress: Callable[[int, int], None] | None = None,
-    log_density: LogDensity | None = None,
+    log_density: DensityAtDraws | None = None,
 ) -> Diagnosis:
     """Say whether a posterior may be used, why, and what to do.
 

@@ -154,8 +154,8 @@ def _search(
         return Labels("switch", after, declared, certain, aligned)
     if not declared:
         return Labels("none", after)
-    known = {name for block in declared for name in block.variables}
-    seen = tuple(c for c in _discover(facts) if known & {slot.name for slot in c.slots})
+    moved = {name for block in declared for name in block.variables}
+    seen = tuple(c for c in _discover(facts) if moved & {slot.name for slot in c.slots})
     state, turning = _state(facts, declared, seen), _turning(seen)
     return Labels(state, after, declared, aligned=aligned, turning=turning)
 

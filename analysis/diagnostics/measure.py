@@ -24,9 +24,10 @@ from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.resolve import resolve
 from ..summaries.deciding import deciding, looked_at, rhat_of_entries
-from ..summaries.sampler import NAN, recorded, sampler_summary
+from ..summaries.sampler import NAN, SamplerSummary, mean_errors, recorded, sampler_summary
 from ..summaries.summary import bulk_ess, tabulate
 from ..summaries.variational import variational_summary
+from .causes import Heights, compare_heights
 from .checks import check, notes
 from .result import Diagnosis
 from .verdict import Extreme, Limits, said_once
@@ -72,6 +73,7 @@ def measure(
         symmetric=view.declares_equal_modes,
         symmetry_caveat="" if schema.ALIGNMENT in view.tree.attrs else resolve(view).caveat,
         has_chains=sampler is not None and not view.is_ensemble,
+        density_heights=None if sampler is None else _density_heights(view, sampler),
         limits=limits,
         deciding=decide,
         left_out=left_out,
@@ -89,6 +91,26 @@ def _defined(view: View, var_names: str | Sequence[str] | None) -> Draws:
     """Lay variables out, with what is finite in some draws only, unless nothing is finite in any draw."""
     draws = view.draws(var_names, finite=False)
     return draws if draws.names else view.draws(var_names)
+
+
+_COMPARED = 200
+"""Draws of a chain, at least, at which densities are compared."""
+
+
+def _density_heights(view: View, sampler: SamplerSummary) -> Heights | None:
+    """Compare chains by the density of the parameters themselves, where `lp` differs and that density is at hand."""
+    lp = compare_heights(sampler.lp_means, sampler.lp_errors) if sampler.lp_errors else None
+    if view.log_density is None or lp is None or not lp.unlike:
+        return None
+    every = slice(None, None, max(1, view.num_draws // _COMPARED))
+    draws = view.posterior[list(view.kinds.named("parameter"))].isel(draw=every)
+    try:
+        values = np.asarray(view.log_density(draws), np.float64)
+    except Exception:  # whatever it is, `lp` is what there is
+        return None
+    if not np.isfinite(values).all():
+        return None
+    return compare_heights(tuple(values.mean(axis=1).tolist()), tuple(mean_errors(values).tolist()))
 
 
 def _ratio(value: float, cost: float | None) -> float:

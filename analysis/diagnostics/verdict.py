@@ -219,13 +219,15 @@ def in_words(checks: Sequence[Reason]) -> str:
     return f"no check failed, but not every check could be judged; {told}"
 
 
-Answer = Literal["usable", "aligned", "invariant", "unusable"]
-"""Usable; usable after alignment; usable for what has no labels (predictions, `lp`, invariants); not usable."""
+Answer = Literal["usable", "aligned", "invariant", "partly", "unusable"]
+"""Usable; usable after alignment; usable for what has no labels (predictions, `lp`, invariants); usable but for what is
+named; not usable."""
 
 COLOURS: dict[Answer, Flag] = {
     "usable": "good",
     "aligned": "good",
     "invariant": "warn",
+    "partly": "warn",
     "unusable": "bad",
 }
 """The flag that an answer is shown with."""
@@ -234,6 +236,7 @@ HEADINGS: dict[Answer, str] = {
     "usable": "Usable",
     "aligned": "Usable after alignment",
     "invariant": "Usable for what has no labels",
+    "partly": "Usable in part",
     "unusable": "Not usable",
 }
 """An answer as a heading."""

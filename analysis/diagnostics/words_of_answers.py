@@ -10,6 +10,7 @@ _MOVE = (
     "Sample again from other starting points, with a longer warmup or a higher target acceptance rate; do not just "
     "leave the chain out, for what stopped it may be a part of the posterior that the others never met"
 )
+_NUTS = "Sample with NUTS (`--method nuts`, `ob.nuts`)"
 _MODES = (
     "Keep no average over these chains: they weigh modes by where they started. Sample mode by mode: "
     "`ob.sample_modes(target)`, or `onebasin sample --method modes`, finds modes from many starts and weighs them by "
@@ -72,6 +73,26 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "approximation": (
         "{fact}",
         "Take a richer family or more steps, or sample with NUTS; until then use it for starting points alone",
+    ),
+    "heavy weights": (
+        "Pareto k-hat of the weights is {khat:beside 2}, above {limit:.2f}: a few draws decide, and the {count:,} "
+        "weighted draws are worth {worth:,.0f} independent ones",
+        _NUTS,
+    ),
+    "few worth": (
+        "The {count:,} weighted draws are worth {worth:,.0f} independent ones, and {least:.0f} are needed",
+        _NUTS,
+    ),
+    "chains drift": (
+        "Short chains from the draws move away, `{name}` by {move:.1f} standard errors: the posterior lies beyond the "
+        "draws",
+        _NUTS,
+    ),
+    "tails of most": ("The tails of {names:names} are too heavy for these draws", _NUTS),
+    "heavy tails": (
+        "[[Do not use mean and sd of {means:names}]][[{then}]][[Do not use the sd of {sds:names}]]: {tail} too heavy "
+        "for these draws",
+        f"{_NUTS} if you need more",
     ),
     "no khat": (
         "k-hat cannot be computed, and nothing else tells how far an approximation is from its posterior",
@@ -151,6 +172,10 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "halves agree": "One chain agrees with its halves; with others it could not be compared",
     "all agree": "R-hat of all parameters is at most {rhat:rhat}[[, R-hat of `lp` {lp:rhat}]]",
     "independent draws": "Independent draws need no convergence",
+    "worth of weights": (
+        "The {count:,} weighted draws are worth {worth:,.0f} independent ones, and [[k-hat of the weights is "
+        "{khat:beside 2}]][[the weights are {even}]]"
+    ),
     "khat value": "k-hat is {khat:beside 2}",
     # The sampler
     "sampler sound": (
@@ -207,6 +232,10 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "You may use it: k-hat is {khat:beside 2}, so that the approximation is close enough to the posterior, and "
         "importance weights can mend the rest. The answer rests on k-hat alone; R-hat does not apply"
     ),
+    "usable weights": (
+        "You may use it. {why} Means, intervals and sds rest on enough draws, and short chains from the draws stay"
+    ),
+    "usable in part": "You may use {others} and the intervals. {why}",
     "bad fit": "Do not use it in the posterior's place. {why}",
     "unproved": "Not to be used in the posterior's place: {why}. {remedy}",
     "usable independent": (

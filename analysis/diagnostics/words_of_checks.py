@@ -89,6 +89,9 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         f"{_DISAGREE}), by no more than their Monte Carlo errors explain",
         "Draw more",
     ),
+    "lp of bounds": (
+        f"{_DISAGREE}), by the Jacobian of bounds that is in `lp`; the density of the parameters does not"
+    ),
     "lp unlike": (
         f"{_DISAGREE})",
         f"{APART}, in a mode of unlike height, or has not arrived",

@@ -39,7 +39,8 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
     also = []
     for slot in closer(candidate.slots, places, values, elements):
         moved = moved_values(slot, values[slot.name], elements)
-        if not slot.mirrors or not followers([candidate.labels[:, rows]], {slot.name: moved}):
+        whole = slot.mirrors or not slot.axes  # perhaps about another point
+        if not whole or not followers([candidate.labels[:, rows]], {slot.name: moved}):
             also.append(slot)
     return replace(candidate, slots=(*candidate.slots, *also))
 

@@ -57,9 +57,9 @@ def calibrate(
     family : Family
         The model before its data.
     method : Method, str or callable
-        Such as `ob.Nuts(chains=1)`; its name: "nuts", "hmc", "mclmc", "modes", "advi", "symmetrised", "laplace" or
-        "pathfinder", with chains that are short, 2 of 500 draws after as many of warmup; or a function of a target and
-        a seed that returns a posterior.
+        Such as `ob.Nuts(chains=1)`; its name: "nuts", "hmc", "mclmc", "modes", "advi", "dadvi", "symmetrised",
+        "laplace" or "pathfinder", with chains that are short, 2 of 500 draws after as many of warmup; or a function of
+        a target and a seed that returns a posterior.
     engine : {"numpyro", "stan", "nutpie"}, optional
         As of the methods; by default the one that the family's targets have, NumPyro where they have both.
     settings : Method, optional

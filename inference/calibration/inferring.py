@@ -112,6 +112,8 @@ def _together(family: Family, method: Method) -> Infer | None:
         return None
     if isinstance(method, Nuts | Hmc | Mclmc):
         return compiled.CompiledChains(family, method)
+    if getattr(method, "weights", False):
+        return None  # weights take a loop of their own
     if isinstance(method, Advi | Symmetrised) and method.batch_size is None:
         return CompiledFits(family, method)
     return None

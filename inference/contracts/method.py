@@ -54,6 +54,8 @@ class Method:
         Whether it checks the symmetry itself, in its own coordinates.
     apart : tuple of str
         Fields that a posterior records as attributes of their own, or in the name of the method.
+    later : tuple of str
+        Fields that a posterior records only where they differ from their defaults: they came after records were made.
     numpyro_alone : frozenset of str
         Fields that Stan has no use for.
     networks_alone : frozenset of str
@@ -73,6 +75,7 @@ class Method:
     stan_by_jax: ClassVar[bool] = False
     checks_symmetry: ClassVar[bool] = False
     apart: ClassVar[tuple[str, ...]] = ()
+    later: ClassVar[tuple[str, ...]] = ()
     numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype"})
     networks_alone: ClassVar[frozenset[str]] = frozenset()
     for_calibration: ClassVar[Mapping[str, Any]] = {}
@@ -98,6 +101,7 @@ class Method:
             field.name: getattr(self, field.name)
             for field in fields(self)
             if field.name not in self.apart
+            and (field.name not in self.later or getattr(self, field.name) != field.default)
         }
 
     def check(self, target: Target, engine: str) -> None:
@@ -164,6 +168,8 @@ class Found:
         What holds the arrays that are on disk; it is closed with the posterior.
     folder : Path or None
         In which more can be laid down.
+    proposals : Any
+        Gaussians from which importance weights may start.
     finish : callable or None
         Called with the whole posterior, to add what follows from its draws.
     """
@@ -174,6 +180,7 @@ class Found:
     groups: Mapping[str, xr.Dataset] = field(default_factory=dict)
     filed: xr.DataTree | None = None
     folder: Path | None = None
+    proposals: Any = None
     finish: Callable[[xr.DataTree], None] | None = None
 
 
@@ -249,7 +256,7 @@ def as_dict(value: Any) -> Any:
     So a study's settings and their hashes are those of times when these fields were arguments.
     """
     if is_dataclass(value) and not isinstance(value, type):
-        apart = value.apart if isinstance(value, Method) else ()
+        apart = (*value.apart, *value.later) if isinstance(value, Method) else ()
         return {
             f.name: as_dict(getattr(value, f.name))
             for f in fields(value)

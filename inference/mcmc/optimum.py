@@ -40,11 +40,14 @@ class Optimum:
         Its place.
     gradient : array (param,)
         Of the potential, there.
+    evaluations : int
+        Gradients that the run took.
     """
 
     potential: float
     vector: np.ndarray
     gradient: np.ndarray
+    evaluations: int = 0
 
     @property
     def is_flat(self) -> bool:
@@ -130,7 +133,7 @@ class BestOptimum:
 
         end = minimize(objective, start, jac=True, method="L-BFGS-B", options=self._options)
         potential = float(end.fun) if end.fun < wall else np.inf
-        return Optimum(potential, end.x.astype(start.dtype), np.asarray(end.jac))
+        return Optimum(potential, end.x.astype(start.dtype), np.asarray(end.jac), end.nfev)
 
     def _wall(self, start: np.ndarray, given: Sequence[Any]) -> float:
         """A value above all that a run from here accepts, yet near enough for the line search's interpolation."""

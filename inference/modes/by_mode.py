@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -18,6 +16,7 @@ from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
 from ..contracts.method import Found, Job
+from ..density.counted import in_blocks
 from .assembly import LeftOut, WeighedModes, draws_by_weight, table, weigh
 from .basins import Basin, Regions, Walks, first_basins, full_basins
 from .bridge import Estimate, log_integral
@@ -58,7 +57,7 @@ def _sampled(target: Target, settings: Modes, job: Job[Modes]) -> Found:
     rng = np.random.default_rng([job.seed, int(Purpose.MODE_WEIGHTS), 1])
     vectors, stats = draws_by_weight(modes, walks, **lead, rng=rng)
     constrain = jax.jit(jax.vmap(lambda v: folding.density.quantities(folding.density.unravel(v))))
-    draws = _in_parts(constrain, vectors.reshape(-1, vectors.shape[-1]))
+    draws = in_blocks(constrain, vectors.reshape(-1, vectors.shape[-1]), size=AT_ONCE)
     return Found(
         {name: value.reshape(*lead.values(), *value.shape[1:]) for name, value in draws.items()},
         stats,
@@ -107,7 +106,7 @@ def _weighed(folding: Folding, basins: Sequence[Basin], seed: int) -> WeighedMod
             out = np.full(len(points), -np.inf)
             inside = regions.inside(number, points)
             if inside.any():
-                here = _in_parts(lambda v: {"lp": heights(v)}, points[inside])["lp"]
+                here = in_blocks(heights, points[inside], size=AT_ONCE)
                 out[inside] = np.where(np.isfinite(here), here, -np.inf)
             return out
 
@@ -122,14 +121,3 @@ def _weighed(folding: Folding, basins: Sequence[Basin], seed: int) -> WeighedMod
     estimates = tuple(found[n] for n in order)
     ordered = Regions(folding, tuple(basins[n] for n in order))
     return WeighedModes(ordered, estimates, weigh(estimates))
-
-
-def _in_parts(function: Any, points: Points) -> dict[str, np.ndarray]:
-    """Values of a compiled function at points, of as many at a time as it was compiled for."""
-    parts = []
-    for first in range(0, len(points), AT_ONCE):
-        here = points[first : first + AT_ONCE]
-        padded = np.concatenate([here, np.repeat(here[-1:], AT_ONCE - len(here), axis=0)])
-        values = function(jnp.asarray(padded))
-        parts.append({name: np.asarray(value)[: len(here)] for name, value in values.items()})
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -23,6 +23,8 @@ class Laplace(OptimumSearch):
     ----------
     draws : int
         Draws taken from the fitted approximation.
+    weights : bool
+        Whether the draws get importance weights, which correct the approximation, and are resampled by them.
 
     Examples
     --------
@@ -36,8 +38,10 @@ class Laplace(OptimumSearch):
         "stanli": "onebasin.inference.modes.stan:laplace",
         "cmdstan": "onebasin.inference.modes.stan:laplace",
     }
+    later: ClassVar = ("weights",)
 
     draws: Count = 1000
+    weights: bool = False
 
 
 @settings

@@ -34,6 +34,8 @@ class Pathfinder(Method):
         Steps by which the curvature is estimated.
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
+    weights : bool
+        Whether the draws get importance weights, which correct the approximation, and are resampled by them.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class Pathfinder(Method):
         "stanli": "onebasin.inference.modes.stan:pathfinder",
         "cmdstan": "onebasin.inference.modes.stan:pathfinder",
     }
+    later: ClassVar = ("weights",)
 
     paths: Count = 4
     draws: Count = 1000
@@ -54,6 +57,7 @@ class Pathfinder(Method):
     elbo_samples: Count = 25
     history: Count = 5
     init_radius: Positive = 2.0
+    weights: bool = False
 
 
 @settings

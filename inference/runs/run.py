@@ -20,11 +20,14 @@ from onebasin.posteriors.pointwise import check_limit
 from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.storable import check_amount
 
-from ..contracts.engines import DEFINED, LIBRARIES, bound, chosen, definition_of
+from ..contracts.engines import DEFINED, LIBRARIES, bound, chosen, definition_of, found_at
 from ..contracts.method import LIMIT_MB, RUNNING, Job, Method
 from . import declared
 from .origin import origin_of
 from .posterior import build
+
+WEIGHTS = "onebasin.inference.fits.approximate:weighted"
+"""What gives an approximation importance weights."""
 
 
 def run(
@@ -67,7 +70,10 @@ def run(
         if asked is None and (reason := library.get(schema.ENGINE_NOTE)):
             bars.say(reason.removesuffix("."))
         origin = origin_of(target, definition, bars.say)
-        found = method.run(Job(target, method, engine, seed, bars, implementation, start, kept))
+        job = Job(target, method, engine, seed, bars, implementation, start, kept)
+        found = method.run(job)
+        if getattr(method, "weights", False):
+            found = found_at(WEIGHTS)(job, found)
     how = {
         "engine": engine,
         **library,

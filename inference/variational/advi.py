@@ -58,6 +58,8 @@ class Advi(Variational):
         Whether means and standard deviations are recorded at every evaluation too (NumPyro).
     dtype : {"float64", "float32"}
         Precision of the NumPyro engine.
+    weights : bool
+        Whether the draws get importance weights, which correct the approximation, and are resampled by them.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class Advi(Variational):
         "cmdstan": "onebasin.inference.variational.stan:fit",
     }
     apart: ClassVar = ("family",)
+    later: ClassVar = ("weights",)
     numpyro_alone: ClassVar = frozenset(
         {"dtype", "init_scale", "learning_rate", "schedule", "anneal"}
     )
@@ -96,6 +99,7 @@ class Advi(Variational):
     init_scale: Positive = 0.1
     trace_parameters: bool = False
     dtype: Literal["float64", "float32"] = "float64"
+    weights: bool = False
 
     @property
     def label(self) -> str:

@@ -179,6 +179,13 @@ EXAMPLES = (
         attributes=frozenset({"converged"}),
     ),
     Example(
+        "dadvi",
+        {"starts": 4, "draws": 40},
+        groups=frozenset({"variational"}),
+        fit=frozenset({"loc", "scale_tril", "elbo"}),
+        attributes=frozenset({"gradient_evaluations", "log_density_evaluations", "converged"}),
+    ),
+    Example(
         "pathfinder",
         {"draws": 40},
         engines=("stanli", "cmdstan"),

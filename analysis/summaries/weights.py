@@ -1,0 +1,114 @@
+"""Importance weights: smoothed, and Pareto k-hat of them and of the quantities that they are to give.
+
+A mean under weights w rests on w |x - m|, a standard deviation on w (x - m)^2. These have heavier tails than w itself,
+so that weights may be good enough for a mean and not for a standard deviation. Sources: Vehtari, Simpson, Gelman, Yao
+and Gabry 2024, Pareto smoothed importance sampling, JMLR 25 (also on quantities, section 3.3).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import logsumexp
+
+from .variational import pareto_khat
+
+LogWeights = Float[np.ndarray, " draw"]
+EVEN = 0.8
+"""Share of the draws that weights are worth from which on they are all but equal, and a k-hat of them says nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tails:
+    """k-hat of each entry of a quantity: of |x - m| and of (x - m)^2 under the weights, NaN of an entry that is still.
+
+    Attributes
+    ----------
+    mean, square : array (entry,)
+        As above, for the mean and for the standard deviation.
+    """
+
+    mean: Float[np.ndarray, " entry"]
+    square: Float[np.ndarray, " entry"]
+
+
+def smoothed(log_ratio: LogWeights) -> LogWeights:
+    """Return Pareto-smoothed log weights whose exponentials sum to 1; those of ratios that are no number are -inf."""
+    from arviz_stats.base import array_stats
+
+    there = np.isfinite(log_ratio)
+    out = np.full(len(log_ratio), -np.inf)
+    if not there.any():
+        return np.full(len(log_ratio), -np.log(len(log_ratio)))
+    plain = log_ratio[there] - log_ratio[there].max()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        try:  # psislw takes log likelihoods, whose weights are the inverse
+            found = np.asarray(array_stats.psislw(-plain)[0])
+        except ValueError:  # the largest are all alike
+            found = plain
+    out[there] = found if np.isfinite(found).all() else plain
+    normalised: LogWeights = out - logsumexp(out)
+    return normalised
+
+
+def worth(log_weight: LogWeights) -> float:
+    """Return how many independent draws weights are worth: (sum w)^2 / sum w^2 (Kish)."""
+    return float(np.exp(2 * logsumexp(log_weight) - logsumexp(2 * log_weight)))
+
+
+def khat_of_weights(log_ratio: LogWeights) -> float:
+    """Return k-hat of ratios; -inf where they are all but equal. Ratios of -inf are draws without weight."""
+    there = log_ratio[np.isfinite(log_ratio)]
+    if len(there) == len(log_ratio) and worth(log_ratio) > EVEN * len(log_ratio):
+        return -np.inf
+    return _khat(log_ratio)
+
+
+def tails_of(
+    values: Float[np.ndarray, draw * event], log_ratio: LogWeights, log_weight: LogWeights
+) -> Tails:
+    """Return k-hat of the entries of a quantity; entries that are not finite in a draw with weight have infinite ones.
+
+    Parameters
+    ----------
+    values : array (draw, ...)
+        Of the quantity.
+    log_ratio, log_weight : array (draw,)
+        Raw and smoothed.
+    """
+    flat = values.reshape(len(values), -1)
+    weights = np.exp(log_weight)
+    found = np.full((2, flat.shape[1]), np.nan)
+    for place, column in enumerate(flat.T):
+        used = np.isfinite(log_ratio)
+        if not np.isfinite(column[used]).all():
+            found[:, place] = np.inf
+            continue
+        apart = np.abs(column - weights[used] @ column[used])
+        if not np.ptp(column[used]) > 0:
+            continue
+        with np.errstate(divide="ignore"):
+            log_apart = np.log(apart)
+        found[:, place] = [_khat(log_ratio + power * log_apart) for power in (1, 2)]
+    return Tails(*found)
+
+
+def worst_khat(values: Mapping[str, np.ndarray], log_ratio: LogWeights) -> float:
+    """Return the largest k-hat of all entries of some quantities; that of the ratios, where it is larger."""
+    log_weight = smoothed(log_ratio)
+    every = [tails_of(v, log_ratio, log_weight) for v in values.values()]
+    found = [khat_of_weights(log_ratio), *(t.square for t in every), *(t.mean for t in every)]
+    return float(np.nanmax(np.concatenate([np.atleast_1d(each) for each in found])))
+
+
+def _khat(log_ratio: LogWeights) -> float:
+    """k-hat of the right tail, for which draws without weight are the smallest."""
+    there = np.isfinite(log_ratio)
+    if there.sum() < 2 or np.isposinf(log_ratio).any():
+        return float("inf")
+    return pareto_khat(np.where(there, log_ratio, log_ratio[there].min()))

@@ -1,0 +1,200 @@
+"""Fit programs and simulated targets, and compare with NUTS or the truth: `python -m benchmarks.fits`.
+
+A fit is good if every parameter's mean lies within .2 standard deviations of the reference's and every standard
+deviation within 15 %. The programs are those of `benchmarks.interpreter`; their reference is NUTS of the same run, and
+a program whose chains disagree is left out. The simulated targets' moments are those of independent draws. With WORDS
+only those whose names hold one of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from onebasin.base.processes.libraries import prepare_jax
+
+PROGRAMS = (
+    *("schools_centred", "schools_noncentred", "linear_regression", "logistic", "poisson_offset"),
+    *("negative_binomial", "ordered_logistic", "categorical_logit", "robust_regression"),
+    *("varying_slopes", "irt_1pl", "mixture", "hmm_marginal", "gaussian_process"),
+    *("gaussian_process_latent", "autoregression", "garch", "local_level", "survival_weibull"),
+    *("zero_inflated", "horseshoe", "stochastic_volatility"),
+)
+MEAN, SD = 0.2, 0.15
+
+
+Moments = dict[str, tuple[float, float]]
+"""Mean and standard deviation of every entry."""
+
+
+def moments(draws: Mapping[str, Any], weights: Any = None) -> Moments:
+    """Mean and sd of every entry of arrays (draw, ...)."""
+    import numpy as np
+
+    out = {}
+    for name, values in draws.items():
+        array = np.asarray(values, np.float64)
+        for place in np.ndindex(array.shape[1:]):
+            column = array[(slice(None), *place)]
+            mean = np.average(column, weights=weights)
+            sd = np.average((column - mean) ** 2, weights=weights) ** 0.5
+            out[name + (f"[{','.join(map(str, place))}]" if place else "")] = mean, sd
+    return out
+
+
+def distance(
+    found: Moments, wanted: Moments, refused: tuple[Collection[str], Collection[str]] = ((), ())
+) -> tuple[float, float]:
+    """The largest miss of a mean in sds, and of an sd as a share, but of entries whose mean or sd is refused."""
+    varies = {n: m for n, m in wanted.items() if m[1] > 1e-9 * (1 + abs(m[0]))}
+    means = [abs(found[n][0] - m) / sd for n, (m, sd) in varies.items() if n not in refused[0]]
+    sds = [abs(found[n][1] / sd - 1) for n, (_, sd) in varies.items() if n not in refused[1]]
+    return max(means, default=0.0), max(sds, default=0.0)
+
+
+def moments_of(tree: Any) -> Moments:
+    """Moments of the weighted draws; of the draws where there are no weights."""
+    import numpy as np
+
+    if "weighted" not in tree.children:
+        return moments({n: v.values[0] for n, v in tree["posterior"].data_vars.items()})
+    weights = np.exp(tree["variational"]["log_weight"].values)
+    return moments(tree["weighted"].data_vars, weights)
+
+
+def fitted(target: Any, wanted: Moments, method: str, seed: int, weights: bool) -> dict:
+    """Fit a target and judge the fit."""
+    import onebasin as ob
+    from onebasin.analysis.diagnostics.measure import gather, measure
+    from onebasin.analysis.diagnostics.weighted import not_carried
+    from onebasin.posteriors.view import as_view
+
+    started = time.perf_counter()
+    try:
+        how = {"weights": True} if weights else {}
+        tree = ob.infer(target, method, seed=seed, predictive_mb=0, **how)
+    except ob.OnebasinError as error:
+        return {"failed": str(error)[:100], "verdict": "unusable", "good": False}
+    seconds = time.perf_counter() - started
+    diagnosis = ob.diagnose(tree)
+    mean, sd = distance(moments_of(tree), wanted)
+    claimed = (mean, sd)
+    if diagnosis.verdict == "partly":
+        view = as_view(tree)
+        means, sds = not_carried(gather(view, measure(view), None))
+        claimed = distance(moments_of(tree), wanted, (means, {*means, *sds}))
+    return {
+        "good": bool(mean <= MEAN and sd <= SD),
+        "claim_holds": bool(claimed[0] <= MEAN and claimed[1] <= SD),
+        "verdict": diagnosis.verdict,
+        "sentence": diagnosis.judgement.sentence,
+        "mean": mean,
+        "sd": sd,
+        "gradients": int(tree.attrs.get("gradient_evaluations", 0)),
+        "densities": int(tree.attrs.get("log_density_evaluations", 0)),
+        "seconds": seconds,
+        "worth": tree.attrs.get("worth"),
+    }
+
+
+def references(words: list[str]) -> Iterator[tuple[str, Any, Moments, dict[str, Any]]]:
+    """Yield name, target, moments of the parameters, and NUTS's price."""
+    import onebasin as ob
+    from benchmarks.fits import simulated
+    from benchmarks.interpreter.cases import cases
+
+    every = cases()
+    for name in PROGRAMS:
+        if words and not any(word in name for word in words):
+            continue
+        case = every[name]
+        target = ob.stan_program(case.path, dict(case.make()))
+        started = time.perf_counter()
+        chains = ob.nuts(target, seed=7, predictive_mb=0, target_acceptance=0.95)
+        seconds = time.perf_counter() - started
+        measured = ob.diagnose(chains)
+        kinds = json.loads(chains.attrs["kinds"])
+        draws = {
+            n: v.values.reshape(-1, *v.shape[2:])
+            for n, v in chains["posterior"].data_vars.items()
+            if kinds.get(n) == "parameter"
+        }
+        price = {
+            "gradients": int(chains.attrs["gradient_evaluations"]),
+            "seconds": seconds,
+            "rhat": measured.rhat.value,
+            "ess": measured.ess_bulk.value,
+        }
+        yield name, target, moments(draws), price
+    for name in simulated.MODELS:
+        if not words or any(word in name for word in words):
+            yield name, simulated.target(name), moments(simulated.known_draws(name)), {}
+
+
+def main() -> None:
+    """Run, print a line a fit, and write all numbers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--method", default="dadvi")
+    parser.add_argument("--plain", action="store_true", help="without weights")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    prepare_jax()
+    rows = []
+    for name, target, wanted, price in references(options.words):
+        for seed in range(1, options.seeds + 1):
+            row = fitted(target, wanted, options.method, seed, not options.plain)
+            row |= {"name": name, "seed": seed, "nuts": price}
+            row["size"] = len(wanted)
+            rows.append(row)
+            print(line(row), flush=True)
+    print(summary(rows))
+    if options.out:
+        options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def line(row: dict[str, Any]) -> str:
+    """One fit in a line."""
+    if "failed" in row:
+        return f"{row['name']:24} failed: {row['failed']}"
+    nuts = row["nuts"]
+    beside = (
+        f" | NUTS {nuts['gradients']:8,} {nuts['seconds']:5.1f} s R-hat {nuts['rhat']:.3f}"
+        if nuts
+        else ""
+    )
+    said = "good" if row["good"] else "held" if row["claim_holds"] else "BAD "
+    cost = (
+        f"gradients {row['gradients']:6,} densities {row['densities']:6,} {row['seconds']:5.1f} s"
+    )
+    misses = f"mean {row['mean']:6.3f} sd {row['sd']:6.3f}"
+    return f"{row['name']:24} {row['size']:3} {said} {row['verdict']:9} {misses} {cost}{beside}"
+
+
+def summary(rows: list[dict[str, Any]]) -> str:
+    """Count what came out, of references whose chains agree."""
+    sure = [
+        r for r in rows if not r["nuts"] or (r["nuts"]["rhat"] < 1.01 and r["nuts"]["ess"] > 400)
+    ]
+    called = [r for r in sure if r["verdict"] != "unusable"]
+    usable = [r for r in called if r["verdict"] == "usable"]
+    false = [f"{r['name']} ({r['seed']})" for r in called if not r["claim_holds"]]
+    price = [r["gradients"] / r["nuts"]["gradients"] for r in sure if r["nuts"]]
+    shares = (
+        f"; median of gradients by NUTS's draws {statistics.median(price):.3f}" if price else ""
+    )
+    good, parts = sum(r["good"] for r in sure), len(called) - len(usable)
+    return (
+        f"{good} of {len(sure)} good, {len(usable)} called usable and {parts} in part, claims that do not hold: "
+        f"{', '.join(false) or 'none'}; {len(rows) - len(sure)} without a sure reference{shares}"
+    )
+
+
+if __name__ == "__main__":
+    main()

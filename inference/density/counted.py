@@ -1,0 +1,98 @@
+"""A log density at many points at a time, compiled for blocks of points, with how often it was evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+if TYPE_CHECKING:
+    from .numpyro import NumpyroDensity
+    from .stan_vectors import StanVectors
+
+Points = Float[np.ndarray, "point param"]
+Heights = Float[np.ndarray, " point"]
+
+
+def in_blocks(function: Callable[..., Any], *arrays: np.ndarray, size: int) -> Any:
+    """Values of a compiled function of arrays (point, ...), of as many points at a time as it was compiled for."""
+    parts = []
+    for first in range(0, len(arrays[0]), size):
+        here = [array[first : first + size] for array in arrays]
+        count = len(here[0])
+        padded = [np.concatenate([a, np.repeat(a[-1:], size - count, axis=0)]) for a in here]
+        values = function(*map(jnp.asarray, padded))
+        parts.append(jax.tree.map(lambda value, n=count: np.asarray(value)[:n], values))
+    return jax.tree.map(lambda *each: np.concatenate(each), *parts)
+
+
+class CountedDensity:
+    """A target's log density over vectors, for NumPy, in double precision.
+
+    Parameters
+    ----------
+    density : NumpyroDensity or StanVectors
+        Of the target.
+
+    Attributes
+    ----------
+    gradients, heights : int
+        Points at which the gradient, and at which the log density alone was evaluated; a product of the Hessian with a
+        vector counts as two gradients.
+    """
+
+    BLOCK = 64
+
+    def __init__(self, density: NumpyroDensity | StanVectors) -> None:
+        self.density = density
+        self.gradients = self.heights = 0
+        height = density.log_density
+        slope = jax.grad(height)
+        self._heights = jax.jit(jax.vmap(height))
+        self._gradients = jax.jit(jax.vmap(jax.value_and_grad(height)))
+        self._products = jax.jit(jax.vmap(lambda x, v: jax.jvp(slope, (x,), (v,))[1]))
+        self._constrain = jax.jit(jax.vmap(density.constrain))
+        self._quantities = jax.jit(jax.vmap(lambda x: density.quantities(density.unravel(x))))
+
+    @property
+    def size(self) -> int:
+        """Coordinates of a vector."""
+        return self.density.size
+
+    def log_density(self, points: Points) -> Heights:
+        """Log densities, -inf where there is none."""
+        self.heights += len(points)
+        values = in_blocks(self._heights, points, size=self.BLOCK)
+        return np.where(np.isnan(values), -np.inf, values)
+
+    def gradient(self, points: Points) -> tuple[Heights, Points]:
+        """Log densities and gradients; -inf where either is not finite."""
+        self.gradients += len(points)
+        values, slopes = in_blocks(self._gradients, points, size=self.BLOCK)
+        there = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
+        return np.where(there, values, -np.inf), slopes
+
+    def products(self, points: Points, directions: Points) -> Points:
+        """Products of the Hessian at each point with the direction in the same row."""
+        self.gradients += 2 * len(points)
+        found: Points = in_blocks(self._products, points, directions, size=self.BLOCK)
+        return found
+
+    def hessian(self, point: Float[np.ndarray, " param"]) -> Float[np.ndarray, "param param"]:
+        """Second derivatives at a point."""
+        found = self.products(np.tile(point, (self.size, 1)), np.eye(self.size))
+        return (found + found.T) / 2
+
+    def constrain(self, points: Points) -> dict[str, np.ndarray]:
+        """Values (point, ...) of the variables."""
+        found: dict[str, np.ndarray] = in_blocks(self._constrain, points, size=self.BLOCK)
+        return found
+
+    def quantities(self, points: Points) -> dict[str, np.ndarray]:
+        """Values (point, ...) of the variables and of what follows from them."""
+        found: dict[str, np.ndarray] = in_blocks(self._quantities, points, size=self.BLOCK)
+        return found

@@ -1,0 +1,1 @@
+"""Approximations by fixed draws, importance weights for any approximation, and what tells whether they hold."""

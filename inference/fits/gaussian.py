@@ -1,0 +1,125 @@
+"""A Gaussian of the unconstrained space, by its mean and a square root of its covariance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import solve_triangular
+from scipy.special import gammaln
+
+Vector = Float[np.ndarray, " param"]
+Matrix = Float[np.ndarray, "param param"]
+Points = Float[np.ndarray, "point param"]
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """A normal distribution.
+
+    Attributes
+    ----------
+    loc : array (param,)
+        Its mean.
+    scale : array (param, param) or (param,)
+        Lower Cholesky factor of its covariance; or standard deviations, where coordinates are independent.
+    elbo : float
+        Of a fit, in nats up to the constant that the log density lacks; else NaN.
+    converged : bool
+        Whether a fit's optimiser met its criterion.
+    trace : tuple of float
+        The ELBO at each evaluation.
+    """
+
+    loc: Vector
+    scale: Float[np.ndarray, ...]
+    elbo: float = math.nan
+    converged: bool = True
+    trace: tuple[float, ...] = ()
+
+    @property
+    def log_determinant(self) -> float:
+        """Log determinant of the scale."""
+        diagonal = self.scale if self.scale.ndim == 1 else np.diag(self.scale)
+        return float(np.log(diagonal).sum())
+
+    @cached_property
+    def sds(self) -> Vector:
+        """Standard deviations."""
+        return self.scale if self.scale.ndim == 1 else np.linalg.norm(self.scale, axis=1)
+
+    def points(self, standard: Points) -> Points:
+        """Points from standard normal ones."""
+        spread = standard * self.scale if self.scale.ndim == 1 else standard @ self.scale.T
+        return self.loc + spread
+
+    def standard(self, points: Points) -> Points:
+        """Standard normal coordinates of points."""
+        if self.scale.ndim == 1:
+            return (points - self.loc) / self.scale
+        found: Points = solve_triangular(self.scale, (points - self.loc).T, lower=True).T
+        return found
+
+    def log_density(self, points: Points) -> Float[np.ndarray, " point"]:
+        """Log densities in nats."""
+        square = (self.standard(points) ** 2).sum(axis=1)
+        return -0.5 * (square + len(self.loc) * LOG_2PI) - self.log_determinant
+
+    def t_points(
+        self, count: int, freedom: float, rng: np.random.Generator
+    ) -> Float[np.ndarray, "point param"]:
+        """Draws from the multivariate t with this mean and scale."""
+        ratio = np.sqrt(freedom / rng.chisquare(freedom, size=count))
+        return self.points(rng.standard_normal((count, len(self.loc))) * ratio[:, None])
+
+    def t_log_density(self, points: Points, freedom: float) -> Float[np.ndarray, " point"]:
+        """Log densities of that t."""
+        size = len(self.loc)
+        square = (self.standard(points) ** 2).sum(axis=1)
+        constant = gammaln((freedom + size) / 2) - gammaln(freedom / 2)
+        constant -= size / 2 * math.log(freedom * math.pi) + self.log_determinant
+        return constant - (freedom + size) / 2 * np.log1p(square / freedom)
+
+
+def moments(
+    points: Points,
+    weights: Float[np.ndarray, " point"],
+    before: Gaussian | None = None,
+    trust: float = 0.0,
+) -> Gaussian | None:
+    """Return the Gaussian with the moments of weighted points; None where they have no covariance.
+
+    Parameters
+    ----------
+    points, weights : array (point, param), (point,)
+        Weights need not sum to one.
+    before : Gaussian, optional
+        Whose covariance counts as `trust` points.
+    """
+    weights = weights / weights.sum()
+    loc = weights @ points
+    centred = points - loc
+    covariance = (centred * weights[:, None]).T @ centred
+    if before is not None and trust > 0:
+        share = trust / (trust + 1 / (weights**2).sum())
+        root = np.diag(before.scale) if before.scale.ndim == 1 else before.scale
+        covariance = (1 - share) * covariance + share * root @ root.T
+    scale = cholesky(covariance)
+    return None if scale is None else Gaussian(loc, scale)
+
+
+def cholesky(covariance: Matrix) -> Matrix | None:
+    """Return the lower factor of a covariance; None where it has none."""
+    sds = np.sqrt(np.diag(covariance))
+    if not (np.isfinite(covariance).all() and (sds > 0).all()):
+        return None
+    try:
+        factor = np.linalg.cholesky(covariance / np.outer(sds, sds))
+    except np.linalg.LinAlgError:
+        return None
+    return sds[:, None] * factor

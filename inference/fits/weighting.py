@@ -1,0 +1,180 @@
+"""Importance weights by proposals that adapt: adaptive multiple importance sampling (Cornuet et al. 2012).
+
+Each round draws from a mixture of multivariate t distributions, one at every distinct optimum's fit. All draws of all
+rounds are weighted under the mixture of all proposals (deterministic mixture, Owen and Zhou 2000), so that no draw's
+weight is larger than that under the proposal which suits it best. Between rounds each component takes the moments of
+the draws that it is responsible for. At the end the weights are Pareto-smoothed (Vehtari et al. 2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import logsumexp
+
+from onebasin.analysis.summaries.weights import smoothed, worst_khat, worth
+
+from ..density.counted import CountedDensity
+from .gaussian import Gaussian, Points, moments
+
+FREEDOM = 8.0
+"""Degrees of freedom of the proposals, whose tails are heavier than a normal's."""
+ROUNDS = 5
+MORE_ROUNDS = 5
+"""Rounds that are added where a quantity's k-hat lies between what is good and what is lost."""
+GOOD, LOST = 0.7, 1.0
+"""k-hat up to which weights of a quantity are good, and from which on more draws do not help."""
+DEAD = 5.0
+"""Draws that weights are worth after two rounds, below which no further round is worth its price."""
+LEAST_SHARE = 0.05
+"""Share of a round's draws that the components share evenly, whatever their weights."""
+
+LogWeights = Float[np.ndarray, " draw"]
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Draws with importance weights.
+
+    Attributes
+    ----------
+    vectors : array (draw, param)
+        Draws from the mixture of all proposals.
+    lp, log_q : array (draw,)
+        Their log densities, of the target and of the mixture, in nats.
+    log_weight : array (draw,)
+        Pareto-smoothed, normalised.
+    components : tuple of Gaussian
+        The last proposals, with the moments of the draws that each is responsible for.
+    values : mapping of str to array (draw, ...)
+        The variables at the draws.
+    """
+
+    vectors: Points
+    lp: LogWeights
+    log_q: LogWeights
+    log_weight: LogWeights
+    components: tuple[Gaussian, ...]
+    values: dict[str, np.ndarray]
+
+    @property
+    def worth(self) -> float:
+        """Independent draws that the weights are worth."""
+        return worth(self.log_weight)
+
+    def resampled(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows by systematic resampling, in random order: each as often as its weight says, rounded up or down."""
+        ends = np.cumsum(np.exp(self.log_weight))
+        places = (np.arange(count) + rng.uniform()) / count * ends[-1]
+        rows = np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
+        return rng.permutation(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """A round's proposals, the share of each, and its number of draws."""
+
+    components: tuple[Gaussian, ...]
+    shares: Float[np.ndarray, " component"]
+    draws: int
+
+    def by_component(self, points: Points) -> Float[np.ndarray, "component point"]:
+        """Log of share times density, of each component."""
+        each = [c.t_log_density(points, FREEDOM) for c in self.components]
+        return np.stack(each) + np.log(self.shares)[:, None]
+
+    def drawn(self, rng: np.random.Generator) -> Points:
+        counts = np.floor(np.cumsum(self.shares) * self.draws + rng.uniform()).astype(int)
+        counts = np.diff(np.minimum(np.append(0, counts), self.draws))
+        counts[-1] += self.draws - counts.sum()
+        pairs = zip(self.components, counts, strict=True)
+        return np.concatenate([c.t_points(int(n), FREEDOM, rng) for c, n in pairs])
+
+
+def weigh(
+    counted: CountedDensity,
+    fits: Sequence[Gaussian],
+    rng: np.random.Generator,
+    done: Callable[[int], None] = lambda _: None,
+) -> Weighted:
+    """Draw, weigh and adapt, a round after the other.
+
+    Parameters
+    ----------
+    counted : CountedDensity
+        The target's.
+    fits : sequence of Gaussian
+        First proposals, one a distinct optimum.
+    done : callable
+        Called after each round with its number.
+    """
+    count = max(1000, 20 * counted.size)
+    current = _Round(tuple(fits), np.full(len(fits), 1 / len(fits)), count)
+    rounds: list[_Round] = []
+    vectors, lp = np.empty((0, counted.size)), np.empty(0)
+    densities = np.empty((0, 0))  # of every round's proposals at all draws
+    number, most = 0, ROUNDS
+    while number < most:
+        new = current.drawn(rng)
+        old = logsumexp(current.by_component(vectors), axis=0) if len(vectors) else np.empty(0)
+        rounds.append(current)
+        at_new = np.stack([logsumexp(r.by_component(new), axis=0) for r in rounds])
+        densities = np.hstack(
+            [np.vstack([densities.reshape(len(rounds) - 1, len(vectors)), old]), at_new]
+        )
+        vectors = np.concatenate([vectors, new])
+        lp = np.concatenate([lp, counted.log_density(new)])
+        total = sum(r.draws for r in rounds)
+        portions = np.log([r.draws / total for r in rounds])
+        log_q = logsumexp(densities + portions[:, None], axis=0)
+        number += 1
+        done(number)
+        if not np.isfinite(lp).any():
+            break
+        if number == 2 and worth(lp - log_q) < DEAD:
+            break
+        current = _adapted(current, vectors, lp - log_q)
+        if number == ROUNDS == most and GOOD < _worst(counted, vectors, lp - log_q) < LOST:
+            most, current = most + MORE_ROUNDS, replace(current, draws=2 * count)
+    log_weight = smoothed(lp - log_q)
+    return Weighted(vectors, lp, log_q, log_weight, current.components, counted.constrain(vectors))
+
+
+def _worst(counted: CountedDensity, vectors: Points, log_ratio: LogWeights) -> float:
+    return worst_khat(counted.constrain(vectors), log_ratio)
+
+
+def _adapted(current: _Round, points: Points, log_weights: LogWeights) -> _Round:
+    """Give each component the moments of the draws that it is responsible for, by tempered weights."""
+    size = points.shape[1]
+    wanted = min(10 * size + 50, len(points) / 2)
+    each = current.by_component(points)
+    responsible = np.exp(each - logsumexp(each, axis=0))
+    tempered = np.exp(_tempered(log_weights, wanted))
+    own = responsible * tempered
+    components = []
+    for component, weights in zip(current.components, own, strict=True):
+        total = weights.sum()
+        count = total**2 / (weights**2).sum() if total > 0 else 0.0
+        enough = count > min(size + 2, wanted / 4) and total > 1e-6
+        found = moments(points, weights, component, max(0.0, 2 * size - count)) if enough else None
+        components.append(found or component)
+    plain = responsible @ np.exp(log_weights - logsumexp(log_weights))
+    shares = (1 - LEAST_SHARE) * plain / plain.sum() + LEAST_SHARE / len(plain)
+    return replace(current, components=tuple(components), shares=shares)
+
+
+def _tempered(log_weights: LogWeights, wanted: float) -> LogWeights:
+    """Weights to the largest power up to 1 at which they are worth so many draws; their sum is 1."""
+    low, high = 0.0, 1.0
+    finite = np.where(np.isfinite(log_weights), log_weights, -1e300)
+    finite = np.maximum(finite - finite.max(), -1e300)
+    if worth(finite) < wanted:
+        for _ in range(30):
+            middle = (low + high) / 2
+            low, high = (middle, high) if worth(middle * finite) >= wanted else (low, middle)
+        finite = low * finite
+    return finite - logsumexp(finite)

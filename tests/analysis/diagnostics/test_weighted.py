@@ -1,0 +1,104 @@
+"""Verdicts on weighted draws, where tails are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import onebasin as ob
+from onebasin.analysis.summaries.weights import khat_of_weights, smoothed, tails_of, worth
+
+DRAWS = 4000
+
+
+def exponential_quantiles(count: int) -> np.ndarray:
+    return -np.log1p(-(np.arange(count) + 0.5) / count)
+
+
+@pytest.mark.parametrize("k", [0.4, 0.6, 0.9, 1.3])
+def test_khat_of_weights_is_that_of_their_tail(k: float) -> None:
+    """Weights exp(k E) with exponential E have Pareto tails of shape k."""
+    log_ratio = np.random.default_rng(1).permutation(k * exponential_quantiles(DRAWS))
+    assert khat_of_weights(log_ratio) == pytest.approx(k, abs=0.1)
+
+
+def test_even_weights_have_no_tail_and_lost_draws_no_weight(rng: np.random.Generator) -> None:
+    assert khat_of_weights(0.1 * rng.normal(size=DRAWS)) == -np.inf
+    log_ratio = np.append(rng.normal(size=DRAWS), [-np.inf, np.nan])
+    weights = np.exp(smoothed(log_ratio))
+    assert weights.sum() == pytest.approx(1)
+    assert (weights[-2:] == 0).all()
+    assert weights.argmax() == log_ratio[:-1].argmax()
+    assert worth(smoothed(np.zeros(50))) == pytest.approx(50)
+
+
+def test_a_square_has_twice_the_tail_of_its_root() -> None:
+    """With even weights, |x|^p of x with Pareto tails of shape k has tails of shape k p."""
+    x = np.exp(0.45 * exponential_quantiles(DRAWS))[:, None]
+    even = np.zeros(DRAWS)
+    tails = tails_of(x, even, smoothed(even))
+    assert tails.mean[0] == pytest.approx(0.45, abs=0.1)
+    assert tails.square[0] == pytest.approx(0.9, abs=0.15)
+    still = tails_of(np.ones((DRAWS, 1)), even, smoothed(even))
+    assert np.isnan(still.mean).all()
+
+
+def tree(
+    rng: np.random.Generator, *, k: float = 0.4, tail: float = 0.0, drift: float = 0.0
+) -> xr.DataTree:
+    """Weighted draws of two parameters: weights of a tail, the second parameter with one of its own."""
+    log_ratio = rng.permutation(k * exponential_quantiles(DRAWS))
+    values = {"a": rng.normal(size=DRAWS), "b": rng.normal(size=DRAWS)}
+    if tail:
+        values["b"] = np.exp(tail * exponential_quantiles(DRAWS))
+    log_weight = smoothed(log_ratio)
+    rows = rng.choice(DRAWS, size=1000, p=np.exp(log_weight))
+    moved = {"a": ("statistic", np.array([drift, 0.0])), "b": ("statistic", np.zeros(2))}
+    stats = {"lp": log_ratio[rows], "log_q": np.zeros(1000)}
+    return xr.DataTree.from_dict(
+        {
+            "posterior": xr.Dataset(
+                {n: (("chain", "draw"), v[rows][None]) for n, v in values.items()}
+            ),
+            "sample_stats": xr.Dataset({n: (("chain", "draw"), v[None]) for n, v in stats.items()}),
+            "weighted": xr.Dataset({n: ("sample", v) for n, v in values.items()}),
+            "variational": xr.Dataset(
+                {"log_ratio": ("sample", log_ratio), "log_weight": ("sample", log_weight)}
+            ),
+            "drift": xr.Dataset(moved),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "answer", "words"),
+    [
+        ({}, "usable", "independent ones, and k-hat of the weights is 0."),
+        ({"k": 0.9}, "unusable", ", above 0.70: a few draws decide"),
+        (
+            {"tail": 0.45},
+            "partly",
+            "You may use the means and the intervals. Do not use the sd of `b`: its tail is",
+        ),
+        (
+            {"tail": 0.95},
+            "partly",
+            "the other means and the intervals. Do not use mean and sd of `b`",
+        ),
+        (
+            {"drift": -5.0},
+            "unusable",
+            "Short chains from the draws move away, `a` by 5.0 standard errors",
+        ),
+    ],
+)
+def test_a_verdict_names_what_cannot_be_used(
+    rng: np.random.Generator, made: dict[str, float], answer: str, words: str
+) -> None:
+    diagnosis = ob.diagnose(tree(rng, **made))
+    assert diagnosis.verdict == answer
+    assert words in diagnosis.judgement.sentence
+    assert ("NUTS" in diagnosis.judgement.sentence) == (answer != "usable")
+    found = diagnosis.to_dict()
+    assert found["verdict"] == answer

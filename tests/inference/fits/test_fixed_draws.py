@@ -1,0 +1,92 @@
+"""Gaussians on fixed draws: exact on Gaussians, the same by every engine; and weights where they are known."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+from numpyro import distributions as dist
+
+import onebasin as ob
+from onebasin.inference.fits.gaussian import Gaussian
+
+from ..known import COVARIANCE, MEAN, RATE, SHAPE, known_target, linear_target
+
+LOC = np.array([3.0, -200.0, 0.5, 1.0])
+
+
+def covariance() -> np.ndarray:
+    """Of condition 1e8, in coordinates of unlike scales."""
+    root = np.diag([1.0, 100.0, 0.01, 1.0]) @ np.tril(np.full((4, 4), 0.7), -1)
+    root += np.diag([1.0, 100.0, 0.01, 1.0])
+    return root @ root.T
+
+
+def gaussian() -> ob.Target:
+    def model() -> None:
+        numpyro.sample("x", dist.MultivariateNormal(jnp.asarray(LOC), jnp.asarray(covariance())))
+
+    return ob.Target("gaussian", numpyro_model=model)
+
+
+@pytest.mark.parametrize("family", ["fullrank", "meanfield"])
+def test_a_gaussian_is_found_exactly_by_either_family(family: str) -> None:
+    """Of the mean-field fit it is the linear response."""
+    fit = ob.dadvi(gaussian(), family=family, starts=2, draws=10, seed=1)
+    loc, root = (fit["variational"][name].to_numpy() for name in ("loc", "scale_tril"))
+    sds = np.sqrt(np.diag(covariance()))
+    np.testing.assert_allclose((loc - LOC) / sds, 0, atol=1e-4)
+    np.testing.assert_allclose(
+        root @ root.T / np.outer(sds, sds), covariance() / np.outer(sds, sds), atol=1e-4
+    )
+    np.testing.assert_allclose(
+        fit["variational"]["elbo"][-1], 0, atol=1e-4 if family == "fullrank" else 10
+    )
+    assert fit.attrs["converged"] == 1
+    ratio = (fit["sample_stats"]["lp"] - fit["sample_stats"]["log_q"]).to_numpy()
+    if family == "fullrank":
+        np.testing.assert_allclose(ratio, 0, atol=1e-3)  # complete densities, with all constants
+
+
+def test_engines_agree_and_an_odd_shape_is_fitted() -> None:
+    """The unconstrained space of both is the same; a gamma's logarithm has the known optimum."""
+    fits = [
+        ob.dadvi(known_target(engine), seed=3, draws=4000, fixed_draws=400)
+        for engine in ("numpyro", "stan")
+    ]
+    for fit in fits:
+        draws = fit["posterior"]
+        np.testing.assert_allclose(draws["x"].mean(("chain", "draw")), MEAN, atol=0.06)
+        # E_q[log tau] and sd: a normal on log tau has digamma-like moments of its own
+        assert float(np.log(draws["tau"]).mean()) == pytest.approx(
+            np.log(SHAPE / RATE) - 1 / (2 * SHAPE), abs=0.06
+        )
+        assert float(np.log(draws["tau"]).std()) == pytest.approx(SHAPE**-0.5, rel=0.06)
+    one, other = (np.sort(fit["variational"]["loc"].to_numpy()) for fit in fits)
+    np.testing.assert_allclose(one, other, atol=0.02)
+
+
+def test_a_network_is_fitted_and_weighted() -> None:
+    fit = ob.dadvi(linear_target(), starts=4, draws=500, weights=True, seed=1)
+    exact = ob.nuts(linear_target(), chains=2, draws=1000, seed=1)
+    for name, values in exact["posterior"].data_vars.items():
+        sd = values.std(("chain", "draw")).to_numpy()
+        apart = fit["posterior"][name].mean(("chain", "draw")) - values.mean(("chain", "draw"))
+        assert np.abs(apart / np.maximum(sd, 1e-9)).max() < 0.3, name
+    assert fit.attrs["worth"] > 400
+
+
+def test_a_t_density_integrates_to_one() -> None:
+    grid = np.linspace(-400, 400, 400_001)[:, None]
+    heights = Gaussian(np.array([1.0]), np.array([[2.0]])).t_log_density(grid, 8.0)
+    assert np.exp(heights).sum() * (grid[1, 0] - grid[0, 0]) == pytest.approx(1, abs=1e-6)
+
+
+def test_linear_response_sees_how_scale_and_mean_go_together() -> None:
+    """Of log tau with a gamma's shape a it is 1 / (a - 1 / (2 + 1 / a)), the mean-field variance 1 / a."""
+    fit = ob.dadvi(known_target("numpyro"), family="meanfield", fixed_draws=2000, draws=10, seed=1)
+    root = fit["variational"]["scale_tril"].to_numpy()
+    variance = (root @ root.T)[0, 0]  # tau stands before x
+    assert variance == pytest.approx(1 / (SHAPE - 1 / (2 + 1 / SHAPE)), rel=0.03)
+    np.testing.assert_allclose((root @ root.T)[1:, 1:], COVARIANCE, rtol=1e-3)

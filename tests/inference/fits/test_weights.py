@@ -1,0 +1,79 @@
+"""Importance weights for any approximation of known posteriors, in memory and in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpyro
+import pytest
+import xarray as xr
+from jax import numpy as jnp
+from numpyro import distributions as dist
+
+import onebasin as ob
+
+from ..known import COVARIANCE, MEAN, RATE, SHAPE, known_target
+
+
+def assert_known(tree: xr.DataTree) -> None:
+    """The weighted draws have the known moments, to 5 errors of as many draws as they say they are worth."""
+    weights = np.exp(tree["variational"]["log_weight"].to_numpy())
+    assert tree.attrs["worth"] == pytest.approx(1 / (weights**2).sum())
+    assert tree.attrs["worth"] > 1000
+    values = tree["weighted"].to_dataset()
+    known = {"tau": (SHAPE / RATE, SHAPE**0.5 / RATE)}
+    for name, (mean, sd) in known.items():
+        found = weights @ values[name].to_numpy()
+        assert found == pytest.approx(mean, abs=5 * sd / tree.attrs["worth"] ** 0.5)
+    x = values["x"].to_numpy()
+    error = np.sqrt(np.diag(COVARIANCE) / tree.attrs["worth"])
+    assert (np.abs(weights @ x - MEAN) < 5 * error).all()
+    spread = np.sqrt(weights @ (x - MEAN) ** 2)
+    np.testing.assert_allclose(spread, np.sqrt(np.diag(COVARIANCE)), rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("method", "engine", "fields"),
+    [
+        ("dadvi", "numpyro", {"starts": 4}),
+        ("laplace", "numpyro", {}),
+        ("advi", "numpyro", {"iterations": 300}),
+        ("pathfinder", "stanli", {}),
+        ("laplace", "stanli", {}),
+    ],
+)
+def test_weights_correct_any_approximation(
+    method: str, engine: str, fields: dict[str, Any], tmp_path: Path
+) -> None:
+    target = known_target("numpyro" if engine == "numpyro" else "stan")
+    tree = ob.infer(target, method, engine=engine, weights=True, seed=1, draws=400, **fields)
+    assert_known(tree)
+    assert tree["posterior"].sizes["draw"] == 400
+    assert "weights" in tree.attrs["settings"]
+    again = ob.open_posterior(ob.save(tree, tmp_path / "run.nc"))
+    diagnosis = ob.diagnose(again)
+    assert diagnosis.verdict == "usable", diagnosis.judgement.sentence
+    assert f"worth {tree.attrs['worth']:,.0f} independent" in diagnosis.judgement.sentence
+
+
+def test_two_modes_have_their_shares_whatever_their_distance() -> None:
+    def model() -> None:
+        parts = dist.Normal(jnp.array([0.0, 1400.0]), jnp.array([100.0, 50.0]))
+        numpyro.sample("x", dist.MixtureSameFamily(dist.Categorical(jnp.array([0.8, 0.2])), parts))
+
+    tree = ob.dadvi(ob.Target("modes", numpyro_model=model), weights=True, seed=1)
+    weights = np.exp(tree["variational"]["log_weight"].to_numpy())
+    upper = weights @ (tree["weighted"]["x"].to_numpy() > 700)
+    assert upper == pytest.approx(0.2, abs=5 * 0.4 / tree.attrs["worth"] ** 0.5)
+    assert float((tree["posterior"]["x"] > 700).mean()) == pytest.approx(upper, abs=2e-3)
+
+
+def test_a_funnel_is_refused() -> None:
+    def model() -> None:
+        v = numpyro.sample("v", dist.Normal(0, 3))
+        numpyro.sample("x", dist.Normal(0, jnp.exp(v / 2)).expand([5]).to_event(1))
+
+    tree = ob.dadvi(ob.Target("funnel", numpyro_model=model), weights=True, seed=1)
+    assert ob.diagnose(tree).verdict == "unusable"
