@@ -142,7 +142,10 @@ def test_commands_exist_with_their_options(capfd):
         for line in shown:
             words = shlex.split(line)[1:]
             names = [word for word in words[:2] if re.fullmatch(r"[a-z]+", word)]
-            there = options(tuple(names if names[0] in GROUPS else names[:1]))
+            method = re.findall(r"--method \w+", line)[:1]
+            there = options(
+                (*(names if names[0] in GROUPS else names[:1]), *" ".join(method).split())
+            )
             if there is None or not {word for word in words if word.startswith("--")} <= there:
                 yield line
 
