@@ -27,15 +27,13 @@ cmdstan                                         | Missing command
 distil run.nc                                   | No such command 'distil'
 diagnose run.nc --vra mu                        | --var
 sample                                          | PROGRAM.stan
-sample a.stan                                   | --out
 sample a.stan --out                             | --out
 sample a.stan b.json c.json --out run.nc        | c.json
 diagnose                                        | RUN.nc
-align run.nc                                    | --out
 align --out b.nc                                | RUN.nc
 compare                                         | RUN.nc
 report --out page.html                          | RUN.nc
-report run.nc                                   | --out
+convert run.nc                                  | --out
 study                                           | relu-teacher
 study boston relu-teacher                       | relu-teacher
 doctor now                                      | now
@@ -118,7 +116,7 @@ OF_ONE_RUN = """
 diagnose run.nc --var tau                       | `--var` ~ tau ~ sigma
 diagnose run.nc b.nc                            | `RUN.nc` ~ b.nc does not exist
 diagnose run.nc --var ''                        | `--var`
-diagnose run.nc --var mu,sigma                  | `--var`
+diagnose run.nc --var mu,tau                    | `--var` ~ tau
 diagnose run.nc --var mu[0]                     | `--var`
 diagnose run.nc --exchangeable mu,tau           | `--exchangeable` ~ tau
 diagnose run.nc --exchangeable mu,noise         | `--exchangeable` ~ noise
