@@ -18,10 +18,10 @@ import xarray as xr
 from onebasin.base.errors import ArgumentError, ArgumentTypeError, OnebasinError
 
 from . import schema
-from .arrays import dataset_of, gathered, storable_names
 from .opening import open_tree
 from .schema import adopted
 from .stan_csv import CHAIN_COLUMNS, COUNTING, ORDER_COLUMNS
+from .storable import dataset_of, gathered, storable_names
 
 
 def names_files(value: Any) -> bool:

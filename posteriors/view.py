@@ -204,6 +204,17 @@ class View:
         dataset = self.group(group)
         return None if dataset is None or name not in dataset else dataset[name].values
 
+    @property
+    def data(self) -> dict[str, xr.Dataset]:
+        """The groups of data that are there."""
+        groups = {name: self.group(name) for name in schema.DATA_GROUPS}
+        return {name: group for name, group in groups.items() if group is not None}
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """All root attributes, as they are kept."""
+        return {str(name): value for name, value in self.tree.attrs.items()}
+
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return a root attribute as it is kept, or the default where it is missing."""
         return self.tree.attrs.get(name, default)

@@ -145,8 +145,6 @@ def _finite(diagnosis: Diagnosis) -> Reason | None:
 def _varies(diagnosis: Diagnosis) -> Reason:
     """There is something to judge; entries that never vary (a unit, a triangle of zeros) are structure."""
     name = "varying parameters"
-    if not len(diagnosis.parameters):
-        return Reason(name, "not judged", "no parameters")
     if len(diagnosis.constants) < len(diagnosis.parameters):
         return Reason(name, "passed")
     return Reason(name, "not judged", "nothing varies", {"names": diagnosis.constants})

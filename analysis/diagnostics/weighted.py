@@ -7,6 +7,8 @@ the run has moved (group `drift`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import xarray as xr
 
@@ -59,7 +61,7 @@ def of_weights(facts: Facts) -> tuple[Answer, Reason, Reason] | None:
     return _partly(means, sds, shown)
 
 
-def _refused(kind: str, numbers: dict[str, object]) -> tuple[Answer, Reason, Reason]:
+def _refused(kind: str, numbers: Mapping[str, object]) -> tuple[Answer, Reason, Reason]:
     cause = Reason("approximation", "failed", kind, numbers)
     return "unusable", Reason("answer", "failed", "bad fit", {"why": cause.in_short}), cause
 

@@ -124,7 +124,7 @@ def fit_gaussian(
         scale=scale,
         structure=structure,
         settings=settings,
-        attributes=dict(view.tree.attrs),
+        attributes={str(n): value for n, value in view.tree.attrs.items()},
         data={n: g for n in schema.DATA_GROUPS if (g := view.group(n)) is not None},
     )
 
