@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from onebasin.base.card import in_brief
 from onebasin.base.files.cache import CacheError, user_cache
+from onebasin.base.files.leftovers import leftovers
 
 MIN_PYTHON = (3, 12)
 DATA = "data: "
@@ -46,7 +49,7 @@ def examine(*, build: bool, progress: Callable[[str], None]) -> list[Check]:
     With `build` a CmdStan is assembled where none is found; `progress` is called with a line before what takes long.
     """
     engines = [_python(), _jax(), _numpyro(), _interpreter(), *_optional(build, progress)]
-    return [*engines, _cache(), *_data_folder(), *_data_sets()]
+    return [*engines, _cache(), *_unfinished(), *_data_folder(), *_data_sets()]
 
 
 def working_engines(checks: list[Check]) -> dict[str, bool]:
@@ -198,6 +201,21 @@ def _cache() -> Check:
     good = nearest.is_dir() and os.access(nearest, os.W_OK)
     remedy = f"Make {nearest} writable, or set XDG_CACHE_HOME." if not good else ""
     return Check("cache", good, str(folder), remedy, "stanli")
+
+
+def _unfinished() -> list[Check]:
+    """What ended commands have left here and among temporary files, and chains that wait to go on."""
+    places = {Path.cwd(), Path(tempfile.gettempdir()).parent, Path(tempfile.gettempdir())}
+    left = [str(path) for place in places for path in leftovers(place)]
+    chains = [str(path.parent) for path in Path.cwd().glob("*.chains/chain-0")]
+    checks = []
+    if left:
+        remedy = "Remove them, if nothing that runs on another machine has made them."
+        checks.append(Check("unfinished files", True, in_brief(left, 4), remedy))
+    if chains:
+        remedy = "The command that began them goes on from there; else remove them."
+        checks.append(Check("unfinished chains", True, in_brief(chains, 4), remedy))
+    return checks
 
 
 def _data_folder() -> list[Check]:

@@ -2,8 +2,8 @@
 
 Data and tables go to stdout, progress and errors to stderr. An error is one message and an exit
 code: 1 for what went wrong, 2 for a command that was not understood, 3 for a bug in onebasin, 130 for
-Ctrl-C, SIGTERM and SIGHUP. Libraries' warnings are for who writes programs: a command says itself what matters, and
---debug shows the rest. This module imports nothing heavy, so that `--help` and mistyped commands
+Ctrl-C and signals that ask for an end. Libraries' warnings are for who writes programs: a command says itself what
+matters, and --debug shows the rest. This module imports nothing heavy, so that `--help` and mistyped commands
 answer at once.
 """
 
@@ -15,7 +15,8 @@ from typing import Annotated
 
 import typer
 
-from onebasin.base.errors import Interrupted, UsageError
+from onebasin.base.errors import Interrupted, OnebasinError, UsageError
+from onebasin.base.files.leftovers import lost_folder
 from onebasin.base.processes.command import FAILED, INTERRUPTED, INTERRUPTION
 
 from . import cmdstan, console, truth
@@ -127,6 +128,8 @@ def _explain(error: Exception, command: str) -> int:
         message, code = str(cause), INTERRUPTED
     elif hasattr(cause, "format_message"):  # the parser's own
         message, code = usage(cause), MISUSED
+    elif not isinstance(cause, OnebasinError) and (lost := lost_folder(cause)):
+        message, code = f"{lost}; outputs appear whole or not at all: begin again.", FAILED
     elif is_bug(cause):
         message, code = report_bug(cause, command), BUG
     else:

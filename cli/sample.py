@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onebasin.base.errors import StudyError, interruption_says
+from onebasin.base.processes.command import ended_after
 from onebasin.base.processes.libraries import prepare_jax_if_used, quieten_stan
 
 from . import console, inputs
@@ -55,6 +56,7 @@ def sample(
         "Find the symmetry where none is declared, and keep it with the posterior.",
         "--symmetry/--no-symmetry",
     ),
+    timeout: float | None = option(None, "Stop after so many seconds, as Ctrl-C does."),
     log_likelihood: list[str] | None = option(
         None,
         "Log likelihood of each observation (of DATA) in a Stan program; by default log_lik. Repeatable.",
@@ -69,8 +71,7 @@ def sample(
     ),
     observed: list[str] | None = option(
         None,
-        "Observed data of a Stan program; the others are constant. By default those of the two above, or y. "
-        "Repeatable.",
+        "Observed data of a Stan program; by default those of the two above, or y. Repeatable.",
         metavar="DATA",
     ),
     predictive_mb: float | None = option(
@@ -120,7 +121,11 @@ def sample(
     )
     # whoever reads JSON is a program: bars where somebody sees them move, but no lines in a file or a pipe
     progress = progress and (not json or console.is_terminal())
-    with interruption_says(lambda: request.kept):
+    if timeout is not None:
+        from onebasin.base.checks import check_positive
+
+        check_positive("timeout", timeout)
+    with interruption_says(lambda: request.kept), ended_after(timeout):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)
     view = as_view(tree, str(out))
     if view.is_point_estimate:

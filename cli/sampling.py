@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin import inference
 from onebasin.base.errors import NameTaken, StudyError, WriteError, check_seed
+from onebasin.base.files.leftovers import lost_folder
 from onebasin.inference.contracts.method import LIMIT_MB, Method
 from onebasin.models.numpyro_file import ModelFile, model_file_in
 from onebasin.posteriors import schema
@@ -203,6 +204,10 @@ def _sample(
         raise
     except WriteError as error:
         raise StudyError(f"{str(error).removesuffix('.')}; {request.kept}.") from error
+    except Exception as error:
+        if lost := lost_folder(error):
+            raise StudyError(f"{lost}; {request.kept}.") from error
+        raise
     return tree
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_path
 from onebasin.base.files.leftovers import working_folder
 from onebasin.base.text import shown
@@ -26,6 +27,7 @@ from .stan_library import StanLibrary
 from .trial import check_survives
 
 
+@checks_arguments
 def open_library(
     program: StanProgram | Target | str | Path,
     data: Mapping[str, Any] | str | Path | None = None,

@@ -18,6 +18,7 @@ import numpy as np
 
 from onebasin.analysis.compare.reference.known import Known, nothing, without_lp
 from onebasin.analysis.diagnostics.invariants import invariants
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.errors import OnebasinError
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import View, as_view
@@ -62,6 +63,7 @@ def references() -> tuple[str, ...]:
     return tuple(sorted(f.name for f in KEPT.iterdir() if (f / f"{f.name}.info.json").is_file()))
 
 
+@checks_arguments
 def open_reference(name: str | Path) -> Reference:
     """Open a reference posterior.
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import choose
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
@@ -41,6 +42,7 @@ from .units import FeatureUnits
 Progress = Callable[[int, int], None]
 
 
+@checks_arguments
 def align(
     posterior: Posterior,
     symmetry: Symmetry | str | Sequence[str] | None = None,
@@ -302,6 +304,7 @@ def _distances(
 Values = Mapping[str, np.ndarray]
 
 
+@checks_arguments
 def aligned_quantity(
     symmetry: Symmetry | str, *, reference: str = "gaussian"
 ) -> Callable[..., dict[str, np.ndarray]]:

@@ -31,6 +31,7 @@ import optax
 from jaxtyping import Array, Float
 from pydantic import Field
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_inputs
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.settings import Count, Positive, Rule, given_or_default, settings
@@ -106,6 +107,7 @@ class _State(NamedTuple):
     optimiser: optax.OptState
 
 
+@checks_arguments
 def distil(
     posterior: Posterior,
     x: Any,

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.models.networks.bayesian import BayesianNetwork
@@ -37,6 +38,7 @@ _RANKED = ("low-rank", "low-rank-precision")
 _SHRUNK = ("low-rank-precision", "full")
 
 
+@checks_arguments
 def fit_gaussian(
     posterior: Posterior,
     covariance: str = "diagonal",

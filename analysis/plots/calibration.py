@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 
 from .style import ACCENT, MUTED, Picture, literal, new_figure, style_axes
@@ -40,6 +41,7 @@ class Calibrated(Protocol):
         """Points, and the lower and upper side of the band that they all share."""
 
 
+@checks_arguments
 def plot_calibration(
     calibration: Calibrated, *, quantities: Sequence[str] | None = None
 ) -> Picture:

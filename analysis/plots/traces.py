@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
@@ -45,6 +46,7 @@ SPELLED_OUT = 3
 """Jumps of a chain up to which every one is told."""
 
 
+@checks_arguments
 def plot_traces(
     posterior: Posterior, *, var_names: str | Sequence[str] | None = None, rows: int = 4
 ) -> Picture:

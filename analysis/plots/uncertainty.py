@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
@@ -29,6 +30,7 @@ _REACH = 2.0
 """Ranges of the observed values that the vertical axis shows at most on either side of them."""
 
 
+@checks_arguments
 def plot_uncertainty(
     posteriors: Posteriors,
     x: Any = None,

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 from scipy.special import logsumexp
 
 from onebasin.base.card import Card, Facts, Part, Words, number
+from onebasin.base.checks import as_numbers
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 
@@ -335,7 +336,7 @@ def pointwise_crps(draws: Predictions, y: Targets, *, fair: bool = True) -> Targ
 
 def checked_draws(draws: Predictions, *, name: str = "draws") -> Predictions:
     """Return predictions in float64, refused unless they are (chain, draw, obs, out) of something."""
-    draws = np.asarray(draws, dtype=np.float64)
+    draws = as_numbers(name, draws)
     if draws.ndim != 4 or not draws.size:
         raise ArgumentError(
             f"`{name}` has shape {draws.shape}, and (chain, draw, obs, out) with at least one "
@@ -345,7 +346,7 @@ def checked_draws(draws: Predictions, *, name: str = "draws") -> Predictions:
 
 
 def _matching(draws: Predictions, y: Targets) -> tuple[Predictions, Targets]:
-    draws, y = checked_draws(draws), np.asarray(y, dtype=np.float64)
+    draws, y = checked_draws(draws), as_numbers("y", y)
     if y.shape != draws.shape[2:]:
         raise ArgumentError(
             f"`y` has shape {y.shape}, and the draws' (obs, out) = {draws.shape[2:]} is needed; "

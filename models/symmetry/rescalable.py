@@ -53,6 +53,10 @@ class Rescalable(Block[Scaled]):
         """Refuse what maps no names to axes."""
         check_axes("incoming", self.incoming, several=False)
         check_axes("outgoing", self.outgoing, several=False)
+        if not self.axes:
+            raise ArgumentError(
+                "`incoming` is empty; give the axes that are scaled, such as {'W1': 1}."
+            )
 
     @property
     def axes(self) -> Mapping[str, Axes]:

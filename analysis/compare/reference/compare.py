@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
@@ -37,6 +38,7 @@ RESTARTS = 4
 Progress = Callable[[int, int], None]
 
 
+@checks_arguments
 def compare_with_reference(
     posterior: Posterior,
     reference: Any,

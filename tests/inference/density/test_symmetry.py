@@ -160,5 +160,5 @@ def test_wrong_input_is_named():
         check_symmetry(target)
     with pytest.raises(ValueError, match="`engine` is 'jags'"):
         check_symmetry(target, engine="jags")
-    with pytest.raises(ValueError, match="`points` is 0"):
+    with pytest.raises(ValueError, match="`points` must be a whole number, at least 1; got 0"):
         check_symmetry(target, points=0)
