@@ -25,9 +25,9 @@ from onebasin.base.errors import OnebasinError
 from onebasin.inference.runs.provenance import commit, machine, versions
 
 from ..verdicts.truth import wrong
-from .fielded import FIELDED
 from .kinds import KINDS, Kind
 from .numbers import differ, leaves_the_density
+from .questions import QUESTIONS
 from .references import PROGRAMS, arrays, sampled
 
 GOAL = 0.02
@@ -117,7 +117,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="JSON file of all that was said")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    for kind in (*KINDS, *FIELDED):
+    for kind in (*KINDS, *QUESTIONS):
         if not any(word in kind.name for word in options.only):
             continue
         for seed in range(options.first_seed, options.first_seed + options.seeds):
