@@ -115,6 +115,7 @@ COMMON = {
         "predictive",
         "observed",
         "predictive-mb",
+        "timeout",
     ),
 }
 
