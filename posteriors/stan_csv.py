@@ -20,11 +20,11 @@ from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.faults import FormatError
 
 from . import schema
-from .arrays import storable_names
 from .csv_blocks import Survey, blocks, rows_at_once, survey
 from .entries import Entries, gather
 from .scratch import Scratch
 from .stan_header import Header, attributes, rows_of_warmup
+from .storable import storable_names
 
 if TYPE_CHECKING:
     import xarray as xr

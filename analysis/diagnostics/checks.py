@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from onebasin.posteriors.draws import variable_of
+from onebasin.posteriors.weights import MIN_DRAWS_FOR_KHAT
 
 from ..summaries.sampler import SamplerSummary, restarted
-from ..summaries.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
+from ..summaries.variational import VariationalSummary
 from .result import Diagnosis
 from .verdict import Outcome, Reason, Verdict
 
@@ -145,8 +146,6 @@ def _finite(diagnosis: Diagnosis) -> Reason | None:
 def _varies(diagnosis: Diagnosis) -> Reason:
     """There is something to judge; entries that never vary (a unit, a triangle of zeros) are structure."""
     name = "varying parameters"
-    if not len(diagnosis.parameters):
-        return Reason(name, "not judged", "no parameters")
     if len(diagnosis.constants) < len(diagnosis.parameters):
         return Reason(name, "passed")
     return Reason(name, "not judged", "nothing varies", {"names": diagnosis.constants})

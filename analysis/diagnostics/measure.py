@@ -19,7 +19,7 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws, entry_names
+from onebasin.posteriors.draws import entry_names
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.resolve import resolve
@@ -48,7 +48,9 @@ def measure(
     """
     limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
     view = as_view(posterior)
-    draws = _defined(view, var_names)
+    # What is finite in some draws only is laid out too, unless nothing is finite in any.
+    draws = view.draws(var_names, finite=False)
+    draws = draws if draws.names else view.draws(var_names)
     chosen = [var_names] if isinstance(var_names, str) else var_names
     decide, left_out = deciding(view, None if chosen is None else tuple(dict.fromkeys(chosen)))
     table, still = tabulate(draws)
@@ -56,6 +58,8 @@ def measure(
         table["rhat"] = NAN
     sampler = None if view.is_variational else sampler_summary(view, draws)
     ess = Extreme.of(table["ess_bulk"], smallest=True)
+    seconds = sampler.sampling_seconds if sampler else None
+    gradients = sampler.gradient_evaluations if sampler else None
     diagnosis = Diagnosis(
         target=str(view.attribute(schema.TARGET, "")),
         engine=str(view.attribute(schema.ENGINE, "")),
@@ -69,7 +73,7 @@ def measure(
         kinds=view.kinds,
         sampler=sampler,
         variational=variational_summary(view) if view.is_variational else None,
-        wall_time=NAN if (seconds := view.number(schema.WALL_TIME)) is None else seconds,
+        wall_time=NAN if (wall := view.number(schema.WALL_TIME)) is None else wall,
         symmetric=view.declares_equal_modes,
         symmetry_caveat="" if schema.ALIGNMENT in view.tree.attrs else resolve(view).caveat,
         has_chains=sampler is not None and not view.is_ensemble,
@@ -80,17 +84,11 @@ def measure(
         rhat=Extreme.of(table["rhat"]),
         ess_bulk=ess,
         ess_tail=Extreme.of(table["ess_tail"], smallest=True),
-        ess_per_second=_ratio(ess.value, sampler.sampling_seconds if sampler else None),
-        ess_per_gradient=_ratio(ess.value, sampler.gradient_evaluations if sampler else None),
+        ess_per_second=NAN if not seconds else ess.value / seconds,
+        ess_per_gradient=NAN if not gradients else ess.value / gradients,
     )
     diagnosis = replace(diagnosis, checks=check(diagnosis))
     return replace(diagnosis, notes=said_once(notes(diagnosis)))
-
-
-def _defined(view: View, var_names: str | Sequence[str] | None) -> Draws:
-    """Lay variables out, with what is finite in some draws only, unless nothing is finite in any draw."""
-    draws = view.draws(var_names, finite=False)
-    return draws if draws.names else view.draws(var_names)
 
 
 _COMPARED = 200
@@ -111,10 +109,6 @@ def _density_heights(view: View, sampler: SamplerSummary) -> Heights | None:
     if not np.isfinite(values).all():
         return None
     return compare_heights(tuple(values.mean(axis=1).tolist()), tuple(mean_errors(values).tolist()))
-
-
-def _ratio(value: float, cost: float | None) -> float:
-    return value / cost if cost else NAN
 
 
 Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]

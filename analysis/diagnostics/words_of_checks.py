@@ -20,10 +20,6 @@ _ABOVE = "R-hat is above {limit:g} for {bad} of {count} parameters (worst {rhat:
 CHECKS: Mapping[str, str | tuple[str, ...]] = {
     "own words": ("{fact}", "[[{remedy}]]"),
     # What numbers show
-    "no parameters": (
-        "The posterior has no parameters, so that R-hat and ESS have nothing to judge",
-        "Look at other variables",
-    ),
     "nothing varies": (
         "Nothing varies",
         "every draw of {names:names} is the same, so that R-hat and ESS have nothing to judge",

@@ -86,7 +86,7 @@ def fitted(target: Any, wanted: Moments, method: str, seed: int, weights: bool) 
     claimed = (mean, sd)
     if diagnosis.verdict == "partly":
         view = as_view(tree)
-        means, sds = not_carried(gather(view, measure(view), None))
+        means, sds = not_carried(gather(view, measure(view)))
         claimed = distance(moments_of(tree), wanted, (means, {*means, *sds}))
     return {
         "good": bool(mean <= MEAN and sd <= SD),

@@ -40,17 +40,23 @@ def drift(
         starts = weighted.vectors[weighted.resampled(CHAINS, rng)]
         new = _ranks_of(weighted, counted.constrain(_moved(counted, weighted, starts, rng)))
         ranks = {n: np.concatenate([ranks.get(n, r[:0]), r]) for n, r in new.items()}
-        found = {n: _scores(r) for n, r in ranks.items()}
+        found = {n: _scores(r, weighted.worth) for n, r in ranks.items()}
         worst = max(np.nanmax(np.abs(scores), initial=0.0) for scores in found.values())
         if not OPEN[0] < worst < OPEN[1]:
             break
     return found
 
 
-def _scores(ranks: Float[np.ndarray, chain * event]) -> Float[np.ndarray, statistic * event]:
-    """Standard errors by which mean ranks, and mean distances from their middle, differ from those of no move."""
-    location = (ranks.mean(axis=0) - 0.5) * np.sqrt(12 * len(ranks))
-    spread = (np.abs(ranks - 0.5).mean(axis=0) - 0.25) * np.sqrt(48 * len(ranks))
+def _scores(
+    ranks: Float[np.ndarray, chain * event], worth: float
+) -> Float[np.ndarray, statistic * event]:
+    """Standard errors by which mean ranks, and mean distances from their middle, differ from those of no move.
+
+    The errors are those of the chains, and of the weighted draws among which they are ranked.
+    """
+    count = 1 / (1 / len(ranks) + 1 / worth)
+    location = (ranks.mean(axis=0) - 0.5) * np.sqrt(12 * count)
+    spread = (np.abs(ranks - 0.5).mean(axis=0) - 0.25) * np.sqrt(48 * count)
     still = (ranks == 0.5).all(axis=0)  # an entry that is the same in all draws
     return np.where(still, 0.0, np.stack([location, spread]))
 
