@@ -1,8 +1,8 @@
-"""Diagnostics modulo a symmetry: the same posterior raw, aligned, and by what the symmetry leaves alone.
+"""Diagnostics modulo a symmetry: the same posterior raw, aligned, and by label-free quantities.
 
 R-hat of aligned draws flatters: every chain had a part in the reference that all were aligned with. So the
-invariants stand beside it, chains that stay apart are counted, and a reference fitted on half of the chains
-can be held against the other half.
+invariants stand next to it, chains that stay apart are counted, and a reference fitted on half of the chains
+can be compared with the other half.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _rhats(diagnosis: AlignedDiagnosis) -> str:
     return (
         f"Worst R-hat: {raw.value:.3f} raw, {aligned.value:.3f} aligned"
         + (f", {diagnosis.held_out_rhat.value:.3f} held out" if diagnosis.held_out_rhat else "")
-        + (f", {fixed.value:.3f} of what the symmetry leaves alone." if fixed.parameter else ".")
+        + (f", {fixed.value:.3f} of label-free quantities." if fixed.parameter else ".")
     )
 
 
@@ -179,9 +179,10 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         yield one.sentence
     left = _left_out(diagnosis)
     if left:
+        differ, it = ("differs", "it") if len(left) == 1 else ("differ", "them")
         yield (
-            f"{', '.join(left)} did not move along and still disagree between chains: declare them too, "
-            "if they belong to the parts."
+            f"{', '.join(left)} still {differ} between chains, and alignment did not move {it}: if indexed by "
+            f"component, declare {it} with the components."
         )
     if not diagnosis.alignment.converged:
         yield (
@@ -220,7 +221,7 @@ def _left_out(diagnosis: AlignedDiagnosis) -> list[str]:
 
 
 def _far(diagnosis: AlignedDiagnosis) -> bool:
-    """Whether the lower mode is negligible, and not for Monte Carlo errors alone."""
+    """Tell whether the lower mode is negligible, and not for Monte Carlo errors alone."""
     heights = diagnosis.raw.heights
     return heights is not None and heights.unlike and heights.gap[0] > NATS
 

@@ -27,7 +27,7 @@ NAMED = 4
 
 @dataclass(frozen=True)
 class Sentences:
-    """What a reason says.
+    """The sentences of a reason.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Sentences:
 
     @property
     def evidence(self) -> str:
-        """What was found and what it means, in a whole sentence."""
+        """The finding and its meaning, in a whole sentence."""
         return ended(f"{self.fact}: {self.meaning}" if self.meaning else self.fact)
 
     @property

@@ -96,7 +96,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "no khat": (
         "k-hat cannot be computed, and nothing else tells how far an approximation is from its posterior",
-        "Record `lp` and `log_q` of at least {least} draws, or hold the draws against those of MCMC with `compare`",
+        "Record `lp` and `log_q` of at least {least} draws, or compare the draws with those of MCMC by `compare`",
     ),
     "optima": (
         "Members of an ensemble are optima and no draws, and no number here tells how far they are from the posterior",
@@ -164,7 +164,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         f"Log densities are not known well enough: `lp` has {{ess:.0f}} effective draws[[; {APART}]]"
     ),
     "invariants": (
-        "R-hat of what the symmetry leaves alone is at most {rhat:rhat}[[ (`{name}`)]]"
+        "Label-free quantities agree between chains (R-hat at most {rhat:rhat}[[, `{name}`]])"
         f"[[; {APART}]]"
     ),
     "no invariants": "Neither `lp` nor other quantities without labels are there",
@@ -230,7 +230,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "usable fit": (
         "You may use it: k-hat is {khat:beside 2}, so that the approximation is close enough to the posterior, and "
-        "importance weights can mend the rest. The answer rests on k-hat alone; R-hat does not apply"
+        "importance weights can correct the rest. The answer rests on k-hat alone; R-hat does not apply"
     ),
     "usable weights": (
         "You may use it. {why} Means, intervals and sds rest on enough draws, and short chains from the draws stay"
@@ -252,7 +252,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "`ob.networks.score_predictions`, and see by `ob.networks.summarise_predictions` where they agree"
     ),
     "rests not on": (
-        "The answer does not rest on {names:names}: {why}[[ R-hat is above {limit:g} for {bad} of their {count} "
+        "Not used for the verdict: {names:names} ({why})[[. R-hat is above {limit:g} for {bad} of their {count} "
         "entries]]"
     ),
     "the same": "{names:names}: the same in every draw",
@@ -265,4 +265,4 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "no khat of ratios": "k-hat is not defined: importance ratios are not finite",
     "undefined": ("Left out, because it is finite in no draw: {names:names} ({count:count entry})"),
 }
-"""What was found, what it means and what to do, by kind."""
+"""Sentences of findings, meanings and remedies, by kind."""

@@ -54,8 +54,8 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         "Draw more if you need them precisely",
     ),
     "rhat besides": (
-        "R-hat is above {limit:g} for {bad} of {count} quantities that the answer does not rest on (worst {rhat:rhat}, "
-        "`{name}`)"
+        "R-hat is above {limit:g} for {bad} of {count} quantities that are not used for the verdict (worst "
+        "{rhat:rhat}, `{name}`)"
     ),
     "rhat": (
         _ABOVE,
@@ -147,7 +147,7 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         "Unadjusted steps with an energy variance of {variance:.2g} per parameter, and by the gradients at the draws "
         "no mean is off by more than {most_shift:.2g} standard deviations, no variance by more than {most_spread:.0%}",
         "a bias of the step size is not excluded, which neither R-hat nor ESS shows",
-        "Take more draws, which narrow these bounds, or hold what matters against `adjusted=True` or `nuts`",
+        "Take more draws, which narrow these bounds, or compare what matters with `adjusted=True` or `nuts`",
     ),
     "optimiser stopped": (
         "The optimiser stopped before its criterion was met",
@@ -178,4 +178,4 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         "the k-hat of all draws",
     ),
 }
-"""What was found, what it means and what to do, by kind."""
+"""Sentences of findings, meanings and remedies, by kind."""
