@@ -1,4 +1,4 @@
-"""What the words of a report mean, for readers who meet them for the first time."""
+"""Definitions of a report's terms, for readers who meet them for the first time."""
 
 from __future__ import annotations
 

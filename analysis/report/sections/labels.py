@@ -59,7 +59,7 @@ def labels(subject: Subject) -> Section | None:
 
 
 def _is_folded(subject: Subject) -> bool:
-    """Whether draws come with the labelling of their mode, and may be used so: another rule would mix modes anew."""
+    """Tell whether draws have the labelling of their mode, and may be used so: another rule would mix modes again."""
     verdict = subject.verdict
     return verdict is not None and verdict.answer == "usable" and modes_of(subject.view) is not None
 

@@ -46,7 +46,7 @@ def several(
     subjects
         At least two.
     truth
-        The name of the one that the others are held against.
+        The name of the one that the others are compared with.
     symmetry
         Modulo what; by default what the truth declares.
     var_names
