@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """How features are taken from any posterior of one model.
+    """A recipe that takes features from any posterior of one model.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Preparation:
 def prepare(
     view: View, symmetry: Symmetry, cost: str, x: Any, gauge: str, max_bytes: int
 ) -> Preparation:
-    """Gather what alignment needs to know beside the draws.
+    """Gather the settings that alignment needs in addition to the draws.
 
     Raises
     ------

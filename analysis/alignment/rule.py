@@ -35,7 +35,7 @@ _SAID = {
 
 @dataclass(frozen=True)
 class AlignmentRule:
-    """What decides an alignment beside the draws and their symmetry.
+    """The choices that decide an alignment, besides the draws and their symmetry.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class AlignmentTarget:
 
     @classmethod
     def of(cls, centre: Mapping[str, Any], scale: Mapping[str, Any]) -> AlignmentTarget:
-        """What is matched with a diagonal Gaussian that is known by its numbers, such as a kept reference's labelling.
+        """Make a target from a diagonal Gaussian that is known by its numbers, such as a kept reference's labelling.
 
         Parameters
         ----------
