@@ -12,7 +12,7 @@ from .slots import Slot
 from .sorting import Gain
 
 CLEAR_ELEMENTS = 0.95
-"""Certainty from which a candidate comes before others that mend as much."""
+"""Certainty from which a candidate comes before others that repair as much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,30 +38,30 @@ class Proposal:
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """What moves, the seed first."""
+        """The slots that move, the seed first."""
         return self.moving.slots
 
     @property
     def places(self) -> set[tuple[str, tuple[int, ...]]]:
-        """Where that is."""
+        """The places of these slots."""
         return {place for slot in self.slots for place in slot.places}
 
 
 def is_part(one: Proposal, other: Proposal) -> bool:
-    """Whether another exchanges more parameters, those of one among them, and mends as much."""
+    """Tell whether another exchanges more parameters, those of one among them, and repairs as much."""
     own, theirs = ({n for s in each.slots if s.members for n in s.names} for each in (one, other))
     return bool(own) and own < theirs and other.certain and other.mended >= one.mended
 
 
 def rank(candidate: Proposal) -> tuple[bool, int, bool, float]:
-    """Order candidates: certain, mending most, clear, leaving least beside noise; signs count against one."""
+    """Order candidates: certain, repairing most, clear, leaving least relative to noise; signs count against one."""
     unclear = candidate.gain.sorting.certainty < CLEAR_ELEMENTS
     left = beside(candidate.slots[0], candidate.gain)
     return (not candidate.certain, -candidate.mended, unclear, left)
 
 
 def beside(seed: Slot, gain: Gain) -> float:
-    """What is left beside noise, counted higher where signs may change, which are freer to gain."""
+    """Return the variance left relative to noise, counted higher where signs may change, which are freer to gain."""
     return gain.beside_noise * (1.7 if seed.signed else 1)
 
 
@@ -92,7 +92,7 @@ def judge(moving: Moving, gain: Gain, entries: MovedEntries, *, first: bool) -> 
 
 
 def _mends(gain: Gain, by_chain: Callable[[], bool]) -> bool:
-    """Some entry was bad: labels differ between chains, which whole chains' elements or sure draws' mend."""
+    """Some entry was bad: labels differ between chains, and whole chains' elements or sure draws' repair that."""
     certainty, left = gain.sorting.certainty, gain.beside_noise
     if gain.gain >= 0.9:
         return False

@@ -1,4 +1,4 @@
-"""What a distillation gives: a diagonal Gaussian over a network's weights, and posteriors drawn from it."""
+"""Results of a distillation: a diagonal Gaussian over a network's weights, and posteriors drawn from it."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class GaussianFit(Shown):
 
     @property
     def gauge(self) -> str | None:
-        """How the alignment before divided out positive scalings, if any (`balanced`, `unit` or `keep`).
+        """The rule by which the earlier alignment divided out positive scalings (`balanced`, `unit` or `keep`).
 
         None where the draws were not aligned. With `keep`, and without alignment, the fit is to the
         parametrisation as it was sampled.
