@@ -1,4 +1,4 @@
-"""`onebasin compare`: posterior files of one model beside the one that is taken for the truth, or a kept reference."""
+"""`onebasin compare`: posterior files of one model and the one that is taken for the truth, or a kept reference."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _is_completion(words: Sequence[str]) -> bool:
-    """Whether a shell asks for completions, or the user for the script that makes it ask."""
+    """Tell whether a shell asks for completions, or the user for the script that makes it ask."""
     return asked_words() is not None or any(word.endswith("-completion") for word in words)
 
 

@@ -97,7 +97,7 @@ def test_damaged_result_of_the_same_command_is_refused(sample, sampler):
     answer = sample()
     assert (answer.code, answer.err) == (
         1,
-        "onebasin: `--out` is run.nc, which this command has made, but it is damaged; make it anew with --force.\n",
+        "onebasin: `--out` is run.nc, which this command has made, but it is damaged; make it again with --force.\n",
     )
     assert sample("--force").code == 0
     assert sample().code == 0
