@@ -1,4 +1,4 @@
-"""Draw the gradients of each fit beside those of NUTS's draws: `python -m benchmarks.fits.picture RESULTS.json OUT.png`."""
+"""Draw the gradients of fits and of NUTS: `python -m benchmarks.fits.picture RESULTS.json OUT.png`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 from matplotlib.figure import Figure
 
+LABEL = "gradients: circles, a weighted fit (green usable, orange in part, white refused); bars, NUTS's draws"
 FACE = {"usable": "tab:green", "partly": "tab:orange", "unusable": "white"}
 
 
