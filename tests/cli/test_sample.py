@@ -104,6 +104,7 @@ COMMON = {
         "exchangeable",
         "symmetry",
         "no-symmetry",
+        "timeout",
         "force",
         "json",
     ),
