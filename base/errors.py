@@ -72,7 +72,7 @@ class PosteriorFileError(OnebasinError, RuntimeError):
 
     Examples
     --------
-    >>> issubclass(ob.PosteriorFileError, RuntimeError)
+    >>> issubclass(ob.errors.PosteriorFileError, RuntimeError)
     True
     """
 
@@ -117,7 +117,7 @@ class InferenceError(OnebasinError, RuntimeError):
 
     Examples
     --------
-    >>> issubclass(ob.SymmetryError, ob.InferenceError)
+    >>> issubclass(ob.errors.SymmetryError, ob.errors.InferenceError)
     True
     """
 

@@ -75,7 +75,7 @@ def open_library(
 
     Examples
     --------
-    >>> library = ob.open_library("mixture.stan", "mixture.json")
+    >>> library = ob.stan.open_library("mixture.stan", "mixture.json")
     >>> values, gradients = library.log_density_gradient(np.zeros((100, library.dim)))
     >>> values.shape, gradients.shape == (100, library.dim)
     ((100,), True)

@@ -180,7 +180,7 @@ def cmdstan_model(path: str | Path) -> CmdStanModel:
     Examples
     --------
     >>> import onebasin as ob
-    >>> model = ob.cmdstan_model("mixture.stan")
+    >>> model = ob.stan.cmdstan_model("mixture.stan")
     >>> fit = model.sample("mixture.json", iter_sampling=200, seed=1, show_progress=False)
     >>> ob.diagnose(fit).verdict in ("usable", "aligned", "invariant", "unusable")
     True

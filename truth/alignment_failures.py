@@ -47,7 +47,7 @@ MOST_COMPONENTS = 5
 
 @dataclass(frozen=True)
 class PlantedComponents:
-    """What `ob.failure_rates` plants: Gaussian components whose labels are known, and then hidden.
+    """What `ob.truth.failure_rates` plants: Gaussian components whose labels are known, and then hidden.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class PlantedComponents:
 
     Examples
     --------
-    >>> ob.PlantedComponents(components=2, features=1).means(3.0).tolist()
+    >>> ob.truth.PlantedComponents(components=2, features=1).means(3.0).tolist()
     [[-1.5], [1.5]]
     """
 
@@ -193,8 +193,8 @@ def failure_rates(
 
     Examples
     --------
-    >>> planted = ob.PlantedComponents(components=2, draws=200, repeats=2)
-    >>> found = ob.failure_rates([1.0, 4.0], planted, rules=("gaussian",))
+    >>> planted = ob.truth.PlantedComponents(components=2, draws=200, repeats=2)
+    >>> found = ob.truth.failure_rates([1.0, 4.0], planted, rules=("gaussian",))
     >>> found.optimal.shape
     (2, 2)
     >>> bool(found.rates["gaussian"][:, 1].mean() < found.rates["gaussian"][:, 0].mean())

@@ -55,8 +55,7 @@ def references() -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from onebasin.truth import references
-    >>> isinstance(references(), tuple)
+    >>> "eight-schools" in ob.truth.references()
     True
     """
     if not KEPT.is_dir():
@@ -93,7 +92,7 @@ def open_reference(name: str | Path) -> Reference:
 
     Examples
     --------
-    >>> reference = ob.open_reference("eight-schools")
+    >>> reference = ob.truth.open_reference("eight-schools")
     >>> reference.status
     'passes'
     >>> round(float(reference.summary["parameters"].loc["mu", "mean"]), 1)

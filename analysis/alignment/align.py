@@ -333,7 +333,7 @@ def aligned_quantity(
 
     Examples
     --------
-    >>> aligned = ob.aligned_quantity("mu,sigma")
+    >>> aligned = ob.truth.aligned_quantity("mu,sigma")
     >>> values = {"mu": np.array([[-2.0, 1.0], [1.1, -1.9], [-2.1, 0.9]]), "sigma": np.ones((3, 2))}
     >>> bool(np.ptp(aligned(values, None)["mu"], axis=0).max() < 0.5)
     True

@@ -209,7 +209,7 @@ def barriers(
 
     Examples
     --------
-    >>> found = ob.barriers(weights, pairs=2, num_points=5)
+    >>> found = ob.networks.barriers(weights, pairs=2, num_points=5)
     >>> found.aligned.loss.shape
     (2, 5)
     """

@@ -117,7 +117,7 @@ def compare(
 
     Examples
     --------
-    >>> fit = ob.fit_gaussian(ob.align(posterior).posterior).sample(300, seed=1)
+    >>> fit = ob.approximations.fit_gaussian(ob.align(posterior).posterior).sample(300, seed=1)
     >>> comparison = ob.compare({"NUTS": posterior, "Gaussian": fit}, truth="NUTS", permutations=99)
     >>> comparison.table.index.tolist()
     ['NUTS', 'Gaussian', 'floor']

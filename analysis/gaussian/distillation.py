@@ -79,7 +79,7 @@ class DistillationSettings:
 
     Examples
     --------
-    >>> ob.DistillationSettings(iterations=1000).samples
+    >>> ob.approximations.DistillationSettings(iterations=1000).samples
     16
     """
 
@@ -163,8 +163,8 @@ def distil(
 
     Examples
     --------
-    >>> settings = ob.DistillationSettings(iterations=100, points=200, batch_size=16)
-    >>> fit = ob.distil(weights, x, settings=settings, seed=1)
+    >>> settings = ob.approximations.DistillationSettings(iterations=100, points=200, batch_size=16)
+    >>> fit = ob.approximations.distil(weights, x, settings=settings, seed=1)
     >>> fit.mean["W1"].shape, fit.loss.shape
     ((1, 2), (1,))
     """
@@ -189,7 +189,7 @@ def _free_network(view: View) -> BayesianNetwork:
     if model is None:
         raise ArgumentError(
             "`posterior` is not of a network (its attribute `model` is empty), and only a network's "
-            "predictions can be distilled: fit such a posterior with `onebasin.fit_gaussian`."
+            "predictions can be distilled: fit such a posterior with `onebasin.approximations.fit_gaussian`."
         )
     if model.parametrisation.unit_norm or model.parametrisation.biases != "free":
         raise ArgumentError(

@@ -93,7 +93,7 @@ def fit_gaussian(
 
     Examples
     --------
-    >>> fit = ob.fit_gaussian(ob.align(posterior).posterior, "full")
+    >>> fit = ob.approximations.fit_gaussian(ob.align(posterior).posterior, "full")
     >>> fit.mean["mu"].shape, fit.loc.shape
     ((2,), (3,))
     >>> fit.log_density(fit.sample(50, chains=2)).shape

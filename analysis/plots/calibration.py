@@ -73,7 +73,7 @@ def plot_calibration(
     >>> def normal(y=None):
     ...     mu = numpyro.sample("mu", dist.Normal(0, 1))
     ...     numpyro.sample("y", dist.Normal(mu, 1).expand([5]), obs=y)
-    >>> family = ob.Family.of_numpyro(normal, observed="y")
+    >>> family = ob.truth.Family.of_numpyro(normal, observed="y")
     >>> settings = ob.Nuts(chains=1, warmup=200, draws=200)
     >>> found = ob.calibrate(family, settings, simulations=50, seed=1)
     >>> figure = ob.plot.calibration(found)

@@ -93,7 +93,7 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
 
     Examples
     --------
-    >>> other = ob.fit_gaussian(ob.align(posterior).posterior).sample(300)
+    >>> other = ob.approximations.fit_gaussian(ob.align(posterior).posterior).sample(300)
     >>> comparison = ob.compare({"NUTS": posterior, "Gaussian": other}, truth="NUTS", permutations=99)
     >>> figure = ob.plot.comparison(comparison, measures=["energy"])
     """

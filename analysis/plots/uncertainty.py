@@ -101,7 +101,7 @@ def _check(view: View, output: int) -> None:
         )
         raise ArgumentError(
             f"`{view.argument}` is of {of}, and bands are drawn of a regression along its one input; "
-            "`ob.predictive_uncertainty` gives the numbers."
+            "`ob.networks.predictive_uncertainty` gives the numbers."
         )
     if not 0 <= output < model.network.out_dim:
         raise ArgumentError(

@@ -129,7 +129,7 @@ def unit_activity(
     Examples
     --------
     >>> fit = ob.advi(network, iterations=500, draws=100, seed=1)
-    >>> activity = ob.unit_activity(fit)
+    >>> activity = ob.networks.unit_activity(fit)
     >>> activity.units.shape, activity.layers.index.tolist()
     ((2, 6), ['hidden1', 'out'])
     """

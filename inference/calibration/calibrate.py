@@ -118,7 +118,7 @@ def calibrate(
     >>> def normal(y=None):
     ...     mu = numpyro.sample("mu", dist.Normal(0, 1))
     ...     numpyro.sample("y", dist.Normal(mu, 1).expand([5]), obs=y)
-    >>> family = ob.Family.of_numpyro(normal, observed="y")
+    >>> family = ob.truth.Family.of_numpyro(normal, observed="y")
     >>> found = ob.calibrate(family, ob.Nuts(chains=1, warmup=200, draws=200), simulations=100, seed=1)
     >>> found.verdict
     'calibrated'

@@ -26,8 +26,8 @@ from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target, check_target
 
-from ..contracts.density import ValueDensity
 from ..contracts.engines import defined_by, density_by
+from ..contracts.values import ValueDensity
 from .changes import Derived, spread_draws
 
 Values = dict[str, np.ndarray]
@@ -66,7 +66,7 @@ class SymmetryError(InferenceError):
     >>> wrong = ob.numpyro_model(mixture, {"y": y}, symmetry=(ob.Exchangeable({"mu": 0}),))
     >>> try:
     ...     ob.check_symmetry(wrong)  # the weights have to change places too
-    ... except ob.SymmetryError as error:
+    ... except ob.errors.SymmetryError as error:
     ...     print(error.difference > 1)
     True
     """

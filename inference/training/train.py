@@ -183,7 +183,7 @@ def train(
     Examples
     --------
     >>> start = {name: np.full((3, *shape), 0.1) for name, shape in network.model.network.shapes.items()}
-    >>> trained = ob.train(network, start, ob.Train(epochs=100), seed=1)
+    >>> trained = ob.networks.train(network, start, ob.networks.Train(epochs=100), seed=1)
     >>> trained.losses.shape
     (3, 100)
     """

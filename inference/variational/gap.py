@@ -147,10 +147,10 @@ def mixture_gap(
 
     Examples
     --------
-    >>> network = ob.BayesianNetwork(ob.Network(1, (3,), 1, "tanh"))
+    >>> network = ob.networks.BayesianNetwork(ob.networks.Network(1, (3,), 1, "tanh"))
     >>> target = network.condition(x, np.sin(x))
     >>> fit = ob.advi(target, iterations=200, draws=10)
-    >>> gap = ob.mixture_gap(target, fit)
+    >>> gap = ob.approximations.mixture_gap(target, fit)
     >>> bool(0 <= gap.total.lower <= np.log(2**3 * 6))
     True
     >>> list(gap.layers["layer"])

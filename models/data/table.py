@@ -107,7 +107,7 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
 
     Examples
     --------
-    >>> data = ob.load_data("sinc", seed=1)
+    >>> data = ob.networks.load_data("sinc", seed=1)
     >>> data.x.shape == (data.num_obs, data.in_dim)
     True
     """

@@ -95,7 +95,7 @@ class Network(Brief):
 
     Examples
     --------
-    >>> net = ob.Network(in_dim=3, hidden=(8, 4), activation="tanh")
+    >>> net = ob.networks.Network(in_dim=3, hidden=(8, 4), activation="tanh")
     >>> net.shapes["W2"], net.shapes["b3"]
     ((8, 4), (1,))
     """

@@ -53,7 +53,7 @@ def predict(
 
     Examples
     --------
-    >>> ob.predict(network.model, weights, np.zeros((5, 1))).shape
+    >>> ob.networks.predict(network.model, weights, np.zeros((5, 1))).shape
     (4, 300, 5, 1)
     """
     check_class("model", model, BayesianNetwork, remedy="give a BayesianNetwork")
@@ -87,7 +87,7 @@ def predict_with_noise(
 
     Examples
     --------
-    >>> mean, sd = ob.predict_with_noise(network.model, weights, np.zeros((5, 1)))
+    >>> mean, sd = ob.networks.predict_with_noise(network.model, weights, np.zeros((5, 1)))
     >>> mean.shape == sd.shape == (4, 300, 5, 1)
     True
     """

@@ -73,7 +73,10 @@ CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
     },
     "diagnose": lambda: {"posterior": f.mixture()},
     "elbo": lambda: {"posterior": f.mixture()},
-    "failure_rates": lambda: {"separations": [1.0], "planted": ob.PlantedComponents(repeats=2)},
+    "failure_rates": lambda: {
+        "separations": [1.0],
+        "planted": ob.truth.PlantedComponents(repeats=2),
+    },
     "fit_gaussian": lambda: {"posterior": f.mixture()},
     "keep_compiled": lambda: {"folder": "kept"},
     "load_data": lambda: {"name": "relu-teacher"},
@@ -81,7 +84,7 @@ CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
     "open_posterior": lambda: {"path": "no.nc"},
     "open_reference": lambda: {"name": "no such"},
     "predict": lambda: {
-        "model": ob.BayesianNetwork(ob.Network(2, (2,))),
+        "model": ob.networks.BayesianNetwork(ob.networks.Network(2, (2,))),
         "draws": f.network()["posterior"].to_dataset(),
         "x": np.zeros((1, 2)),
     },
@@ -93,7 +96,7 @@ CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
     "transpositions": lambda: {"posterior": f.mixture(declared=True)},
     "unit_activity": lambda: {"posterior": f.network()},
     # Parts of models, and settings
-    "BayesianNetwork": lambda: {"network": ob.Network(1, (2,))},
+    "BayesianNetwork": lambda: {"network": ob.networks.Network(1, (2,))},
     "Categorical": dict,
     "Counterparts": lambda: {"tuples": (("a", "b"),)},
     "Complement": lambda: {"names": ("x",)},
@@ -128,7 +131,7 @@ CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
 
 COSTLY: dict[str, Callable[[], dict[str, Any]]] = {
     "calibrate": lambda: {
-        "family": ob.Family.of_numpyro(lambda y=None: one("y"), observed="y"),
+        "family": ob.truth.Family.of_numpyro(lambda y=None: one("y"), observed="y"),
         "method": ob.Nuts(chains=1, warmup=10, draws=10),
         "simulations": 2,
     },
@@ -137,7 +140,7 @@ COSTLY: dict[str, Callable[[], dict[str, Any]]] = {
     "distil": lambda: {
         "posterior": f.network(),
         "x": np.zeros((2, 2)),
-        "settings": ob.DistillationSettings(steps=2),
+        "settings": ob.approximations.DistillationSettings(steps=2),
     },
     "find_modes": lambda: {"target": target(), "starts": 2},
     "find_symmetry": lambda: {"target": target()},
@@ -152,7 +155,7 @@ COSTLY: dict[str, Callable[[], dict[str, Any]]] = {
     "train": lambda: {
         "target": network().condition(X, Y),
         "start": {"W1": np.ones((1, 2)), "b1": np.ones(2), "W2": np.ones((2, 1)), "b2": np.ones(1)},
-        "settings": ob.Train(epochs=1),
+        "settings": ob.networks.Train(epochs=1),
     },
     **dict.fromkeys(
         (

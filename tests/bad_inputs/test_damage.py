@@ -37,11 +37,11 @@ def _variational() -> xr.DataTree:
 READERS: dict[str, Callable[[xr.DataTree], object]] = {
     "diagnose": ob.diagnose,
     "align": lambda tree: ob.align(tree, SYMMETRY).to_tree(),
-    "gaussian": lambda tree: ob.fit_gaussian(tree).sample(4, seed=1),
+    "gaussian": lambda tree: ob.approximations.fit_gaussian(tree).sample(4, seed=1),
     "compare": lambda tree: ob.compare(
         {"a": tree, "b": f.mixture(seed=2)}, truth="a", permutations=9
     ),
-    "elbo": lambda tree: repr(ob.elbo(tree)),
+    "elbo": lambda tree: repr(ob.approximations.elbo(tree)),
     "provenance": lambda tree: describe_run("run", tree),
 }
 

@@ -144,7 +144,7 @@ def target(model: Any = three, **more: Any) -> Any:
 
 
 def network(**more: Any) -> Any:
-    return ob.BayesianNetwork(ob.Network(1, (2,)), **more)
+    return ob.networks.BayesianNetwork(ob.networks.Network(1, (2,)), **more)
 
 
 def nuts(model: Any = three, **more: Any) -> Any:
@@ -161,7 +161,7 @@ def calibrate(simulate: Any = None, condition: Any = lambda data: target(one), *
     def simulated(rng: np.random.Generator) -> Any:
         return {"x": rng.normal()}, {}
 
-    family = ob.Family("f", simulate or simulated, condition)
+    family = ob.truth.Family("f", simulate or simulated, condition)
     return ob.calibrate(family, more.pop("method", SHORT), simulations=2, **more)
 
 

@@ -11,17 +11,9 @@ import numpyro.distributions as dist
 import pytest
 from jax.scipy.special import logsumexp
 
-from onebasin import (
-    BayesianNetwork,
-    Exchangeable,
-    Flip,
-    Network,
-    Parametrisation,
-    Rescalable,
-    Target,
-    stan,
-)
+from onebasin import Exchangeable, Flip, Target, stan
 from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
+from onebasin.networks import BayesianNetwork, Network, Parametrisation, Rescalable
 
 from ...each import each
 
