@@ -104,7 +104,6 @@ COMMON = {
         "exchangeable",
         "symmetry",
         "no-symmetry",
-        "timeout",
         "force",
         "json",
     ),
