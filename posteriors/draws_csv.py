@@ -98,7 +98,8 @@ def write(tree: xr.DataTree, path: Path) -> None:
     stats = {name: values for name, values in stats.items() if values.ndim == 2}
     names = ["chain", "draw", *(_COLUMNS.get(name, f"{name}__") for name in stats)]
     names += [entry for name, values in draws.items() for entry in dotted(name, values.shape[2:])]
-    if len(set(names)) < len(names) or set(gather(names)) != {*names[: 2 + len(stats)], *draws}:
+    apart = len(set(names)) == len(names) and not any(set("\r\n") & set(name) for name in names)
+    if not apart or set(gather(names)) != {*names[: 2 + len(stats)], *draws}:
         raise FormatError(path, "cannot hold these names apart in a table: write .nc or .zarr")
     chains, length = next(iter(draws.values())).shape[:2]
     with path.open("w", encoding="utf-8", newline="\n") as file:

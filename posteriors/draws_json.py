@@ -19,9 +19,9 @@ from onebasin.base.files.zips import member_of
 from onebasin.base.jsonable import parse_json
 
 from . import schema
-from .arrays import array_of, dataset_of, gathered
 from .draws_csv import real_draws
 from .entries import bracketed
+from .storable import array_of, dataset_of, gathered
 
 if TYPE_CHECKING:
     import xarray as xr

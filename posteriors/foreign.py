@@ -18,10 +18,10 @@ import xarray as xr
 from onebasin.base.errors import ArgumentError, ArgumentTypeError, OnebasinError
 
 from . import schema
-from .arrays import dataset_of, gathered, storable_names
 from .opening import open_tree
 from .schema import adopted
 from .stan_csv import CHAIN_COLUMNS, COUNTING, ORDER_COLUMNS
+from .storable import dataset_of, gathered, storable_names
 
 
 def names_files(value: Any) -> bool:
@@ -51,33 +51,35 @@ def convert(value: Any, argument: str = "posterior") -> xr.DataTree:
     PosteriorFileError
         If the files of a fit are gone or hold no draws.
     """
-    kind, module = type(value).__name__, type(value).__module__
     try:
-        if module.startswith("numpyro.") and hasattr(value, "get_samples"):
-            return adopted(_of_numpyro(value, argument))
-        if module.startswith("cmdstanpy."):
-            return _of_cmdstanpy(value, argument)
-        if isinstance(value, xr.Dataset | xr.DataArray):
-            return adopted(_of_xarray(value, argument))
-        if isinstance(value, Mapping):
-            return adopted(_of_mapping(value, argument))
-        if module.split(".")[0] == "pandas" and hasattr(value, "columns"):
-            return adopted(_of_mapping(_of_table(value, argument), argument))
-        if module.startswith("emcee.") and hasattr(value, "get_chain"):
-            return adopted(_of_emcee(value, argument))
-        if hasattr(value, "__array__"):
-            return adopted(_of_mapping({"x": value}, argument))
-        from arviz_base import convert_to_datatree
-
-        return adopted(convert_to_datatree(value))
+        return adopted(_tree_of(value, argument))
     except OnebasinError:
         raise
     except (TypeError, ValueError, AttributeError) as error:
         raise ArgumentTypeError(
-            f"`{argument}` is a {kind}, and an `xarray.DataTree` is needed: pass what an inference method returned, "
-            "files of a posterior (which `ob.open_posterior` opens), arrays (chain, draw, ...) by name, or what ArviZ "
-            "converts."
+            f"`{argument}` is a {type(value).__name__}, and an `xarray.DataTree` is needed: pass what an inference "
+            "method returned, files of a posterior (which `ob.open_posterior` opens), arrays (chain, draw, ...) by "
+            "name, or what ArviZ converts."
         ) from error
+
+
+def _tree_of(value: Any, argument: str) -> xr.DataTree:
+    maker = type(value).__module__.split(".")[0]
+    if maker == "numpyro" and hasattr(value, "get_samples"):
+        return _of_numpyro(value, argument)
+    if maker == "cmdstanpy":
+        return _of_cmdstanpy(value, argument)
+    if maker == "emcee" and hasattr(value, "get_chain"):
+        return _of_emcee(value, argument)
+    if maker == "pandas" and hasattr(value, "columns"):
+        return _of_mapping(_of_table(value, argument), argument)
+    if isinstance(value, xr.Dataset | xr.DataArray):
+        return _of_xarray(value, argument)
+    if isinstance(value, Mapping) or hasattr(value, "__array__"):
+        return _of_mapping(value if isinstance(value, Mapping) else {"x": value}, argument)
+    from arviz_base import convert_to_datatree
+
+    return convert_to_datatree(value)
 
 
 def _of_xarray(value: xr.Dataset | xr.DataArray, argument: str) -> xr.DataTree:
@@ -94,6 +96,10 @@ def _of_xarray(value: xr.Dataset | xr.DataArray, argument: str) -> xr.DataTree:
 
 def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
     """Give arrays by name, or groups of them by theirs; Stan's columns such as `lp__` are statistics."""
+    if any(map(np.ma.is_masked, value.values())):
+        raise ArgumentError(
+            f"`{argument}` has masked entries; fill them, or leave the variable out."
+        )
     if not isinstance(value.get(schema.POSTERIOR), Mapping):
         stats = {n: v for n, v in value.items() if isinstance(n, str) and n.endswith("__")}
         draws = {name: held for name, held in value.items() if name not in stats}

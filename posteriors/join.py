@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,8 @@ def join(trees: Sequence[xr.DataTree], paths: Sequence[Path], *, lazy: bool) -> 
     import xarray as xr
 
     runs = [adopted(tree) for tree in trees]
+    for run in runs:
+        run.attrs = {name: schema.plain(value) for name, value in run.attrs.items()}
     for run, path in zip(runs[1:], paths[1:], strict=True):
         _check_alike(run, path, runs[0], paths[0])
     _check_chains(runs, paths)
@@ -112,14 +114,15 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, beside: Path)
             path,
             f"was made with {name} {value}, and {beside} with {other}: give runs with equal settings",
         )
-    if (shapes := _shapes(run)) != _shapes(first):
+    for name, (here, there) in _differing(_shapes(run), _shapes(first)):
         raise FormatError(
             path,
-            f"holds other variables or numbers of draws than {beside}: {_first_unlike(shapes, _shapes(first))}",
+            f"holds other variables or numbers of draws than {beside}: {name} is {here or 'missing'} here and "
+            f"{there or 'missing'} there",
         )
 
 
-def _differing(a: dict[str, Any], b: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
     for name in {**a, **b}:
         if a.get(name) != b.get(name):
             yield name, (a.get(name), b.get(name))
@@ -138,11 +141,6 @@ def _shapes(run: xr.DataTree) -> dict[str, tuple[int, ...]]:
         str(name): tuple(size for dim, size in values.sizes.items() if dim != "chain")
         for name, values in run[schema.POSTERIOR].data_vars.items()
     }
-
-
-def _first_unlike(shapes: dict[str, tuple[int, ...]], other: dict[str, tuple[int, ...]]) -> str:
-    name, (here, there) = next(_differing(shapes, other))
-    return f"{name} is {here or 'missing'} here and {there or 'missing'} there"
 
 
 def _check_chains(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> None:
@@ -204,7 +202,8 @@ def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str,
         kept[schema.RESTARTS] = json.dumps([draws for each in restarts for draws in each])
     for name in (schema.GRADIENT_EVALUATIONS, schema.WALL_TIME):
         if all(name in run.attrs for run in runs):
-            kept[name] = sum(run.attrs[name] for run in runs)
+            summed = sum(schema.number(run.attrs, name) or 0 for run in runs)
+            kept[name] = int(summed) if name == schema.GRADIENT_EVALUATIONS else summed
     found = [evidence for run in runs if (evidence := schema.evidence_of(run.attrs)) is not None]
     if found:
         total = found[0]
@@ -214,14 +213,8 @@ def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str,
     kept[schema.CREATED_AT] = schema.now()
     kept[schema.JOINED] = json.dumps(
         [
-            {"file": path.name, "chains": size}
-            | {n: _plain(run.attrs[n]) for n in _OWN if n in run.attrs}
+            {"file": path.name, "chains": size} | {n: run.attrs[n] for n in _OWN if n in run.attrs}
             for run, path, size in zip(runs, paths, sizes, strict=True)
         ]
     )
     return kept
-
-
-def _plain(value: Any) -> Any:
-    """A number of NumPy's as JSON can say it."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _WRITER = "onebasin or ArviZ"
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC = b"CDF"
+_ARRAYS = (".nc", ".nc4", ".h5", ".zarr", ".zip")
+"""Suffixes of files that hold no text."""
 _HEAD = 512
 
 
@@ -77,30 +79,44 @@ def _check_many(files: Sequence[Path]) -> None:
 
 
 def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
-    first = files[0]
-    if len(files) > 1:
-        if all(map(is_csv, files)):
-            return stan_csv.read(list(map(stan_csv.ChainFile.of, files)), lazy=lazy)
-        return join([_read([file], lazy=lazy) for file in files], files, lazy=lazy)
-    if first.is_dir():
-        if zarr_store.is_store(first):
-            return _with_draws(zarr_store.read(first, lazy=lazy), first)
-        raise FormatError(first, "is a folder that is no Zarr store and holds no CSV files")
-    if not first.is_file():
-        if glob.has_magic(str(first)):
-            raise FormatError(first, "is a pattern that no file matches")
-        return _netcdf(first, lazy=lazy)  # says so
-    if _begins(first).startswith(GZIP):
-        return _text(first, lazy=lazy)
-    if zipfile.is_zipfile(first) and not _begins(first).startswith(_HDF5):
-        return _zip(first, lazy=lazy)
-    return _text(first, lazy=lazy) if _is_text(first) else _netcdf(first, lazy=lazy)
+    if len(files) == 1:
+        return _read_one(files[0], lazy=lazy)
+    if all(map(is_csv, files)):
+        tables = list(map(stan_csv.ChainFile.of, files))
+        if not any(map(draws_csv.is_table, tables)):
+            return stan_csv.read(tables, lazy=lazy)
+    return join([_read_one(file, lazy=lazy) for file in files], files, lazy=lazy)
 
 
-def _netcdf(path: Path, *, lazy: bool) -> xr.DataTree:
+def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
+    """Read a file or store: by its content, by its name where that leaves a doubt."""
+    if path.is_dir():
+        if zarr_store.is_store(path):
+            return _with_draws(zarr_store.read(path, lazy=lazy), path)
+        raise FormatError(path, "is a folder that is no Zarr store and holds no CSV files")
+    if not path.is_file() and glob.has_magic(str(path)):
+        raise FormatError(path, "is a pattern that no file matches")
+    head = _begins(path) if path.is_file() else _CLASSIC  # what is missing, its reader says so
+    suffix = path.suffix.lower()
+    if not head.startswith((_HDF5, _CLASSIC)):
+        if zipfile.is_zipfile(path):
+            return _zip(path, lazy=lazy)
+        is_json = head.lstrip()[:1] in (b"[", b"{") and suffix not in _ARRAYS
+        if (is_json or suffix == ".json") and not is_csv(path):
+            return draws_json.read(path)
+        if is_csv(path) or head.startswith(GZIP) or b"stan_version" in head:
+            file = stan_csv.ChainFile.of(path)
+            if draws_csv.is_table(file):
+                return draws_csv.read(file, lazy=lazy)
+            return stan_csv.read([file], lazy=lazy)
     return netcdf.read_tree(
         path, schema.POSTERIOR, error=PosteriorFileError, writer=_WRITER, lazy=lazy
     )
+
+
+def _begins(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD)
 
 
 def _zip(path: Path, *, lazy: bool) -> xr.DataTree:
@@ -114,35 +130,6 @@ def _zip(path: Path, *, lazy: bool) -> xr.DataTree:
     if place is None:
         return draws_json.read(path)
     return _with_draws(zarr_store.read(path, lazy=lazy, place=place), path)
-
-
-def _text(path: Path, *, lazy: bool) -> xr.DataTree:
-    if not is_csv(path) and (
-        path.suffix.lower() == ".json" or _begins(path).lstrip()[:1] in (b"[", b"{")
-    ):
-        return draws_json.read(path)
-    file = stan_csv.ChainFile.of(path)
-    if draws_csv.is_table(file):
-        return draws_csv.read(file, lazy=lazy)
-    return stan_csv.read([file], lazy=lazy)
-
-
-def _is_text(path: Path) -> bool:
-    """Whether a file is taken for CSV or JSON: by its name, or as its content is nothing else."""
-    suffix = path.suffix.lower()
-    head = _begins(path)
-    if head.startswith((_HDF5, _CLASSIC)):
-        return False
-    if suffix in (".csv", ".tsv", ".json"):
-        return True
-    return suffix not in (".nc", ".nc4", ".h5", ".zarr", ".zip") and (
-        b"stan_version" in head or head.lstrip()[:1] in (b"[", b"{")
-    )
-
-
-def _begins(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_HEAD)
 
 
 def _with_draws(tree: xr.DataTree, path: Path) -> xr.DataTree:

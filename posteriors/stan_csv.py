@@ -20,11 +20,11 @@ from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.faults import FormatError
 
 from . import schema
-from .arrays import storable_names
 from .csv_blocks import Survey, blocks, rows_at_once, survey
 from .entries import Entries, gather
 from .scratch import Scratch
 from .stan_header import Header, attributes, rows_of_warmup
+from .storable import storable_names
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -174,22 +174,7 @@ def collect(
     *,
     lazy: bool,
 ) -> xr.DataTree:
-    """Lay rows of tables down as a posterior.
-
-    Parameters
-    ----------
-    file
-        The file, or one of them.
-    columns
-        What its columns are; see `layout`.
-    size
-        Chains, and draws of each.
-    rows
-        Some rows at a time, with the number of their chain.
-    attributes
-        Of the tree's root.
-    lazy
-        See `opening.open_tree`.
+    """Lay rows, some at a time with the number of their chain, down as a posterior of so many chains and draws.
 
     Raises
     ------

@@ -1,21 +1,27 @@
 """What a posterior can store: names and shapes of variables, refused before anything is sampled.
 
 A posterior file is NetCDF with the axes `chain` and `draw`: a variable of such a name, or of the name of another one's
-axis, would vanish in it, and a tuple or a name with a slash end the run after its last draw.
+axis, would vanish in it, and a tuple or a name with a slash end the run after its last draw. In other makers'
+arrays by name a slash becomes a dot, and draws that are masked or missing are NaN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.files.claims import in_words, memory
 
+from .entries import gather
 from .schema import SAMPLE_DIMS
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Dims = Mapping[str, tuple[str, ...]]
 
@@ -64,7 +70,9 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
                 )
 
 
-def check_values(values: Mapping[str, Any], *, dims: Dims, argument: str) -> None:
+def check_values(
+    values: Mapping[str, Any], *, dims: Dims, argument: str, coords: Mapping[str, Any] | None = None
+) -> None:
     """Refuse variables that have no place in a posterior, by a value of each.
 
     Parameters
@@ -73,13 +81,16 @@ def check_values(values: Mapping[str, Any], *, dims: Dims, argument: str) -> Non
         A value of every variable.
     dims, argument
         See `check_names`.
+    coords : mapping, optional
+        Labels of axes.
 
     Raises
     ------
     TypeError
         If a value is no array.
     ValueError
-        If there is no variable, a name is refused (see `check_names`), or names of axes do not fit the shapes.
+        If there is no variable, a name is refused (see `check_names`), or names or labels of axes do not fit the
+        shapes.
     """
     check_names(values, dims=dims, argument=argument)
     unknown = [name for name in dims if name not in values]
@@ -112,6 +123,13 @@ def check_values(values: Mapping[str, Any], *, dims: Dims, argument: str) -> Non
                     f"`{argument}` has a variable {axis}, which is the name of an axis of {name}; give one of them "
                     "another name."
                 )
+    for axis, labels in (coords or {}).items():
+        size, name = sizes.get(axis, (len(labels), ""))
+        if size != len(labels):
+            raise ArgumentError(
+                f"`coords` has {len(labels)} labels for {axis}, an axis of {name} that has {size} places; give "
+                "one each."
+            )
 
 
 def axes_of(name: str, count: int, taken: Container[str]) -> tuple[str, ...]:
@@ -125,20 +143,22 @@ def axes_of(name: str, count: int, taken: Container[str]) -> tuple[str, ...]:
     return tuple(axes)
 
 
-def check_amount(chains: int, draws: int) -> None:
+def check_amount(chains: int, draws: int, *, numbers: int = 0, kept: bool = False) -> None:
     """Refuse more draws than the machine's memory can hold.
 
-    Counted is what every draw takes, whatever is sampled: eight numbers of its statistics.
+    Counted is what every draw takes, whatever is sampled: eight numbers of its statistics, and those that are known to
+    be in it. Of draws that are kept on the disk only one a chain is in memory.
 
     Raises
     ------
     ValueError
         If there are too many.
     """
-    least = chains * draws * 8 * 8
+    least = 8 * chains * (8 * draws + numbers * (1 if kept else draws))
     if least > (most := memory()):
+        of = f" and {numbers:,} numbers" if numbers else ""
         raise ArgumentError(
-            f"`draws` is {draws}, which of {chains} chain(s) takes at least {in_words(least)}, more than the "
+            f"`draws` is {draws}, which of {chains} chain(s){of} takes at least {in_words(least)}, more than the "
             f"{in_words(most)} of memory here; ask for fewer."
         )
 
@@ -161,3 +181,93 @@ def _is_array(value: Any) -> bool:
         return np.dtype(value.dtype).kind in "biufc"
     except (AttributeError, TypeError):
         return False
+
+
+def dataset_of(
+    arrays: Mapping[Any, Any], argument: str, *, lead: tuple[str, ...] = SAMPLE_DIMS
+) -> xr.Dataset:
+    """Give arrays, or nested lists, by name as a group, in which all of them begin with the axes of `lead`.
+
+    Raises
+    ------
+    ValueError
+        If a name cannot be stored, a variable is no array of numbers or lacks these axes, or their sizes differ.
+    """
+    import xarray as xr
+
+    arrays = {n: array_of(n, v, argument) for n, v in storable_names(arrays, argument).items()}
+    held: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    sizes: dict[str, int] = {}
+    for name, values in arrays.items():
+        if values.ndim < len(lead):
+            raise ArgumentError(
+                f"`{argument}` holds `{name}` of shape {values.shape}, and (chain, draw, ...) is needed: keep chains "
+                "apart (`get_samples(group_by_chain=True)` of NumPyro), and give a single one as `values[None]`."
+            )
+        known = tuple(sizes.setdefault(*axis) for axis in zip(lead, values.shape, strict=False))
+        if known != values.shape[: len(lead)]:
+            raise ArgumentError(
+                f"`{argument}` holds `{name}` with (chain, draw) of {values.shape[:2]}, and others with {known}: every "
+                "variable needs equally many chains and draws."
+            )
+        held[name] = ((*lead, *axes_of(name, values.ndim - len(lead), arrays)), values)
+    dataset = xr.Dataset(held)
+    return dataset.assign_coords({dim: np.arange(size) for dim, size in dataset.sizes.items()})
+
+
+def storable_names[T](held: Mapping[Any, T], argument: str) -> dict[str, T]:
+    """Give each name as files store it.
+
+    Raises
+    ------
+    ValueError
+        If no file can store a name, or two become one.
+    """
+    names = [name.replace("/", ".") if isinstance(name, str) else name for name in held]
+    check_names(names, dims={}, argument=argument)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ArgumentError(
+            f"`{argument}` has two variables that would be called {twice}, as a slash becomes a dot: rename one."
+        )
+    return dict(zip(names, held.values(), strict=True))
+
+
+def gathered(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Put scalars (chain, draw) such as `theta[1]` together as the variables that they are entries of."""
+    scalars = [name for name, values in columns.items() if values.ndim == 2]
+    out = {}
+    for name, entries in gather(scalars).items():
+        parts = [columns[scalars[place]] for place in entries.columns]
+        if len({part.shape for part in parts}) > 1:  # as they are, for a message that names them
+            return dict(columns)
+        out[name] = np.stack(parts, axis=-1).reshape(*parts[0].shape, *entries.shape)
+    return out | {name: values for name, values in columns.items() if values.ndim != 2}
+
+
+def array_of(name: str, value: Any, argument: str) -> np.ndarray:
+    """Give a variable as one array of numbers, whatever it is kept in.
+
+    Raises
+    ------
+    ValueError
+        If it is ragged, or holds no numbers.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        return np.ma.filled(value.astype(np.float64), np.nan)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ArgumentError(
+            f"`{argument}` holds `{name}`, whose chains or draws differ in shape: give one array (chain, draw, ...)."
+        ) from error
+    if (
+        array.dtype.kind in "OV" or array.dtype == np.uint64
+    ):  # of Python's numbers, some missing; of bfloat16
+        with suppress(TypeError, ValueError):
+            array = array.astype(np.float64)
+    if array.dtype.kind not in "biufc":
+        raise ArgumentError(
+            f"`{argument}` holds `{name}` of type {array.dtype}, and only numbers can be worked with: leave it out."
+        )
+    return array

@@ -6,7 +6,6 @@ view has parsed it keeps, and it never writes to the tree.
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.symmetry.evidence import Evidence
 
-LogDensity = Callable[[xr.Dataset], Any]
+DensityAtDraws = Callable[[xr.Dataset], Any]
 Posterior = Any
 """A `View`, a `DataTree`, files, a sampler's result, or anything that ArviZ can convert, such as a `Dataset`."""
 
@@ -64,7 +63,7 @@ class View:
 
     tree: xr.DataTree
     argument: str = "posterior"
-    log_density: LogDensity | None = None
+    log_density: DensityAtDraws | None = None
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
@@ -97,8 +96,14 @@ class View:
             )
         if not set(schema.SAMPLE_DIMS) <= set(dataset.sizes):
             check_dims(next(iter(dataset.data_vars.values())), self.argument)
+        if unnamed := [name for name in dataset.data_vars if not isinstance(name, str)]:
+            raise ArgumentError(
+                f"`{self.argument}` has a variable {unnamed[0]!r}; name it by text."
+            )
         if not dataset.sizes["chain"]:
             raise ArgumentError(f"`{self.argument}` has no chains: give at least one.")
+        if dataset.sizes["draw"] and not any(values.size for values in dataset.data_vars.values()):
+            raise ArgumentError(f"`{self.argument}` holds variables without entries only.")
         return dataset
 
     @property
@@ -204,9 +209,20 @@ class View:
         dataset = self.group(group)
         return None if dataset is None or name not in dataset else dataset[name].values
 
+    @property
+    def data(self) -> dict[str, xr.Dataset]:
+        """The groups of data that are there."""
+        groups = {name: self.group(name) for name in schema.DATA_GROUPS}
+        return {name: group for name, group in groups.items() if group is not None}
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """All root attributes, as they are kept."""
+        return {str(name): value for name, value in self.tree.attrs.items()}
+
     def attribute(self, name: str, default: Any = None) -> Any:
-        """Return a root attribute as it is kept, or the default where it is missing."""
-        return self.tree.attrs.get(name, default)
+        """Return a root attribute as it was written, or the default where it is missing."""
+        return schema.plain(self.tree.attrs.get(name, default))
 
     def number(self, name: str) -> float | None:
         """Return a root attribute that is a number, or None where it is missing or not finite.
@@ -216,27 +232,17 @@ class View:
         ValueError
             If the attribute is no number.
         """
-        kept = self.tree.attrs.get(name)
-        if kept is None or (isinstance(kept, str) and not kept):
-            return None
-        try:
-            value = float(kept)
-        except (TypeError, ValueError) as error:
-            raise ArgumentError(
-                f"`posterior` has an attribute `{name}` that is no number: got {str(kept)[:60]!r}. Write a number, "
-                "or delete it."
-            ) from error
-        return value if math.isfinite(value) else None
+        return schema.number(self.tree.attrs, name)
 
-    def parsed(self, name: str) -> Any:
-        """Return a root attribute that holds JSON text, parsed; None where it is missing or empty.
+    def parsed(self, name: str, kind: Any = None) -> Any:
+        """Return a root attribute that holds JSON text, parsed and made a `kind`; None where it is missing or empty.
 
         Raises
         ------
         ValueError
             If the attribute is not JSON.
         """
-        return schema.decode(self.tree.attrs, name)
+        return schema.decode(self.tree.attrs, name, kind)
 
     @cached_property
     def network(self) -> BayesianNetwork | None:
@@ -289,9 +295,8 @@ class View:
     @cached_property
     def declares_equal_modes(self) -> bool:
         """Whether it declares a symmetry that makes equal modes and is not refuted, still to be divided out."""
-        if schema.ALIGNMENT in self.tree.attrs:
-            return False
-        if self.symmetry_evidence is not None and not self.symmetry_evidence.holds:
+        evidence = self.symmetry_evidence
+        if schema.ALIGNMENT in self.tree.attrs or (evidence is not None and not evidence.holds):
             return False
         return any(block.keeps_density for block in self.declared_symmetry)
 
@@ -310,37 +315,31 @@ class View:
     @cached_property
     def is_point_estimate(self) -> bool:
         """Whether it holds one value, the highest point of a log density, and no draws."""
-        return self.tree.attrs.get(schema.METHOD) == "optimize"
+        return self.attribute(schema.METHOD) == "optimize"
 
     @cached_property
     def is_ensemble(self) -> bool:
         """Whether the draws are members of an ensemble, trained one by one, and no Markov chain."""
-        return (
-            schema.TRAINING in self.tree.children
-            or self.tree.attrs.get(schema.METHOD) == "ensemble"
-        )
+        trained = schema.TRAINING in self.tree.children
+        return trained or self.attribute(schema.METHOD) == "ensemble"
 
     def part(self, dim: str, which: slice) -> View:
         """Return some of the chains or of the draws, without an alignment's elements."""
-        kept = self.posterior[dim].values[which]
+        numbers = self.posterior[dim].values[which]
 
         def those(group: xr.Dataset) -> xr.Dataset:
             if dim in group.sizes and schema.EVERY in group.attrs:  # some of the draws alone
-                return group.sel({dim: np.isin(group[dim].values, kept)})
+                return group.sel({dim: np.isin(group[dim].values, numbers)})
             return group.isel({dim: which}, missing_dims="ignore")
 
-        groups = {
-            name: those(group.to_dataset())
-            for name, group in self.tree.children.items()
-            if name != schema.ALIGNMENT
-        }
-        tree = xr.DataTree.from_dict(groups)
+        groups = {n: g for n, g in self.tree.children.items() if n != schema.ALIGNMENT}
+        tree = xr.DataTree.from_dict({n: those(g.to_dataset()) for n, g in groups.items()})
         tree.attrs = dict(self.tree.attrs)
         return View(tree, self.argument, self.log_density)
 
 
 def as_view(
-    posterior: Posterior, argument: str = "posterior", log_density: LogDensity | None = None
+    posterior: Posterior, argument: str = "posterior", log_density: DensityAtDraws | None = None
 ) -> View:
     """Return a view of a posterior, and a view as it is.
 
@@ -349,10 +348,8 @@ def as_view(
     posterior
         A view, a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or what
         ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's.
-    argument : str
-        What error messages call it.
-    log_density : callable, optional
-        Of the view, where it is made here.
+    argument, log_density
+        What error messages call it; and the view's log density, where the view is made here.
 
     Raises
     ------
@@ -376,7 +373,7 @@ def view_of_files(
     *,
     argument: str = "posterior",
     name: str = "",
-    density: Callable[[xr.DataTree], LogDensity | None] = lambda tree: None,
+    density: Callable[[xr.DataTree], DensityAtDraws | None] = lambda tree: None,
 ) -> View:
     """Open a posterior's files, to be read as far as they are asked for, as long as the view is there.
 
@@ -384,10 +381,8 @@ def view_of_files(
     ----------
     paths
         A file, a store, or the CSV files of a run's chains.
-    argument, name : str
-        What messages call them where they cannot be opened, and later; the name is by default the first file's.
-    density : callable
-        Return the view's log density.
+    argument, name, density
+        What messages call them if they cannot be opened, and later (by default the first file); what gives the density.
 
     Raises
     ------

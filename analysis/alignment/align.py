@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import choose
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.words import as_symmetry
 from onebasin.posteriors import schema
-from onebasin.posteriors.view import LogDensity, Posterior, as_view
+from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 
 from .checking import check_alignment
 from .costs import AlignmentReference, about, distance
@@ -41,6 +42,7 @@ from .units import FeatureUnits
 Progress = Callable[[int, int], None]
 
 
+@checks_arguments
 def align(
     posterior: Posterior,
     symmetry: Symmetry | str | Sequence[str] | None = None,
@@ -57,7 +59,7 @@ def align(
     max_bytes: int = MAX_BYTES,
     threads: int | None = None,
     progress: Progress | None = None,
-    log_density: LogDensity | None = None,
+    log_density: DensityAtDraws | None = None,
 ) -> Alignment:
     """Align a posterior's draws.
 
@@ -302,6 +304,7 @@ def _distances(
 Values = Mapping[str, np.ndarray]
 
 
+@checks_arguments
 def aligned_quantity(
     symmetry: Symmetry | str, *, reference: str = "gaussian"
 ) -> Callable[..., dict[str, np.ndarray]]:
@@ -330,7 +333,7 @@ def aligned_quantity(
 
     Examples
     --------
-    >>> aligned = ob.aligned_quantity("mu,sigma")
+    >>> aligned = ob.truth.aligned_quantity("mu,sigma")
     >>> values = {"mu": np.array([[-2.0, 1.0], [1.1, -1.9], [-2.1, 0.9]]), "sigma": np.ones((3, 2))}
     >>> bool(np.ptp(aligned(values, None)["mu"], axis=0).max() < 0.5)
     True

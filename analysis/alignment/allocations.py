@@ -17,8 +17,6 @@ from onebasin.models.symmetry.elements import Element, Permuted
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 
-from ..summaries.deciding import deciding
-
 LOOKED_AT = 200
 """Draws of each chain that are looked at."""
 GAIN = 0.02
@@ -38,8 +36,13 @@ def allocations_in(view: View, element: Element, moved: set[str]) -> dict[str, A
         np.linspace(0, view.num_draws - 1, min(view.num_draws, LOOKED_AT)).round().astype(int)
     )
     found: dict[str, Allocation] = {}
-    for name in (n for n in deciding(view)[1]["integer"] if n not in moved):
-        drawn = view.posterior[name].isel(draw=rows).transpose(*schema.SAMPLE_DIMS, ...).values
+    for name, variable in view.posterior.data_vars.items():
+        timed = set(schema.SAMPLE_DIMS) <= set(variable.dims)
+        if name in moved or not timed or variable.dtype.kind not in "iuf":
+            continue
+        drawn = variable.isel(draw=rows).transpose(*schema.SAMPLE_DIMS, ...).values
+        if not np.isfinite(drawn).all() or (drawn != np.rint(drawn)).any():
+            continue
         permutations = [
             (n, p.permutation) for n, p in enumerate(element) if isinstance(p, Permuted)
         ]
@@ -50,7 +53,7 @@ def allocations_in(view: View, element: Element, moved: set[str]) -> dict[str, A
                     continue
                 agree = _agreement(_renumbered(drawn, permutation[:, rows], first))
                 if agree > _agreement(drawn) + GAIN:
-                    found.setdefault(name, Allocation(block, first))
+                    found.setdefault(str(name), Allocation(block, first))
     return found
 
 

@@ -7,11 +7,11 @@ import numpy as np
 from onebasin.base.card import in_brief
 from onebasin.models.symmetry.elements import labels_of
 
-from ..discovery.density import LeavesPosterior, advice, spelt
+from ..discovery.density import LeavesPosterior, advice, parameters_of, spelt
 from ..discovery.partial import followers, recorded_companions
 from ..discovery.resolve import Resolved
 from ..discovery.slots import numbered
-from ..summaries.deciding import deciding, every_few, looked_at
+from ..summaries.deciding import every_few, looked_at
 from .result import Alignment
 
 NAMED = 6
@@ -32,7 +32,12 @@ def check_alignment(alignment: Alignment, resolved: Resolved) -> None:
         return
     view = alignment.source
     moved = {name for block in alignment.symmetry for name in block.variables}
-    names = [name for name in deciding(view)[0] if name not in moved]
+    drawn = {
+        n
+        for n, v in view.posterior.data_vars.items()
+        if v.dtype.kind in "biuf" and "draw" in v.dims
+    }
+    names = [name for name in parameters_of(view) if name in drawn - moved]
     step = every_few(view, names)
     rows = [labels_of(part)[:, ::step] for part in alignment.element]
     labels = [numbered(each.reshape(*each.shape[:2], -1)) for each in rows if each.size]

@@ -79,6 +79,7 @@ def diagnose_aligned(
         ess_threshold=raw.limits.ess,
         bfmi_threshold=raw.limits.bfmi,
     )
+    before = raw.parameters["sd"].reindex(aligned.parameters.index)
     diagnosis = AlignedDiagnosis(
         raw=raw,
         aligned=aligned,
@@ -87,18 +88,13 @@ def diagnose_aligned(
         switching=switching(alignment, noise=noise and alignment.rule.cost == "weights"),
         basins=_basins(aligned_view.draws(moved)),
         chain_lp=raw.sampler.lp_means if raw.sampler else (),
-        shrinkage=_shrinkage(raw, aligned),
+        shrinkage=float((aligned.parameters["sd"] / before).median()),
         held_out_rhat=_held_out(view, blocks, moved, options) if held_out else None,
         caveat=alignment.caveat,
     )
     return replace(
         diagnosis, sentences=tuple(_events(diagnosis)), warnings=tuple(_cautions(diagnosis))
     )
-
-
-def _shrinkage(raw: Diagnosis, aligned: Diagnosis) -> float:
-    before = raw.parameters["sd"].reindex(aligned.parameters.index)
-    return float((aligned.parameters["sd"] / before).median())
 
 
 def _basins(draws: Draws) -> tuple[tuple[int, ...], ...]:

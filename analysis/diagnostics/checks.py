@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from onebasin.posteriors.draws import variable_of
+from onebasin.posteriors.weights import MIN_DRAWS_FOR_KHAT
 
 from ..summaries.sampler import SamplerSummary, restarted
-from ..summaries.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
+from ..summaries.variational import VariationalSummary
 from .result import Diagnosis
 from .verdict import Outcome, Reason, Verdict
 
@@ -145,8 +146,6 @@ def _finite(diagnosis: Diagnosis) -> Reason | None:
 def _varies(diagnosis: Diagnosis) -> Reason:
     """There is something to judge; entries that never vary (a unit, a triangle of zeros) are structure."""
     name = "varying parameters"
-    if not len(diagnosis.parameters):
-        return Reason(name, "not judged", "no parameters")
     if len(diagnosis.constants) < len(diagnosis.parameters):
         return Reason(name, "passed")
     return Reason(name, "not judged", "nothing varies", {"names": diagnosis.constants})
@@ -209,7 +208,8 @@ def _log_density(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
             "limits": (limits.rhat, limits.deciding_rhat),
             "means": ", ".join(f"{mean:.1f}" for mean in sampler.lp_means),
         } | found.apart
-        return Reason(name, outcome, "lp unlike" if found.unlike else "lp explained", numbers)
+        kind = "lp explained" if diagnosis.density_heights is None else "lp of bounds"
+        return Reason(name, outcome, "lp unlike" if found.unlike else kind, numbers)
     if math.isnan(sampler.lp_rhat) and diagnosis.num_chains > 1 and not sampler.stuck_chains:
         return Reason(name, "not judged", "lp constant")
     slow = limits.outcome("ess_bulk", sampler.lp_ess, diagnosis.num_chains)

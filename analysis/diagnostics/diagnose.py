@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.posteriors.view import LogDensity, Posterior, as_view
+from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 
 from ..discovery.density import LeavesPosterior
 from .aligned import diagnose_aligned
@@ -22,6 +23,7 @@ from .result import AlignedDiagnosis, Diagnosis
 from .verdict import Verdict, said_once
 
 
+@checks_arguments
 def diagnose(
     posterior: Posterior,
     *,
@@ -33,7 +35,7 @@ def diagnose(
     ess_threshold: float | None = None,
     bfmi_threshold: float = 0.3,
     progress: Callable[[int, int], None] | None = None,
-    log_density: LogDensity | None = None,
+    log_density: DensityAtDraws | None = None,
 ) -> Diagnosis:
     """Say whether a posterior may be used, why, and what to do.
 

@@ -127,7 +127,10 @@ def _search(
     held_out: bool,
     progress: Progress | None,
 ) -> Labels:
-    rest = _undeclared(_discover(after), (*declared, *_already_aligned(facts)))
+    # What is declared already, or was aligned by, is no news.
+    was = facts.view.declared_symmetry if schema.ALIGNMENT in facts.view.tree.attrs else ()
+    old = {name for block in (*declared, *was) for name in block.variables}
+    rest = tuple(c for c in _discover(after) if not old & {slot.name for slot in c.slots})
     certain = tuple(candidate for candidate in rest if candidate.certain)
     reason = why_partial(facts.view, certain or rest[:1], after.values) if rest else ""
     if certain and not reason:
@@ -154,8 +157,8 @@ def _search(
         return Labels("switch", after, declared, certain, aligned)
     if not declared:
         return Labels("none", after)
-    known = {name for block in declared for name in block.variables}
-    seen = tuple(c for c in _discover(facts) if known & {slot.name for slot in c.slots})
+    moved = {name for block in declared for name in block.variables}
+    seen = tuple(c for c in _discover(facts) if moved & {slot.name for slot in c.slots})
     state, turning = _state(facts, declared, seen), _turning(seen)
     return Labels(state, after, declared, aligned=aligned, turning=turning)
 
@@ -172,17 +175,6 @@ def _discover(facts: Facts) -> tuple[Candidate, ...]:
         for name, entries in facts.names.items()
     }
     return discover(facts.values, known=known)
-
-
-def _already_aligned(facts: Facts) -> Symmetry:
-    """What draws were aligned by, if they were."""
-    return facts.view.declared_symmetry if schema.ALIGNMENT in facts.view.tree.attrs else ()
-
-
-def _undeclared(candidates: tuple[Candidate, ...], declared: Symmetry) -> tuple[Candidate, ...]:
-    """Candidates that share no variable with what is declared already."""
-    known = {name for block in declared for name in block.variables}
-    return tuple(c for c in candidates if not known & {slot.name for slot in c.slots})
 
 
 def _state(

@@ -19,14 +19,15 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws, entry_names
+from onebasin.posteriors.draws import entry_names
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.resolve import resolve
 from ..summaries.deciding import deciding, looked_at, rhat_of_entries
-from ..summaries.sampler import NAN, recorded, sampler_summary
+from ..summaries.sampler import NAN, SamplerSummary, mean_errors, recorded, sampler_summary
 from ..summaries.summary import bulk_ess, tabulate
 from ..summaries.variational import variational_summary
+from .causes import Heights, compare_heights
 from .checks import check, notes
 from .result import Diagnosis
 from .verdict import Extreme, Limits, said_once
@@ -47,7 +48,9 @@ def measure(
     """
     limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
     view = as_view(posterior)
-    draws = _defined(view, var_names)
+    # What is finite in some draws only is laid out too, unless nothing is finite in any.
+    draws = view.draws(var_names, finite=False)
+    draws = draws if draws.names else view.draws(var_names)
     chosen = [var_names] if isinstance(var_names, str) else var_names
     decide, left_out = deciding(view, None if chosen is None else tuple(dict.fromkeys(chosen)))
     table, still = tabulate(draws)
@@ -55,6 +58,8 @@ def measure(
         table["rhat"] = NAN
     sampler = None if view.is_variational else sampler_summary(view, draws)
     ess = Extreme.of(table["ess_bulk"], smallest=True)
+    seconds = sampler.sampling_seconds if sampler else None
+    gradients = sampler.gradient_evaluations if sampler else None
     diagnosis = Diagnosis(
         target=str(view.attribute(schema.TARGET, "")),
         engine=str(view.attribute(schema.ENGINE, "")),
@@ -68,31 +73,42 @@ def measure(
         kinds=view.kinds,
         sampler=sampler,
         variational=variational_summary(view) if view.is_variational else None,
-        wall_time=NAN if (seconds := view.number(schema.WALL_TIME)) is None else seconds,
+        wall_time=NAN if (wall := view.number(schema.WALL_TIME)) is None else wall,
         symmetric=view.declares_equal_modes,
         symmetry_caveat="" if schema.ALIGNMENT in view.tree.attrs else resolve(view).caveat,
         has_chains=sampler is not None and not view.is_ensemble,
+        density_heights=None if sampler is None else _density_heights(view, sampler),
         limits=limits,
         deciding=decide,
         left_out=left_out,
         rhat=Extreme.of(table["rhat"]),
         ess_bulk=ess,
         ess_tail=Extreme.of(table["ess_tail"], smallest=True),
-        ess_per_second=_ratio(ess.value, sampler.sampling_seconds if sampler else None),
-        ess_per_gradient=_ratio(ess.value, sampler.gradient_evaluations if sampler else None),
+        ess_per_second=NAN if not seconds else ess.value / seconds,
+        ess_per_gradient=NAN if not gradients else ess.value / gradients,
     )
     diagnosis = replace(diagnosis, checks=check(diagnosis))
     return replace(diagnosis, notes=said_once(notes(diagnosis)))
 
 
-def _defined(view: View, var_names: str | Sequence[str] | None) -> Draws:
-    """Lay variables out, with what is finite in some draws only, unless nothing is finite in any draw."""
-    draws = view.draws(var_names, finite=False)
-    return draws if draws.names else view.draws(var_names)
+_COMPARED = 200
+"""Draws of a chain, at least, at which densities are compared."""
 
 
-def _ratio(value: float, cost: float | None) -> float:
-    return value / cost if cost else NAN
+def _density_heights(view: View, sampler: SamplerSummary) -> Heights | None:
+    """Compare chains by the density of the parameters themselves, where `lp` differs and that density is at hand."""
+    lp = compare_heights(sampler.lp_means, sampler.lp_errors) if sampler.lp_errors else None
+    if view.log_density is None or lp is None or not lp.unlike:
+        return None
+    every = slice(None, None, max(1, view.num_draws // _COMPARED))
+    draws = view.posterior[list(view.kinds.named("parameter"))].isel(draw=every)
+    try:
+        values = np.asarray(view.log_density(draws), np.float64)
+    except Exception:  # whatever it is, `lp` is what there is
+        return None
+    if not np.isfinite(values).all():
+        return None
+    return compare_heights(tuple(values.mean(axis=1).tolist()), tuple(mean_errors(values).tolist()))
 
 
 Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]

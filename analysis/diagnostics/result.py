@@ -88,6 +88,9 @@ class Diagnosis(Shown):
         What nobody has checked of the symmetry that it declares, in a sentence; empty where nothing is left.
     has_chains : bool
         Whether the draws are Markov chains: no variational fit, and no ensemble.
+    density_heights : Heights or None
+        Of chains whose `lp` differs: mean log densities of the parameters themselves, without the Jacobian of bounds
+        that is in `lp`; None where that density is not at hand.
     deciding : tuple of str
         Variables that the answer rests on.
     left_out : mapping of str to tuple of str
@@ -123,6 +126,7 @@ class Diagnosis(Shown):
     symmetric: bool = False
     symmetry_caveat: str = ""
     has_chains: bool = True
+    density_heights: Heights | None = None
     limits: Limits = field(default_factory=Limits)
     deciding: tuple[str, ...] = ()
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -154,7 +158,7 @@ class Diagnosis(Shown):
 
     @cached_property
     def shown(self) -> pd.DataFrame:
-        """The table of parameters that the answer rests on: `parameters`, with aligned rows where draws are aligned."""
+        """The table `parameters`, with aligned rows where the answer rests on aligned draws."""
         if not self.is_shown_aligned or self.aligned is None:
             return self.parameters
         table, aligned = self.parameters.copy(), self.aligned.aligned.parameters
@@ -163,7 +167,18 @@ class Diagnosis(Shown):
         return table
 
     def decides(self, entry: str) -> bool:
-        """Tell whether the answer rests on an entry."""
+        """Tell whether the answer rests on an entry.
+
+        Parameters
+        ----------
+        entry : str
+            Such as ``mu[0]``.
+
+        Returns
+        -------
+        bool
+            Whether its variable is among those that decide.
+        """
         return variable_of(entry, self.kinds.of) in self.deciding
 
     @cached_property
@@ -177,6 +192,8 @@ class Diagnosis(Shown):
     def heights(self) -> Heights | None:
         """Mean log densities of the chains; None where there are not two to compare."""
         sampler = self.sampler
+        if self.density_heights is not None:
+            return self.density_heights
         if sampler is None or len(sampler.lp_errors) < 2:
             return None
         return compare_heights(sampler.lp_means, sampler.lp_errors)

@@ -1,19 +1,21 @@
 """Verdict on draws with importance weights: of the whole, and of each mean and each standard deviation.
 
 Weights whose tail is too heavy rest on few draws, however many there are. That is asked of the weights and of every
-quantity under them (`summaries.weights`). Where no draw is, weights see nothing; short chains from the draws do, which
+quantity under them (`posteriors.weights`). Where no draw is, weights see nothing; short chains from the draws do, which
 the run has moved (group `drift`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import xarray as xr
 
 from onebasin.posteriors import schema
+from onebasin.posteriors.weights import EVEN, khat_of_weights, tails_of, worth
 
 from ..summaries.variational import khat_limit
-from ..summaries.weights import EVEN, khat_of_weights, tails_of, worth
 from .measure import Facts
 from .verdict import Answer, Reason
 
@@ -59,7 +61,7 @@ def of_weights(facts: Facts) -> tuple[Answer, Reason, Reason] | None:
     return _partly(means, sds, shown)
 
 
-def _refused(kind: str, numbers: dict[str, object]) -> tuple[Answer, Reason, Reason]:
+def _refused(kind: str, numbers: Mapping[str, object]) -> tuple[Answer, Reason, Reason]:
     cause = Reason("approximation", "failed", kind, numbers)
     return "unusable", Reason("answer", "failed", "bad fit", {"why": cause.in_short}), cause
 

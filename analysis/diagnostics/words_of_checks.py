@@ -20,10 +20,6 @@ _ABOVE = "R-hat is above {limit:g} for {bad} of {count} parameters (worst {rhat:
 CHECKS: Mapping[str, str | tuple[str, ...]] = {
     "own words": ("{fact}", "[[{remedy}]]"),
     # What numbers show
-    "no parameters": (
-        "The posterior has no parameters, so that R-hat and ESS have nothing to judge",
-        "Look at other variables",
-    ),
     "nothing varies": (
         "Nothing varies",
         "every draw of {names:names} is the same, so that R-hat and ESS have nothing to judge",
@@ -88,6 +84,9 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     "lp explained": (
         f"{_DISAGREE}), by no more than their Monte Carlo errors explain",
         "Draw more",
+    ),
+    "lp of bounds": (
+        f"{_DISAGREE}), by the Jacobian of bounds that is in `lp`; the density of the parameters does not"
     ),
     "lp unlike": (
         f"{_DISAGREE})",

@@ -28,7 +28,8 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
     rows = np.unique(np.linspace(0, count - 1, min(count, LOOKED_AT)).round().astype(int))
     values: dict[str, np.ndarray] = {}
     for name in (n for n in view.variables if n not in known):
-        if view.posterior[name].dtype.kind == "f":
+        timed = set(schema.SAMPLE_DIMS) <= set(view.posterior[name].dims)
+        if timed and view.posterior[name].dtype.kind == "f":
             drawn = view.posterior[name].isel(draw=rows * step)
             array = np.asarray(drawn.transpose(*schema.SAMPLE_DIMS, ...).values, np.float64)
             values |= {name: array} if array.size and np.isfinite(array).all() else {}
@@ -39,7 +40,8 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
     also = []
     for slot in closer(candidate.slots, places, values, elements):
         moved = moved_values(slot, values[slot.name], elements)
-        if not slot.mirrors or not followers([candidate.labels[:, rows]], {slot.name: moved}):
+        whole = slot.mirrors or not slot.axes  # perhaps about another point
+        if not whole or not followers([candidate.labels[:, rows]], {slot.name: moved}):
             also.append(slot)
     return replace(candidate, slots=(*candidate.slots, *also))
 

@@ -11,7 +11,7 @@ from onebasin.posteriors.draws import variable_of
 
 from ..diagnostics.numbers import DECIMALS
 from ..diagnostics.result import Diagnosis
-from ..diagnostics.verdict import FLAGS
+from ..diagnostics.verdict import FLAGS, Extreme
 
 OPEN = 16
 """Rows up to which a table's groups are open from the start."""
@@ -104,7 +104,7 @@ def _heading(
 ) -> Row:
     """The variable's worst numbers, and how many entries it has."""
     blank = [None] * sum(name in table for name in _PLACES)
-    raw = () if before is None else (_worst(before.loc[table.index], largest=True),)
+    raw = () if before is None else (Extreme.of(before.loc[table.index]).value,)
     count = (
         f"{format_number(len(table))} entries; the worst of each column"
         if len(table) > 1
@@ -115,17 +115,12 @@ def _heading(
         *blank,
         *raw,
         *(
-            _judged(diagnosis, c, _worst(table[c], largest=c == "rhat"), str(table.index[0]))
+            _judged(
+                diagnosis, c, Extreme.of(table[c], smallest=c != "rhat").value, str(table.index[0])
+            )
             for c in DECIMALS
         ),
     )
-
-
-def _worst(column: pd.Series, *, largest: bool = False) -> float:
-    known = column.dropna()
-    if known.empty:
-        return float("nan")
-    return float(known.max() if largest else known.min())
 
 
 def _judged(diagnosis: Diagnosis, column: str, value: float, entry: str) -> TableCell:

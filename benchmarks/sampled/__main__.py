@@ -2,10 +2,10 @@
 
     .venv/bin/python -m benchmarks.sampled [--first-seed 0] [--seeds 6] [--only WORD] [--out sampled.json]
 
-Every kind is sampled by the interpreter with data of each seed, and judged from the draws alone and, where it has
-symmetric components, with the symmetry declared. Numbers are checked where the verdict lets them be used; alignment is
-tried wherever labels are said to switch, and must leave the log density of every draw as it was. The exit code is 1
-where over 2 % of the verdicts or any number is wrong.
+Every kind is sampled by the interpreter with data of each seed, and judged in three ways: from the draws alone, with
+the program's log density, and with the symmetry declared where there is one. Numbers are checked where the verdict lets
+them be used; alignment is tried wherever labels are said to switch, and must leave the log density of every draw as it
+was. The exit code is 1 where over 2 % of the verdicts of one way or any number is wrong.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from onebasin.base.errors import OnebasinError
 from onebasin.inference.runs.provenance import commit, machine, versions
 
 from ..verdicts.truth import wrong
-from .fielded import FIELDED
 from .kinds import KINDS, Kind
 from .numbers import differ, leaves_the_density
+from .questions import QUESTIONS
 from .references import PROGRAMS, arrays, sampled
 
 GOAL = 0.02
@@ -42,53 +42,46 @@ def ask(kind: Kind, seed: int) -> Iterator[dict[str, Any]]:
     draws = arrays(tree)
     truth = kind.truth(data, draws)
     expected = kind.reference(data, draws, seed) if kind.reference else {}
-    for declared in (None, kind.words) if kind.words else (None,):
-        row = {
-            "kind": kind.name,
-            "seed": seed,
-            "declared": declared,
-            "true": truth.answers,
-            "reference": bool(expected) or not kind.reference,
-        }
+    ways: dict[str, dict[str, Any]] = {
+        "draws": {},
+        "program": {"log_density": lambda moved: ob.log_density(target, moved)},
+    }
+    if kind.words:
+        ways["declared"] = {"symmetry": kind.words}
+    for way, how in ways.items():
+        row = {"kind": kind.name, "seed": seed, "way": way, "true": truth.answers}
+        row |= {"reference": bool(expected) or not kind.reference, "refused": ""}
+        due = replace(truth, words=()) if way == "declared" and truth.words else truth
         began = time.perf_counter()
         try:
-            said = ob.diagnose(tree, symmetry=declared).to_dict()
-            row |= {name: said[name] for name in ("verdict", "causes", "exchangeable", "sentence")}
+            said = ob.diagnose(tree, **how).to_dict()
             row["seconds"] = time.perf_counter() - began
-            due = truth if declared is None or truth.words is None else replace(truth, words=())
+            row |= {name: said[name] for name in ("verdict", "causes", "exchangeable", "sentence")}
             row["wrong"] = wrong(due, said)
-            row["numbers"] = _numbers(kind, target, tree, data, expected, row, declared)
+            usable, row["numbers"], row["refused"] = _aligned(target, tree, how, said)
+            if said["verdict"] in ("usable", "aligned") or (
+                said["verdict"] == "invariant" and kind.without_labels
+            ):
+                row["numbers"] += differ(kind.identified(data, arrays(usable)), expected)
         except Exception:
-            row |= {"verdict": "error", "sentence": traceback.format_exc(limit=-2)}
-            row |= {
-                "causes": [],
-                "exchangeable": [],
-                "wrong": ["verdict"],
-                "numbers": [],
-                "seconds": 0,
-            }
+            row |= {"verdict": "error", "causes": [], "exchangeable": [], "numbers": []}
+            row |= {"sentence": traceback.format_exc(limit=-2), "wrong": ["verdict"], "seconds": 0}
         yield row
 
 
-def _numbers(
-    kind: Kind, target: ob.Target, tree: Any, data: Any, expected: Any, row: Any, declared: Any
-) -> list[str]:
-    """Say what is wrong with the numbers that the verdict lets a user take, and with the alignment."""
-    verdict, faults = row["verdict"], []
-    if "labels" in row["causes"]:
-        try:
-            aligned = ob.align(tree, declared).posterior
-        except OnebasinError as error:
-            row["refused"] = str(error)
-            if verdict == "aligned":
-                faults.append(f"aligned, but alignment is refused: {error}")
-        else:
-            faults += leaves_the_density(target, tree, aligned)
-            if verdict == "aligned":
-                tree = aligned
-    if verdict in ("usable", "aligned") or (verdict == "invariant" and kind.without_labels):
-        faults += differ(kind.identified(data, arrays(tree)), expected)
-    return faults
+def _aligned(
+    target: ob.Target, tree: Any, how: dict[str, Any], said: dict[str, Any]
+) -> tuple[Any, list[str], str]:
+    """Align where labels are said to switch: the draws to use, what is wrong with them, and why it was refused."""
+    if "labels" not in said["causes"]:
+        return tree, [], ""
+    try:
+        aligned = ob.align(tree, **how).posterior
+    except OnebasinError as error:
+        wanted = said["verdict"] == "aligned"
+        return tree, [f"aligned, but alignment is refused: {error}"] if wanted else [], str(error)
+    faults = leaves_the_density(target, tree, aligned)
+    return aligned if said["verdict"] == "aligned" else tree, faults, ""
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -124,31 +117,34 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="JSON file of all that was said")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    for kind in (
-        kind for kind in (*KINDS, *FIELDED) if any(word in kind.name for word in options.only)
-    ):
+    for kind in (*KINDS, *QUESTIONS):
+        if not any(word in kind.name for word in options.only):
+            continue
         for seed in range(options.first_seed, options.first_seed + options.seeds):
             for row in ask(kind, seed):
                 rows.append(row)
                 if row["wrong"] or row["numbers"]:
-                    how = f", declared {row['declared']}" if row["declared"] else ""
-                    print(
-                        f"{kind.name}, seed {seed}{how}: wrong {', '.join(row['wrong']) or 'numbers'}"
-                    )
-                    print(
-                        f"  said {row['verdict']} {row['causes']} {row['exchangeable']}, true {row['true']}"
-                    )
+                    faults = ", ".join(row["wrong"]) or "numbers"
+                    print(f"{kind.name}, seed {seed}, by {row['way']}: wrong {faults}")
+                    said = (row["verdict"], row["causes"], row["exchangeable"])
+                    print(f"  said {said}, true {row['true']}")
                     print(f"  {row['sentence']}", *row["numbers"], sep="\n  ", flush=True)
         if options.out:
             kept = {"versions": versions(), "commit": commit(), "machine": machine(), "rows": rows}
             options.out.write_text(json.dumps(kept, indent=1, default=str))
-    print(table(rows))
-    share = sum("verdict" in row["wrong"] for row in rows) / max(1, len(rows))
-    numbers = sum(bool(row["numbers"]) for row in rows)
-    print(
-        f"\n{100 * share:.1f} % of {len(rows)} verdicts are wrong, and {numbers} have wrong numbers; {machine()}"
-    )
-    return int(share > GOAL or numbers > 0)
+    print(table(rows), "")
+    shares = []
+    for way in dict.fromkeys(row["way"] for row in rows):
+        mine = [row for row in rows if row["way"] == way]
+        faults = [sum(bool(row[name]) for row in mine) for name in ("wrong", "numbers")]
+        shares.append(sum("verdict" in row["wrong"] for row in mine) / len(mine))
+        print(
+            f"By {way}: {100 * shares[-1]:.1f} % of {len(mine)} verdicts are wrong, {faults[0]} have a wrong verdict, "
+            f"cause or words, {faults[1]} wrong numbers."
+        )
+    numbers = any(row["numbers"] for row in rows)
+    print(machine())
+    return int(max(shares) > GOAL or numbers)
 
 
 if __name__ == "__main__":

@@ -39,15 +39,15 @@ class Answers:
         Answers where the first member is moved up and the second one down; NaN of one member.
     slack : float
         What rounding may change.
-    signed : frozenset of int
-        Members that are zero at the point that exchanges leave alone, so that an exchange may change their sign: no
-        pair tells of them, as they are moved up and down by unequal steps.
+    turned : frozenset of int
+        Members that are zero or one half at the point that exchanges leave alone, so that an exchange may turn them
+        into their negative or complement: no pair tells of that, as they are moved up and down by unequal steps.
     """
 
     groups: tuple[tuple[int, ...], ...]
     pairs: np.ndarray
     slack: float
-    signed: frozenset[int]
+    turned: frozenset[int]
 
     def exchange(self, first: int, second: int) -> dict[int, int] | None:
         """The exchange of two members with all that has to move along; None where nothing fits."""
@@ -66,7 +66,7 @@ class Answers:
                 found = next(
                     (m for m in free if self._fits(k, m, moved) and self._fits(m, k, moved)), None
                 )
-                if found is None and k not in self.signed:
+                if found is None and k not in self.turned:
                     return None
                 if found is None:
                     signs.add(k)
@@ -162,17 +162,20 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
     largest = np.abs(alone[known]).max(initial=abs(probe.value))
     slack = 4.0 * probe.tolerance * (1.0 + largest) / (1.0 + abs(probe.value))
     supports = [np.stack([read[k].of(level, 0) for level in (base, up, down)]) for k in every]
+
+    def alike(a: int, b: int) -> bool:
+        if supports[a].shape != supports[b].shape or abs(alone[a, 1] - alone[b, 1]) > slack:
+            return False
+        return np.allclose(supports[a], supports[b], rtol=1e-9, atol=1e-12)
+
     groups: list[list[int]] = []
     for k in np.flatnonzero(known).tolist():
-        for group in groups:
-            alike = supports[group[0]].shape == supports[k].shape and np.allclose(
-                supports[group[0]], supports[k], rtol=1e-9, atol=1e-12
-            )
-            if alike and (np.abs(alone[group[0]] - alone[k]) <= slack).all():
-                group.append(k)
-                break
-        else:
+        near = (own for own in groups if abs(alone[own[0], 0] - alone[k, 0]) <= slack)
+        group = next((own for own in near if alike(own[0], k)), None)
+        if group is None:
             groups.append([k])
+        else:
+            group.append(k)
     groups = sorted((group for group in groups if len(group) > 1), key=len)
     while sum(map(len, groups)) > MOST:
         groups.pop()
@@ -183,5 +186,6 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
     places = list(permutations(flat, 2))
     found = measured([moved((a, up), (b, down)) for a, b in places])
     pairs[tuple(np.transpose(places))] = found
-    signed = frozenset(k for k in flat if not np.any(read[k].of(base, 0)))
-    return Answers(tuple(map(tuple, groups)), pairs, slack, signed)
+    centre = [np.asarray(read[k].of(base, 0)) for k in every]
+    turned = frozenset(k for k in flat if np.isin(centre[k], (0.0, 0.5)).all())
+    return Answers(tuple(map(tuple, groups)), pairs, slack, turned)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
+from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.counterparts import Counterparts, Member
 
 from .describe import positions
@@ -58,7 +61,7 @@ def exchanged(s: Search) -> Iterator[FoundBlock]:
     rest = _free(s)
     members = [name for name, shape in rest.items() if not shape]
     for name, shape in rest.items():
-        if len(shape) == 1 and 1 < shape[0] <= MOST:
+        if len(shape) == 1 and shape[0] <= MOST:
             members += positions(Generator(name, "swap", 0), range(shape[0]), 1)
     if len(members) > sum(not shape for shape in rest.values()):
         for tuples in candidates(s.measured, members):
@@ -66,12 +69,40 @@ def exchanged(s: Search) -> Iterator[FoundBlock]:
             yield from (b for b in _together(s, tuples) if b.status != "harmless")
 
 
+def _flips(s: Search) -> list[Block[Any]]:
+    """What was found of whole variables that change sign, which the components of an exchange may do."""
+    blocks = [each.block for each in s.found if each.status == "live" and each.block is not None]
+    return [b for b in blocks if not b.axes and set(b.variables) == set(b.flipped)]
+
+
+def _with_signs(s: Search, found: FoundBlock) -> FoundBlock:
+    """Join a live exchange with the changes of sign that its components have; no block says those of others."""
+    block: Any = found.block
+    if found.status != "live":
+        return found
+    flips = [each for each in _flips(s) if set(each.flipped) & set(block.variables)]
+    signed = {name for each in flips for name in each.flipped}
+    names = [name for name in block.axes if signed & set(name.split("~"))]
+    components = {frozenset(own) for own in zip(*(name.split("~") for name in names), strict=False)}
+    if not flips:
+        return found
+    if components != {frozenset(each.flipped) for each in flips}:
+        said = "No block says this together with the changes of sign that are found, so that it is not used."
+        return replace(found, block=None, status="incomplete", evidence=(*found.evidence, said))
+    s.found[:] = [each for each in s.found if each.block not in flips]
+    said = f"Each component may change the sign of {' and '.join(names)}."
+    block = replace(block, flips=tuple(names))
+    return replace(found, block=block, evidence=(*found.evidence, said))
+
+
 def _free(s: Search) -> dict[str, tuple[int, ...]]:
     """The parameters that nothing moves of what was found."""
     taken = {
         name
         for found in s.found
-        if found.block is not None and found.status in ("live", "harmless", "undecided")
+        if found.block is not None
+        and found.status in ("live", "harmless", "undecided")
+        and found.block not in _flips(s)
         for name in found.block.variables
     }
     shapes = s.measured.density.shapes
@@ -120,7 +151,7 @@ def _of_tries(
                 placed = _placed(inner, own, shapes[name][axis])
                 if placed:
                     left -= moved
-                    yield exchange(s, placed, shapes[name][axis])
+                    yield _with_signs(s, exchange(s, placed, shapes[name][axis]))
         if not left:
             break
 

@@ -219,13 +219,15 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
         in a way that is no exchange of coordinates.
     """
     density = density_of(target, progress)
-    known = equal_modes(target.symmetry)
+    shapes = {name: chart.event_shape for name, chart in density.charts.items()}
+    # What is derived from the parameters follows them; names that are not there were refused before.
+    declared = (_of_parameters(block, shapes) for block in equal_modes(target.symmetry))
+    known = tuple(block for block in declared if block is not None)
     if not known:
         raise ArgumentError(
             f"`target` {target.name!r} declares no exchangeable parts, so there is nothing to symmetrise. Declare "
             "`symmetry`, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or use `advi`."
         )
-    shapes = {name: chart.event_shape for name, chart in density.charts.items()}
     group = Group(known, shapes)
     blocks = []
     for block, size in zip(known, group.sizes, strict=True):
@@ -238,6 +240,12 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
         else:
             blocks.append(Block(1, tuple(Move(name, (), True) for name in block.variables)))
     return _verified(Layout(density, tuple(blocks)), group, target.name)
+
+
+def _of_parameters(
+    block: DeclaredBlock[Any], shapes: Mapping[str, tuple[int, ...]]
+) -> DeclaredBlock[Any] | None:
+    return block if set(block.variables) <= set(shapes) else block.restricted(shapes)
 
 
 def _moves(

@@ -47,7 +47,11 @@ ALONE: dict[str, tuple[str, File | Callable[[Path], object] | None, str]] = {
     "unequal-chains": ("bad.csv", "chain,x\n1,2\n1,3\n2,4\n", "has 1 draws of chain 2"),
     "no-json": ("bad.json", "{", "is no JSON that can be read"),
     "data-of-a-program": ("bad.json", f.data(N=3), "but not the draws of a posterior"),
-    "unequal-json": ("bad.json", json.dumps([{"x": [1, 2]}, {"x": [1]}]), "has 1 draws in chain 2"),
+    "unequal-json": (
+        "bad.json",
+        json.dumps([{"x": [1, 2]}, {"x": [1]}]),
+        "whose chains or draws differ in shape",
+    ),
     "zip-without-json": ("bad.zip", _zip(notes_txt="nothing"), "holds no JSON"),
     "zip-bomb": ("bad.zip", _zip(bomb_json=bytes(70_000_000)), "of values, but has"),
     "broken-store": ("bad.zarr", _store, "is no Zarr store that can be read"),

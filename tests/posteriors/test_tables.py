@@ -1,6 +1,5 @@
 """Tables of draws as people write them: separators, marks, gaps, counting from 0, rows in any order."""
 
-import gzip
 import io
 
 import numpy as np
@@ -45,13 +44,10 @@ TUPLES = {"mu[1]": "('mu', 0)", "mu[2]": "('mu', 1)"}
         ("mark.csv", lambda f: b"\xef\xbb\xbf" + _text(f)),
         ("commented.csv", lambda f: b"\xef\xbb\xbf# of R\n" + _text(f)),
         ("semicolons.csv", lambda f: _text(f, sep=";")),
-        ("tabs.tsv", lambda f: _text(f, sep="\t")),
-        ("packed.csv.gz", lambda f: gzip.compress(_text(f))),
         ("row_names.csv", lambda f: _text(f, index=True)),
         ("windows.csv", lambda f: _text(f, lineterminator="\r\n")),
         ("zero.csv", lambda f: _text(f.rename(columns=ZERO))),
         ("tuples.csv", lambda f: _text(f.rename(columns=TUPLES))),
-        ("shuffled.csv", lambda f: _text(f.sample(frac=1, random_state=1))),
         ("by_draw.csv", lambda f: _text(f.sort_values(".iteration"))),
         ("columns.csv", lambda f: _text(f[list(f)[::-1]])),
     ],

@@ -8,14 +8,14 @@ import xarray as xr
 
 import onebasin as ob
 from benchmarks.sampled.__main__ import ask
-from benchmarks.sampled.fielded import FIELDED
 from benchmarks.sampled.kinds import KINDS
 from benchmarks.sampled.numbers import Moments, differ, leaves_the_density, quality
+from benchmarks.sampled.questions import QUESTIONS
 from benchmarks.sampled.references import PROGRAMS, mass_of_quick_absorption
 
 from ..each import each
 
-ALL = {kind.name: kind for kind in (*KINDS, *FIELDED)}
+ALL = {kind.name: kind for kind in (*KINDS, *QUESTIONS)}
 QUICK = {
     "regression": 1,
     "too few draws of nearly collinear inputs": 1,

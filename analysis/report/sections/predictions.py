@@ -278,8 +278,8 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
     except (ValueError, FloatingPointError) as error:
         yield f"No power-scaling sensitivity: {str(error).splitlines()[0]}"
         return
-    numbers = [(n, *(float(found[word][n]) for word in found)) for n in posterior]
-    numbers.sort(key=lambda row: -max(row[1:]))
+    numbers = [(n, float(found["prior"][n]), float(found["likelihood"][n])) for n in posterior]
+    numbers.sort(key=lambda row: -max(row[1], row[2]))
     rows: tuple[Row, ...] = tuple(
         (f"`{name}`", of_prior, of_likelihood, _diagnosed(of_prior, of_likelihood))
         for name, of_prior, of_likelihood in numbers[:SENSITIVE]

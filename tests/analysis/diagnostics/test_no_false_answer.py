@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from onebasin.analysis.diagnostics.causes import find_funnel
 from onebasin.analysis.diagnostics.diagnose import diagnose
@@ -75,6 +76,28 @@ def test_a_chain_in_a_lower_mode_is_no_part_of_a_symmetry(make_mcmc, rng):
     found = diagnose(make_mcmc({"share": share, "tau": scalar}, stats={"lp": lp.copy()}))
     assert (found.verdict, found.causes) == ("unusable", ("modes",))
     assert "chain 0 lies 50" in found.judgement.sentence
+
+
+def test_heights_are_those_of_the_parameters_and_not_of_their_bounds(make_mcmc, rng):
+    """Modes of one density, at other places between bounds: what is sampled has the Jacobian of these in it."""
+    places = np.array([0.3, 3.0, 0.3, 3.0])[:, None]
+    x = places + 0.01 * rng.normal(size=SHAPE)
+    lp = -0.5 * ((x - places) / 0.01) ** 2
+    jacobian = np.log(x * (6 - x) / 6)
+    tree = make_mcmc({"x": x}, stats={"lp": lp + jacobian})
+    by_lp = diagnose(tree).judgement.causes[0]
+    assert "nats lower" in by_lp.evidence
+    draws = {"x": ((*tree.posterior["x"].dims,), lp)}
+
+    def density(values):
+        every = values.sizes["draw"]
+        return xr.Dataset(draws)["x"][:, :: SHAPE[1] // every][:, :every]
+
+    found = diagnose(tree, log_density=density)
+    assert found.causes[0] == "modes"
+    assert "their heights are alike" in found.judgement.causes[0].evidence
+    (said,) = (c.fact for c in found.checks if c.name == "log density")
+    assert "by the Jacobian of bounds" in said
 
 
 def test_chains_that_disagree_leave_labels_open(make_mcmc, rng):

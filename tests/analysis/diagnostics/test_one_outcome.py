@@ -14,12 +14,12 @@ from onebasin.analysis.diagnostics.verdict import FLAGS, Limits
 from onebasin.analysis.page.page import Details, Part
 from onebasin.analysis.report import health_table, posterior_report
 from onebasin.analysis.summaries.summary import bulk_ess, rhats
-from onebasin.analysis.summaries.variational import pareto_khat
 from onebasin.base.numbers import decimals_beside
 from onebasin.base.table import Table
 from onebasin.base.text import MARKS
 from onebasin.cli.diagnosis import write_findings
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
+from onebasin.posteriors.weights import pareto_khat
 
 from ...each import each
 
@@ -34,26 +34,23 @@ def solved(make: Callable[[float], np.ndarray], value: Callable, target: float, 
 
 def with_rhat(rng, target):
     noise, place = rng.normal(size=SHAPE), np.arange(4)[:, None]
-    return {
-        "mu": solved(lambda a: noise + a * place, lambda v: rhats(v[..., None])[0], target, 1.0)
-    }
+    return solved(lambda a: noise + a * place, lambda v: rhats(v[..., None])[0], target, 1.0)
 
 
 def with_ess(rng, target):
     noise, walk = rng.normal(size=SHAPE), np.sin(np.arange(250) / 8)[None]
-    return {
-        "mu": solved(lambda a: noise + a * walk, lambda v: bulk_ess(v[..., None])[0], target, 2.0)
-    }
+    return solved(lambda a: noise + a * walk, lambda v: bulk_ess(v[..., None])[0], target, 2.0)
 
 
 def with_bfmi(rng, target):
     steps, slow = rng.normal(size=SHAPE), np.cumsum(rng.normal(size=SHAPE), axis=1)
     slow[1:] = 0
-
-    def value(energy):
-        return (np.diff(energy[0]) ** 2).mean() / energy[0].var(ddof=1)
-
-    return solved(lambda a: steps + a * slow, value, target, 5.0)
+    return solved(
+        lambda a: steps + a * slow,
+        lambda e: (np.diff(e[0]) ** 2).mean() / e[0].var(ddof=1),
+        target,
+        5.0,
+    )
 
 
 CASES = {
@@ -76,9 +73,8 @@ def posterior(kind, target, rng, make_mcmc, make_variational):
         stats["diverging"] = (np.arange(1000) < target).reshape(SHAPE)
     if kind == "bfmi":
         stats["energy"] = with_bfmi(rng, target)
-    values = {"rhat": with_rhat, "ess": with_ess}.get(kind)
-    draws = {"mu": rng.normal(size=SHAPE)} if values is None else values(rng, target)
-    return make_mcmc(draws, stats=stats)
+    make = {"rhat": with_rhat, "ess": with_ess}.get(kind)
+    return make_mcmc({"mu": make(rng, target) if make else rng.normal(size=SHAPE)}, stats=stats)
 
 
 def tables(parts: tuple[Part, ...]) -> Iterator[Table]:

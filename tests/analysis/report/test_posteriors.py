@@ -247,6 +247,28 @@ def test_predictive_checks_leave_one_out_and_sensitivity_stand_where_their_group
     assert "store `posterior_predictive` and `observed_data`" in line
 
 
+@each(
+    ("attrs", "says"),
+    [
+        ({"top_level": '["mu"]'}, "or of the priors of `mu` changes"),
+        ({}, "which of `mu`, `z` are at the top"),
+    ],
+)
+def test_only_priors_at_the_top_level_are_scaled(
+    make_mcmc, rng, blank_figures, caplog, attrs, says
+):
+    mu, z = rng.normal(size=(2, 2, 60))
+    terms = -((mu[..., None] - rng.normal(size=12)) ** 2)
+    likelihood = xr.Dataset({"y": (("chain", "draw", "obs"), terms)})
+    prior = dataset({"mu": -0.5 * mu**2, "z": -1e3 * z**2}).assign_attrs(attrs)
+    tree = make_mcmc({"mu": mu}, log_prior=prior, log_likelihood=likelihood)
+    report = posterior_report({"run": tree})
+    (section,) = [s for s in report.sections if s.title.startswith("Predictions")]
+    told = [p.caption if isinstance(p, Table) else str(p) for p in section.parts]
+    assert any(says in text for text in told)
+    assert not caplog.records
+
+
 @each(("chains_", "draws"), [(1, 50), (4, 4)])
 def test_one_chain_and_few_draws_have_a_page(make_mcmc, rng, chains_, draws, blank_figures):
     tree = make_mcmc(

@@ -8,8 +8,6 @@ import numpy as np
 import numpyro
 from numpyro import distributions as dist
 from numpyro.contrib.control_flow import scan
-from numpyro.handlers import reparam
-from numpyro.infer.reparam import LocScaleReparam
 
 import onebasin as ob
 from onebasin.inference.runs.groups_numpyro import Sites
@@ -42,16 +40,6 @@ def not_centred():
     _observe((mu + tau * z)[np.array([0, 0, 1, 5])], _positive("sigma"))
 
 
-def counts():
-    mu, tau, z = _normal("mu"), _positive("tau"), _normal("z", 6)
-    numpyro.sample("y", dist.Poisson(jnp.exp(mu + z * tau)), obs=np.ones(6))
-
-
-def reparametrised():
-    with reparam(config={"a": LocScaleReparam(0)}):
-        centred()
-
-
 def correlated():
     scales = _positive("scales", 2)
     cholesky = numpyro.sample("cholesky", dist.LKJCholesky(2, 1.0))
@@ -67,11 +55,6 @@ def gaussian_process():
     length, sd = _positive("length"), _positive("sd")
     kernel = sd**2 * jnp.exp(-0.5 * ((T[:, None] - T[None]) / length) ** 2) + 1e-6 * np.eye(6)
     _observe(jnp.linalg.cholesky(kernel) @ _normal("z", 6))
-
-
-def walk():
-    step, z = _positive("step"), _normal("z", 6)
-    _observe(jnp.cumsum(step * z))
 
 
 def loop():
@@ -94,11 +77,6 @@ def regression():
     _observe(_normal("alpha") + X @ _normal("beta", 3, scale=2.5), _positive("sigma"))
 
 
-def stated_by_hand():
-    beta, sigma = _normal("beta", 3), _positive("sigma")
-    numpyro.factor("y", jnp.sum(dist.Normal(0, 1).log_prob((X @ beta - 1.0) / sigma)))
-
-
 def network():
     hidden = jnp.tanh(X @ _normal("w1", 3, 4) + _normal("b1", 4)[None])
     _observe(hidden @ _normal("w2", 4, 4) @ jnp.ones(4), _positive("sigma"))
@@ -113,17 +91,13 @@ def growth():
     [
         (centred, {"mu", "tau"}),
         (not_centred, {"mu", "tau", "sigma"}),
-        (counts, {"mu", "tau"}),
-        (reparametrised, {"mu", "tau"}),
         (correlated, {"scales", "cholesky"}),
         (horseshoe, {"tau", "sigma"}),
         (gaussian_process, {"length", "sd"}),
-        (walk, {"step"}),
         (loop, {"step", "rho"}),
         (answers, {"slope", "place"}),
         (factors, {"loadings"}),
         (regression, {"alpha", "beta", "sigma"}),
-        (stated_by_hand, {"beta", "sigma"}),
         (network, {"w1", "b1", "w2", "sigma"}),
         (growth, {"size", "rate", "half"}),
     ],

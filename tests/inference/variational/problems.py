@@ -62,11 +62,12 @@ def apart() -> Target:
         theta = numpyro.sample("theta", dist.Dirichlet(jnp.array([2.0, 2.0, 3.0])))
         mu1, mu2 = (numpyro.sample(f"mu{k}", dist.Normal(0.0, 3.0)) for k in (1, 2))
         tilt = numpyro.sample("tilt", dist.Normal(0.0, 1.0))
+        numpyro.deterministic("share", theta / theta.sum())
         mu = jnp.stack([mu1 + tilt, mu2 - tilt, jnp.zeros(())])
         parts = dist.Normal(mu[None, :], 1.0).log_prob(y[:, None])
         numpyro.factor("y", jnp.sum(logsumexp(parts + jnp.log(theta)[None, :], axis=1)))
 
-    symmetry = as_symmetry("mu1~mu2,theta[0]~theta[1],+-tilt:")
+    symmetry = as_symmetry("mu1~mu2,theta[0]~theta[1],share[0]~share[1],+-tilt:")
     return Target("apart", numpyro_model=model, symmetry=symmetry)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from . import truths
-from .kinds import Kind, Rng, components, named, normals
+from .data import Rng, normals
+from .kinds import Kind, components, named
 from .numbers import Draws
 from .references import Data, rerun
 
@@ -174,7 +175,7 @@ def wavelength(data: Data, draws: Draws) -> np.ndarray:
     return np.floor(draws["away"] / data["wave"])
 
 
-FIELDED = (
+QUESTIONS = (
     components(
         "clusters with correlations", "planes", clusters, "share,mu:0,sd:0,root:0", plane, None
     ),
@@ -210,9 +211,11 @@ FIELDED = (
         "raters",
         votes,
         "share,says:1",
-        lambda draws: (
-            {f"says{i}": draws["says"][..., 0, :, i] for i in range(3)} | {"share": draws["share"]}
-        ),
+        lambda draws: {
+            "says": draws["says"][..., 0, :, :]
+            @ np.arange(3),  # a mean vote tells all classes apart
+            "share": draws["share"],
+        },
         None,
     ),
     components(
