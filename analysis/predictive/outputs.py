@@ -28,7 +28,8 @@ def _taking_former_order[F: Callable[..., Any]](function: F) -> F:
     @wraps(function)
     def call(*given: Any, **named: Any) -> Any:
         first = given[0] if given else named.get("model")
-        if not hasattr(first, "network") or not hasattr(first, "condition"):
+        of_network = hasattr(first, "network") and hasattr(first, "condition")
+        if not of_network and len(given) < 3 and "draws" not in named:
             return function(*given, **named)
         from onebasin.models.networks.prediction import predict as of_model
 

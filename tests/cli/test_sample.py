@@ -115,6 +115,7 @@ COMMON = {
         "predictive",
         "observed",
         "predictive-mb",
+        "timeout",
     ),
 }
 
@@ -128,7 +129,7 @@ def test_help_on_a_method_shows_the_fields_that_programs_have_a_use_for(
     method = OFFERED[name]
     own = {f.name.replace("_", "-") for f in fields(method) if f.name not in method.networks_alone}
     shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--method", name, "--help").out))
-    assert shown - {"no-jacobian", "no-adjusted"} == own | COMMON
+    assert shown - {"no-jacobian", "no-adjusted", "no-weights"} == own | COMMON
 
 
 def test_help_without_a_method_is_short_and_says_how_to_see_the_rest(onebasin, monkeypatch):
@@ -211,7 +212,7 @@ def test_a_program_that_reads_json_is_told_no_progress(
         (["--metric", "dens"], "choose one of diag, dense, unit. Did you mean 'dense'?"),
         (
             ["--method", "gibbs"],
-            "choose one of nuts, hmc, mclmc, modes, advi, symmetrised, pathfinder",
+            "choose one of nuts, hmc, mclmc, modes, advi, dadvi, symmetrised, pathfinder",
         ),
         (["--init-starts", "5"], "`--init-starts` is 5, but only --init optimum looks"),
         (
