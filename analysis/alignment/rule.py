@@ -90,7 +90,9 @@ class AlignmentRule:
             text += "the squared distance of hidden activations."
         else:
             scales = ", ".join(f"{name} by {scale:.4g}" for name, scale in self.scales.items())
-            text += f"the squared distance of whole parts, variables divided by scales ({scales})."
+            text += (
+                f"the squared distance of whole components, variables divided by scales ({scales})."
+            )
         return text
 
 

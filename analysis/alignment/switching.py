@@ -105,7 +105,7 @@ def switching(
         check_count("lags", lag)
     if noise and alignment.rule.cost != "weights":
         raise ArgumentError(
-            f"`noise` is true, but draws were aligned by {alignment.rule.cost}, which shuffled parts "
+            f"`noise` is true, but draws were aligned by {alignment.rule.cost}, which shuffled components "
             "do not have; align by weights, or give noise=False."
         )
     canonical = _canonical(alignment)
@@ -305,8 +305,8 @@ class OneLabelling:
         )
         if not self.improbable:
             return f"{begin}: no evidence for or against the symmetry."
-        why = "an order, equal starts or an unlike prior fixed the labels"
-        other = "" if self.known else ", or the parts are not interchangeable"
+        why = "an order, equal starts or different priors fixed the labels"
+        other = "" if self.known else ", or the components are not interchangeable"
         return f"{begin}: {why}{other}."
 
 

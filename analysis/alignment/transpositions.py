@@ -164,7 +164,7 @@ def of_transpositions(found: Transpositions) -> Card:
     total = found.total.ravel()
     words = (
         f"Draws are {number(np.median(total))} transpositions (median) from the common labelling, and up to "
-        f"{number(total.max())}: exchanges of two parts each."
+        f"{number(total.max())}: exchanges of two components each."
     )
     rows = tuple(
         (f"block {place}", number(np.median(layer)), number(layer.max()))

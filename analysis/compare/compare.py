@@ -68,7 +68,7 @@ def compare(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Hold posteriors against one of them: in prediction, and in weight space modulo symmetry.
+    """Compare posteriors with one of them: in prediction, and in weight space modulo symmetry.
 
     Parameters
     ----------

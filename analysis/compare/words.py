@@ -100,7 +100,7 @@ def _sentences(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
         )
         tests = int(table["energy_p"].notna().sum())
         yield (
-            f"p-values are by {setting.permutations} permutations, each for itself; there are {tests} of a kind."
+            f"p-values are by {setting.permutations} permutations, each for itself; there are {tests} of each kind."
         )
     if setting.shared is not None and setting.shared.only_in:
         sides: dict[str, list[str]] = {}

@@ -34,7 +34,7 @@ NATS = 20.0
 SHRINKS = 0.9
 """Aligned over raw standard deviation below which alignment is said to shrink the spread."""
 LIKE_NOISE = 0.95
-"""Ratio of the gain on draws to the gain on shuffled draws above which the two are alike."""
+"""Ratio of the gain on draws to the gain on shuffled draws above which the two are the same."""
 
 
 def diagnose_aligned(
@@ -137,7 +137,7 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         share = diagnosis.switching.reassigned
         lag = max((lag for lag, value in share.items() if math.isfinite(value)), default=None)
         later = (
-            f"; {100 * share[lag]:.0f} % of the parts have another place {lag} draws later"
+            f"; {100 * share[lag]:.0f} % of the components have another place {lag} draws later"
             if lag
             else ""
         )
@@ -186,14 +186,14 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         )
     if not diagnosis.alignment.converged:
         yield (
-            f"The alignment still moved parts in its last of {diagnosis.alignment.sweeps} sweeps: give "
+            f"The alignment still moved components in its last of {diagnosis.alignment.sweeps} sweeps: give "
             "more with `max_sweeps`."
         )
     if diagnosis.raw.rhat.value <= limit and diagnosis.shrinkage < SHRINKS:
         yield (
             f"R-hat is good without alignment ({diagnosis.raw.rhat.value:.3f}), which only shrinks the spread "
             f"(to {diagnosis.shrinkage:.2f} of the raw standard deviation): either every chain visits all "
-            "labellings, or the parts are alike without being modes. Use the raw draws for what does "
+            "labellings, or the components are equal without being modes. Use the raw draws for what does "
             "not depend on labels."
         )
     overlap = max(diagnosis.switching.labellings, default=1) > 1
@@ -206,7 +206,7 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         )
     elif overlap:
         yield (
-            "Parts overlap, so that aligned means and standard deviations depend on the rule of the "
+            "Components overlap, so that aligned means and standard deviations depend on the rule of the "
             "alignment, which is stored with them; compare invariants where that matters."
         )
 
@@ -232,6 +232,6 @@ def _heights(diagnosis: AlignedDiagnosis) -> str:
         return ""
     means = ", ".join(f"{mean:.1f}" for mean in heights.means)
     if not heights.unlike:
-        return f" Mean log density by chain: {means}, alike within Monte Carlo errors."
+        return f" Mean log density by chain: {means}, equal within Monte Carlo errors."
     negligible = " Chains far below the highest sit in negligible modes: start from an optimum."
     return f" Mean log density by chain: {means}." + negligible * _far(diagnosis)

@@ -277,7 +277,7 @@ class Case:
         if found is not None and found.unlike:
             numbers |= found.apart
         elif found is not None:
-            numbers["heights"] = "alike"
+            numbers["heights"] = "equal"
         return _cause("modes", "modes", **numbers)
 
     @property
@@ -328,9 +328,9 @@ class Case:
 
 
 MEANS, SPREADS = 0.1, 1.1
-"""Parts are alike whose means differ by less than this share of their sd, and whose sds by less than this factor."""
+"""Components are equal if their means differ by less than this share of their sd, and their sds by this factor."""
 MOST_PARTS = 64
-"""Variables with more parts are no labels' ones."""
+"""Variables with more components are no labels' ones."""
 
 
 def alike_parts(facts: Facts) -> Iterator[Reason]:

@@ -31,7 +31,7 @@ from .measure import Facts
 from .result import AlignedDiagnosis
 
 ALIKE = 4.0
-"""Monte Carlo errors by which means of parts may differ where all parts have one and the same posterior."""
+"""Monte Carlo errors by which means of components may differ where all have one and the same posterior."""
 
 Progress = Callable[[int, int], None]
 
@@ -44,7 +44,7 @@ class Labels:
     ----------
     state
         ``none``: no switching is seen; ``stay``: a symmetry is declared, and all draws have one labelling; ``switch``:
-        labels switch, and alignment sorts them; ``overlap``: they switch, and parts overlap or turn into one another;
+        labels switch, and alignment sorts them; ``overlap``: they switch, and components overlap or turn;
         ``partial``: they switch, together with quantities that cannot be moved along, so that nothing is aligned.
     facts
         The posterior modulo the symmetry.

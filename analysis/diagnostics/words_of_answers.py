@@ -8,7 +8,7 @@ from .words_of_checks import APART, OTHERS
 
 _MOVE = (
     "Sample again from other starting points, with a longer warmup or a higher target acceptance rate; do not just "
-    "leave the chain out, for what stopped it may be a part of the posterior that the others never met"
+    "leave the chain out, because it may have stopped in a region of the posterior that the others never met"
 )
 _NUTS = "Sample with NUTS (`--method nuts`, `ob.nuts`)"
 _MODES = (
@@ -52,7 +52,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "modes": (
         "[[each chain agrees with itself and not with the others (R-hat {rhat:rhat} of `{name}`; {bad} of {entries} "
-        "entries)]][[{settled} in places of their own]]"
+        "entries)]][[{settled} in different places]]"
         f"[[; {APART.replace('below', 'lower than')}]][[; their heights are {{heights}}]]",
         _MODES,
     ),
@@ -103,8 +103,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         OTHERS,
     ),
     # Labels: what they do (`moves`), the cause, the row
-    "labels change places": "The parts of {names:names} change places",
-    "labels turn": "The parts of {names:names} turn into one another",
+    "labels change places": "The components of {names:names} change places",
+    "labels turn": "The components of {names:names} turn into one another",
     "labels change sign": "{names:names} {verb} sign{end}",
     "labels complement": "{names:names} or 1 minus {them} cannot be told apart",
     "labels": (
@@ -113,7 +113,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "{remedy}",
     ),
     "labels with others": (
-        "{moves}. {why} To move a part of what moves together would leave the posterior, so nothing was aligned",
+        "{moves}. {why} To move only some of these parameters would leave the posterior, so nothing was aligned",
         "{advice} If other quantities that differ do not belong to the components, the chains disagree about them: "
         "sample again, longer or from other starting points",
     ),
@@ -122,8 +122,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "{options}, and they are checked on the log density]]"
     ),
     "use no labels": (
-        "[[To look at the parts all the same, align them by {options}. ]]Use what has no labels, or tell the parts "
-        "apart in the model: an order, unlike priors"
+        "[[To look at the components all the same, align them by {options}. ]]Use what has no labels, or tell the "
+        "components apart in the model: an order, different priors"
     ),
     "use no rotation": (
         "Use what no rotation changes, such as L L' of loadings L, or a Procrustes rotation; or fix the rotation in "
@@ -142,8 +142,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Chains differ as if labels of {names:names} had switched, but the log density differs with them"
     ),
     "labels in company": "Labels of {names:names} switch, with more than alignment can move",
-    "labels turning": "The parts of {turning:names} turn into one another, which no labels sort",
-    "labels overlap": "Labels of {names:names} switch, and alignment cannot tell the parts",
+    "labels turning": "The components of {turning:names} turn into one another, which no labels sort",
+    "labels overlap": "Labels of {names:names} switch, and alignment cannot tell the components apart",
     "labels stay": "All draws have one labelling of {names:names}.[[ {caveat}]]",
     "labels of one chain": (
         "No labels switch within the chain; that others would have the same cannot be seen"
@@ -204,21 +204,22 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "aligned at every draw": (
         "Every R-hat is good, yet labels switch all the time: {least}{names:names} {move}[[ (declare {words:names})]], "
-        "so that the mean of one part is an average over all parts. Use aligned means"
+        "so that the mean of one component is an average over all components. Use aligned means"
     ),
-    "invariant": "Use only what has no labels: predictions, densities, sums over parts. {why}",
+    "invariant": "Use only what has no labels: predictions, densities, sums over components. {why}",
     "parts turn": (
-        "Parts of {names:names} turn into one another: alignment would sort them, not find them"
+        "Components of {names:names} turn into one another: alignment can only sort them, not tell which is which"
     ),
     "parts overlap": (
-        "Parts of {names:names} overlap[[ (parts {first} and {second} are {distance:.1f} sds apart)]]: alignment would "
-        "sort them, not find them"
+        "Components of {names:names} overlap[[ ({first} and {second} are {distance:.1f} sds apart)]]: alignment can "
+        "only sort them, not tell which is which"
     ),
     "parts apart": (
         "Alignment does not bring the chains' {names:names} together, while what has no labels agrees"
     ),
     "parts alike": (
-        "Labels of {names:names} switch, and the parts overlap: alignment would sort them, not find them"
+        "Labels of {names:names} switch, and the components overlap: alignment can only sort them, not tell which is "
+        "which"
     ),
     "bias bounded": (
         "Its draws may have a bias of the step size, which agreement between chains does not show: by the gradients at "
@@ -245,7 +246,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "one chain only": "One chain: other modes, and other labels, cannot be seen. Run four",
     "alike parts": (
         "`{name}[0..{last}]` have one and the same posterior: if they are labels of a mixture, their means say nothing "
-        "about any one part"
+        "about any one component"
     ),
     "as an ensemble": (
         "As an ensemble over modes the chains may still predict well: score them by "

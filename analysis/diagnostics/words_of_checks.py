@@ -12,7 +12,7 @@ _LOST = "Find out where the model or the sampler loses it before using these dra
 _STEPS = "Lower `energy_variance`, warm up longer, or use `adjusted=True`"
 _CURVED = "the integrator could not follow the posterior's curvature, so the draws may be biased"
 _ACCEPT = "Raise the target acceptance rate (0.95 or 0.99), or reparametrise"
-OTHERS = "Hold their predictions against those of MCMC with `compare`"
+OTHERS = "Compare their predictions with those of MCMC by `compare`"
 _DISAGREE = "The chains' log densities disagree (R-hat of `lp` {rhat:rhat}; means by chain {means}"
 APART = "chain {lowest} lies {gap:.3g} ± {error:.1g} nats below chain {highest}"
 _ABOVE = "R-hat is above {limit:g} for {bad} of {count} parameters (worst {rhat:rhat}, `{name}`)"
@@ -90,7 +90,7 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "lp unlike": (
         f"{_DISAGREE})",
-        f"{APART}, in a mode of unlike height, or has not arrived",
+        f"{APART}, in a mode of another height, or has not arrived",
         "Run longer, or start from other points",
     ),
     "lp slow": (
@@ -135,7 +135,7 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     "steps unknown": (
         "Unadjusted steps with an energy variance of {variance:.2g} per parameter",
         "the draws have a bias of the step size, which neither R-hat nor ESS shows",
-        "Hold what matters against a run with a smaller `energy_variance`, `adjusted=True` or `nuts`",
+        "Compare what matters with a run with a smaller `energy_variance`, `adjusted=True` or `nuts`",
     ),
     "steps biased": (
         "By the gradients of the log density at the draws [[the mean of `{mean}` is off by at least {shift:.2g} "
@@ -161,7 +161,7 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "khat not computed": (
         "k-hat was not computed",
-        "it needs `lp` and `log_q` of at least {least} draws, and largest ratios that are not all alike",
+        "it needs `lp` and `log_q` of at least {least} draws, and largest ratios that are not all equal",
         "",
     ),
     "khat": (

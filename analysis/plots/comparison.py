@@ -114,7 +114,7 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     panels = {MEASURES[name]: table[name] for name in chosen}
     figure = draw_comparison(panels, rows, truth=comparison.truth, floor=FLOOR)
     told = [_in_words(measure, values, rows) for measure, values in panels.items()]
-    return figure.on_paper(f"Held against {comparison.truth}. {' '.join(told)}")
+    return figure.on_paper(f"Compared with {comparison.truth}. {' '.join(told)}")
 
 
 def _in_words(measure: Measure, values: pd.Series, rows: Sequence[str]) -> str:

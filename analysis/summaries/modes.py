@@ -58,7 +58,7 @@ class ModesSummary:
             return (
                 f"One of {1 + self.not_sampled} modes that {self.starts} starts led to was sampled."
             )
-        settled = f"Chains settled in {self.count} unlike modes"
+        settled = f"Chains settled in {self.count} different modes"
         if not self.known:
             return f"{settled}, and their weights are not known."
         decided = 1 - self._column("weight_low")[0] < NEGLIGIBLE

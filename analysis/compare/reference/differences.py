@@ -53,7 +53,7 @@ class Worst:
 
 
 def differences(known: pd.DataFrame, run: pd.DataFrame, *, chains: int) -> pd.DataFrame:
-    """Hold described quantities against what is known of them.
+    """Compare described quantities with their references.
 
     Parameters
     ----------

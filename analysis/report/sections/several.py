@@ -39,7 +39,7 @@ def several(
     symmetry: Symmetry | None = None,
     var_names: Sequence[str] | None = None,
 ) -> tuple[Section | None, ...]:
-    """Hold posteriors against one of them, side by side.
+    """Compare posteriors with one of them, side by side.
 
     Parameters
     ----------

@@ -131,7 +131,9 @@ def test_variables_that_were_not_declared_along_are_named(rng):
     values = mixture(rng)
     values["precision"] = values["sigma"] ** -2
     (warning,) = diagnose_aligned(tree_of(values), noise=False).warnings
-    assert warning.startswith("precision still differs between chains, and alignment did not move it")
+    assert warning.startswith(
+        "precision still differs between chains, and alignment did not move it"
+    )
 
 
 def test_held_out_needs_four_chains(rng):
