@@ -60,7 +60,7 @@ def compare(
     if reference is not None:
         if exchangeable:
             raise StudyError(
-                "`--exchangeable` does not apply to a reference, which has a symmetry of its own: leave it out."
+                "`--exchangeable` does not apply to a reference, which has its own symmetry: leave it out."
             )
         if permutations != PERMUTATIONS:
             raise StudyError(

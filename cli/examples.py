@@ -70,7 +70,7 @@ onebasin convert
 onebasin study
     what there is | onebasin study --list
     one of them, small | onebasin study relu-teacher --quick
-    go on where it was stopped: the same line again | onebasin study relu-teacher --quick --out runs/mine
+    resume a stopped run: the same line again | onebasin study relu-teacher --quick --out runs/mine
 onebasin truth leaderboard
     two references, small | onebasin truth leaderboard --only eight-schools,mixture-3 --quick
     your own method, next to the records of ours | onebasin truth leaderboard --add mine=sampler.py:sample

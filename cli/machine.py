@@ -213,7 +213,7 @@ def _unfinished() -> list[Check]:
         remedy = "Remove them, if nothing that runs on another machine has made them."
         checks.append(Check("unfinished files", True, in_brief(left, 4), remedy))
     if chains:
-        remedy = "The command that began them goes on from there; else remove them."
+        remedy = "Repeat the command that began them to resume, or remove them."
         checks.append(Check("unfinished chains", True, in_brief(chains, 4), remedy))
     return checks
 

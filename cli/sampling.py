@@ -82,12 +82,12 @@ class Request:
         if not self.method.resumes:
             return f"--method {self.method.word} keeps nothing before it ends"
         if not self.method.correlated:
-            return f"what was trained is kept in {self.checkpoint}: the same command goes on from there"
+            return f"the training state is kept in {self.checkpoint}: repeat the command to resume"
         chains, draws = self.method.amount
         kept = [min(count, draws) for count in kept_draws(self.checkpoint)]
         return (
             f"{kept.count(draws)} of {chains} chains are finished, {sum(kept):,} of {chains * draws:,} draws kept in "
-            f"{self.checkpoint}: the same command goes on from there"
+            f"{self.checkpoint}: repeat the command to resume"
         )
 
 

@@ -102,7 +102,7 @@ def make(
         if labelling is not None:
             fixed = open_reference(labelling).labelling
         with interruption_says(
-            lambda: f"what the chains came to is in {folder}: the same command goes on from there"
+            lambda: f"the chains so far are in {folder}: repeat the command to resume"
         ):
             reference, verdict = produce(
                 order,
