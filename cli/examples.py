@@ -20,7 +20,7 @@ onebasin doctor
     look at everything, change nothing | onebasin doctor
     assemble CmdStan, too, if there is none | onebasin doctor --build
 onebasin truth
-    what references there are | onebasin truth list
+    all references | onebasin truth list
     is one intact, and what it claims to be? | onebasin truth check eight-schools
 onebasin truth make
     one of ours, again | onebasin truth make eight-schools
@@ -30,7 +30,7 @@ onebasin truth list
     all of them | onebasin truth list
 onebasin truth show
     one reference | onebasin truth show eight-schools
-    what no relabelling changes | onebasin truth show mixture-2 --invariants
+    label-free quantities | onebasin truth show mixture-2 --invariants
 onebasin truth check
     by code that did not make it | onebasin truth check eight-schools
     against another seed's | onebasin truth check one --against two

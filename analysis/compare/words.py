@@ -114,7 +114,7 @@ def _sentences(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
 
 def _warnings(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
     if setting.own_points and setting.points is not None:
-        yield "The points are training data, which scores flatter; give others to see predictions."
+        yield "The points are training data, where scores are optimistic; give other points to see predictions."
     ours = setting.targets[setting.truth]
     other = [f"`{name}` ({target})" for name, target in setting.targets.items() if target != ours]
     if other and setting.points is None:  # the data of networks have been compared

@@ -1,6 +1,6 @@
 """Diagnostics modulo a symmetry: the same posterior raw, aligned, and by label-free quantities.
 
-R-hat of aligned draws flatters: every chain had a part in the reference that all were aligned with. So the
+R-hat of aligned draws is optimistic: every chain helped to fit the reference that all are aligned with. So the
 invariants stand next to it, chains that stay apart are counted, and a reference fitted on half of the chains
 can be compared with the other half.
 """

@@ -3,7 +3,7 @@
 Convention: a template is what was found, or that and what to do, or what was found, what it means and what to do. None
 of these texts ends with a full stop.
 A piece in ``[[...]]`` is left out where a number that it asks for is missing. Besides Python's format specifications
-there are ``names`` (in code type, the first four), ``chains``, ``counts``, ``count NOUN``, ``rhat`` and ``beside``: as
+there are ``names`` (in code type, the first four), ``chains``, ``counts``, ``count NOUN``, ``rhat`` and ``digits``: as
 many decimals as tell the number from its limit (`limits` of the reason). `Backticks` set a name in code type.
 """
 
@@ -112,7 +112,7 @@ class _Writer(Formatter):
                 return f"{value:,} {rest if value == 1 else plural}"
             case "rhat":
                 return rhat(value, self.limits)
-            case "beside":
+            case "digits":
                 return f"{value:,.{decimals_beside(value, self.limits, int(rest))}f}"
         return super().format_field(value, specification)
 

@@ -67,7 +67,7 @@ def diagnose(
     Returns
     -------
     Diagnosis
-        Its `verdict` is ``usable``, ``aligned`` (after alignment), ``invariant`` (what has no labels) or
+        Its `verdict` is ``usable``, ``aligned`` (after alignment), ``invariant`` (label-free quantities) or
         ``unusable``; `judgement` holds the sentences, `aligned` the numbers modulo the symmetry.
 
     Raises

@@ -220,8 +220,8 @@ def in_words(checks: Sequence[Reason]) -> str:
 
 
 Answer = Literal["usable", "aligned", "invariant", "partly", "unusable"]
-"""Usable; usable after alignment; usable for what has no labels (predictions, `lp`, invariants); usable but for what is
-named; not usable."""
+"""Usable; usable after alignment; usable for label-free quantities (predictions, `lp`, invariants); usable except for
+named quantities; not usable."""
 
 COLOURS: dict[Answer, Flag] = {
     "usable": "good",
@@ -235,7 +235,7 @@ COLOURS: dict[Answer, Flag] = {
 HEADINGS: dict[Answer, str] = {
     "usable": "Usable",
     "aligned": "Usable after alignment",
-    "invariant": "Usable for what has no labels",
+    "invariant": "Usable for label-free quantities",
     "partly": "Usable in part",
     "unusable": "Not usable",
 }

@@ -45,7 +45,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "funnel": (
         "where `{scale}` is {side}, `{vector}` becomes narrow (rank correlation {correlation:.2f})[[; {there} of "
-        "{divergences} divergences lie in that quarter of the draws]][[; E-BFMI is {bfmi:beside 2}]][[; `{scale}` has "
+        "{divergences} divergences lie in that quarter of the draws]][[; E-BFMI is {bfmi:digits 2}]][[; `{scale}` has "
         "{ess:.0f} effective draws]]",
         "Non-centre `{vector}`: sample {vector}_raw ~ normal(0, 1) and compute {vector} as its location plus {scale} "
         "times {vector}_raw; a higher target acceptance rate (0.95 or 0.99) helps less",
@@ -75,7 +75,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Take a richer family or more steps, or sample with NUTS; until then use it for starting points alone",
     ),
     "heavy weights": (
-        "Pareto k-hat of the weights is {khat:beside 2}, above {limit:.2f}: a few draws decide, and the {count:,} "
+        "Pareto k-hat of the weights is {khat:digits 2}, above {limit:.2f}: a few draws decide, and the {count:,} "
         "weighted draws are worth {worth:,.0f} independent ones",
         _NUTS,
     ),
@@ -122,8 +122,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "{options}, and they are checked on the log density]]"
     ),
     "use no labels": (
-        "[[To look at the components all the same, align them by {options}. ]]Use what has no labels, or tell the "
-        "components apart in the model: an order, different priors"
+        "[[To look at the components all the same, align them by {options}. ]]Use label-free quantities, or tell "
+        "the components apart in the model: an order, different priors"
     ),
     "use no rotation": (
         "Use what no rotation changes, such as L L' of loadings L, or a Procrustes rotation; or fix the rotation in "
@@ -174,12 +174,12 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "independent draws": "Independent draws need no convergence",
     "worth of weights": (
         "The {count:,} weighted draws are worth {worth:,.0f} independent ones, and [[k-hat of the weights is "
-        "{khat:beside 2}]][[the weights are {even}]]"
+        "{khat:digits 2}]][[the weights are {even}]]"
     ),
-    "khat value": "k-hat is {khat:beside 2}",
+    "khat value": "k-hat is {khat:digits 2}",
     # The sampler
     "sampler sound": (
-        "No divergences[[{trees}]][[; E-BFMI is at least {bfmi:beside 2}]][[; by the gradients at the draws no mean is "
+        "No divergences[[{trees}]][[; E-BFMI is at least {bfmi:digits 2}]][[; by the gradients at the draws no mean is "
         "off by more than {most_shift:.2g} standard deviations, no variance by more than {most_spread:.0%}]]"
     ),
     "sampler unjudged": "{what} could not be judged",
@@ -195,7 +195,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "usable": (
         "You may use it: R-hat is at most {rhat:rhat}, and there are at least {ess:,.0f} effective draws"
     ),
-    "tails": "Its tails are rough: `{name}` has a tail ESS of {ess:beside 0}",
+    "tails": "Its tails are rough: `{name}` has a tail ESS of {ess:digits 0}",
     "one labelling": "All chains have one labelling of the declared symmetry",
     "nothing recorded": "{what} could not be judged, for nothing of the kind was recorded",
     "aligned": (
@@ -206,7 +206,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Every R-hat is good, yet labels switch all the time: {least}{names:names} {move}[[ (declare {words:names})]], "
         "so that the mean of one component is an average over all components. Use aligned means"
     ),
-    "invariant": "Use only what has no labels: predictions, densities, sums over components. {why}",
+    "invariant": "Use only label-free quantities: predictions, densities, sums over components. {why}",
     "parts turn": (
         "Components of {names:names} turn into one another: alignment can only sort them, not tell which is which"
     ),
@@ -215,7 +215,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "only sort them, not tell which is which"
     ),
     "parts apart": (
-        "Alignment does not bring the chains' {names:names} together, while what has no labels agrees"
+        "Alignment does not bring the chains' {names:names} together, while label-free quantities agree"
     ),
     "parts alike": (
         "Labels of {names:names} switch, and the components overlap: alignment can only sort them, not tell which is "
@@ -230,7 +230,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Its draws have a bias of the step size, which agreement between chains does not show"
     ),
     "usable fit": (
-        "You may use it: k-hat is {khat:beside 2}, so that the approximation is close enough to the posterior, and "
+        "You may use it: k-hat is {khat:digits 2}, so that the approximation is close enough to the posterior, and "
         "importance weights can correct the rest. The answer rests on k-hat alone; R-hat does not apply"
     ),
     "usable weights": (
@@ -242,7 +242,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "usable independent": (
         "You may use it: nothing was sampled by a Markov chain, and the {draws:,} draws are independent"
     ),
-    # Beside the answer
+    # Next to the answer
     "one chain only": "One chain: other modes, and other labels, cannot be seen. Run four",
     "alike parts": (
         "`{name}[0..{last}]` have one and the same posterior: if they are labels of a mixture, their means say nothing "

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 NOT_RECORDED = (
-    "What was not recorded cannot be judged: keep the sampler's statistics `diverging`, `tree_depth`, `energy` and "
-    "`lp` in the group `sample_stats`, and `max_tree_depth` as an attribute"
+    "Statistics that were not recorded cannot be judged: keep the sampler's statistics `diverging`, `tree_depth`, "
+    "`energy` and `lp` in the group `sample_stats`, and `max_tree_depth` as an attribute"
 )
 _LOST = "Find out where the model or the sampler loses it before using these draws"
 _STEPS = "Lower `energy_variance`, warm up longer, or use `adjusted=True`"
@@ -65,8 +65,8 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     "rhat of a symmetry": (
         _ABOVE,
         "the chains disagree",
-        "The target declares a symmetry, so that these may be equal modes under other names: judge by what it leaves "
-        "alone (`lp`, predictions), or use a parametrisation without it (ordered biases, unit-norm weights)",
+        "The target declares a symmetry, so that these may be equal modes under other names: judge by label-free "
+        "quantities (`lp`, predictions), or use a parametrisation without it (ordered biases, unit-norm weights)",
     ),
     "cannot be computed": (
         "{what} cannot be computed for {names:names} ({count:count parameter})",
@@ -94,11 +94,11 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         "Run longer, or start from other points",
     ),
     "lp slow": (
-        "The log density `lp` has {ess:beside 0} effective draws of {draws}, fewer than {limit:.0f}",
+        "The log density `lp` has {ess:digits 0} effective draws of {draws}, fewer than {limit:.0f}",
         "Draw more",
     ),
     "ess low": (
-        "{word} ESS is below {limit:.0f} ({each:g} a chain); the smallest is {ess:beside 0} of {draws} draws "
+        "{word} ESS is below {limit:.0f} ({each:g} a chain); the smallest is {ess:digits 0} of {draws} draws "
         "(`{name}`)",
         "{use} are not reliable yet",
         "Draw more, or reparametrise",
@@ -165,13 +165,13 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         "",
     ),
     "khat": (
-        "Pareto k-hat is {khat:beside 2}, above {limit:beside 2}",
+        "Pareto k-hat is {khat:digits 2}, above {limit:digits 2}",
         "the approximation misses part of the posterior",
         "Compare its intervals with those of MCMC before using them, or try a richer family (full rank) or a better "
         "parametrisation",
     ),
     "khat of distinct": (
-        "Pareto k-hat of the {distinct} distinct draws is {khat:beside 2}, above {limit:beside 2}, where draws were "
+        "Pareto k-hat of the {distinct} distinct draws is {khat:digits 2}, above {limit:digits 2}, where draws were "
         "resampled",
         "the approximation misses part of the posterior",
         "Run it again without resampling (CmdStan: `psis_resample=0`; cmdstanpy: `psis_resample=False`), which gives "

@@ -201,7 +201,7 @@ class _Search:
 
     def _mends_all(self, candidate: Proposal) -> bool:
         clear = candidate.certain and candidate.gain.sorting.certainty >= CLEAR_ELEMENTS
-        return clear and candidate.mended >= self.num_bad
+        return clear and candidate.repaired >= self.num_bad
 
     def _lens(self, slot: Slot) -> Lens | None:
         """A slot's lens; None where it cannot be a seed nor move along."""

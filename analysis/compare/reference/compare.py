@@ -66,7 +66,7 @@ def compare_with_reference(
     y : array (obs,) or (obs, out), optional
         Labels or targets at `x`; without them nothing is scored.
     weights : bool
-        Whether parameters are compared too, or only what no relabelling changes, and predictions.
+        Whether parameters are compared too, or only label-free quantities, and predictions.
     var_names : sequence of str, optional
         Variables whose entries are compared; by default all that the reference knows.
     seed : int

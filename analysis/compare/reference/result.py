@@ -37,7 +37,7 @@ class ReferenceComparison(Shown):
     reference : str
         Name of the reference that it is compared with.
     verdict : str
-        ``agrees``, as far as Monte Carlo error can see; ``agrees in part``, in what no relabelling changes, while
+        ``agrees``, as far as Monte Carlo error can see; ``agrees in part``, in label-free quantities, while
         parameters cannot be judged; ``differs``; or ``cannot be judged``, for the run has not converged.
     sentences : tuple of str
         What the verdict means: what would have been seen, what differs by how much, or what to do.

@@ -22,7 +22,7 @@ _SLIGHT = 0.1
 def agreement(reference: str, judged: Judged) -> Iterator[str]:
     """Say that nothing differs, and what would have been seen."""
     tests, kinds = judged.tests, _counted(judged.rows)
-    part = " in what no relabelling changes" if judged.verdict == "agrees in part" else ""
+    part = " in label-free quantities" if judged.verdict == "agrees in part" else ""
     yield (
         f"Agrees with `{reference}`{part}, as far as its Monte Carlo error can see: none of {kinds} differs by more "
         "than chance."

@@ -288,7 +288,7 @@ def test_an_answer_without_labels_does_not_send_to_aligned_draws(make_mcmc, rng)
     labels = found.judgement.rows[0]
     assert "alignment sorts them" not in labels.sentence
     assert "aligned draws" not in found.judgement.causes[0].remedy
-    assert "Use what has no labels" in found.judgement.causes[0].remedy
+    assert "Use label-free quantities" in found.judgement.causes[0].remedy
 
 
 def test_bad_entries_of_a_variable_whose_name_has_brackets_are_counted(make_mcmc, rng):
