@@ -128,7 +128,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not _is_bool(value) and abs(value) < _LARGEST
+    return isinstance(value, Integral) and not _is_bool(value) and abs(int(value)) < _LARGEST
 
 
 def _is_finite(value: Any) -> bool:
