@@ -27,7 +27,7 @@ PURPOSE = 1001
 
 
 def bytes_a_draw(model: BayesianNetwork, y: np.ndarray) -> int:
-    """What one draw's log likelihoods and predictions take."""
+    """Return the bytes that one draw's log likelihoods and predictions take."""
     return len(y) * 8 + y.size * (2 if model.is_classifier else 4)
 
 
@@ -93,7 +93,7 @@ def network_groups(
 def _blocks(shape: tuple[int, int], size: int) -> list[tuple[slice, slice]]:
     """Parts of chains and draws: all at once where that is little, else a chain's draws some at a time.
 
-    The last block of a chain begins earlier rather than to be shorter, as another length would be compiled anew.
+    The last block of a chain begins earlier rather than to be shorter, as another length would be compiled again.
     """
     chains, draws = shape
     if chains * draws * size <= BLOCK:

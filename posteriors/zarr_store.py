@@ -23,12 +23,12 @@ _ORDER = "onebasin_variables"
 
 
 def is_store(folder: Path) -> bool:
-    """Whether a folder is a Zarr store."""
+    """Tell whether a folder is a Zarr store."""
     return any((folder / mark).is_file() for mark in _MARKS)
 
 
 def place_in(archive: zipfile.ZipFile) -> str | None:
-    """Where in an archive its store begins: empty for its root; None if there is none."""
+    """Return the folder in an archive where its store begins: empty for its root; None without a store."""
     roots = [
         PurePosixPath(name).parent
         for name in archive.namelist()
