@@ -25,7 +25,7 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
     path : Path
         The file, there already or not; its folder exists.
     new : bool
-        Whether a file that has appeared there meanwhile stays: then this one gets another name beside it.
+        Whether a file that has appeared there meanwhile stays: then this one gets another name next to it.
 
     Yields
     ------

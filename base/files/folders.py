@@ -17,7 +17,7 @@ from .atomic import flush
 from .leftovers import sweep, unfinished
 
 _HERE = -100
-"""What Linux calls the working folder where a path is relative (AT_FDCWD)."""
+"""Linux's number for the working folder where a path is relative (AT_FDCWD)."""
 _EXCHANGE = 2
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 
@@ -34,7 +34,7 @@ def replacing_folder(path: Path, *, new: bool = False) -> Iterator[Path]:
     path : Path
         The folder, there already or not.
     new : bool
-        Whether something that has appeared there meanwhile stays: then this one gets another name beside it.
+        Whether something that has appeared there meanwhile stays: then this one gets another name next to it.
 
     Yields
     ------

@@ -25,7 +25,7 @@ _LONGEST = 190
 
 
 def unfinished(path: Path) -> Path:
-    """Give the name under which this process makes `path`, beside it; each call gives another."""
+    """Give the name under which this process makes `path`, next to it; each call gives another."""
     name = os.fsencode(path.name)[:_LONGEST].decode(errors="ignore")
     return path.with_name(f".{name}.onebasin-{Maker.own()}-{secrets.token_hex(4)}")
 
@@ -67,7 +67,7 @@ def working_folder(name: str, parent: Path | None = None) -> Iterator[Path]:
 
 
 def _is_left(name: str) -> bool:
-    """Whether a name is one of `unfinished`, and its process has ended."""
+    """Tell whether a name is one of `unfinished`, and its process has ended."""
     found = _NAME.fullmatch(name)
     maker = Maker.read(found["maker"]) if found else None
     return maker is not None and maker.has_ended

@@ -57,7 +57,7 @@ class Maker:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is certain that the process is no more."""
+        """Tell whether it is certain that the process is no more."""
         if self.machine != _machine():
             return False
         if not is_running(self.pid):
@@ -67,7 +67,7 @@ class Maker:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this number is at work on this machine, as far as can be known."""
+    """Tell whether a process of this number is at work on this machine, as far as can be known."""
     if os.name == "nt":  # where `os.kill` would end the process
         return True
     try:
@@ -87,7 +87,7 @@ def _start(pid: int) -> str | None:
 
 
 def _stat(pid: int) -> list[str]:
-    """What Linux says of a process, from its state on; a name in brackets before it may hold anything."""
+    """Read Linux's facts about a process, from its state on; a name in brackets before it may hold anything."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -28,7 +28,7 @@ _CHUNK = 1 << 20
 
 
 class Seal(Enum):
-    """What the seal says of a file."""
+    """The content of a file's seal."""
 
     SEALED = "sealed"
     UNSEALED = "unsealed"

@@ -22,7 +22,7 @@ from typing import NoReturn
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 INTERRUPTION = "interrupted; files appear whole or not at all"
-"""What is said of a command that has nothing more to say of what it keeps."""
+"""Message of an interrupted command that reports nothing else about its files."""
 
 PATIENCE_SECONDS = 5.0
 _SIGNALS = tuple(

@@ -64,7 +64,7 @@ class CellFiles:
         with ExitStack() as stack:
             while True:
                 try:
-                    stack.enter_context(locked(self.posterior_path(key), argument=key, beside=True))
+                    stack.enter_context(locked(self.posterior_path(key), argument=key, alongside=True))
                     break
                 except InUse as error:
                     if not said:
@@ -74,7 +74,7 @@ class CellFiles:
             yield
 
     def knows(self, key: str) -> bool:
-        """Whether an earlier run has left a cell's posterior, or why there is none, that may be taken."""
+        """Tell whether an earlier run has left a cell's posterior, or why there is none, that may be taken."""
         return self.resume and (
             self.posterior_path(key).exists() or self._failure_path(key).exists()
         )
