@@ -1,4 +1,4 @@
-"""Reference posteriors: kept with the package, made anew by `onebasin truth make`, checked by code of its own."""
+"""Reference posteriors: kept with the package, made again by `onebasin truth make`, checked by separate code."""
 
 from .reference import Reference, open_reference, references
 

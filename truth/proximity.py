@@ -1,4 +1,4 @@
-"""How close a network is to an equivalent one: the nearest permuted copy of its weights, and bounds on how far it is.
+"""Measure how close a network is to an equivalent one: the nearest permuted copy of its weights, with bounds.
 
 Convention: w are all weights and biases of a network with one hidden layer of H units, u_i the D that belong to unit i
 (incoming weights, bias, outgoing weights); g permutes units. Distances are Euclidean and, where nothing else is

@@ -38,7 +38,7 @@ Values = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Quotient:
-    """How draws of one model became those of another.
+    """The mapping of one model's draws to those of another.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Quotient:
     log_density_difference: tuple[float, float]
 
     def to_json(self) -> dict[str, Any]:
-        """What the file's information says of it."""
+        """Return the quotient as the file's information records it."""
         order = " and ".join(self.increasing)
         rule = f"Every draw of {self.of} is replaced by the one of its equal copies in which {order} increases."
         return {"rule": rule, **asdict(self)}

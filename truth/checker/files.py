@@ -40,7 +40,7 @@ class Files:
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """What is said of the reference."""
+        """The reference's information file."""
         return dict(json.loads(self.path("info.json").read_text(encoding="utf-8")))
 
     @cached_property
