@@ -1,4 +1,4 @@
-"""What a log density is: the contract of all methods.
+"""The contract of a log density, for all methods.
 
 Vectors (param,) are points of the unconstrained space. Log densities over vectors have the log Jacobian of the charts
 in them, those over values have not; both are in nats.
@@ -68,7 +68,7 @@ class ValueDensity(Protocol):
         """Quantities that follow from the variables."""
 
     def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
-        """What follows from the variables at points (point, ...); `seed` is that of random quantities among them."""
+        """Return the derived quantities at points (point, ...); `seed` is that of random quantities among them."""
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
         """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""

@@ -31,7 +31,7 @@ from .changes import Derived, spread_draws
 Values = dict[str, np.ndarray]
 
 ELEMENTS_A_DRAW = 3
-"""Elements that every draw is moved by: one alone may leave the part in its place that is unlike the others."""
+"""Elements that every draw is moved by: one alone may leave the part in its place that differs from the others."""
 TRIES = 20
 """Random elements of which the first that moves something is taken."""
 TOLERANCE = 1e-8
@@ -77,7 +77,7 @@ class SymmetryError(InferenceError):
 
 @dataclass(frozen=True, repr=False)
 class SymmetryCheck(Shown):
-    """What was measured.
+    """The measurements of a check.
 
     Attributes
     ----------

@@ -258,7 +258,7 @@ def _total(terms: list[jax.Array]) -> jax.Array:
 
 
 def _fewest(numbers: list[jax.Array]) -> jax.Array:
-    """Of layers' effective numbers (draw,), those of the layer with the lowest mean."""
+    """Return the effective numbers (draw,) of the layer with the lowest mean."""
     stacked = jnp.stack(numbers)
     return stacked[jnp.argmin(jnp.mean(stacked, axis=1))]
 

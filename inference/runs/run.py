@@ -27,7 +27,7 @@ from .origin import origin_of
 from .posterior import build
 
 WEIGHTS = "onebasin.inference.fits.approximate:weighted"
-"""What gives an approximation importance weights."""
+"""The function that gives an approximation importance weights."""
 
 
 def run(

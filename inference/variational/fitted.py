@@ -36,7 +36,7 @@ SYMMETRISED, MEAN_FIELD = "symmetrised-vi", "advi-meanfield"
 def fitted(
     target: Target, posterior: xr.DataTree, *, fit: int = 0, evaluation: int | None = None
 ) -> tuple[Layout, Family, Parameters]:
-    """What was fitted to a target with interchangeable parts, at the end or at an evaluation of its trace.
+    """Return the approximation of a target with interchangeable parts, at the end or at an evaluation of its trace.
 
     Raises
     ------

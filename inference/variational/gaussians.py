@@ -98,7 +98,7 @@ def lower_triangle(lower: jax.Array) -> jax.Array:
 
 
 def log_diagonal(scale: jax.Array) -> jax.Array:
-    """What `lower_triangle` takes, from Cholesky factors."""
+    """Return the argument of `lower_triangle`, from Cholesky factors."""
     diagonal = jnp.diagonal(scale, axis1=-2, axis2=-1)
     eye = jnp.broadcast_to(jnp.eye(scale.shape[-1], dtype=scale.dtype), scale.shape)
     return jnp.tril(scale, -1) + jnp.log(diagonal)[..., None] * eye
@@ -371,7 +371,7 @@ class PerComponent(Family):
 
 
 GAUSSIANS: Mapping[str, Callable[[int], Family]] = {"meanfield": MeanField, "fullrank": FullRank}
-"""Of ADVI, from the number of coordinates."""
+"""The families of ADVI, from the number of coordinates."""
 
 
 def family_of(name: str, layout: Layout, rank: int) -> Family:

@@ -61,7 +61,7 @@ DIFFERENTIATED = ("barber_agakov", "infonce")
 """Choices whose bound itself is differentiated."""
 
 Term = Callable[[Parameters, jax.Array, jax.Array], jax.Array]
-"""Of the parameters, a key and draws (draw, param), to a scalar."""
+"""A function of the parameters, a key and draws (draw, param), to a scalar."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Information:
 
     @property
     def by_parts(self) -> bool:
-        """Whether permanents apply, or group elements are applied to whole draws."""
+        """Tell whether permanents apply, or group elements are applied to whole draws."""
         return self.layout.has_parts and self.family.factorises
 
     @property
@@ -93,7 +93,7 @@ class Information:
 
     @property
     def enumerable(self) -> bool:
-        """Whether the group is small enough to be gone through."""
+        """Tell whether the group is small enough to be gone through."""
         return self.layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
 
     def term(self, p: Parameters, key: jax.Array, draws: Float[Array, "draw param"]) -> jax.Array:
