@@ -69,7 +69,7 @@ def read_tree(
     writer : str
         Who writes such files, for the message.
     lazy : bool
-        Whether the file stays open, and its arrays are read when they are asked for, piece by piece and each time again;
+        Whether the file stays open, and its arrays are read when they are asked for, piece by piece each time;
         otherwise it is read into memory.
 
     Raises

@@ -5,7 +5,7 @@ weighted up to all data, beta rises from 0 to 1 over the annealed share of the s
 that a symmetry adds, once. ADVI is the case without one. Where neither layers' values are drawn nor a symmetry adds
 anything, the expectation is that of the joint density of each draw, which serves every model.
 
-Every `evaluate_every` steps the ELBO of all data and the information are estimated again, with full weight; the trace of
+Every `evaluate_every` steps the ELBO of all data and the information are estimated with full weight; the trace of
 their sum decides when to stop (`has_settled`), but not before beta is one: until then another objective is trained.
 """
 

@@ -275,9 +275,7 @@ def _names(target: Target, layout: Layout) -> list[str]:
 def of_gap(gap: MixtureGap) -> Card:
     """Show the gap, its meaning, and each layer's part."""
     if gap.layers.empty:
-        words = (
-            "The target has no interchangeable components, so that its only mode is mixed with nothing."
-        )
+        words = "The target has no interchangeable components, so that its only mode is mixed with nothing."
         return Card("There is no mixture to compare with", (Words(words),))
     total = gap.total
     value = f"{number(total.lower, 4)} to {number(total.upper, 4)} nats"

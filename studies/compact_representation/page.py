@@ -1,4 +1,4 @@
-"""What the study says in tables, words and pictures, and the goals that were set for one Gaussian."""
+"""The study's page: tables, words and pictures, and the goals that were set for one Gaussian."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -269,7 +269,7 @@ def _question(config: Config) -> str:
 def _spread(frames: Frames) -> str:
     text = (
         "Agreement and total variation look at predictions averaged over draws alone, and a lone network "
-        "does well by them. So the accuracy of one draw and the mutual information stand beside them: they say "
+        "does well by them. So the accuracy of one draw and the mutual information stand next to them: they say "
         "whether the spread is the posterior's."
     )
     for floor in read("floor", frames):

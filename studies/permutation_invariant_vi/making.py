@@ -1,6 +1,6 @@
-"""Making the cells, and measuring them: fits with their predictions, HMC's draws aligned, and fits held against them.
+"""Making the cells, and measuring them: fits with their predictions, HMC's draws aligned, and fits compared with them.
 
-Convention of what a classifier's fit keeps beside `inference.symmetrised_vi`'s groups: `predictive` has class
+Convention of what a classifier's fit keeps in addition to `inference.symmetrised_vi`'s groups: `predictive` has class
 probabilities averaged over the draws of each fit, as logarithms, (chain, obs, class), and the accuracy of every
 draw; `centre` and `spread` have the means and standard deviations of q under the variables' names, (chain, ...).
 Draws are thinned once predictions are made; data are those of the study, and not kept.

@@ -1,4 +1,4 @@
-"""What to do about a network's symmetry: every remedy side by side, on three data sets, twice.
+"""Remedies for a network's symmetry, side by side, on three data sets, twice.
 
 The experiment is our own. Kurle, Januschowski, Gasthaus and Wang 2021, "On symmetries in variational Bayesian neural
 nets", list four ways to keep symmetric modes from biasing an approximation (likelihood, prior, approximation,

@@ -33,8 +33,8 @@ RUN_SEEDS = 100
 
 PROBLEMS: Mapping[str, str] = MappingProxyType(
     {
-        "sinc": "128 noisy points of a scaled sinc function and 128 to test, as in the paper. A constant stands beside "
-        "the input, since a unit vector of one number has no angle",
+        "sinc": "128 noisy points of a scaled sinc function and 128 to test, as in the paper. A constant stands next "
+        "to the input, since a unit vector of one number has no angle",
         "digits": "Handwritten digits of 8 x 8 pixels (UCI)",
         "auto-mpg": "Fuel consumption of 392 cars (UCI), split 80 to 20: the one regression table of UCI's that comes "
         "with an installed package and may be used without second thoughts, so that everyone can run this",

@@ -90,7 +90,7 @@ def void(frames: Frames, row: Row) -> bool:
 
 
 def advi(**wanted: str) -> Callable[[Frames], Frame]:
-    """Select cells that are held against NUTS."""
+    """Select cells that are compared with NUTS."""
     return lambda frames: frames["cells"].known("from_nuts_in_sds").where(**wanted)
 
 

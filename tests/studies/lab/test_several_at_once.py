@@ -285,7 +285,7 @@ def test_a_killed_process_is_told_and_the_next_one_makes_the_cell(recipe):
     made_by, (cell, _) = recipe("killed once")
     said: list[str] = []
     killed = in_process(made_by, cell)
-    assert killed["broken"] == "its process was ended by SIGKILL, perhaps for want of memory"
+    assert killed["broken"] == "its process was ended by SIGKILL, perhaps because memory ran out"
     answer = in_process(made_by, cell, hear=lambda word, line: said.append(line))
     assert said == ["there is a notice"]
     made = Made(cell, **answer["made"])
