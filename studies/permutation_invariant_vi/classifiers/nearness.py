@@ -180,8 +180,8 @@ def nearest_modes(frames: Frames, every: list[list[Row]]) -> FigureItem:
         figure,
         caption="Left: distance of networks to their nearest permuted copy, relative to ||w||: medians, and bars "
         "from the least to the largest, compared with Theorem 3.1 and two bounds that are sharper at these widths; "
-        f"what is below {LEAST:g} (dead units, all equal) is not shown. Right: half the distance between a mode and its "
-        "copy in standard deviations of q, for the two units where it is least; dashed: what it takes for one "
+        f"what is below {LEAST:g} (dead units, all equal) is not shown. Right: half the distance between a mode and "
+        "its copy in standard deviations of q, for the two units where it is least; dashed: what it takes for one "
         "Gaussian between two modes to have an optimum at a mode. Marks are moved apart a little.",
         alt="Relative distance to the nearest equivalent mode against hidden units with bounds; least separation of "
         "two units in standard deviations",
