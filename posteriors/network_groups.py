@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BLOCK = 2**22
 """Outputs that are computed at once."""
 PURPOSE = 1001
-"""Beside the seed of a run: random numbers for predictions, which no method draws for anything else."""
+"""Added to the seed of a run: random numbers for predictions, which no method draws for anything else."""
 
 
 def bytes_a_draw(model: BayesianNetwork, y: np.ndarray) -> int:

@@ -162,7 +162,7 @@ class Made:
     quotient: Quotient | None = None
 
     def checks(self, table: pd.DataFrame) -> dict[str, bool]:
-        """Hold one of the tables against the criteria."""
+        """Check one of the tables by the criteria."""
         chains, draws = self.tree["posterior"].sizes["chain"], self.tree["posterior"].sizes["draw"]
         kept = self.tree["sample_stats"].to_dataset()[schema.ENERGY].values
         energies = [*criteria.efmi(self.energy), *criteria.efmi(kept)]

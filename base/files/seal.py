@@ -52,7 +52,7 @@ def seal(path: Path) -> None:
 
 
 def examine(path: Path) -> Seal:
-    """Hold a file against its trailer, a chunk at a time.
+    """Compare a file with its trailer, a chunk at a time.
 
     Raises
     ------

@@ -339,7 +339,7 @@ def of_check(check: SymmetryCheck) -> Card:
 
 def _of_check(check: SymmetryCheck) -> Iterator[CardPart]:
     if not check.differences:
-        yield Words("There is nothing to hold against the log density.")
+        yield Words("There is nothing to compare on the log density.")
         return
     known = [difference for difference in check.differences if not math.isnan(difference)]
     if known:

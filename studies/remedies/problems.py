@@ -4,7 +4,7 @@ Convention: a run k of the study has the seed `seed` + 100 (k - 1), for draws an
 Inputs and targets of regressions are standardised on the training part.
 
 All networks have one hidden layer of ReLU units and N(0, 1) priors. One layer, so that chains of NUTS agree and are a
-truth to hold approximations against; ReLU, since unit norms need an activation that is positively homogeneous.
+truth to compare approximations with; ReLU, since unit norms need an activation that is positively homogeneous.
 """
 
 import math

@@ -3,7 +3,7 @@
 Source of the criteria: posteriordb, `doc/REFERENCE_POSTERIOR_DEFINITION.md`: 10,000 draws, 4 chains or more, R-hat
 below 1.01, bulk and tail ESS within 4 sqrt(7 x 10,000) of 10,000, lag-1 autocorrelations below 0.05, E-FMI above 0.2,
 no divergent transition. One departure: the level of those four standard errors is asked of all estimates of a posterior
-together, since of hundreds some leave the bound by chance. Beside the criteria: files are what was written, the summary
+together, since of hundreds some leave the bound by chance. In addition, files are what was written, the summary
 is that of the draws, and every draw is canonically labelled, or in the order that its model has them in.
 """
 
@@ -225,7 +225,7 @@ def _sampler(path: Path) -> Iterator[Criterion]:
 
 
 def _summarised(files: Files, values: dict[str, np.ndarray]) -> Criterion:
-    """Hold the summary against all draws."""
+    """Compare the summary with all draws."""
     wrong = []
     for name, x in values.items():
         row, spread = files.row("parameters", name), float(x.std(ddof=1))
