@@ -96,13 +96,19 @@ def check_not_negative(argument: str, value: object) -> None:
         raise ArgumentError(f"`{argument}` must be a finite number, 0 or more; got {value!r}.")
 
 
-def check_count(argument: str, value: object, *, least: int = 1) -> None:
-    """Refuse anything but a whole number of at least `least`."""
+MOST = 10**9
+"""No count is larger: neither loops of so many steps nor arrays of so many rows come to an end."""
+
+
+def check_count(argument: str, value: object, *, least: int = 1, most: int = MOST) -> None:
+    """Refuse anything but a whole number from `least` to `most`."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or value < least:  # type: ignore[operator]
         raise ArgumentError(
             f"`{argument}` must be a whole number, at least {least}; got {value!r}."
         )
+    if value > most:  # type: ignore[operator]
+        raise ArgumentError(f"`{argument}` must be at most {most:,}; got {value!r}.")
 
 
 def check_seed(seed: Any, argument: str = "seed") -> int:
@@ -117,7 +123,7 @@ def check_seed(seed: Any, argument: str = "seed") -> int:
 
 def check_inputs(x: Any, in_dim: int) -> np.ndarray:
     """Return a copy of inputs as float64 (obs, in), or raise a clear error."""
-    x = _numbers("x", x)
+    x = as_numbers("x", x)
     if x.ndim != 2 or x.shape[1] != in_dim:
         raise ArgumentError(
             f"`x` has shape {x.shape}, but the network has {in_dim} inputs: give (obs, {in_dim})."
@@ -130,7 +136,7 @@ def check_inputs(x: Any, in_dim: int) -> np.ndarray:
 
 def check_outputs(y: Any, num_obs: int, out_dim: int) -> np.ndarray:
     """Return a copy of regression targets as float64 (obs, out), or raise a clear error."""
-    y = _numbers("y", y)
+    y = as_numbers("y", y)
     given = y.shape
     y = y[:, None] if y.ndim == 1 else y
     if y.shape != (num_obs, out_dim):
@@ -144,7 +150,7 @@ def check_outputs(y: Any, num_obs: int, out_dim: int) -> np.ndarray:
 
 def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
     """Return a copy of class labels as int64 (obs,), or raise a clear error."""
-    y = _numbers("y", y)
+    y = as_numbers("y", y)
     if y.shape != (num_obs,):
         raise ArgumentError(f"`y` has shape {y.shape}; {num_obs} labels need ({num_obs},).")
     _check_finite("y", y[:, None])
@@ -156,8 +162,16 @@ def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
     return y.astype(np.int64)
 
 
-def _numbers(argument: str, value: Any) -> np.ndarray:
-    """Return a copy as float64, so that what the caller does to the array later changes nothing."""
+def as_numbers(argument: str, value: Any) -> np.ndarray:
+    """Return a copy as float64, so that what the caller does to the array later changes nothing.
+
+    Raises
+    ------
+    ValueError
+        If it is no array of real numbers, or a masked one, whose mask would be lost.
+    """
+    if np.ma.is_masked(value):
+        raise ArgumentError(f"`{argument}` has masked entries; fill them, or leave their rows out.")
     try:
         array = np.asarray(value)
         if array.dtype.kind == "c":

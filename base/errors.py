@@ -40,6 +40,29 @@ class ModelDataError(OnebasinError, ValueError):
     """Data that a NumPyro model cannot take: a missing file, malformed JSON, no or too many arguments."""
 
 
+class UserCodeFailed(OnebasinError, RuntimeError):
+    """A function of the user's own, such as a simulator, that raised an error; the message says which and what."""
+
+
+@contextmanager
+def code_of_user(what: str) -> Iterator[None]:
+    """Say which function of the user's it was, where it raises an error that is none of ours.
+
+    Raises
+    ------
+    UserCodeFailed
+        In the place of the error, which is its cause.
+    """
+    try:
+        yield
+    except OnebasinError:
+        raise
+    except Exception as error:
+        said = str(error).strip().partition("\n")[0][:300].rstrip(".")
+        words = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        raise UserCodeFailed(f"{what} raised {words}.") from error
+
+
 class RunCancelled(OnebasinError, RuntimeError):
     """A run that was told to stop before its end."""
 
@@ -49,7 +72,7 @@ class PosteriorFileError(OnebasinError, RuntimeError):
 
     Examples
     --------
-    >>> issubclass(ob.PosteriorFileError, RuntimeError)
+    >>> issubclass(ob.errors.PosteriorFileError, RuntimeError)
     True
     """
 
@@ -94,7 +117,7 @@ class InferenceError(OnebasinError, RuntimeError):
 
     Examples
     --------
-    >>> issubclass(ob.SymmetryError, ob.InferenceError)
+    >>> issubclass(ob.errors.SymmetryError, ob.errors.InferenceError)
     True
     """
 

@@ -21,6 +21,8 @@ from .text import shown
 NAME = "run.log"
 """The log's name in a run's folder."""
 
+PRINTED_BYTES = 2**20
+"""Bytes of programs' output that a log takes."""
 _LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ")
 
 
@@ -31,7 +33,15 @@ class _Lines(logging.Handler):
         super().__init__(logging.INFO)
         self._path, self._prefix = path, prefix
 
+        self._room = PRINTED_BYTES
+
     def emit(self, record: logging.LogRecord) -> None:
+        if record.name != LOGGER.name:  # what a program of the user's prints
+            if self._room <= 0:
+                return
+            self._room -= len(record.getMessage())
+            if self._room <= 0:
+                record.msg, record.args = "what programs print from here on is left out", ()
         at = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         with suppress(OSError), self._path.open("a", encoding="utf-8") as file:
             file.write(f"{at} {self._prefix}{shown(record.getMessage())}\n")

@@ -18,7 +18,8 @@ from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_o
 from pydantic import ConfigDict, Field, ValidationError, WrapValidator
 from pydantic.dataclasses import dataclass
 
-from .checks import choose
+from .arguments import kind_of
+from .checks import MOST, choose
 from .docstrings import entries
 from .errors import MAX_SEED, ArgumentError, ArgumentTypeError
 
@@ -44,13 +45,13 @@ def _as_given(value: Any, check: Callable[[Any], Any]) -> Any:
 
 _KEPT = WrapValidator(_as_given)
 
-Count = Annotated[int, Field(ge=1), Rule("be a whole number of at least 1")]
+Count = Annotated[int, Field(ge=1, le=MOST), Rule("be a whole number of at least 1")]
 """A number of things, at least one."""
 
-WholeNumber = Annotated[int, Field(ge=0), Rule("be a whole number of at least 0")]
+WholeNumber = Annotated[int, Field(ge=0, le=MOST), Rule("be a whole number of at least 0")]
 """A number of things, which may be zero."""
 
-Several = Annotated[int, Field(ge=2), Rule("be a whole number, at least 2")]
+Several = Annotated[int, Field(ge=2, le=MOST), Rule("be a whole number, at least 2")]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED), Rule(f"be a whole number from 0 to {MAX_SEED}")]
 
 Positive = Annotated[
@@ -140,6 +141,8 @@ def _refusal(cls: Any, error: ValidationError) -> Exception:
         return ArgumentTypeError(
             f"{cls.__name__} has no field `{name}`; it has {', '.join(known)}."
         )
+    if first["type"] == "less_than_equal" and first["ctx"]["le"] == MOST:
+        return ArgumentError(f"`{name}` must be at most {MOST:,}; got {value!r}.")
     parts = list(_parts(cls.__pydantic_fields__[name]))
     default = known[name].default
     hint = "" if default is MISSING else f" The default is {default!r}."
@@ -148,8 +151,9 @@ def _refusal(cls: Any, error: ValidationError) -> Exception:
             return ArgumentError(f"`{name}` must {part.text}; got {value!r}.{hint}")
         if get_origin(part) is Literal:
             return _unknown_word(name, value, get_args(part))
-    kind = cls.__pydantic_fields__[name].annotation
-    return ArgumentError(f"`{name}` must be of type {kind}; got {value!r}.{hint}")
+    kind = kind_of(cls.__pydantic_fields__[name].annotation)
+    assert kind is not None, "fields are of kinds that have words"
+    return ArgumentError(f"`{name}` must be {kind.words}; got {value!r}.{hint}")
 
 
 def _parts(field: Any) -> Any:

@@ -25,9 +25,10 @@ import xarray as xr
 from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits
 
-from onebasin import BayesianNetwork, Network, align
+from onebasin import align
 from onebasin.inference.runs.provenance import machine, versions
 from onebasin.models import Group, Symmetry
+from onebasin.networks import BayesianNetwork, Network
 
 Weights = dict[str, np.ndarray]
 

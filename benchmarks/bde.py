@@ -41,7 +41,7 @@ USED = 0.92
 def table(name: str) -> np.ndarray:
     """Rows of a data set of ours, or of a file whose last column is the target; a line of names is passed over."""
     if not Path(name).exists():
-        from onebasin import load_data
+        from onebasin.networks import load_data
 
         data = load_data(name)
         return np.column_stack([data.x, data.y])
@@ -66,8 +66,8 @@ def ours(split_file: str, answer: str, seed: int, seconds: float) -> None:
     from onebasin.base.cores import available_cores
 
     data = np.load(split_file)
-    network = ob.Network(data["x"].shape[1], (16, 16))
-    model = ob.BayesianNetwork(network, ob.Gaussian(noise_sd="predicted"))
+    network = ob.networks.Network(data["x"].shape[1], (16, 16))
+    model = ob.networks.BayesianNetwork(network, ob.networks.Gaussian(noise_sd="predicted"))
     wall, cpu = time.perf_counter(), time.process_time()
     target = model.condition(data["x"], data["y"])
     each, compiling = trial(target, available_cores())

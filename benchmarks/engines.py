@@ -35,16 +35,18 @@ GOALS = {"free": 4, "givens": 3}
 
 def target_of(weights: str) -> Any:
     """Boston's training part, standardised, under a network of 50 units."""
-    data = standardise(split(ob.load_data("boston"), seed=0)).train
-    parametrisation = ob.Parametrisation(weights=weights)
-    model = ob.BayesianNetwork(ob.Network(13, (50,), 1), parametrisation=parametrisation)
+    data = standardise(split(ob.networks.load_data("boston"), seed=0)).train
+    parametrisation = ob.networks.Parametrisation(weights=weights)
+    model = ob.networks.BayesianNetwork(
+        ob.networks.Network(13, (50,), 1), parametrisation=parametrisation
+    )
     return model.condition(data.x, data.y)
 
 
 def outputs(target: Any, draws: xr.Dataset) -> np.ndarray:
     """Outputs at 50 training inputs, (output, chain, draw)."""
     rows = np.linspace(0, len(target.x) - 1, 50).astype(int)
-    return np.moveaxis(ob.predict(target.model, draws, target.x[rows])[..., 0], -1, 0)
+    return np.moveaxis(ob.networks.predict(target.model, draws, target.x[rows])[..., 0], -1, 0)
 
 
 def moments(draws: xr.Dataset) -> np.ndarray:

@@ -25,13 +25,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin import BayesianNetwork, Network, Parametrisation, load_data
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference.density.network import density_of
 from onebasin.inference.runs.provenance import machine, versions
 from onebasin.models import NetworkTarget
 from onebasin.models.data import own_split, split, standardise
+from onebasin.networks import BayesianNetwork, Network, Parametrisation, load_data
 from onebasin.stan.output import read
 from onebasin.stan.program import ReadyProgram, make_ready
 from onebasin.stan.run import run

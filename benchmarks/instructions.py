@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.gradient import static_hmc
-from onebasin import BayesianNetwork, Gaussian, Network, Parametrisation, load_data
 from onebasin.inference.runs.provenance import machine, versions
 from onebasin.models import NetworkTarget
 from onebasin.models.data import split, standardise
+from onebasin.networks import BayesianNetwork, Gaussian, Network, Parametrisation, load_data
 from onebasin.stan.program import ReadyProgram, make_ready
 
 FEW, MANY = 4, 44

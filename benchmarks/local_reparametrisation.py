@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin import Advi, BayesianNetwork, Gaussian, Network, Parametrisation, load_data
+from onebasin import Advi
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference.density.network import density_of
@@ -38,6 +38,7 @@ from onebasin.inference.variational.elbo import Objective
 from onebasin.inference.variational.engine import State
 from onebasin.inference.variational.gaussians import MeanField, Parameters
 from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.networks import BayesianNetwork, Gaussian, Network, Parametrisation, load_data
 
 VARIANTS = {
     "plain": (None, "free"),

@@ -31,8 +31,10 @@ def target() -> Any:
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, (100, 1))
     y = np.sin(2 * x[:, 0]) + 0.1 * (1 + np.abs(x[:, 0])) * rng.standard_normal(100)
-    network = ob.Network(1, (4, 4), activation="tanh")
-    return ob.BayesianNetwork(network, ob.Gaussian(noise_sd="predicted")).condition(x, y)
+    network = ob.networks.Network(1, (4, 4), activation="tanh")
+    return ob.networks.BayesianNetwork(
+        network, ob.networks.Gaussian(noise_sd="predicted")
+    ).condition(x, y)
 
 
 def rows(table: pd.DataFrame, part: str) -> pd.DataFrame:
@@ -42,7 +44,7 @@ def rows(table: pd.DataFrame, part: str) -> pd.DataFrame:
 
 def measured(run: Any, truth: pd.DataFrame, seconds: float) -> dict[str, float]:
     """How far a posterior's predictions are from NUTS's."""
-    table = ob.summarise_predictions(run, INPUTS)
+    table = ob.networks.summarise_predictions(run, INPUTS)
     f, reference = rows(table, "f"), rows(truth, "f")
     scale = reference["sd"]
     noise = np.log(rows(table, "noise_sd")["mean"] / rows(truth, "noise_sd")["mean"])
@@ -70,7 +72,7 @@ def main() -> None:
     plain = ob.Mclmc(chains=args.chains, warmup=10_000, draws=args.draws, thin=40)
     begun = time.perf_counter()
     run = ob.infer(posterior, nuts, seed=1, predictive_mb=0)
-    truth = ob.summarise_predictions(run, INPUTS)
+    truth = ob.networks.summarise_predictions(run, INPUTS)
     found = {"nuts": measured(run, truth, time.perf_counter() - begun)}
     ways = {f"unadjusted {v:g}": replace(plain, energy_variance=v) for v in VARIANCES}
     ways["adjusted"] = replace(plain, adjusted=True, thin=4, warmup=2000)

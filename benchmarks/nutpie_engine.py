@@ -67,13 +67,13 @@ def targets() -> dict[str, Callable[[], Target]]:
 
 
 def _teacher() -> Target:
-    data = own_split(ob.load_data("relu-teacher")).train
-    return ob.BayesianNetwork(ob.Network(2, (2,), 1)).condition(data.x, data.y)
+    data = own_split(ob.networks.load_data("relu-teacher")).train
+    return ob.networks.BayesianNetwork(ob.networks.Network(2, (2,), 1)).condition(data.x, data.y)
 
 
 def _boston() -> Target:
-    data = standardise(split(ob.load_data("boston"), seed=0)).train
-    return ob.BayesianNetwork(ob.Network(13, (50,), 1)).condition(data.x, data.y)
+    data = standardise(split(ob.networks.load_data("boston"), seed=0)).train
+    return ob.networks.BayesianNetwork(ob.networks.Network(13, (50,), 1)).condition(data.x, data.y)
 
 
 def _notebooks(name: str) -> Target:
@@ -101,7 +101,7 @@ def numbers(target: Target, tree: Any) -> np.ndarray:
     draws = tree["posterior"].to_dataset()
     if isinstance(target, NetworkTarget):
         rows = np.linspace(0, len(target.x) - 1, 50).astype(int)
-        return np.moveaxis(ob.predict(target.model, draws, target.x[rows])[..., 0], -1, 0)
+        return np.moveaxis(ob.networks.predict(target.model, draws, target.x[rows])[..., 0], -1, 0)
     kinds = schema.decode(tree.attrs, schema.KINDS)
     own = [draws[name].values for name in draws if kinds.get(name) == "parameter"]
     flat = [values.reshape(*values.shape[:2], -1) for values in own]

@@ -34,7 +34,7 @@ def fit(variant: str, times: int) -> dict[str, Any]:
     )
     started = time.process_time()
     fitted = ob.infer(target(DEFAULT, cell), settings, seed=cell.seed)
-    (found,) = ob.elbo(fitted).table.to_dict("records")
+    (found,) = ob.approximations.elbo(fitted).table.to_dict("records")
     return {
         "variant": variant,
         "steps": steps,

@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin import BayesianNetwork, Categorical, Network, Symmetrised
+from onebasin import Symmetrised
 from onebasin.base.precision import precision
 from onebasin.inference.mutual_information import (
     Estimator,
@@ -52,6 +52,7 @@ from onebasin.inference.variational.gaussians import family_of
 from onebasin.inference.variational.layout import layout_of
 from onebasin.inference.variational.term import Information
 from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.networks import BayesianNetwork, Categorical, Network
 
 Gradient = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
 """Of a key, draws' standardised noise (draw, part, param), loc and scale: by loc and by scale, one a draw."""

@@ -14,13 +14,6 @@ def report_bug(error: Exception, command: str) -> str:
 
     The file is in the cache's folder ``bugs``, or in the folder of temporary files where the cache cannot be used.
     Where no file can be made, the line gives the last place that the error has passed.
-
-    Parameters
-    ----------
-    error : Exception
-        The error, which no user can have caused.
-    command : str
-        The command, in the shell's spelling.
     """
     from importlib.metadata import version
 

@@ -1,35 +1,35 @@
-"""`onebasin cmdstan`: the CmdStan that is assembled from the httpstan wheel, for any tool that wants one."""
+"""`onebasin cmdstan` and `bridgestan`: the CmdStan that is assembled from the httpstan wheel, for any tool."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from pathlib import Path
 
 import typer
 
-from .examples import Group
-from .spelling import Command
+from . import console
+from .options import Build, Json, option
+from .spelling import Command, Group
 
 app = typer.Typer(
     name="cmdstan",
     help="The CmdStan assembled from the httpstan wheel: build it, point other tools to it, remove it.",
     cls=Group,
 )
+bridgestan = typer.Typer(
+    name="bridgestan",
+    help="Stan programs in another tool's process: BridgeStan, and nutpie with it, without a download.",
+    cls=Group,
+)
 
 
 @app.command(cls=Command)
 def build(
-    jobs: Annotated[
-        int | None, typer.Option(help="Compilers at once; as many as cores and memory allow.")
-    ] = None,
-    threads: Annotated[
-        bool, typer.Option("--threads", help="Build what STAN_THREADS programs need as well.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Build again even if it is there.")
-    ] = False,
+    jobs: int | None = option(None, "Compilers at once; as many as cores and memory allow."),
+    threads: bool = option(False, "Build what STAN_THREADS programs need as well.", "--threads"),
+    force: bool = option(False, "Build again even if it is there.", "--force"),
 ) -> None:
     """Build it now rather than on first use (minutes, once a machine)."""
     from onebasin.stan.home.assemble import assemble
-
-    from . import console
 
     with console.stages() as report:
         home = assemble(jobs=jobs, threads=threads, force=force, progress=report)
@@ -37,58 +37,65 @@ def build(
 
 
 @app.command(cls=Command)
-def path(
-    build: Annotated[
-        bool, typer.Option("--build/--no-build", help="Build it first if it is not there.")
-    ] = True,
-) -> None:
+def path(build: Build = True) -> None:
     """Print its folder, for CMDSTAN=$(onebasin cmdstan path)."""
     from onebasin.stan.home.assemble import assemble
-    from onebasin.stan.home.cache import assembled_path, is_complete
-    from onebasin.stan.home.errors import CmdStanNotFound
 
-    from . import console
-
-    folder = assembled_path()
-    if folder is None or not is_complete(folder):
-        if not build:
-            raise CmdStanNotFound("No CmdStan has been assembled; run `onebasin cmdstan build`.")
+    if (folder := _assembled(build)) is None:
         with console.stages() as report:
             folder = assemble(progress=report).path
     typer.echo(folder)
 
 
+@bridgestan.callback()
+def group() -> None:
+    """Keep `path` a command of the group, though it is the only one."""
+
+
+@bridgestan.command("path", cls=Command)
+def bridge_path(build: Build = True) -> None:
+    """Print a folder for BRIDGESTAN=$(onebasin bridgestan path)."""
+    from onebasin.stan.home.bridge import bridge_folder, bridge_home
+
+    _assembled(build)
+    with console.stages() as report:
+        folder = bridge_folder(bridge_home(progress=report))
+    typer.echo(folder)
+
+
+def _assembled(build: bool) -> Path | None:
+    """Return the folder of the assembled CmdStan; where there is none, refuse unless it is to be built."""
+    from onebasin.stan.home.cache import assembled_path, is_complete
+    from onebasin.stan.home.errors import CmdStanNotFound
+
+    folder = assembled_path()
+    if folder is not None and is_complete(folder):
+        return folder
+    if not build:
+        raise CmdStanNotFound("No CmdStan has been assembled; run `onebasin cmdstan build`.")
+    return None
+
+
 @app.command(cls=Command)
-def info(
-    json: Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.")] = False,
-) -> None:
+def info(json: Json = False) -> None:
     """Show what has been assembled, and which CmdStan onebasin itself uses."""
     from dataclasses import asdict
 
     from onebasin import stan
+    from onebasin.base.table import Column, Table
     from onebasin.stan.home.cache import assembled_homes, default_cache
-
-    from . import console
 
     homes, used = assembled_homes(), stan.existing_cmdstan()
     if json:
-        chosen = used and {
-            "path": str(used.path),
-            "version": _number(used.version),
-            "origin": used.origin,
-        }
         listed = [asdict(home) | {"path": str(home.path)} for home in homes]
+        number = used and _number(used.version)
+        chosen = used and {"path": str(used.path), "version": number, "origin": used.origin}
         console.write_json({"used": chosen, "assembled": listed})
         return
-    from onebasin.base.table import Column, Table
-
-    table = Table(
-        ("assembled", "drivers", Column("size", unit="GB"), "current"),
-        tuple((h.path.name, ", ".join(h.flag_sets), h.size / 1e9, h.current) for h in homes),
-        caption=f"in {default_cache()}",
-    )
     if homes:
-        console.write_table(table)
+        columns = ("assembled", "drivers", Column("size", unit="GB"), "current")
+        rows = ((h.path.name, ", ".join(h.flag_sets), h.size / 1e9, h.current) for h in homes)
+        console.write_table(Table(columns, tuple(rows), caption=f"in {default_cache()}"))
     else:
         console.write_remark("no CmdStan has been assembled: `onebasin cmdstan build`", "warn")
     if used is not None:
@@ -98,15 +105,11 @@ def info(
 
 @app.command(cls=Command)
 def clean(
-    old: Annotated[
-        bool, typer.Option("--old", help="Spare the one of the present compiler and wheel.")
-    ] = False,
+    old: bool = option(False, "Spare the one of the present compiler and wheel.", "--old"),
 ) -> None:
     """Remove what has been assembled, and the programs that were compiled with it."""
     from onebasin.stan.compile import remove_compiled
     from onebasin.stan.home.cache import assembled_homes, remove
-
-    from . import console
 
     sizes = {home.path: home.size for home in assembled_homes()}
     removed = remove(keep_current=old)
@@ -116,8 +119,9 @@ def clean(
     if not removed:
         console.write_remark("there was nothing to remove", "good")
     if not old:
-        count = remove_compiled()
-        console.write_remark(f"removed {count} compiled programs from the cache", "good")
+        console.write_remark(
+            f"removed {remove_compiled()} compiled programs from the cache", "good"
+        )
 
 
 def _number(version: tuple[int, int, int]) -> str:

@@ -3,76 +3,73 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import StudyError, check_seed
 from onebasin.base.processes.libraries import prepare_jax_if_used
 
-from . import reading
-from .symmetries import HELP, of_view
+from . import inputs
+from .options import Exchangeable, Json, Runs, Seed, Var, option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
 
 PERMUTATIONS = 499
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN.nc...", help=reading.HELP_MANY)],
-    truth: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="NAME",
-            help="A reference posterior's name (onebasin truth list), which every run is held against; or which of "
-            "the files is the truth, by default the first.",
-        ),
-    ] = None,
-    points: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="POINTS.npz",
-            help="Where networks are compared: arrays x and y, of data they were not fitted to. "
-            "By default the data that the truth was fitted to and keeps.",
-        ),
-    ] = None,
-    exchangeable: Annotated[
-        list[str] | None, typer.Option(help=f"{HELP} By default what the truth declares.")
-    ] = None,
-    var: Annotated[
-        list[str] | None, typer.Option(help="Compare the draws of this variable; repeatable.")
-    ] = None,
-    weights: Annotated[
-        bool, typer.Option("--weights/--no-weights", help="Also compare draws in weight space.")
-    ] = True,
-    permutations: Annotated[int, typer.Option(help="Behind each p-value.")] = PERMUTATIONS,
-    seed: Annotated[int, typer.Option(help="Of permutations and of predictions' noise.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
+    runs: Runs,
+    truth: Path | None = option(
+        None,
+        "A reference posterior's name (onebasin truth list), which every run is compared with; or which of the "
+        "files is the truth, by default the first.",
+        metavar="NAME",
+    ),
+    points: Path | None = option(
+        None,
+        "Where networks are compared: arrays x and y, of data they were not fitted to. By default the data that "
+        "the truth was fitted to and keeps.",
+        metavar="POINTS.npz",
+    ),
+    exchangeable: Exchangeable = None,
+    var: Var = None,
+    weights: bool = option(True, "Also compare draws in weight space.", "--weights/--no-weights"),
+    permutations: int = option(PERMUTATIONS, "Permutations behind each p-value."),
+    seed: Seed = 0,
+    json: Json = False,
 ) -> None:
-    """Hold posteriors against one of them, or against a reference: in prediction, and in weights modulo symmetry."""
-    from . import against, console
+    """Compare posteriors with one of them, or with a reference: in prediction, and in weights modulo symmetry."""
+    from . import console
 
     check_seed(seed)
     prepare_jax_if_used()
     from onebasin.analysis.compare.compare import compare as compare_trees
     from onebasin.analysis.report import comparison_table, means_table
 
-    files = reading.posteriors(runs)
-    reference = against.reference_named(files, truth)
+    files = inputs.posteriors(runs)
+    reference = inputs.kept_reference(files, truth)
     if reference is None and len(files) < 2:
         what = "one file" if len(runs) < 2 else "one posterior, in chains"
         raise StudyError(
             f"`RUN.nc` is {what}, and a comparison needs two or more: add another, or name a reference by --truth."
         )
     x, y = _read_points(points) if points else (None, None)
+    how: dict[str, Any] = {"x": x, "y": y, "weights": weights, "seed": seed}
     if reference is not None:
-        _refuse_with_reference(exchangeable, permutations)
-        how = {"x": x, "y": y, "weights": weights, "var_names": var or None, "seed": seed}
-        against.compare_with(reference, files, json=json, **how)
+        if exchangeable:
+            raise StudyError(
+                "`--exchangeable` does not apply to a reference, which has a symmetry of its own: leave it out."
+            )
+        if permutations != PERMUTATIONS:
+            raise StudyError(
+                "`--permutations` does not apply to a reference, whose Monte Carlo errors are known: leave it out."
+            )
+        _compare_with(reference, files, var, json=json, **how)
         return
-    name = reading.truth(files, truth)
-    views = {name: reading.read(run) for name, run in files.items()}
+    name = inputs.truth(files, truth)
+    views = {name: inputs.read(run) for name, run in files.items()}
     if points and views[name].network is None:
         raise StudyError(
             f"`--points` is {points}, but {files[name][0]} is of no network that could predict there; leave it out."
@@ -81,14 +78,11 @@ def compare(
         comparison = compare_trees(
             views,
             truth=name,
-            x=x,
-            y=y,
-            weights=weights,
-            var_names=var or None,
-            symmetry=of_view(exchangeable, views[name]),
+            var_names=inputs.variables(var, views[name]),
+            symmetry=inputs.symmetry_of(exchangeable, views[name]),
             permutations=permutations,
-            seed=seed,
             progress=progress,
+            **how,
         )
     if json:
         console.write_json({"files": [str(run) for run in runs], **comparison.to_dict()})
@@ -104,16 +98,47 @@ def compare(
         console.write_sentence(sentence)
 
 
-def _refuse_with_reference(exchangeable: list[str] | None, permutations: int) -> None:
-    """Refuse options that a reference has no use for."""
-    if exchangeable:
-        raise StudyError(
-            "`--exchangeable` does not apply to a reference, which has a symmetry of its own: leave it out."
-        )
-    if permutations != PERMUTATIONS:
-        raise StudyError(
-            "`--permutations` does not apply to a reference, whose Monte Carlo errors are known: leave it out."
-        )
+def _compare_with(
+    name: str,
+    files: Mapping[str, inputs.Files],
+    var: list[str] | None,
+    *,
+    json: bool,
+    **how: Any,
+) -> None:
+    """Write how far runs are from a reference: the verdict, what it rests on, the worst quantities."""
+    from onebasin.analysis.compare.reference.compare import compare_with_reference
+    from onebasin.analysis.compare.reference.result import FLAGS
+    from onebasin.analysis.report import reference_table
+    from onebasin.truth import open_reference
+
+    from . import console
+
+    known = open_reference(name).known
+    found = []
+    for run, group in files.items():
+        view = inputs.read(group)
+        with console.alignment_bar() as progress:
+            comparison = compare_with_reference(
+                view,
+                known,
+                name=run,
+                var_names=inputs.variables(var, view),
+                progress=progress,
+                **how,
+            )
+        found.append({"files": [str(file) for file in group], **comparison.to_dict()})
+        if json:
+            continue
+        first, *others = comparison.sentences
+        console.write_headline(comparison.heading, first, FLAGS[comparison.verdict])
+        for sentence in others:
+            console.write_sentence(sentence)
+        console.write_table(reference_table(comparison))
+        for sentence in comparison.notes:
+            console.write_sentence(sentence)
+    if json:
+        console.write_json({"truth": name, "runs": found})
 
 
 def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:

@@ -20,7 +20,7 @@ def asked_words() -> list[str] | None:
 
 def methods() -> list[str]:
     """Words of `--method`."""
-    from .method_settings import OFFERED
+    from .methods import OFFERED
 
     return list(OFFERED)
 

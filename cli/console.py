@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,12 +20,14 @@ from onebasin.base.text import MARKS, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
     from rich.text import Text
 
     from onebasin.base.table import Column, Table, TableCell
 
 _PAGE = 80
 """Width where stdout is no terminal and nobody has said another."""
+_POWER = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
 
 
@@ -57,26 +60,28 @@ def complain(message: str, *, lines: bool = False) -> None:
 
 
 @contextmanager
-def stages() -> Iterator[Callable[[str], None]]:
-    """Show the stages of something that takes minutes, each with its time, on stderr.
-
-    Yields
-    ------
-    callable
-        To be called with the name of each stage as it begins.
-    """
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
+def _progress(*columns: Any, transient: bool = False) -> Iterator[Progress | None]:
+    """Give bars on stderr, where that is a terminal."""
     if not is_terminal():
-        yield say
+        yield None
         return
-    columns = (
-        SpinnerColumn(finished_text="✓"),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(*columns, console=Console(stderr=True), transient=transient) as progress:
+        yield progress
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str], None]]:
+    """Show the stages of something that takes minutes, each with its time; yields what begins one, by its name."""
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    text = TextColumn("{task.description}", markup=False)
+    with _progress(SpinnerColumn(finished_text="✓"), text, TimeElapsedColumn()) as progress:
+        if progress is None:
+            yield say
+            return
 
         def finish() -> None:
             for task in progress.task_ids:
@@ -92,20 +97,11 @@ def stages() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
-    """Show how far an alignment is, on stderr, where that is a terminal.
-
-    Yields
-    ------
-    callable or None
-        To be called with draws gone through and draws in all.
-    """
-    from rich.console import Console
-    from rich.progress import Progress
-
-    if not is_terminal():
-        yield None
-        return
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    """Show how far an alignment is; yields what takes draws gone through and draws in all, None without a terminal."""
+    with _progress(transient=True) as progress:
+        if progress is None:
+            yield None
+            return
         task = progress.add_task("aligning draws", total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
@@ -173,7 +169,7 @@ def write_columns(caption: str, names: Sequence[str], columns: Mapping[str, Sequ
         width = max(len(heading), *map(len, cells))
         drawn.add_column(Text(heading), justify="right", no_wrap=True, min_width=width)
     for place, name in enumerate(names):
-        drawn.add_row(Text(name), *(Text(cells[place]) for cells in columns.values()))
+        drawn.add_row(Text(name), *(Text(_pasteable(c[place])) for c in columns.values()))
     stdout().print(drawn)
 
 
@@ -202,8 +198,17 @@ def _write(text: Text, *, indent: int = 0) -> None:
 
 
 def plain(text: str) -> str:
-    """Text of which a terminal obeys nothing, without the backticks that set a name in code type on a page."""
-    return shown(text.replace("`", ""))
+    """Text of which a terminal obeys nothing, without a page's backticks, and with numbers that can be pasted."""
+    return shown(_pasteable(text.replace("`", "")))
+
+
+def _pasteable(text: str) -> str:
+    """Write numbers as programs read them: without blanks in them, -1 for a minus sign, e-5 for a power of ten."""
+    text = re.sub(r"(?<=\d)\N{NARROW NO-BREAK SPACE}(?=\d)", "", text)
+    text = re.sub(r"−(?=[\d∞])", "-", text)
+    return re.sub(
+        r"(?<=\d)·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda found: f"e{found[1].translate(_POWER)}", text
+    )
 
 
 def stdout() -> Console:

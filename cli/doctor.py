@@ -1,23 +1,27 @@
 """`onebasin doctor`: what this machine has, and which engines work."""
 
-from typing import Annotated, Literal
+from __future__ import annotations
 
 import typer
 
 from onebasin.base.processes.libraries import prepare_jax
+from onebasin.base.text import Flag
+
+from .options import Json, option
 
 
 def doctor(
-    json: Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.")] = False,
-    build: Annotated[
-        bool, typer.Option("--build/--no-build", help="Assemble CmdStan now if there is none.")
-    ] = False,
+    details: bool = option(
+        False, "Show every data set, and how to get those that are missing.", "--details"
+    ),
+    json: Json = False,
+    build: bool = option(False, "Assemble CmdStan now if there is none.", "--build/--no-build"),
 ) -> None:
     """Show what this machine has, tried out; the exit code is 0 if models run and all that was set up works."""
     from dataclasses import asdict
 
     from . import console
-    from .machine import examine, first_remedy, working_engines
+    from .machine import DATA, Check, examine, first_remedy, working_engines
 
     prepare_jax()
     checks = examine(build=build, progress=console.say)
@@ -25,25 +29,33 @@ def doctor(
     if json:
         console.write_json({"engines": engines, "checks": [asdict(check) for check in checks]})
     else:
-        console.write_rows(
-            [(_flag(check.ok, check.matters), check.name, check.detail) for check in checks]
-        )
-        for check in checks:
+        sets = [check for check in checks if check.name.startswith(DATA)]
+        rows = checks
+        if not details:
+            here = sum(check.ok for check in sets)
+            detail = f"{here} of {len(sets)} are here: onebasin doctor --details lists them"
+            rows = [c for c in checks if c not in sets] + [Check("data sets", True, detail)]
+        console.write_rows([(_flag(c.ok, c.matters), c.name, c.detail) for c in rows])
+        for check in rows:
             if check.remedy:
                 flag = _flag(check.ok, check.matters)
                 console.write_remark(f"{check.name}: {check.remedy}", flag)
-        for engine, works in engines.items():
-            verdict = "works" if works else "does not work"
+        able = [engine for engine, works in engines.items() if works]
+        if able:
+            console.write_remark(f"{_listed(able)} work{'s' * (len(able) == 1)}", "good")
+        for engine in engines.keys() - set(able):
             needed = any(check.engine == engine and not check.ok for check in checks)
-            flag = "good" if works else "bad" if needed else "warn"
-            console.write_remark(f"the {engine} engine {verdict}", flag)
+            console.write_remark(f"{_listed([engine])} does not work", _flag(False, needed))
     remedy = first_remedy(checks)
     if remedy is not None:
         console.say(f"onebasin: {remedy}")
         raise typer.Exit(1)
 
 
-def _flag(ok: bool, matters: bool) -> Literal["good", "warn", "bad"]:
-    if ok:
-        return "good"
-    return "bad" if matters else "warn"
+def _listed(engines: list[str]) -> str:
+    *others, last = engines
+    return f"the engines {', '.join(others)} and {last}" if others else f"the engine {last}"
+
+
+def _flag(ok: bool, matters: bool) -> Flag:
+    return "good" if ok else "bad" if matters else "warn"

@@ -15,41 +15,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search came to.
+    """The result of a search."""
 
-    Attributes
-    ----------
-    target : Target
-        With the live symmetry that was found, if any.
-    trial : Trial or None
-        What tries it at the draws.
-    said : str
-        JSON of what was found; empty where nothing could be searched.
-    remark : str
-        What went wrong; to be said after the run, as what is wrong with the model itself the run says.
-    """
-
-    target: Target
-    trial: Trial | None = None
-    said: str = ""
-    remark: str = ""
+    target: Target  # With the live symmetry that was found, if any.
+    trial: Trial | None = None  # Tries it at the draws.
+    said: str = ""  # JSON of the result; empty where nothing could be searched.
+    remark: str = (
+        ""  # An error, reported after the run, which itself reports what is wrong with the model.
+    )
 
 
 def found_in(target: Target, *, seed: int, say: Callable[[str], None]) -> Found:
-    """Search a target's symmetry before a run, which nothing that goes wrong here stops.
-
-    Parameters
-    ----------
-    target : Target
-        Without a symmetry.
-    seed : int
-        Of points.
-    say : callable
-        Called with a line before something that takes long, and for what was found.
-    """
+    """Search the symmetry of a target that declares none; an error does not stop the run that follows."""
     try:
         return _searched(target, seed, say)
-    except Exception as error:  # a run does without
+    except Exception as error:
         words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".:")
         return Found(target, remark=f"symmetries were not searched: {words}")
 

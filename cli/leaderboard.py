@@ -1,59 +1,48 @@
-"""`onebasin truth leaderboard`: methods of ours, and of one's own, beside the reference posteriors."""
+"""`onebasin truth leaderboard`: methods of ours, and of one's own, compared with the reference posteriors."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from onebasin.base.errors import check_seed
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
+from .options import Json, Progress, Quick, Record, Seed, option, words_in
+
 if TYPE_CHECKING:
-    from onebasin.studies.lab.study import Findings
     from onebasin.studies.leaderboard.added import Added
 
 
 def leaderboard(
     context: typer.Context,
-    only: Annotated[
-        str | None, typer.Option(help="References, separated by commas; by default all.")
-    ] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help="Methods, separated by commas; by default all, or with --add none but what is added."
-        ),
-    ] = None,
-    add: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=WHAT",
-            help="A method of your own: MODULE.py:FUNCTION, called with a target and a seed, which returns a "
-            "posterior; or FILE.nc, where {reference} stands for the name of each. Repeatable.",
-        ),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Give every method less.")] = False,
-    seed: Annotated[int, typer.Option(help="Of every method.")] = 0,
-    workers: Annotated[
-        int | None, typer.Option(help="Posteriors made at once on this machine, each on one core.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The run's folder; runs/leaderboard-HASH of the settings.")
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Use a folder that holds other settings; what fits is taken."),
-    ] = False,
-    record: Annotated[
-        bool, typer.Option("--record", help="Write the result to studies/results.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
-    progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
+    only: str | None = option(None, "References, separated by commas; by default all."),
+    methods: str | None = option(
+        None, "Methods, separated by commas; by default all, or with --add none but what is added."
+    ),
+    add: list[str] | None = option(
+        None,
+        "A method of your own: MODULE.py:FUNCTION, called with a target and a seed, which returns a posterior; or "
+        "FILE.nc, where {reference} stands for the name of each. Repeatable.",
+        metavar="NAME=WHAT",
+    ),
+    quick: Quick = False,
+    seed: Seed = 0,
+    workers: int | None = option(
+        None, "Posteriors made at once on this machine, each on one core."
+    ),
+    out: Path | None = option(None, "The run's folder; runs/leaderboard-HASH of the settings."),
+    force: bool = option(
+        False, "Use a folder that holds other settings; what fits is taken.", "--force"
+    ),
+    record: Record = False,
+    json: Json = False,
+    progress: Progress = True,
 ) -> None:
-    """Run methods on the reference posteriors, and tell error against gradients and seconds."""
+    """Run methods on the reference posteriors, and show their errors by gradients and seconds."""
     check_seed(seed)
     prepare_jax()
     quieten_stan()
@@ -64,24 +53,17 @@ def leaderboard(
     from onebasin.studies.leaderboard.design import NAME, configured
     from onebasin.studies.leaderboard.methods import METHODS
 
-    from .running import carry_out, keep_record, words_in, write_findings
+    from .running import carry_out, write_findings
 
-    taken = tuple(METHODS)
     added: list[Added] = []
     for words in add or ():
-        added.append(parse(words, (*taken, *(one.name for one in added))))
+        added.append(parse(words, (*METHODS, *(one.name for one in added))))
     config = configured(
         only=words_in(only), methods=words_in(methods), quick=quick, seed=seed, added=tuple(added)
     )
     folder = out or default_folder(NAME, config)
     command = ["onebasin", *sys.argv[1:]]
     run = open_run(folder, study=NAME, config=config, command=command, resume=True, force=force)
-
-    def then(findings: Findings) -> None:
-        if record:
-            keep_record(NAME, run, findings, size="quick" if quick else "")
-        write_findings(run, findings, json=json)
-
     carry_out(
         STUDY,
         config,
@@ -89,5 +71,6 @@ def leaderboard(
         schedule=Schedule(workers=workers),
         progress=progress,
         command=context.obj or "",
-        then=then,
+        record=None if not record else "quick" if quick else "",
+        write=lambda findings: write_findings(run, findings, json=json),
     )

@@ -5,43 +5,34 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from onebasin.base.card import in_brief
 from onebasin.base.files.cache import CacheError, user_cache
+from onebasin.base.files.leftovers import leftovers
 
 MIN_PYTHON = (3, 12)
+DATA = "data: "
+"""What the names of checks of data sets begin with."""
 _JAX_DEVICES = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "CUDA_VISIBLE_DEVICES")
 """Variables by which somebody chooses JAX's device."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.
-
-    Attributes
-    ----------
-    name : str
-        What it is.
-    ok : bool
-        Whether it is as it should be.
-    detail : str
-        What was found.
-    remedy : str
-        What to do where it is not; empty where nothing needs doing.
-    engine : str
-        The engine that cannot work without it, if any.
-    asked : bool
-        Whether somebody has set it up on purpose, so that it matters although no engine needs it.
-    """
+    """One thing that was looked at."""
 
     name: str
     ok: bool
-    detail: str
-    remedy: str = ""
-    engine: str = ""
-    asked: bool = False
+    detail: str  # What was found.
+    remedy: str = ""  # What to do where it is not as it should be; empty where nothing needs doing.
+    engine: str = ""  # The engine that cannot work without it, if any.
+    asked: bool = (
+        False  # Somebody has set it up on purpose: it matters although no engine needs it.
+    )
 
     @property
     def matters(self) -> bool:
@@ -49,31 +40,16 @@ class Check:
         return bool(self.engine) or self.asked
 
 
+_PROGRAM = "#include <vector>\nint main() {}\n"
+
+
 def examine(*, build: bool, progress: Callable[[str], None]) -> list[Check]:
-    """Look at everything.
+    """Look at everything, in the order in which it should be shown.
 
-    Parameters
-    ----------
-    build : bool
-        Assemble a CmdStan now where none is found.
-    progress : callable
-        Called with a line of text before something that takes long.
-
-    Returns
-    -------
-    list of Check
-        In the order in which they should be shown.
+    With `build` a CmdStan is assembled where none is found; `progress` is called with a line before what takes long.
     """
-    return [
-        _python(),
-        _jax(),
-        _numpyro(),
-        _interpreter(),
-        *_optional(build, progress),
-        _cache(),
-        *_data_folder(),
-        *_data_sets(),
-    ]
+    engines = [_python(), _jax(), _numpyro(), _interpreter(), *_optional(build, progress)]
+    return [*engines, _cache(), *_unfinished(), *_data_folder(), *_data_sets()]
 
 
 def working_engines(checks: list[Check]) -> dict[str, bool]:
@@ -93,13 +69,9 @@ def first_remedy(checks: list[Check]) -> str | None:
 def _python() -> Check:
     good = sys.version_info >= MIN_PYTHON
     needed = ".".join(map(str, MIN_PYTHON))
-    return Check(
-        "Python",
-        good,
-        f"{platform.python_version()} at {sys.executable}",
-        "" if good else f"Install Python {needed} or newer.",
-        engine="numpyro",
-    )
+    detail = f"{platform.python_version()} at {sys.executable}"
+    remedy = "" if good else f"Install Python {needed} or newer."
+    return Check("Python", good, detail, remedy, "numpyro")
 
 
 def _jax() -> Check:
@@ -136,9 +108,8 @@ def _interpreter() -> Check:
         load()
     except InterpreterMissing as error:
         return Check("stanli", False, "not usable", str(error), "stanli")
-    return Check(
-        "stanli", True, f"{installed_version()}, runs Stan programs; no compiler is needed"
-    )
+    detail = f"{installed_version()}, runs Stan programs; no compiler is needed"
+    return Check("stanli", True, detail)
 
 
 def _optional(build: bool, progress: Callable[[str], None]) -> list[Check]:
@@ -170,23 +141,16 @@ def _toolchain() -> list[Check]:
     except HomeBuildError as error:
         return [Check("C++ compiler, make", False, "not found", str(error), "cmdstan")]
     compiling = [*found.compiler.split(), "-std=c++17", "-fsyntax-only", "-x", "c++", "-"]
-    tried = {
-        "C++ compiler": (
-            f"{found.compiler} {found.version} ({found.kind})",
-            cannot_run(compiling, stdin="#include <vector>\nint main() {}\n"),
-        ),
-        "make": (found.make, cannot_run([found.make, "--version"])),
-    }
-    return [
-        Check(
-            name,
-            not why,
-            what,
-            f"`{what.split()[0]}` {why}: reinstall it." if why else "",
-            "cmdstan",
-        )
-        for name, (what, why) in tried.items()
-    ]
+    tried = (
+        ("C++ compiler", f"{found.compiler} {found.version} ({found.kind})", compiling),
+        ("make", found.make, [found.make, "--version"]),
+    )
+    checks = []
+    for name, what, command in tried:
+        why = cannot_run(command, stdin=_PROGRAM if command is compiling else "")
+        remedy = f"`{what.split()[0]}` {why}: reinstall it." if why else ""
+        checks.append(Check(name, not why, what, remedy, "cmdstan"))
+    return checks
 
 
 def _wheel() -> Check:
@@ -215,25 +179,17 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     except stan.StanError as error:
         return Check("CmdStan", False, "not found", str(error), "cmdstan")
     if found is None:
-        return Check(
-            "CmdStan",
-            True,
-            "none yet; it will be assembled on first use, or now with --build",
-            engine="cmdstan",
-        )
+        detail = "none yet; it will be assembled on first use, or now with --build"
+        return Check("CmdStan", True, detail, engine="cmdstan")
     number = ".".join(map(str, found.version))
     if not found.supports_jacobian_statement:
         remedy = f"CmdStan {number} is too old for the networks: 2.36 or newer is needed."
         return Check("CmdStan", False, f"{number} at {found.path}", remedy, "cmdstan")
     broken = integrity.fault(found)
-    where = f"{number} at {found.path} ({found.origin}{_unset(found.origin)})"
+    passed_over = found.origin != "CMDSTAN" and os.environ.get("CMDSTAN") == ""
+    note = "; CMDSTAN is empty and counts as not set" if passed_over else ""
+    where = f"{number} at {found.path} ({found.origin}{note})"
     return Check("CmdStan", not broken, where, broken, "cmdstan")
-
-
-def _unset(origin: str) -> str:
-    """Say that an empty variable was passed over."""
-    empty = origin != "CMDSTAN" and os.environ.get("CMDSTAN") == ""
-    return "; CMDSTAN is empty and counts as not set" if empty else ""
 
 
 def _cache() -> Check:
@@ -245,6 +201,21 @@ def _cache() -> Check:
     good = nearest.is_dir() and os.access(nearest, os.W_OK)
     remedy = f"Make {nearest} writable, or set XDG_CACHE_HOME." if not good else ""
     return Check("cache", good, str(folder), remedy, "stanli")
+
+
+def _unfinished() -> list[Check]:
+    """What ended commands have left here and among temporary files, and chains that wait to go on."""
+    places = {Path.cwd(), Path(tempfile.gettempdir()).parent, Path(tempfile.gettempdir())}
+    left = [str(path) for place in places for path in leftovers(place)]
+    chains = [str(path.parent) for path in Path.cwd().glob("*.chains/chain-0")]
+    checks = []
+    if left:
+        remedy = "Remove them, if nothing that runs on another machine has made them."
+        checks.append(Check("unfinished files", True, in_brief(left, 4), remedy))
+    if chains:
+        remedy = "The command that began them goes on from there; else remove them."
+        checks.append(Check("unfinished chains", True, in_brief(chains, 4), remedy))
+    return checks
 
 
 def _data_folder() -> list[Check]:
@@ -266,5 +237,5 @@ def _data_sets() -> list[Check]:
     for name in data.names():
         reason = data.missing(name)
         detail = data.TABLE[name].summary if reason is None else "not available"
-        checks.append(Check(f"data: {name}", reason is None, detail, reason or ""))
+        checks.append(Check(f"{DATA}{name}", reason is None, detail, reason or ""))
     return checks

@@ -1,55 +1,102 @@
-"""The fields of methods as options of a command: one word for one thing, in Python and in a shell."""
+"""Options that several commands have, each declared once."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable
 from functools import wraps
-from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
+WRITTEN = ".nc, .zarr, .zarr.zip, .csv, .json or .json.zip"
+SYMMETRY = (
+    "Interchangeable variables: mu,sigma,theta; by axis 1: W1:1,b1,W2; by two axes: A:0:1,mu; with signs: +-L:1,scale; "
+    "whole ones: +-theta:,+-a:; complements: mu,1-theta; separate parameters: mu1~mu2,theta[0]~theta[2]. Repeatable."
+)
+POSTERIOR = "A posterior: NetCDF, Zarr, posteriordb's JSON, CSV files of CmdStan."
 
-def setting_options(
-    methods: Mapping[str, type], wanted: Callable[[type, str], bool]
-) -> list[inspect.Parameter]:
-    """Make an option of every field of some methods' settings.
 
-    Parameters
-    ----------
-    methods : mapping
-        Method to its class of settings. A field of several is one option.
-    wanted : callable
-        Whether a field of a class, by its name, is to be one.
+def option(default: Any, text: str, *names: str, **how: Any) -> Any:
+    """Declare an option; its name is that of the parameter where none is given."""
+    return typer.Option(default, *names, help=text, **how)
 
-    Returns
-    -------
-    list of Parameter
-        Keyword-only, by default None: an option that was not given leaves the field's default.
-    """
-    holders: dict[str, dict[str, type]] = {}
-    for method, cls in methods.items():
-        for field in fields(cls):
-            if wanted(cls, field.name):
-                holders.setdefault(field.name, {})[method] = cls
-    return [_option(name, by_method, len(methods)) for name, by_method in holders.items()]
+
+def described(text: str, *names: str, **how: Any) -> Any:
+    """Describe an option of several commands."""
+    return typer.Option(*names, help=text, **how)
+
+
+def argument(metavar: str, text: str, **how: Any) -> Any:
+    """Describe an argument, by what stands for it in the usage."""
+    return typer.Argument(metavar=metavar, help=text, **how)
+
+
+Json = Annotated[bool, described("Write JSON instead of text.", "--json")]
+Progress = Annotated[bool, described("Show bars while it runs.")]
+Force = Annotated[bool, described("Replace an existing file.", "--force")]
+Seed = Annotated[int, described("Random seed.")]
+Quick = Annotated[bool, described("Run it small, in minutes.", "--quick")]
+Record = Annotated[bool, described("Write the result to studies/results.", "--record")]
+Build = Annotated[
+    bool, described("Assemble CmdStan first if it is not there.", "--build/--no-build")
+]
+Program = Annotated[
+    Path,
+    argument(
+        "PROGRAM.stan", "A Stan program; or MODEL.py:NAME, a function that states a NumPyro model."
+    ),
+]
+Data = Annotated[
+    Path | None, argument("[DATA.json]", "Its data, as JSON; a function's arguments by name.")
+]
+Run = Annotated[
+    list[Path], argument("RUN.nc", f"{POSTERIOR} Several are runs or chains of one posterior.")
+]
+Runs = Annotated[
+    list[Path],
+    argument("RUN.nc...", f"{POSTERIOR} Chains NAME_1.csv, NAME_2.csv, ... are one posterior."),
+]
+Exchangeable = Annotated[
+    list[str] | None, described(f"{SYMMETRY} By default what the posterior declares.")
+]
+ProgramOf = Annotated[
+    Path | None,
+    described(
+        "The program, or MODEL.py:NAME, on whose log density alignment is checked; by default the Stan program that "
+        "the file records, where it is found.",
+        "--program",
+        metavar="PROGRAM.stan",
+    ),
+]
+DataOf = Annotated[Path | None, described("Its data.", "--data", metavar="DATA.json")]
+Var = Annotated[
+    list[str] | None,
+    described("Use these variables alone: mu,sigma, or --var repeated. By default all parameters."),
+]
+
+
+def words_in(words: str | None) -> tuple[str, ...] | None:
+    """Words with commas between them; None where none were typed."""
+    return tuple(word.strip() for word in words.split(",")) if words is not None else None
+
+
+def keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    """Make an option of a command that is put together."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
 def with_options(
     command: Callable[..., None], options: list[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Give a command that takes ``**given`` these options in their place, for Typer to read.
-
-    One with the name of an option of the command's own takes its place.
-    """
-    own = inspect.signature(command).parameters.values()
+    """Give a command that takes ``**given`` these options; one that it has itself under the name is replaced."""
     named = {option.name: option for option in options}
     kept = [
-        named.pop(p.name, p.replace(kind=p.KEYWORD_ONLY))
-        for p in own
-        if p.kind is not p.VAR_KEYWORD
+        named.pop(own.name, own.replace(kind=own.KEYWORD_ONLY))
+        for own in inspect.signature(command).parameters.values()
+        if own.kind is not own.VAR_KEYWORD
     ]
 
     @wraps(command)
@@ -58,56 +105,3 @@ def with_options(
 
     setattr(taking_options, "__signature__", inspect.Signature([*kept, *named.values()]))  # noqa: B010
     return taking_options
-
-
-def _option(name: str, holders: Mapping[str, type], methods: int) -> inspect.Parameter:
-    from onebasin.base.settings import descriptions
-
-    cls = next(iter(holders.values()))
-    annotation = cls.__pydantic_fields__[name].annotation  # type: ignore[attr-defined]
-    words = tuple(dict.fromkeys(word for each in holders.values() for word in _words(each, name)))
-    meaning = descriptions(cls)[name].partition(". ")[0].rstrip(".")
-    scope = "" if len(holders) == methods else f" {', '.join(holders)}."
-    allowed = f" One of {', '.join(words)}." if words else ""
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[
-            (str if words else _plain(annotation)) | None,
-            typer.Option(
-                help=f"{meaning}.{allowed}{scope} By default {_defaults(name, holders)}.",
-                autocompletion=lambda: list(words),
-            ),
-        ],
-    )
-
-
-def _words(cls: type, name: str) -> tuple[str, ...]:
-    """The words that a field allows; none where it is a number."""
-    annotation = cls.__pydantic_fields__[name].annotation  # type: ignore[attr-defined]
-    return get_args(annotation) if get_origin(annotation) is Literal else ()
-
-
-def _defaults(name: str, holders: Mapping[str, type]) -> str:
-    """The default of a field, or that of each method where they differ."""
-    found: dict[str, list[str]] = {}
-    for method, cls in holders.items():
-        value = next(field.default for field in fields(cls) if field.name == name)
-        found.setdefault(_written(value), []).append(method)
-    if len(found) == 1:
-        return next(iter(found))
-    return ", ".join(f"{value} ({', '.join(methods)})" for value, methods in found.items())
-
-
-def _plain(annotation: Any) -> Any:
-    """The number or text of an annotation that may also be None."""
-    parts = [part for part in get_args(annotation) if part is not NoneType]
-    plain = parts[0] if parts else annotation
-    return get_args(plain)[0] if get_origin(plain) is Annotated else plain
-
-
-def _written(default: Any) -> str:
-    if isinstance(default, bool):
-        return "yes" if default else "no"
-    return f"{default:.4g}" if isinstance(default, float) else str(default)

@@ -1,4 +1,4 @@
-"""`onebasin diagnose`, `align` and `report`: what is done with posterior files."""
+"""`onebasin diagnose`, `align`, `report` and `convert`: what is done with posterior files."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,45 +7,38 @@ import typer
 
 from onebasin.base.processes.libraries import leave_jax_unloaded, prepare_jax_if_used
 
-from . import reading
-from .symmetries import HELP, of_view, parse_exchangeable
-
-Exchangeable = Annotated[
-    list[str] | None,
-    typer.Option(help=f"{HELP} By default what the posterior declares."),
-]
+from . import inputs
+from .options import (
+    WRITTEN,
+    DataOf,
+    Exchangeable,
+    Force,
+    Json,
+    ProgramOf,
+    Run,
+    Runs,
+    Seed,
+    Var,
+    described,
+    option,
+)
 
 
 def diagnose(
-    run: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN.nc", help=f"{reading.HELP} Several are runs or chains of one."),
-    ],
-    var: Annotated[
-        list[str] | None,
-        typer.Option(help="Judge this variable alone; repeatable. By default all parameters."),
-    ] = None,
+    run: Run,
+    var: Var = None,
     exchangeable: Exchangeable = None,
-    program: reading.Program = None,
-    data: reading.Data = None,
-    align: Annotated[
-        bool, typer.Option("--align/--raw", help="Look for labels that switch, and align them.")
-    ] = True,
-    held_out: Annotated[
-        bool,
-        typer.Option(
-            "--held-out", help="Fit the reference on half of the chains, judge the others."
-        ),
-    ] = False,
-    rhat_max: Annotated[float, typer.Option(help="R-hat above this is warned of.")] = 1.01,
-    ess_threshold: Annotated[
-        float | None, typer.Option(help="Least ESS that is enough; by default 100 a chain.")
-    ] = None,
-    bfmi_threshold: Annotated[float, typer.Option(help="E-BFMI below this is warned of.")] = 0.3,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 where the answer is not 'usable'.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
+    program: ProgramOf = None,
+    data: DataOf = None,
+    align: bool = option(True, "Look for labels that switch, and align them.", "--align/--raw"),
+    held_out: bool = option(
+        False, "Fit the reference on half of the chains, judge the others.", "--held-out"
+    ),
+    rhat_max: float = option(1.01, "Warn of R-hat above this."),
+    ess_threshold: float | None = option(None, "Least ESS that is enough; by default 100 a chain."),
+    bfmi_threshold: float = option(0.3, "Warn of E-BFMI below this."),
+    strict: bool = option(False, "Exit with 1 where the answer is not 'usable'.", "--strict"),
+    json: Json = False,
 ) -> None:
     """Say whether a posterior may be used, why, and what to do; then show its numbers."""
     from . import console
@@ -54,12 +47,12 @@ def diagnose(
     prepare_jax_if_used()
     from onebasin.analysis.diagnostics.diagnose import diagnose as judge
 
-    view = reading.read(run, program=program, data=data)
+    view = inputs.read(run, program=program, data=data)
     with console.alignment_bar() as progress:
         diagnosis = judge(
             view,
-            var_names=var or None,
-            symmetry=of_view(exchangeable, view),
+            var_names=inputs.variables(var, view),
+            symmetry=inputs.symmetry_of(exchangeable, view),
             align=align,
             held_out=held_out,
             rhat_max=rhat_max,
@@ -67,29 +60,26 @@ def diagnose(
             bfmi_threshold=bfmi_threshold,
             progress=progress,
         )
-    title = reading.title(run)
+    title = inputs.title(run)
     write_findings(str(title), diagnosis, name=title.stem, json=json)
     if strict and diagnosis.verdict != "usable":
         raise typer.Exit(1)
 
 
 def align(
-    run: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN.nc", help=f"{reading.HELP} Several are runs or chains of one."),
-    ],
-    out: Annotated[Path, typer.Option(help=f"The aligned posterior to write: {reading.WRITTEN}.")],
+    run: Run,
+    out: Path | None = option(
+        None, f"The aligned posterior to write: {WRITTEN}. By default RUN-aligned.nc."
+    ),
     exchangeable: Exchangeable = None,
-    program: reading.Program = None,
-    data: reading.Data = None,
-    reference: Annotated[
-        str, typer.Option(help="gaussian, mean, draw, or another posterior file.")
-    ] = "gaussian",
-    cost: Annotated[str, typer.Option(help="weights, or activations of a network.")] = "weights",
-    restarts: Annotated[int, typer.Option(help="Starts.")] = 1,
-    max_sweeps: Annotated[int, typer.Option(help="Sweeps at most, from each start.")] = 15,
-    seed: Annotated[int, typer.Option(help="Of random starts.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    program: ProgramOf = None,
+    data: DataOf = None,
+    reference: str = option("gaussian", "gaussian, mean, draw, or another posterior file."),
+    cost: str = option("weights", "weights, or activations of a network."),
+    restarts: int = option(1, "Random starts; the best result is kept."),
+    max_sweeps: int = option(15, "Sweeps at most, from each start."),
+    seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Bring every draw into one labelling, and write the posterior with how each draw was moved."""
     from . import console
@@ -101,25 +91,24 @@ def align(
     from onebasin.base.files.outputs import claim
     from onebasin.posteriors.writing import format_of, write_tree
 
-    parse_exchangeable(exchangeable or [])  # refused before anything is read
-    other = reading.reference(reference)
-    inputs = [*reading.files_of(run), *([] if other is None else reading.files_of([other]))]
-    replaces = format_of(out, argument="--out").replaces
+    inputs.symmetry(exchangeable)  # refused before anything is read
+    out = out or Path(f"{inputs.title(run).stem}-aligned.nc")
+    read = [*run, *([Path(reference)] if inputs.names_file(reference) else [])]
     with claim(
         out,
         force=force,
         error=PosteriorFileError,
         argument="--out",
-        inputs=inputs,
-        replaces=replaces,
+        inputs=inputs.files_of(read),
+        replaces=format_of(out, argument="--out").replaces,
     ):
-        view = reading.read(run, program=program, data=data)
-        symmetry = of_view(exchangeable, view)
+        view = inputs.read(run, program=program, data=data)
+        symmetry = inputs.symmetry_of(exchangeable, view)
         with console.alignment_bar() as progress:
             alignment = align_tree(
                 view,
                 symmetry,
-                reference=reference if other is None else reading.read(other, "--reference"),
+                reference=inputs.start(reference),
                 cost=cost,
                 restarts=restarts,
                 max_sweeps=max_sweeps,
@@ -152,20 +141,19 @@ def align(
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN.nc...", help=reading.HELP_MANY)],
-    out: Annotated[Path, typer.Option(help="The page to write.")],
-    title: Annotated[str, typer.Option(help="Heading of the page.")] = "Posterior report",
-    var: Annotated[
-        list[str] | None, typer.Option(help="Report on this variable alone; repeatable.")
-    ] = None,
+    runs: Runs,
+    out: Path | None = option(
+        None, "The page to write; by default RUN.html, or report.html of several posteriors."
+    ),
+    title: str = option("Posterior report", "Heading of the page."),
+    var: Var = None,
     exchangeable: Exchangeable = None,
-    program: reading.Program = None,
-    data: reading.Data = None,
-    truth: Annotated[
-        Path | None,
-        typer.Option(help="Of several: what the others are held against; by default the first."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    program: ProgramOf = None,
+    data: DataOf = None,
+    truth: Path | None = option(
+        None, "Of several: the one that the others are compared with; by default the first."
+    ),
+    force: Force = False,
 ) -> None:
     """Write one self-contained page: whether posteriors may be used, and the tables and pictures that show why."""
     from . import console
@@ -174,20 +162,47 @@ def report(
     from onebasin.analysis.page.render import claimed, put
     from onebasin.analysis.report import posterior_report
 
-    parse_exchangeable(exchangeable or [])  # refused before anything is read
-    named = reading.posteriors(runs)
-    against = reading.truth(named, truth)
-    with claimed(out, force=force, argument="--out", inputs=reading.files_of(runs)):
+    inputs.symmetry(exchangeable)  # refused before anything is read
+    named = inputs.posteriors(runs)
+    against = inputs.truth(named, truth)
+    out = out or Path(f"{Path(against).name if len(named) == 1 else 'report'}.html")
+    with claimed(out, force=force, argument="--out", inputs=inputs.files_of(runs)):
         views = {
-            name: reading.read(files, program=program, data=data) for name, files in named.items()
+            name: inputs.read(files, program=program, data=data) for name, files in named.items()
         }
         leave_jax_unloaded()
         page = posterior_report(
             views,
             title=title,
-            var_names=var or None,
-            symmetry=of_view(exchangeable, views[against]),
+            var_names=inputs.variables(var, views[against]),
+            symmetry=inputs.symmetry_of(exchangeable, views[against]),
             truth=against,
         )
         put(page, out, force=force)
     console.say(f"wrote {out}")
+
+
+def convert(
+    run: Run,
+    out: Annotated[Path, described(f"The file to write: {WRITTEN}.")],
+    force: Force = False,
+) -> None:
+    """Write a posterior in another format, which the suffix of --out says; join runs of one into one file."""
+    from onebasin.base.errors import PosteriorFileError
+    from onebasin.base.files.outputs import claim
+    from onebasin.posteriors.writing import format_of, write_tree
+
+    from . import console
+
+    with claim(
+        out,
+        force=force,
+        error=PosteriorFileError,
+        argument="--out",
+        inputs=inputs.files_of(run),
+        replaces=format_of(out, argument="--out").replaces,
+    ):
+        view = inputs.read(run)
+        _ = view.posterior  # which refuses what is no posterior
+        write_tree(view.tree, out, new=not force)
+    console.write_remark(f"wrote {out}", "good")

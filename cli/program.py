@@ -2,8 +2,8 @@
 
 Data and tables go to stdout, progress and errors to stderr. An error is one message and an exit
 code: 1 for what went wrong, 2 for a command that was not understood, 3 for a bug in onebasin, 130 for
-Ctrl-C, SIGTERM and SIGHUP. Libraries' warnings are for who writes programs: a command says itself what matters, and
---debug shows the rest. This module imports nothing heavy, so that `--help` and mistyped commands
+Ctrl-C and signals that ask for an end. Libraries' warnings are for who writes programs: a command says itself what
+matters, and --debug shows the rest. This module imports nothing heavy, so that `--help` and mistyped commands
 answer at once.
 """
 
@@ -15,23 +15,22 @@ from typing import Annotated
 
 import typer
 
-from onebasin.base.errors import Interrupted, UsageError
+from onebasin.base.errors import Interrupted, OnebasinError, UsageError
+from onebasin.base.files.leftovers import lost_folder
 from onebasin.base.processes.command import FAILED, INTERRUPTED, INTERRUPTION
 
-from . import bridgestan, cmdstan, console, truth
+from . import cmdstan, console, truth
 from .bugs import report_bug
 from .calibrate import calibrate
 from .compare import compare
 from .completion import asked_words
 from .console import show_notices
-from .convert import convert
 from .demo import demo
 from .doctor import doctor
-from .examples import Group
 from .options import with_options
-from .posteriors import align, diagnose, report
+from .posteriors import align, convert, diagnose, report
 from .sample import sample, sample_with_settings
-from .spelling import Command, CommandError, command_line, is_bug, message_of, usage
+from .spelling import Command, CommandError, Group, command_line, is_bug, message_of, usage
 from .study import study
 from .symmetry import symmetry
 
@@ -68,26 +67,15 @@ def program(words: Sequence[str]) -> typer.Typer:
         help="Inference for models whose parts are interchangeable, in NumPyro and in Stan.",
         cls=Group,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # whose tables leave a third of a line for the texts
     )
     app.callback()(options)
     sampling = sample_with_settings(words) if "sample" in words else with_options(sample, [])
-    for command in (
-        demo,
-        doctor,
-        symmetry,
-        sampling,
-        diagnose,
-        align,
-        compare,
-        report,
-        convert,
-        study,
-        calibrate,
-    ):
+    files = (diagnose, align, compare, report, convert)
+    for command in (demo, doctor, symmetry, sampling, *files, study, calibrate):
         app.command(cls=Command)(command)
-    app.add_typer(cmdstan.app)
-    app.add_typer(bridgestan.app)
-    app.add_typer(truth.app)
+    for group in (cmdstan.app, cmdstan.bridgestan, truth.app):
+        app.add_typer(group)
     return app
 
 
@@ -140,12 +128,13 @@ def _explain(error: Exception, command: str) -> int:
         message, code = str(cause), INTERRUPTED
     elif hasattr(cause, "format_message"):  # the parser's own
         message, code = usage(cause), MISUSED
+    elif not isinstance(cause, OnebasinError) and (lost := lost_folder(cause)):
+        message, code = f"{lost}; outputs appear whole or not at all: begin again.", FAILED
     elif is_bug(cause):
         message, code = report_bug(cause, command), BUG
     else:
-        message, code = message_of(cause), MISUSED if isinstance(cause, UsageError) else FAILED
-        if isinstance(error, CommandError):
-            message = error.spell(message)
+        message = str(error) if isinstance(error, CommandError) else message_of(error)
+        code = MISUSED if isinstance(cause, UsageError) else FAILED
     with suppress(OSError):  # the terminal may be gone, and its signal the reason
         console.complain(message, lines=code == MISUSED or getattr(cause, "has_lines", False))
     return code

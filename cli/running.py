@@ -1,9 +1,8 @@
-"""Running a study's cells into its folder, and writing what follows: what the commands that run studies share."""
+"""Running a study's cells into its folder, and writing what follows: shared by the commands that run studies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import interruption_says
@@ -25,56 +24,38 @@ def carry_out(
     schedule: Schedule,
     progress: bool,
     command: str,
-    then: Callable[[Findings], None],
+    record: str | None = None,
+    write: Callable[[Findings], None],
 ) -> None:
-    """Make the cells that the folder does not hold yet, conclude, and do what is to be done with the findings.
+    """Make the cells that the folder does not hold yet, conclude, and write the findings once it holds them.
 
-    Parameters
-    ----------
-    study : Study
-        What to run.
-    config : Any
-        Its settings.
-    run : Run
-        The folder.
-    schedule : Schedule
-        Where cells are made.
-    progress : bool
-        Whether to show bars.
-    command : str
-        What was typed, for the log.
-    then : callable
-        Called with the findings, once the folder holds them.
-
-    Raises
-    ------
-    Interrupted
-        On Ctrl-C; what is finished stays in the folder.
-    StudyError
-        If cells were broken off by errors, or a file cannot be written.
+    `record` is the size under which the findings are also written to studies/results, empty for the study's own. After
+    Ctrl-C the folder keeps what is finished.
     """
-    from onebasin.base.run_log import logged_to, telling
+    from onebasin.base.run_log import logged_to, story, telling
     from onebasin.studies.lab.driver import finish, run_cells
+    from onebasin.studies.lab.record import write_record
+
+    def kept() -> str:
+        if run.record.get("status") == "done":
+            return f"the run is finished, and the report is {run.report_path}"
+        return f"what is finished is kept in {run.path}: the same command goes on from there"
 
     say = telling(console.say)
-    with interruption_says(lambda: _what_is_kept(run)):
+    made = {"versions": run.record["versions"], "settings": run.record["config"]}
+    with interruption_says(kept):
         try:
-            with run, logged_to(run.log_path), _story(command, run):
+            with run, logged_to(run.log_path), story(command, **made):
                 outcomes = run_cells(
                     study, config, run, progress=progress, say=say, schedule=schedule
                 )
                 findings = finish(study, config, run, outcomes)
         finally:
             run.settle()
-        then(findings)
-
-
-def keep_record(name: str, run: Run, findings: Findings, *, size: str) -> None:
-    """Write the result to studies/results."""
-    from onebasin.studies.lab.record import write_record
-
-    for path in write_record(name, run, findings, size=size):
-        console.say(f"wrote {path}")
+        if record is not None:
+            for path in write_record(run.record["study"], run, findings, size=record):
+                console.say(f"wrote {path}")
+        write(findings)
 
 
 def write_findings(run: Run, findings: Findings, *, json: bool) -> None:
@@ -89,20 +70,3 @@ def write_findings(run: Run, findings: Findings, *, json: bool) -> None:
     for sentence in findings.headline:
         console.write_remark(sentence, "warn" if isinstance(sentence, Caution) else "good")
     console.write_remark(f"the report is {run.report_path}", "good")
-
-
-def words_in(words: str | None) -> tuple[str, ...] | None:
-    """Words with commas between them; None where none were typed."""
-    return tuple(word.strip() for word in words.split(",")) if words is not None else None
-
-
-def _story(command: str, run: Run) -> AbstractContextManager[None]:
-    from onebasin.base.run_log import story
-
-    return story(command, versions=run.record["versions"], settings=run.record["config"])
-
-
-def _what_is_kept(run: Run) -> str:
-    if run.record.get("status") == "done":
-        return f"the run is finished, and the report is {run.report_path}"
-    return f"what is finished is kept in {run.path}: the same command goes on from there"

@@ -1,70 +1,91 @@
 """`onebasin sample`: any Stan program or NumPyro model; the options beside those below are fields of settings."""
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from onebasin.base.errors import StudyError, interruption_says
-from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+from onebasin.base.processes.command import ended_after
+from onebasin.base.processes.libraries import prepare_jax_if_used, quieten_stan
 
+from . import console, inputs
 from .completion import methods
-from .groups import LogLikelihood, Observed, PosteriorPredictive, PredictiveMb, groups_for
-from .options import setting_options, with_options
-from .symmetries import HELP, parse_exchangeable
+from .options import (
+    SYMMETRY,
+    Data,
+    Force,
+    Json,
+    Program,
+    Progress,
+    Seed,
+    described,
+    keyword,
+    option,
+    with_options,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+SHOWN = 20
+"""Scalars in the table of an optimum; the file has all."""
+MOST_USED = ("chains", "warmup", "draws", "target_acceptance")
+_SPELT = {
+    "log_likelihood": "--log-likelihood",
+    "posterior_predictive": "--predictive",  # help texts of 80 columns have no place for more
+    "observed": "--observed",
+}
 
 
 def sample(
     context: typer.Context,
-    program: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PROGRAM.stan",
-            help="A Stan program; or MODEL.py:NAME, a function that states a NumPyro model.",
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="The posterior file to write, NetCDF.")],
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[DATA.json]", help="Its data, as JSON; a function's arguments by name."
-        ),
-    ] = None,
-    method: Annotated[str, typer.Option(help="The method.")] = "nuts",
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            help="nutpie, for NUTS of either; by default Stan for a program, NumPyro for a model.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed.")] = 0,
-    exchangeable: Annotated[
-        list[str] | None,
-        typer.Option(help=HELP),
-    ] = None,
-    find: Annotated[
-        bool,
-        typer.Option(
-            "--symmetry/--no-symmetry",
-            help="Find what is interchangeable, where nothing is said, and keep it with the posterior.",
-        ),
-    ] = True,
-    log_likelihood: LogLikelihood = None,
-    posterior_predictive: PosteriorPredictive = None,
-    observed: Observed = None,
-    predictive_mb: PredictiveMb = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
-    progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
+    program: Program,
+    data: Data = None,
+    out: Path | None = option(None, "Posterior to write; by default PROGRAM.nc."),
+    method: str = option("nuts", "The method."),
+    engine: str | None = option(
+        None, "numpyro, stanli, cmdstan or nutpie; by default that of the program or model."
+    ),
+    seed: Seed = 0,
+    exchangeable: list[str] | None = option(None, SYMMETRY),
+    find: bool = option(
+        True,
+        "Find the symmetry where none is declared, and keep it with the posterior.",
+        "--symmetry/--no-symmetry",
+    ),
+    timeout: float | None = option(None, "Stop after so many seconds, as Ctrl-C does."),
+    log_likelihood: list[str] | None = option(
+        None,
+        "Log likelihood of each observation (of DATA) in a Stan program; by default log_lik. Repeatable.",
+        "--log-likelihood",
+        metavar="[DATA=]NAME",
+    ),
+    posterior_predictive: list[str] | None = option(
+        None,
+        "Prediction of the data (DATA) in a Stan program; by default y_rep, y_pred, y_tilde or y_sim of y. Repeatable.",
+        "--predictive",
+        metavar="[DATA=]NAME",
+    ),
+    observed: list[str] | None = option(
+        None,
+        "Observed data of a Stan program; by default those of the two above, or y. Repeatable.",
+        metavar="DATA",
+    ),
+    predictive_mb: float | None = option(
+        None,
+        "Largest size of a NumPyro model's log likelihoods and predictions; 0 for none. By default 256.",
+        metavar="MEGABYTES",
+    ),
+    force: Force = False,
+    json: Json = False,
+    progress: Progress = True,
     **given: Any,
 ) -> None:
-    """Sample any Stan program or NumPyro model; what is stopped goes on by the same command."""
-    from . import console
-
-    prepare_jax()
+    """Sample any Stan program or NumPyro model; repeat the command to resume."""
+    prepare_jax_if_used()
     quieten_stan()
     from onebasin.analysis.diagnostics.diagnose import diagnose
     from onebasin.models.numpyro_file import model_file_in
@@ -72,49 +93,53 @@ def sample(
 
     from . import sampling
     from .diagnosis import write_findings
-    from .method_settings import engine_for, settings_for
+    from .methods import engine_for, settings_for
 
-    definition = "stan" if model_file_in(program) is None else "numpyro"
-    chosen = settings_for(method, given, engine=definition)
+    file = model_file_in(program)
+    definition = "stan" if file is None else "numpyro"
+    out = out or Path(f"{program.stem if file is None else file.name}.nc")
+    chosen = settings_for(method, given, definition=definition)
     request = sampling.Request(
         program=program,
         data=data,
         out=out,
         method=chosen,
         seed=seed,
-        exchangeable=parse_exchangeable(exchangeable or []),
+        exchangeable=inputs.symmetry(exchangeable),
         find=find,
         groups=groups_for(
             definition,
-            log_likelihood=log_likelihood,
-            posterior_predictive=posterior_predictive,
-            observed=observed,
-            predictive_mb=predictive_mb,
+            {
+                "log_likelihood": log_likelihood,
+                "posterior_predictive": posterior_predictive,
+                "observed": observed,
+            },
+            predictive_mb,
         ),
         command=context.obj or "",
         asked=engine_for(chosen, engine, definition),
     )
     # whoever reads JSON is a program: bars where somebody sees them move, but no lines in a file or a pipe
     progress = progress and (not json or console.is_terminal())
-    with interruption_says(lambda: sampling.what_is_kept(request)):
+    if timeout is not None:
+        from onebasin.base.checks import check_positive
+
+        check_positive("timeout", timeout)
+    with interruption_says(lambda: request.kept), ended_after(timeout):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)
     view = as_view(tree, str(out))
     if view.is_point_estimate:
-        from .optimum import write_optimum
-
-        write_optimum(out, tree, json=json)
-        if not json:
-            console.write_remark(f"wrote {out}", "good")
-        return
-    with interruption_says(lambda: f"{out} is written"):
-        try:
-            diagnosis = diagnose(view)
-        except ValueError as error:
-            raise StudyError(f"`{out}` is written, but cannot be judged: {error}") from error
-        write_findings(str(out), diagnosis, name=out.stem, json=json)
-        if not json:
-            console.write_remark(f"wrote {out}", "good")
-    evidence = view.symmetry_evidence
+        _write_optimum(out, tree, json=json)
+    else:
+        with interruption_says(lambda: f"{out} is written"):
+            try:
+                diagnosis = diagnose(view)
+            except ValueError as error:
+                raise StudyError(f"`{out}` is written, but cannot be judged: {error}") from error
+            write_findings(str(out), diagnosis, name=out.stem, json=json)
+    if not json:
+        console.write_remark(f"wrote {out}", "good")
+    evidence = None if view.is_point_estimate else view.symmetry_evidence
     if evidence is not None and not evidence.holds:
         console.say(f"onebasin: {evidence.sentence}")
         raise typer.Exit(1)
@@ -123,29 +148,19 @@ def sample(
 def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
     """Give the command an option for every field of a method that programs and models have a use for.
 
-    Parameters
-    ----------
-    words : sequence of str
-        What was typed: help shows the options of the method that is named, or of NUTS.
+    Help shows the options of the method that is named; where none is, those of NUTS that are used most.
     """
-    from .method_settings import OFFERED, has_use
+    from .methods import OFFERED, setting_options
 
-    return with_options(
-        sample, [_method_option(), *setting_options(_shown(words, OFFERED), has_use)]
-    )
-
-
-def _method_option() -> inspect.Parameter:
-    """Make the option that names the methods of the registry, which is loaded where it is asked for."""
     names = methods()
-    said = f"{', '.join(names)}. Help shows the options of NUTS; add --method NAME for another's."
-    option = typer.Option(help=said, autocompletion=lambda: names)
-    return inspect.Parameter(
-        "method",
-        inspect.Parameter.KEYWORD_ONLY,
-        default="nuts",
-        annotation=Annotated[str, option],
+    said = f"{', '.join(names)}. Add --method NAME to --help for its options."
+    method = keyword(
+        "method", "nuts", Annotated[str, described(said, autocompletion=lambda: names)]
     )
+    options = setting_options(_shown(words, OFFERED))
+    if "--help" in words and not any(word.startswith("--method") for word in words):
+        options = [option for option in options if option.name in MOST_USED]
+    return with_options(sample, [method, *options])
 
 
 def _shown[T](words: Sequence[str], offered: Mapping[str, T]) -> Mapping[str, T]:
@@ -156,3 +171,89 @@ def _shown[T](words: Sequence[str], offered: Mapping[str, T]) -> Mapping[str, T]
     asked = next((w.partition("=")[2] for w in words if w.startswith("--method=")), asked)
     name = WORDS[asked or "nuts"][0] if asked in ("", *WORDS) else ""
     return {name: offered[name]} if "--help" in words and name in offered else offered
+
+
+def groups_for(
+    definition: str, named: Mapping[str, Sequence[str] | None], predictive_mb: float | None
+) -> dict[str, Any]:
+    """Read the options of a program's or a model's groups: arguments of `stan_program`, with the words that were typed.
+
+    Returns those that were given, by argument, and with them the limit of a NumPyro model's groups.
+    """
+    roles: dict[str, Any] = {
+        name: tuple(words) if name == "observed" else _by_data(name, words)
+        for name, words in named.items()
+        if words
+    }
+    if roles and definition == "numpyro":
+        raise StudyError(
+            f"`{_SPELT[next(iter(roles))]}` is for Stan programs; of a NumPyro model, the observed sites say which "
+            "data are observed and what their log likelihoods are."
+        )
+    if predictive_mb is None:
+        return roles
+    if definition == "stan":
+        raise StudyError(
+            "`--predictive-mb` is for NumPyro models; what a Stan program computes itself is kept whole."
+        )
+    from onebasin.base.checks import check_not_negative
+
+    check_not_negative("predictive_mb", predictive_mb)
+    return {**roles, "predictive_mb": predictive_mb}
+
+
+def _by_data(name: str, words: Sequence[str]) -> dict[str, str]:
+    """Quantities by the data that they are of; `""` where those are to be found."""
+    found: dict[str, str] = {}
+    for word in words:
+        of, equals, quantity = word.rpartition("=")
+        if not quantity or (equals and not of):
+            raise StudyError(
+                f"`{_SPELT[name]}` is {word!r}; give a quantity's name, such as log_lik, or data and the quantity "
+                "that is of them, such as y=log_lik."
+            )
+        if of in found:
+            both = f"{found[of]} and {quantity}"
+            raise StudyError(
+                f"`{_SPELT[name]}` is given as {both}{f' for {of}' if of else ''}; say which data each is of, such as "
+                f"y={quantity}, and name all data once."
+            )
+        found[of] = quantity
+    return found
+
+
+def _write_optimum(file: Path, tree: "xr.DataTree", *, json: bool) -> None:
+    """Write the optimum, its log density and whether the optimiser was content."""
+    import numpy as np
+
+    from onebasin.base.table import Table
+    from onebasin.posteriors import schema
+
+    optimum = {str(n): v.values[0, 0] for n, v in tree[schema.POSTERIOR].data_vars.items()}
+    height = float(tree[schema.SAMPLE_STATS].data_vars[schema.LP].values[0, 0])
+    converged = bool(tree.attrs[schema.CONVERGED])
+    if json:
+        values = {name: np.asarray(value).tolist() for name, value in optimum.items()}
+        found = {"converged": converged, "log_density": height, "optimum": values}
+        console.write_json({"file": str(file), "method": tree.attrs[schema.METHOD], **found})
+        return
+    rows = [
+        (name if not place else f"{name}[{', '.join(map(str, place))}]", float(value[place]))
+        for name, value in optimum.items()
+        for place in np.ndindex(np.shape(value))
+    ]
+    caption = f"{SHOWN} of {len(rows)} values" if len(rows) > SHOWN else ""
+    console.write_table(Table(("parameter", "optimum"), tuple(rows[:SHOWN]), caption=caption))
+    if converged:
+        console.write_remark(f"the optimiser converged; the log density is {height:.6g}", "good")
+    else:
+        console.write_remark(
+            f"the optimiser stopped before its criterion was met, at a log density of {height:.6g}: raise "
+            "--iterations or --starts",
+            "warn",
+        )
+    console.write_remark(
+        "this is one value and no posterior: nothing can be diagnosed; --method nuts or laplace says how "
+        "far to trust it",
+        "warn",
+    )

@@ -1,4 +1,4 @@
-"""Errors in the command line's spelling: the option or the file where a function names its argument.
+"""Commands whose help ends with examples, and whose errors name options and files instead of a function's arguments.
 
 Functions begin their messages with the argument in backticks (``var_names``); whoever typed a command knows an option
 (``--var``) or a file. `Command` puts the one in the place of the other, for every error of the command.
@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
 
+import typer
 from typer import Abort, Exit
-from typer.core import TyperArgument, TyperCommand
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from onebasin.base.errors import Interrupted, OnebasinError
 
 from .examples import examples_text
-
-if TYPE_CHECKING:
-    from typer import Context
 
 ALIASES: Mapping[str, str] = {
     "data": "DATA.json",
@@ -29,6 +28,18 @@ ALIASES: Mapping[str, str] = {
     "var_names": "--var",
 }
 """Options and arguments of commands by the arguments of functions that they become."""
+
+SYNONYMS: Mapping[str, str] = {
+    "summary": "diagnose",
+    "summarize": "diagnose",
+    "check": "diagnose",
+    "fit": "sample",
+    "run": "sample",
+    "nuts": "sample",
+    "plot": "report",
+    "reference": "truth",
+}
+"""Commands of ours by other words for what they do."""
 
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 _EXTRA = re.compile(r"Got unexpected extra arguments?\S* \((.*)\)")
@@ -45,44 +56,69 @@ def command_line(words: Sequence[str]) -> str:
 
 
 class CommandError(OnebasinError):
-    """What a command failed by, and how it spells its arguments.
+    """An error of a command: its message names options; `error` is what was raised."""
 
-    Attributes
-    ----------
-    error : Exception
-        What was raised.
-    spell : callable
-        Turns a message of the error into one of the command line.
-    """
-
-    def __init__(self, error: Exception, spell: Callable[[str], str]) -> None:
-        super().__init__(str(error))
+    def __init__(self, error: Exception, message: str) -> None:
+        super().__init__(message)
         self.error = error
-        self.spell = spell
 
 
-class Command(TyperCommand):
-    """A command whose errors are in its own spelling, and whose help ends with examples."""
+class _WithExamples:
+    """Help that ends with examples."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""
-        super().format_help(ctx, formatter)
+        super().format_help(ctx, formatter)  # type: ignore[misc]
         formatter.write(examples_text(ctx.command_path))
+
+
+class Group(_WithExamples, TyperGroup):
+    """A group of commands."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands with the whole of their first sentences."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [
+            (name, (found.help or "").partition("\n\n")[0]) for name, found in commands if found
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; `onebasin` alone shows the help, which is no mistake."""
+        if not args and ctx.parent is None and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; for one that does not exist, name the nearest or the one that does the same."""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            known = {name: name for name in self.list_commands(ctx)}
+            known |= {word: name for word, name in SYNONYMS.items() if name in known}
+            near = get_close_matches(args[0], known, n=1)
+            if near and "Did you mean" not in str(getattr(error, "message", "Did you mean")):
+                error.message = f"{error.message.rstrip('.')}. Did you mean {known[near[0]]!r}?"  # type: ignore[attr-defined]
+            raise
+
+
+class Command(_WithExamples, TyperCommand):
+    """A command."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run it."""
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if isinstance(error, (Interrupted, Abort, Exit, BrokenPipeError)) or hasattr(
-                error, "format_message"
-            ):
+            of_parser = hasattr(error, "format_message")
+            if of_parser or isinstance(error, (Interrupted, Abort, Exit, BrokenPipeError)):
                 raise
-            names = spellings(ctx)
-            raise CommandError(error, lambda message: respell(message, names)) from error
+            raise CommandError(error, _respelt(message_of(error), _spellings(ctx))) from error
 
 
-def spellings(ctx: Context) -> dict[str, str]:
+def _spellings(ctx: Any) -> dict[str, str]:
     """What stands on a command's line for each argument of the functions behind it.
 
     An option that is named like the argument, an alias of one, or for `posterior` the file that was given.
@@ -105,7 +141,7 @@ def spellings(ctx: Context) -> dict[str, str]:
     return names
 
 
-def respell(message: str, names: Mapping[str, str]) -> str:
+def _respelt(message: str, names: Mapping[str, str]) -> str:
     """Put the command line's words in the place of a function's.
 
     The first name of the message is the argument at fault; names later on may well be of variables that are called

@@ -1,15 +1,19 @@
 """`onebasin study`: a paper's experiment, beside the paper's own words."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onebasin.base.errors import UsageError
+from onebasin.base.errors import StudyError, UsageError
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
+from . import console
 from .completion import engines, studies
+from .options import Json, Progress, Quick, Record, Seed, argument, option, words_in
 
 if TYPE_CHECKING:
     from onebasin.studies.lab.rerun import Manifest
@@ -18,71 +22,39 @@ if TYPE_CHECKING:
 
 def study(
     context: typer.Context,
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="See --list.", autocompletion=studies)
-    ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Run it small, in minutes.")] = False,
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full", "--paper", help="Run it at the paper's size, where that takes long."
-        ),
-    ] = False,
-    engine: Annotated[
-        str | None, typer.Option(help="numpyro, stan or both.", autocompletion=engines)
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the data and of the samplers.")] = 0,
-    chains: Annotated[int | None, typer.Option(help="Chains of NUTS.")] = None,
-    warmup: Annotated[int | None, typer.Option(help="Warmup of a chain.")] = None,
-    draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.")] = None,
-    dtype: Annotated[
-        str | None, typer.Option(help="float64 or float32: precision of the NumPyro engine.")
-    ] = None,
-    splits: Annotated[int | None, typer.Option(help="Splits into training and test part.")] = None,
-    datasets: Annotated[int | None, typer.Option(help="Data sets, where they are drawn.")] = None,
-    parametrisations: Annotated[
-        str | None, typer.Option(help="Some of the study's, separated by commas.")
-    ] = None,
-    problems: Annotated[
-        str | None, typer.Option(help="Some of the study's, separated by commas.")
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(
-            help="Cells to run, by their keys: split03.*,split*.stan; beside what the folder holds."
-        ),
-    ] = None,
-    rerun: Annotated[
-        Path | None,
-        typer.Option(
-            help="Run this record, or folder of a run, again, and hold the numbers against it."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The run's folder; runs/NAME-HASH of the settings.")
-    ] = None,
-    resume: Annotated[bool, typer.Option(help="Take what the folder already holds.")] = True,
-    force: Annotated[
-        bool, typer.Option("--force", help="Use a folder that holds something else.")
-    ] = False,
-    record: Annotated[
-        bool, typer.Option("--record", help="Write the result to studies/results.")
-    ] = False,
-    scheduler: Annotated[
-        str, typer.Option(help="local, or a Dask scheduler's address, as tcp://host:8786.")
-    ] = "local",
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Cells made at once on this machine, each on one core."),
-    ] = None,
-    retries: Annotated[
-        int, typer.Option(help="Tries more of a cell that an error breaks off.")
-    ] = 1,
-    json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
-    progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
+    name: Annotated[str | None, argument("NAME", "See --list.", autocompletion=studies)] = None,
+    list_: bool = option(False, "List the studies.", "--list"),
+    quick: Quick = False,
+    full: bool = option(
+        False, "Run it at the paper's size, where that takes long.", "--full", "--paper"
+    ),
+    engine: str | None = option(None, "numpyro, stan or both.", autocompletion=engines),
+    seed: Seed = 0,
+    chains: int | None = option(None, "Chains of NUTS."),
+    warmup: int | None = option(None, "Warmup of a chain."),
+    draws: int | None = option(None, "Draws kept, a chain."),
+    dtype: str | None = option(None, "float64 or float32: precision of the NumPyro engine."),
+    splits: int | None = option(None, "Splits into training and test part."),
+    datasets: int | None = option(None, "Data sets, where they are drawn."),
+    parametrisations: str | None = option(None, "Some of the study's, separated by commas."),
+    problems: str | None = option(None, "Some of the study's, separated by commas."),
+    only: str | None = option(
+        None, "Cells to run, by their keys: split03.*,split*.stan; beside what the folder holds."
+    ),
+    rerun: Path | None = option(
+        None, "Run this record, or folder of a run, again, and compare the numbers."
+    ),
+    out: Path | None = option(None, "The run's folder; runs/NAME-HASH of the settings."),
+    resume: bool = option(True, "Take what the folder already holds."),
+    force: bool = option(False, "Use a folder that holds something else.", "--force"),
+    record: Record = False,
+    scheduler: str = option("local", "local, or a Dask scheduler's address, as tcp://host:8786."),
+    workers: int | None = option(None, "Cells made at once on this machine, each on one core."),
+    retries: int = option(1, "Tries more of a cell that an error breaks off."),
+    json: Json = False,
+    progress: Progress = True,
 ) -> None:
-    """Repeat a paper's experiment and hold the outcome beside what the paper says."""
+    """Repeat a paper's experiment and compare the outcome with what the paper says."""
     from onebasin.studies.registry import STUDIES
 
     if list_:
@@ -99,7 +71,7 @@ def study(
     from onebasin.studies.lab.study import find
     from onebasin.studies.lab.study import only as restricted
 
-    from .running import carry_out, keep_record, words_in, write_findings
+    from .running import carry_out, write_findings
 
     schedule = Schedule(scheduler, workers, retries)
     chosen = find(name)
@@ -131,9 +103,7 @@ def study(
     if only is not None:
         chosen = restricted(chosen, words_in(only) or (), run)
 
-    def then(findings: "Findings") -> None:
-        if record:
-            keep_record(name, run, findings, size="quick" if quick else "full" if full else "")
+    def write(findings: Findings) -> None:
         if manifest is not None:
             _write_against(manifest, findings)
         else:
@@ -146,53 +116,37 @@ def study(
         schedule=schedule,
         progress=progress,
         command=context.obj or "",
-        then=then,
+        record=None if not record else "quick" if quick else "full" if full else "",
+        write=write,
     )
 
 
-def _write_against(manifest: "Manifest", findings: "Findings") -> None:
+def _write_against(manifest: Manifest, findings: Findings) -> None:
     """Say whether a rerun has the recorded numbers; refuse where it has not."""
-    from onebasin.base.errors import StudyError
     from onebasin.studies.lab.rerun import AGAINST, held_against
-
-    from . import console
 
     against = held_against(manifest, findings.frames)
     console.write_table(AGAINST({"against": against}))
     other = sum(not row["same"] for row in against)
     if other or not against:
+        versions = ", ".join(f"{name} {number}" for name, number in manifest.versions.items())
         raise StudyError(
             f"`--rerun` has other numbers than {manifest.path} in {other} of {len(against)} cells; "
-            f"that was made with {_listed_versions(manifest)}."
+            f"that was made with {versions}."
         )
     console.write_remark(f"all numbers of {len(against)} cells are those recorded", "good")
 
 
-def _listed_versions(manifest: "Manifest") -> str:
-    return ", ".join(f"{name} {number}" for name, number in manifest.versions.items())
-
-
 def _write_list(json: bool) -> None:
+    from dataclasses import asdict
+
     from onebasin.studies.registry import STUDIES
 
-    from . import console
-
     if json:
-        typer.echo(_listed())
+        console.write_json([{"name": name, **asdict(entry)} for name, entry in STUDIES.items()])
         return
     width = max(map(len, STUDIES))
     for name, entry in STUDIES.items():
         console.write_sentence(f"{name:<{width}}  {entry.summary}", indent=width + 2)
         console.write_sentence(f"{'':<{width}}  {entry.paper}", indent=width + 2)
     console.say("run one with: onebasin study NAME")
-
-
-def _listed() -> str:
-    import json
-    from dataclasses import asdict
-
-    from onebasin.studies.registry import STUDIES
-
-    return json.dumps(
-        [{"name": name, **asdict(entry)} for name, entry in STUDIES.items()], indent=2
-    )

@@ -29,17 +29,7 @@ _FRAME = 3
 
 
 def wrapped(text: Text, width: int, *, indent: int = 0) -> Text:
-    """Break a text's lines between words.
-
-    Parameters
-    ----------
-    text : Text
-        With its styles.
-    width : int
-        Of the lines.
-    indent : int
-        Blanks before every line but the first.
-    """
+    """Break a text's lines of a width between words; `indent` blanks stand before every line but the first."""
     lines: list[tuple[int, int]] = []
     for start, end, fresh in _words(text.plain):
         room = width - (indent if len(lines) > 1 else 0)
@@ -62,21 +52,9 @@ def drawn(
     title: Text | None,
     width: int,
 ) -> Iterator[tuple[RichTable, int]]:
-    """Draw a table, in as many parts as the width asks for.
+    """Draw a table in as many parts as the terminal's width asks for, the title above the first.
 
-    Parameters
-    ----------
-    headings, rows, numeric
-        Of the columns; numbers are set flush right.
-    title : Text or None
-        Above the first part.
-    width : int
-        Of the terminal.
-
-    Yields
-    ------
-    tuple
-        A part, and the width that it takes at least.
+    Yields each part, and the width that it takes at least; numbers are set flush right.
     """
     columns = [[heading, *(row[i] for row in rows)] for i, heading in enumerate(headings)]
     least = [max(map(_least_width, cells)) for cells in columns]

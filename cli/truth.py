@@ -2,99 +2,83 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onebasin.base.errors import interruption_says
+from onebasin.base.errors import StudyError, interruption_says
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
-from .examples import Group
+from . import console, inputs
 from .leaderboard import leaderboard
-from .spelling import Command
-from .symmetries import HELP
+from .options import SYMMETRY, Data, Json, Progress, Seed, argument, option
+from .spelling import Command, Group
 
 if TYPE_CHECKING:
     from onebasin.truth.checker import Verdict
+    from onebasin.truth.making import Order
 
 app = typer.Typer(
     name="truth",
     help="Reference posteriors by posteriordb's rules, modulo symmetry: make, list, show and check them.",
     cls=Group,
 )
-
-Json = Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")]
+Name = Annotated[str, argument("NAME", "A reference of `list`, or a folder of one.")]
 
 
 @app.command(cls=Command)
 def make(
     what: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME",
-            help="A problem of `onebasin truth list`; or a Stan program, PROGRAM.stan; or MODEL.py:NAME.",
+        argument(
+            "NAME",
+            "A problem of `onebasin truth list`; or a Stan program, PROGRAM.stan; or MODEL.py:NAME.",
         ),
     ],
-    data: Annotated[
-        Path | None,
-        typer.Argument(metavar="[DATA.json]", help="The data of a program or a model, as JSON."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of its files; by default one of the user's cache.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Its name; by default the problem's or the program's.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the chains.")] = 1,
-    exchangeable: Annotated[
-        list[str] | None, typer.Option(help=f"{HELP} By default what is found.")
-    ] = None,
-    chains: Annotated[int | None, typer.Option(help="By default 10.")] = None,
-    warmup: Annotated[
-        int | None,
-        typer.Option(help="Iterations of warmup a chain; by default 10,000 or the problem's."),
-    ] = None,
-    draws: Annotated[int | None, typer.Option(help="Kept of each chain; by default 1,000.")] = None,
-    thin: Annotated[int, typer.Option(help="Every how many-th draw is kept, to begin with.")] = 10,
-    max_thin: Annotated[
-        int, typer.Option(help="Up to which it is doubled while kept draws depend on each other.")
-    ] = 40,
-    target_acceptance: Annotated[
-        float | None, typer.Option(help="By default 0.8 or the problem's.")
-    ] = None,
-    max_tree_depth: Annotated[int | None, typer.Option(help="By default 10.")] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(help="numpyro, stan or nutpie; by default NumPyro where it is stated."),
-    ] = None,
-    labelling: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="A reference whose canonical labelling is used, for another seed of it.",
-        ),
-    ] = None,
-    fit_labelling: Annotated[
-        bool,
-        typer.Option(
-            "--fit-labelling", help="Fit it anew, though the package has one of this problem."
-        ),
-    ] = False,
-    keep: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Also copy what is small of it into FOLDER/NAME."),
-    ] = None,
-    posteriordb: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Also write it in posteriordb's layout and formats."),
-    ] = None,
+    data: Data = None,
+    out: Path | None = option(None, "Folder of its files; by default one of the user's cache."),
+    name: str | None = option(None, "Its name; by default the problem's or the program's."),
+    seed: Seed = 1,
+    exchangeable: list[str] | None = option(None, f"{SYMMETRY} By default what is found."),
+    chains: int | None = option(None, "Chains; by default 10."),
+    warmup: int | None = option(
+        None, "Iterations of warmup a chain; by default 10,000 or the problem's."
+    ),
+    draws: int | None = option(None, "Draws kept of each chain; by default 1,000."),
+    thin: int = option(10, "Iterations a kept draw, to begin with."),
+    max_thin: int = option(
+        40, "Largest value to which --thin is doubled while kept draws are correlated."
+    ),
+    target_acceptance: float | None = option(
+        None, "Acceptance rate; by default 0.8 or the problem's."
+    ),
+    max_tree_depth: int | None = option(None, "Largest tree depth; by default 10."),
+    engine: str | None = option(
+        None, "numpyro, stan or nutpie; by default NumPyro where it is stated."
+    ),
+    labelling: Path | None = option(
+        None,
+        "A reference whose canonical labelling is used, for another seed of it.",
+        metavar="FOLDER",
+    ),
+    fit_labelling: bool = option(
+        False, "Fit it again, though the package has one of this problem.", "--fit-labelling"
+    ),
+    keep: Path | None = option(
+        None, "Also copy its small files into FOLDER/NAME.", metavar="FOLDER"
+    ),
+    posteriordb: Path | None = option(
+        None, "Also write it in posteriordb's layout and formats.", metavar="FOLDER"
+    ),
     json: Json = False,
-    progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
+    progress: Progress = True,
 ) -> None:
-    """Make a reference posterior; what is stopped goes on by the same command."""
-    from . import console
-
+    """Make a reference posterior; repeat the command to resume."""
     prepare_jax()
     quieten_stan()
     from onebasin.truth.posteriordb import export
@@ -102,26 +86,17 @@ def make(
     from onebasin.truth.produce import kept_labelling, place_of, produce
     from onebasin.truth.reference import open_reference
 
-    from .truth_order import Given, ordered
-
-    given = Given(
-        what,
-        data,
-        name=name,
-        seed=seed,
-        exchangeable=tuple(exchangeable or ()),
-        engine=engine,
-        thin=thin,
-        max_thin=max(thin, max_thin),
-        settings={
-            "chains": chains,
-            "warmup": warmup,
-            "draws": draws,
-            "target_acceptance": target_acceptance,
-            "max_tree_depth": max_tree_depth,
-        },
-    )
-    with ordered(given, say=console.say) as order:
+    typed: dict[str, Any] = {"chains": chains, "warmup": warmup, "draws": draws}
+    typed |= {"target_acceptance": target_acceptance, "max_tree_depth": max_tree_depth}
+    asked: dict[str, Any] = {"seed": seed, "thin": thin, "max_thin": max(thin, max_thin)}
+    asked |= {"name": name, "engine": engine}
+    with _ordered(what, data, exchangeable, seed) as order:
+        settings = {word: value for word, value in typed.items() if value is not None}
+        order = replace(
+            order,
+            settings=replace(order.settings, **settings),
+            **{word: value for word, value in asked.items() if value is not None and value != ""},
+        )
         folder = out or place_of(order.name, seed, make=True)
         fixed = None if fit_labelling else kept_labelling(order)
         if labelling is not None:
@@ -151,12 +126,46 @@ def make(
         raise typer.Exit(1)
 
 
+@contextmanager
+def _ordered(
+    what: str, data: Path | None, exchangeable: list[str] | None, seed: int
+) -> Iterator[Order]:
+    """Take a problem of ours by its name, or anybody's program or model, whose file can be run meanwhile."""
+    from onebasin.inference.contracts.engines import engine_for
+    from onebasin.models.numpyro_file import model_file_in
+    from onebasin.truth.making import Order, order_of_problem
+    from onebasin.truth.problems import PROBLEMS
+
+    from .finding import found_in
+
+    if what in PROBLEMS:
+        if data is not None or exchangeable:
+            raise StudyError(
+                f"`NAME` is {what}, which has its data and its symmetry; leave DATA.json and --exchangeable out."
+            )
+        yield order_of_problem(what)
+        return
+    if not what.endswith(".stan") and model_file_in(what) is None:
+        near = get_close_matches(what, PROBLEMS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"the problems are {', '.join(PROBLEMS)}"
+        raise StudyError(
+            f"`NAME` is {what}, which is no problem, no PROGRAM.stan and no MODEL.py:NAME; {hint}."
+        )
+    declared = inputs.symmetry(exchangeable)
+    with inputs.opened(Path(what), data, symmetry=declared) as target:
+        if not declared:
+            found = found_in(target, seed=seed, say=console.say)
+            if found.remark:
+                console.say(found.remark)
+            target = found.target
+        title = f"{target.name}, of {what}"
+        yield Order(target.name, title, target, engine=engine_for(target, None))
+
+
 @app.command("list", cls=Command)
 def list_(json: Json = False) -> None:
     """List the problems, and which have a reference that passes."""
     from onebasin.truth.tables import listed, listed_rows
-
-    from . import console
 
     rows = listed()
     if json:
@@ -172,36 +181,29 @@ def list_(json: Json = False) -> None:
 
 @app.command(cls=Command)
 def show(
-    name: Annotated[str, typer.Argument(help="A reference of `list`, or a folder of one.")],
-    invariants: Annotated[
-        bool, typer.Option("--invariants", help="Show what no relabelling changes instead.")
-    ] = False,
+    name: Name,
+    invariants: bool = option(
+        False, "Show the quantities that no relabelling changes instead.", "--invariants"
+    ),
     json: Json = False,
 ) -> None:
     """Show a reference: what it is of, how it was made, and its numbers."""
     from onebasin.truth.reference import open_reference
     from onebasin.truth.tables import facts, numbers
 
-    from . import console
-
     reference = open_reference(name)
     if json:
-        console.write_json(
-            {
-                **reference.info,
-                "summary": {
-                    word: table.to_dict(orient="index") for word, table in reference.summary.items()
-                },
-            }
-        )
+        tables = {word: t.to_dict(orient="index") for word, t in reference.summary.items()}
+        console.write_json({**reference.info, "summary": tables})
         return
-    status = reference.status
-    flag = {"passes": "good", "invariants pass": "warn"}.get(status, "bad")
-    said = {
-        "passes": "it passes every criterion",
-        "invariants pass": "what no relabelling changes passes; parameters under labels do not",
-        "fails": "it does not pass, and is no reference",
-    }[status]
+    flag, said = {
+        "passes": ("good", "it passes every criterion"),
+        "invariants pass": (
+            "warn",
+            "what no relabelling changes passes; parameters under labels do not",
+        ),
+        "fails": ("bad", "it does not pass, and is no reference"),
+    }[reference.status]
     console.write_headline(f"{reference.name}: {said}", str(reference.info["title"]), flag)
     console.write_rows([("", word, text) for word, text in facts(reference)])
     console.write_table(numbers(reference, "invariants" if invariants else "parameters"))
@@ -209,19 +211,16 @@ def show(
 
 @app.command(cls=Command)
 def check(
-    name: Annotated[str, typer.Argument(help="A reference of `list`, or a folder of one.")],
-    against: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Another seed's reference, to be held against it."),
-    ] = None,
+    name: Name,
+    against: Path | None = option(
+        None, "Another seed's reference, to compare it with.", metavar="FOLDER"
+    ),
     json: Json = False,
 ) -> None:
     """Check a reference by code that shares no line with what made it; exit with 1 where it does not pass."""
     from onebasin.truth import checker
     from onebasin.truth.produce import place_of
     from onebasin.truth.reference import open_reference
-
-    from . import console
 
     reference = open_reference(name)
     if against is not None:
@@ -232,10 +231,9 @@ def check(
         else:
             console.write_headline(found.title, found.sentence, "good" if found.agrees else "bad")
         raise typer.Exit(0 if found.agrees else 1)
-    made = reference.info["inference"]["method_arguments"]
-    elsewhere = place_of(
-        reference.info["name"], int(made["seed"])
-    )  # where this user may have made it
+    made: Mapping[str, Any] = reference.info["inference"]["method_arguments"]
+    # where this user may have made it
+    elsewhere = place_of(reference.info["name"], int(made["seed"]))
     verdict = checker.check(reference.folder, reference.name, elsewhere=elsewhere)
     if json:
         console.write_json(verdict.to_dict())
@@ -245,10 +243,7 @@ def check(
 
 
 def _write_verdict(verdict: Verdict) -> None:
-    from . import console
-
-    flag = "good" if verdict.passes else "bad"
-    console.write_headline(verdict.title, verdict.sentence, flag)
+    console.write_headline(verdict.title, verdict.sentence, "good" if verdict.passes else "bad")
     flags = {True: "good", False: "bad", None: "warn"}
     console.write_rows([(flags[c.holds], c.name, c.found) for c in verdict.criteria])
     for criterion in verdict.failed:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_path
 from onebasin.base.errors import ArgumentTypeError, ModelDataError
 from onebasin.base.json_file import read_json_file
@@ -36,6 +37,7 @@ class NumpyroTarget(Target):
         return self.data
 
 
+@checks_arguments
 def numpyro_model(
     model: Callable[..., Any],
     data: Mapping[str, Any] | str | Path | None = None,

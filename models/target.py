@@ -11,7 +11,7 @@ import numpy as np
 
 from onebasin.base.card import Card, Facts, Words, in_sizes
 from onebasin.base.checks import check_class
-from onebasin.base.errors import ArgumentTypeError
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.showing import Shown
 
 from .symmetry.blocks import Symmetry, check_blocks
@@ -76,6 +76,14 @@ class Target(Shown):
         check_class("name", self.name, str, remedy="give text")
         check_class("dims", self.dims, Mapping, remedy="map variables to names of their axes")
         check_class("coords", self.coords, Mapping, remedy="map names of axes to their labels")
+        if not self.name.strip():
+            raise ArgumentError("`name` is empty; give the target one.")
+        for axis, labels in self.coords.items():
+            distinct = np.ndim(labels) == 1 and len(set(map(str, labels))) == len(labels)
+            if not distinct:
+                raise ArgumentError(
+                    f"`coords` has for {axis} no list of labels that differ; give one for each place."
+                )
         object.__setattr__(self, "symmetry", check_blocks(self.symmetry))
         if self.numpyro_model is not None:
             _check_model(self.numpyro_model)

@@ -34,7 +34,7 @@ rng = np.random.default_rng(7)
 x = np.sort(rng.uniform(-3, 3, size=(40, 1)), axis=0)
 y = np.sin(1.5 * x) + 0.2 * rng.normal(size=x.shape)
 
-model = ob.BayesianNetwork(ob.Network(1, (3,), 1, activation="tanh"))
+model = ob.networks.BayesianNetwork(ob.networks.Network(1, (3,), 1, activation="tanh"))
 target = model.condition(x, y, name="curve")
 target
 
@@ -94,7 +94,7 @@ assert abs(gap.mean() - left_out) < 1e-10
 # %%
 grid = np.linspace(-4, 4, 81)[:, None]
 for engine, posterior in posteriors.items():
-    outputs = ob.predict(model, posterior, grid)  # (chain, draw, obs, out)
+    outputs = ob.predict(posterior, grid)  # (chain, draw, obs, out)
     weights = ob.diagnose(posterior, align=False).rhat
     print(
         f"{engine:8s} worst R-hat of weights: {weights.value:.2f} ({weights.parameter})"
@@ -128,7 +128,7 @@ comparison
 # sampler come. Stan's distance from NumPyro is not above it by more than noise.
 
 # %% tags=["remove-cell"]
-outputs = {e: ob.predict(model, p, grid) for e, p in posteriors.items()}
+outputs = {e: ob.predict(p, grid) for e, p in posteriors.items()}
 for engine in posteriors:
     assert az.rhat(outputs[engine]).max() < (1.02 if draws >= 500 else 1.1)
     assert ob.diagnose(posteriors[engine], align=False).rhat.value > 1.1
@@ -180,7 +180,7 @@ if draws >= 500:
 # %% [markdown]
 # ## What to try next
 #
-# - A layer more: `ob.Network(1, (3, 3), 1, activation="tanh")`. The Stan program stays the same and is
+# - A layer more: `ob.networks.Network(1, (3, 3), 1, activation="tanh")`. The Stan program stays the same and is
 #   not compiled again.
 # - `activation="relu"` has no signs to change, but scales: weights into a unit times 2, out of it by 2.
 #   The prior breaks that tie. What does the card of the target say of it?

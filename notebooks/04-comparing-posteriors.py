@@ -39,11 +39,11 @@ def function(x):
 
 y = function(x) + 0.1 * rng.standard_normal(x.shape)
 
-network = ob.Network(1, (4,), 1, "tanh")
-model = ob.BayesianNetwork(
+network = ob.networks.Network(1, (4,), 1, "tanh")
+model = ob.networks.BayesianNetwork(
     network,
-    ob.Gaussian(noise_sd=0.1),
-    ob.NormalPrior(weight_scale=(3.0, 1.5), bias_scale=(2.0, 1.0)),
+    ob.networks.Gaussian(noise_sd=0.1),
+    ob.networks.NormalPrior(weight_scale=(3.0, 1.5), bias_scale=(2.0, 1.0)),
 )
 target = model.condition(x, y, name="gap")
 target
@@ -93,7 +93,7 @@ if full:
 # %%
 advi = ob.Advi(iterations=iterations, gradient_samples=5, learning_rate=0.05)
 symmetrised = ob.Symmetrised(steps=iterations // 2, learning_rate=0.02)
-ensemble = ob.Ensemble(members=30, epochs=epochs, learning_rate=0.02)
+ensemble = ob.networks.Ensemble(members=30, epochs=epochs, learning_rate=0.02)
 nuts = ob.Nuts(chains=chains, warmup=1000 if full else 150, draws=draws // 2)
 
 posteriors = {
@@ -120,23 +120,23 @@ posteriors = {
 }
 
 in_one_labelling = ob.align(hmc)
-gaussian = ob.fit_gaussian(in_one_labelling.posterior, "full")
-distillation = ob.DistillationSettings(iterations=max(iterations // 8, 200))
-student = ob.distil(hmc, target.x, settings=distillation, seed=1)
+gaussian = ob.approximations.fit_gaussian(in_one_labelling.posterior, "full")
+distillation = ob.approximations.DistillationSettings(iterations=max(iterations // 8, 200))
+student = ob.approximations.distil(hmc, target.x, settings=distillation, seed=1)
 
 posteriors["Gaussian by moments"] = gaussian.sample(1000, seed=1)
 posteriors["Gaussian distilled"] = student.sample(1000, seed=1)
 
 # %% [markdown]
-# A variational fit ends with a number, the ELBO, which `ob.elbo` puts in words. It ranks fits of
+# A variational fit ends with a number, the ELBO, which `ob.approximations.elbo` puts in words. It ranks fits of
 # one model, but is no distance to the truth. Mean-field ADVI and symmetrised VI:
 
 # %%
-mean_field = ob.elbo(posteriors["mean-field ADVI"])
+mean_field = ob.approximations.elbo(posteriors["mean-field ADVI"])
 mean_field
 
 # %%
-averaged = ob.elbo(posteriors["symmetrised VI"])
+averaged = ob.approximations.elbo(posteriors["symmetrised VI"])
 averaged
 
 # %% [markdown]
@@ -203,7 +203,7 @@ gap = np.linspace(-0.25, 0.25, 21)[:, None]
 
 
 def spread(posterior, at):
-    return ob.predict(model, posterior, at).std(axis=(0, 1)).mean()
+    return ob.predict(posterior, at).std(axis=(0, 1)).mean()
 
 
 widths = pd.DataFrame(
@@ -286,8 +286,8 @@ if full:
 #
 # - Train the ensemble for 500 epochs instead of 5000. Its bands become wider, and look better: that
 #   spread comes from training that has not ended.
-# - Other seeds of ADVI. `ob.elbo` tells which fit to keep; here the seeds agree.
-# - Two classes instead of numbers: `ob.Categorical()` as likelihood. The table then has agreement
+# - Other seeds of ADVI. `ob.approximations.elbo` tells which fit to keep; here the seeds agree.
+# - Two classes instead of numbers: `ob.networks.Categorical()` as likelihood. The table then has agreement
 #   and total variation.
 # - Your own network or program: every call above takes any target; a mixture is compared by the
 #   means of its parameters.

@@ -30,12 +30,12 @@ full = True  # whether the sizes are those that the text speaks of
 rng = np.random.default_rng(3)
 x = rng.uniform(-1, 1, 60)[:, None]
 y = np.sin(4 * x) + 0.1 * rng.standard_normal(x.shape)
-prior = ob.NormalPrior(weight_scale=(3.0, 1.5), bias_scale=(2.0, 1.0))
+prior = ob.networks.NormalPrior(weight_scale=(3.0, 1.5), bias_scale=(2.0, 1.0))
 
 
 def sample(units, seed):
-    network = ob.Network(1, (units,), 1, "tanh")
-    model = ob.BayesianNetwork(network, ob.Gaussian(noise_sd=0.1), prior)
+    network = ob.networks.Network(1, (units,), 1, "tanh")
+    model = ob.networks.BayesianNetwork(network, ob.networks.Gaussian(noise_sd=0.1), prior)
     target = model.condition(x, y, name=f"{units} units")
     settings = ob.Hmc(
         warmup=1000 if full else 200, draws=draws, trajectory_length=3.0, target_acceptance=0.9
@@ -62,7 +62,7 @@ ob.plot.aligned(alignment, var_names=["b1", "W2"])
 # a draw into the common labelling. Each chain has its own:
 
 # %%
-counts = ob.transpositions(alignment).total  # (chain, draw)
+counts = ob.networks.transpositions(alignment).total  # (chain, draw)
 pd.DataFrame(
     [[int((chain == number).sum()) for number in range(3)] for chain in counts],
     index=pd.Index(range(len(counts)), name="chain"),
@@ -89,7 +89,7 @@ if full:
 # matched to the first's, the mountain is gone.
 
 # %%
-barriers = ob.barriers(posterior, pairs=pairs)
+barriers = ob.networks.barriers(posterior, pairs=pairs)
 print(barriers.sentence)
 
 # %%
@@ -120,7 +120,7 @@ ob.diagnose(other)
 # chains means anything, aligned or not.
 
 # %%
-unlike = ob.barriers(other, pairs=pairs)
+unlike = ob.networks.barriers(other, pairs=pairs)
 print(unlike.sentence)
 
 # %% tags=["remove-cell"]
@@ -165,7 +165,7 @@ pd.DataFrame(
 # remain:
 
 # %%
-ob.plot.barriers(ob.barriers(wide, pairs=pairs))
+ob.plot.barriers(ob.networks.barriers(wide, pairs=pairs))
 
 # %% tags=["remove-cell"]
 if full:
@@ -174,7 +174,7 @@ if full:
     few, many = switching["3 units"], switching["8 units"]
     assert few.ratio < 0.25 * few.noise_ratio
     assert many.ratio > 0.6 * many.noise_ratio
-    remaining = np.median(ob.barriers(wide, pairs=pairs).aligned.height)
+    remaining = np.median(ob.networks.barriers(wide, pairs=pairs).aligned.height)
     assert remaining > 5 * np.median(barriers.aligned.height)
 
 # %% [markdown]
@@ -186,8 +186,8 @@ if full:
 # best that any rule can do, which knows the true means.
 
 # %%
-rates = ob.failure_rates(
-    [0, 1, 2, 3, 4, 6], ob.PlantedComponents(components=3, features=3, draws=planted)
+rates = ob.truth.failure_rates(
+    [0, 1, 2, 3, 4, 6], ob.truth.PlantedComponents(components=3, features=3, draws=planted)
 )
 ob.plot.failure_rates(rates)
 
@@ -222,9 +222,9 @@ assert single[3] > 2 * ours[3]
 # - `ob.align(posterior, reference=alignment)` brings another posterior into the same labels: that
 #   is how [Comparing posteriors](04-comparing-posteriors.ipynb) sets approximations beside the
 #   truth.
-# - `ob.fit_gaussian(alignment.posterior, "full")` makes one Gaussian of one basin. Does it predict
+# - `ob.approximations.fit_gaussian(alignment.posterior, "full")` makes one Gaussian of one basin. Does it predict
 #   better here than in [Comparing posteriors](04-comparing-posteriors.ipynb)?
-# - `ob.PlantedComponents(sds=(0.3, 1.0, 3.0))`: parts of unequal widths, where the mean as a
+# - `ob.truth.PlantedComponents(sds=(0.3, 1.0, 3.0))`: parts of unequal widths, where the mean as a
 #   reference fails and the Gaussian does not.
-# - Order the biases, `ob.Parametrisation(biases="ordered")`, and sample again: the symmetry is gone
+# - Order the biases, `ob.networks.Parametrisation(biases="ordered")`, and sample again: the symmetry is gone
 #   from the model. Do the chains mix better or worse?

@@ -35,13 +35,13 @@ draws = 1000  # of each of four chains, after as many of warmup
 print(Path("programs/mixture.stan").read_text())
 
 # %% [markdown]
-# `ob.cmdstan_model` gives the `CmdStanModel` that you know, compiled once per content. Where the
+# `ob.stan.cmdstan_model` gives the `CmdStanModel` that you know, compiled once per content. Where the
 # machine has no CmdStan, it puts one together. `cmdstanpy.CmdStanModel(stan_file=...)` does as well
 # where you have one.
 
 # %%
 cmdstanpy.utils.get_logger().setLevel(logging.WARNING)  # no line for each chain
-model = ob.cmdstan_model("programs/mixture.stan")
+model = ob.stan.cmdstan_model("programs/mixture.stan")
 fit = model.sample(
     "programs/mixture.json",
     chains=4,

@@ -31,16 +31,16 @@ full = True  # whether the sizes are those that the text speaks of
 # and a network of ten ReLU units. Their $10!$ orders are as many equal modes.
 
 # %%
-data = ob.load_data("sinc", seed=1)
+data = ob.networks.load_data("sinc", seed=1)
 test = data.held_out
 
 
 def network(biases="free", skip=None):
-    model = ob.BayesianNetwork(
-        ob.Network(1, (10,), 1, "relu", skip=skip),
-        ob.Gaussian(),
-        ob.NormalPrior((3.0, 1.0), (3.0, 1.0)),
-        ob.Parametrisation(biases=biases),
+    model = ob.networks.BayesianNetwork(
+        ob.networks.Network(1, (10,), 1, "relu", skip=skip),
+        ob.networks.Gaussian(),
+        ob.networks.NormalPrior((3.0, 1.0), (3.0, 1.0)),
+        ob.networks.Parametrisation(biases=biases),
     )
     return model.condition(data.x, data.y, name=skip or biases)
 
@@ -58,7 +58,7 @@ plain
 
 # %%
 truth = ob.nuts(plain, warmup=draws, draws=draws, seed=1)
-outputs = ob.summarise_predictions(truth, test.x)
+outputs = ob.networks.summarise_predictions(truth, test.x)
 print(f"R-hat of the outputs: {outputs['rhat'].max():.3f}")
 ob.diagnose(truth)
 
@@ -81,8 +81,11 @@ how |= {"evaluate_every": 100, "tolerance": 0, "dtype": "float32"}
 vi = ob.Advi(iterations=iterations, **how)
 symmetrised = ob.Symmetrised(steps=iterations, **how)
 aligned = ob.align(truth).posterior
-distilled = ob.distil(
-    truth, data.x, settings=ob.DistillationSettings(iterations=iterations, points=2000), seed=1
+distilled = ob.approximations.distil(
+    truth,
+    data.x,
+    settings=ob.approximations.DistillationSettings(iterations=iterations, points=2000),
+    seed=1,
 )
 
 fits = {
@@ -91,9 +94,9 @@ fits = {
     "ordered biases": ob.infer(network(biases="ordered"), vi, seed=1),
     "orthogonal skips": ob.infer(network(skip="orthogonal"), vi, seed=1),
     "symmetrised": ob.infer(plain, symmetrised, seed=1),
-    "one Gaussian": ob.fit_gaussian(aligned).sample(1000, seed=1),
+    "one Gaussian": ob.approximations.fit_gaussian(aligned).sample(1000, seed=1),
     "distilled": distilled.sample(1000, seed=1),
-    "ensemble": ob.ensemble(plain, members=20, epochs=epochs, learning_rate=0.02, seed=1),
+    "ensemble": ob.networks.ensemble(plain, members=20, epochs=epochs, learning_rate=0.02, seed=1),
 }
 
 # %% [markdown]
@@ -107,9 +110,9 @@ fits = {
 def predictions(name):
     fit = fits[name]
     model = network(skip="orthogonal").model if name == "orthogonal skips" else plain.model
-    mean, sd = ob.predict_with_noise(model, fit, test.x)
+    mean, sd = ob.networks.predict_with_noise(model, fit, test.x)
     noise = np.random.default_rng(0).standard_normal(mean.shape)
-    return mean, ob.score_predictions(mean + sd * noise, test.y)
+    return mean, ob.networks.score_predictions(mean + sd * noise, test.y)
 
 
 reference, _ = predictions("NUTS")
@@ -160,7 +163,7 @@ if full:
     assert min(distance["ordered biases"], distance["symmetrised"]) > 0.9 * distance["nothing"]
     assert table["inside 95 %"]["ensemble"] < 0.92
     outside = {
-        name: ob.predictive_uncertainty(fits[name], [[-2.0], [2.0]]).epistemic.mean()
+        name: ob.networks.predictive_uncertainty(fits[name], [[-2.0], [2.0]]).epistemic.mean()
         for name in shown
     }
     assert min(outside, key=outside.get) == "distilled"
@@ -199,7 +202,7 @@ if full:
 #
 # - `onebasin study remedies --quick` puts all of this to three data sets. [The
 #   guide](../docs/guides/which-remedy.md) says which remedy serves which purpose.
-# - `ob.Network(1, (4,), 1, "relu")`: do aligned weights agree with fewer units? When there is [one
+# - `ob.networks.Network(1, (4,), 1, "relu")`: do aligned weights agree with fewer units? When there is [one
 #   basin](05-one-basin.ipynb), and when not, is a notebook of its own.
 # - `ob.mclmc(plain, seed=1)` in place of NUTS: how much time does it save, and what does it cost in
 #   distance?

@@ -172,7 +172,7 @@ def _normalised(rows: Rows) -> Rows:
     z = np.empty_like(flat)
     np.put_along_axis(z, order, np.broadcast_to(_scores(flat.shape[1]), flat.shape), axis=1)
     for row in np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1)):
-        z[row, order[row]] = _blom(_mean_ranks(ordered[row]))
+        z[row, order[row]] = _blom(_ranks_in_order(ordered[row]))
     return z.reshape(rows.shape)
 
 
@@ -187,7 +187,15 @@ def _blom(ranks: np.ndarray) -> np.ndarray:
     return np.asarray(ndtri((ranks - 3 / 8) / (ranks.size - 2 * 3 / 8 + 1)))
 
 
-def _mean_ranks(ordered: np.ndarray) -> np.ndarray:
+def mean_ranks(numbers: np.ndarray) -> np.ndarray:
+    """Ranks of numbers from 1 on, ties by their mean rank; `scipy.stats`, which has them too, takes long to import."""
+    order = np.argsort(numbers)
+    ranks = np.empty(len(numbers))
+    ranks[order] = _ranks_in_order(numbers[order])
+    return ranks
+
+
+def _ranks_in_order(ordered: np.ndarray) -> np.ndarray:
     """Ranks of ordered numbers, ties by their mean rank."""
     starts = np.concatenate([[True], ordered[1:] != ordered[:-1]])
     places = np.concatenate([np.flatnonzero(starts), [len(ordered)]])

@@ -63,6 +63,8 @@ def join(trees: Sequence[xr.DataTree], paths: Sequence[Path], *, lazy: bool) -> 
     import xarray as xr
 
     runs = [adopted(tree) for tree in trees]
+    for run in runs:
+        run.attrs = {name: schema.plain(value) for name, value in run.attrs.items()}
     for run, path in zip(runs[1:], paths[1:], strict=True):
         _check_alike(run, path, runs[0], paths[0])
     _check_chains(runs, paths)
@@ -200,7 +202,8 @@ def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str,
         kept[schema.RESTARTS] = json.dumps([draws for each in restarts for draws in each])
     for name in (schema.GRADIENT_EVALUATIONS, schema.WALL_TIME):
         if all(name in run.attrs for run in runs):
-            kept[name] = sum(run.attrs[name] for run in runs)
+            summed = sum(schema.number(run.attrs, name) or 0 for run in runs)
+            kept[name] = int(summed) if name == schema.GRADIENT_EVALUATIONS else summed
     found = [evidence for run in runs if (evidence := schema.evidence_of(run.attrs)) is not None]
     if found:
         total = found[0]
@@ -210,14 +213,8 @@ def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str,
     kept[schema.CREATED_AT] = schema.now()
     kept[schema.JOINED] = json.dumps(
         [
-            {"file": path.name, "chains": size}
-            | {n: _plain(run.attrs[n]) for n in _OWN if n in run.attrs}
+            {"file": path.name, "chains": size} | {n: run.attrs[n] for n in _OWN if n in run.attrs}
             for run, path, size in zip(runs, paths, sizes, strict=True)
         ]
     )
     return kept
-
-
-def _plain(value: Any) -> Any:
-    """A number of NumPy's as JSON can say it."""
-    return value.item() if isinstance(value, np.generic) else value

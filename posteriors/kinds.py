@@ -11,16 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
-
-from onebasin.base.errors import ArgumentError
+from typing import TYPE_CHECKING
 
 from . import schema
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Kind = Literal["parameter", "transformed", "generated"]
+Kind = schema.Kind
 PARAMETER: Kind = "parameter"
 TRANSFORMED: Kind = "transformed"
 GENERATED: Kind = "generated"
@@ -69,11 +67,6 @@ def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
         If the attribute is no mapping of names to kinds.
     """
     written = schema.decode(attributes, schema.KINDS) or {}
-    if not isinstance(written, dict) or not set(written.values()) <= set(get_args(Kind)):
-        raise ArgumentError(
-            f"`posterior` has an attribute `{schema.KINDS}` that gives no kinds; got {str(written)[:60]!r}: write a "
-            f"JSON object of variables to {', '.join(get_args(Kind))}, or delete it."
-        )
     names = [str(name) for name in posterior.data_vars]
     guessed = tuple(name for name in names if name not in written)
     return Kinds({n: written.get(n) or _guess(n, posterior[n]) for n in names}, guessed)

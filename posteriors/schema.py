@@ -8,12 +8,14 @@ and who reads them both take the words from here. NetCDF keeps text and numbers,
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.jsonable import parse_json
@@ -183,28 +185,69 @@ def encode(value: Any) -> Any:
     return json.dumps(value)
 
 
-def decode(attributes: Attributes, name: str) -> Any:
+Kind = Literal["parameter", "transformed", "generated"]
+_LISTS = (WARMUP_SECONDS, SAMPLING_SECONDS)
+
+_SHAPES: Mapping[str, Any] = {
+    **dict.fromkeys((SETTINGS, VERSIONS, LEFT_OUT, ALIGNMENT), dict[str, Any]),
+    **dict.fromkeys(_LISTS, list[float]),
+    **dict.fromkeys((ATTEMPTS, JOINED), list[dict[str, Any]]),
+    KINDS: dict[str, Kind],
+    RESTARTS: list[list[int]],
+}
+"""The type of the JSON of an attribute."""
+
+
+def plain(value: Any) -> Any:
+    """Give an attribute as it was written: NumPy's arrays and numbers as lists and numbers of Python's."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
     """Read an attribute that `encode` made JSON text of; None where it is missing or empty.
+
+    With a `kind`, a class of fields, one of these is made of it.
 
     Raises
     ------
     ValueError
-        If the attribute is not JSON.
+        If the attribute is not JSON, or JSON of something else.
     """
-    text = attributes.get(name)
-    if text is None:
-        return None
-    if not isinstance(text, str):
-        return np.asarray(text).tolist()
-    if not text:
+    text = plain(attributes.get(name))
+    if text is None or text == "":
         return None
     try:
-        return parse_json(text)
-    except json.JSONDecodeError as error:
+        value = parse_json(text) if isinstance(text, str) else text
+        value = [value] if name in _LISTS and isinstance(value, Real) else value
+        made = TypeAdapter(kind or _SHAPES.get(name, Any)).validate_python(value)
+    except (json.JSONDecodeError, ValidationError) as error:
+        fault = "is not JSON" if isinstance(error, json.JSONDecodeError) else "says something else"
         raise ArgumentError(
-            f"`posterior` has an attribute `{name}` that is not JSON ({error}): got {text[:60]!r}. "
-            f"Write it with json.dumps, or delete it."
+            f"`posterior` has an attribute `{name}` that {fault}: got {str(text)[:60]!r}. Delete it, "
+            "or take the posterior as it was made."
         ) from error
+    return made if kind else value
+
+
+def number(attributes: Attributes, name: str) -> float | None:
+    """Read an attribute that is a number; None where it is missing or not finite.
+
+    Raises
+    ------
+    ValueError
+        If it is no number.
+    """
+    kept = plain(attributes.get(name))
+    if kept is None or kept == "":
+        return None
+    try:
+        value = float(kept)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"`posterior` has an attribute `{name}` that is no number: got {str(kept)[:60]!r}. Write a number, "
+            "or delete it."
+        ) from error
+    return value if math.isfinite(value) else None
 
 
 def encode_symmetry(symmetry: Symmetry) -> str:

@@ -70,7 +70,9 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
                 )
 
 
-def check_values(values: Mapping[str, Any], *, dims: Dims, argument: str) -> None:
+def check_values(
+    values: Mapping[str, Any], *, dims: Dims, argument: str, coords: Mapping[str, Any] | None = None
+) -> None:
     """Refuse variables that have no place in a posterior, by a value of each.
 
     Parameters
@@ -79,13 +81,16 @@ def check_values(values: Mapping[str, Any], *, dims: Dims, argument: str) -> Non
         A value of every variable.
     dims, argument
         See `check_names`.
+    coords : mapping, optional
+        Labels of axes.
 
     Raises
     ------
     TypeError
         If a value is no array.
     ValueError
-        If there is no variable, a name is refused (see `check_names`), or names of axes do not fit the shapes.
+        If there is no variable, a name is refused (see `check_names`), or names or labels of axes do not fit the
+        shapes.
     """
     check_names(values, dims=dims, argument=argument)
     unknown = [name for name in dims if name not in values]
@@ -118,6 +123,13 @@ def check_values(values: Mapping[str, Any], *, dims: Dims, argument: str) -> Non
                     f"`{argument}` has a variable {axis}, which is the name of an axis of {name}; give one of them "
                     "another name."
                 )
+    for axis, labels in (coords or {}).items():
+        size, name = sizes.get(axis, (len(labels), ""))
+        if size != len(labels):
+            raise ArgumentError(
+                f"`coords` has {len(labels)} labels for {axis}, an axis of {name} that has {size} places; give "
+                "one each."
+            )
 
 
 def axes_of(name: str, count: int, taken: Container[str]) -> tuple[str, ...]:
@@ -131,20 +143,22 @@ def axes_of(name: str, count: int, taken: Container[str]) -> tuple[str, ...]:
     return tuple(axes)
 
 
-def check_amount(chains: int, draws: int) -> None:
+def check_amount(chains: int, draws: int, *, numbers: int = 0, kept: bool = False) -> None:
     """Refuse more draws than the machine's memory can hold.
 
-    Counted is what every draw takes, whatever is sampled: eight numbers of its statistics.
+    Counted is what every draw takes, whatever is sampled: eight numbers of its statistics, and those that are known to
+    be in it. Of draws that are kept on the disk only one a chain is in memory.
 
     Raises
     ------
     ValueError
         If there are too many.
     """
-    least = chains * draws * 8 * 8
+    least = 8 * chains * (8 * draws + numbers * (1 if kept else draws))
     if least > (most := memory()):
+        of = f" and {numbers:,} numbers" if numbers else ""
         raise ArgumentError(
-            f"`draws` is {draws}, which of {chains} chain(s) takes at least {in_words(least)}, more than the "
+            f"`draws` is {draws}, which of {chains} chain(s){of} takes at least {in_words(least)}, more than the "
             f"{in_words(most)} of memory here; ask for fewer."
         )
 

@@ -6,7 +6,6 @@ view has parsed it keeps, and it never writes to the tree.
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -97,8 +96,14 @@ class View:
             )
         if not set(schema.SAMPLE_DIMS) <= set(dataset.sizes):
             check_dims(next(iter(dataset.data_vars.values())), self.argument)
+        if unnamed := [name for name in dataset.data_vars if not isinstance(name, str)]:
+            raise ArgumentError(
+                f"`{self.argument}` has a variable {unnamed[0]!r}; name it by text."
+            )
         if not dataset.sizes["chain"]:
             raise ArgumentError(f"`{self.argument}` has no chains: give at least one.")
+        if dataset.sizes["draw"] and not any(values.size for values in dataset.data_vars.values()):
+            raise ArgumentError(f"`{self.argument}` holds variables without entries only.")
         return dataset
 
     @property
@@ -216,8 +221,8 @@ class View:
         return {str(name): value for name, value in self.tree.attrs.items()}
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """Return a root attribute as it is kept, or the default where it is missing."""
-        return self.tree.attrs.get(name, default)
+        """Return a root attribute as it was written, or the default where it is missing."""
+        return schema.plain(self.tree.attrs.get(name, default))
 
     def number(self, name: str) -> float | None:
         """Return a root attribute that is a number, or None where it is missing or not finite.
@@ -227,27 +232,17 @@ class View:
         ValueError
             If the attribute is no number.
         """
-        kept = self.tree.attrs.get(name)
-        if kept is None or (isinstance(kept, str) and not kept):
-            return None
-        try:
-            value = float(kept)
-        except (TypeError, ValueError) as error:
-            raise ArgumentError(
-                f"`posterior` has an attribute `{name}` that is no number: got {str(kept)[:60]!r}. Write a number, "
-                "or delete it."
-            ) from error
-        return value if math.isfinite(value) else None
+        return schema.number(self.tree.attrs, name)
 
-    def parsed(self, name: str) -> Any:
-        """Return a root attribute that holds JSON text, parsed; None where it is missing or empty.
+    def parsed(self, name: str, kind: Any = None) -> Any:
+        """Return a root attribute that holds JSON text, parsed and made a `kind`; None where it is missing or empty.
 
         Raises
         ------
         ValueError
             If the attribute is not JSON.
         """
-        return schema.decode(self.tree.attrs, name)
+        return schema.decode(self.tree.attrs, name, kind)
 
     @cached_property
     def network(self) -> BayesianNetwork | None:
@@ -320,7 +315,7 @@ class View:
     @cached_property
     def is_point_estimate(self) -> bool:
         """Tell whether it holds one value, the highest point of a log density, and no draws."""
-        return self.tree.attrs.get(schema.METHOD) == "optimize"
+        return self.attribute(schema.METHOD) == "optimize"
 
     @cached_property
     def is_ensemble(self) -> bool:

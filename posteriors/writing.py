@@ -13,7 +13,6 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.files import netcdf
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.faults import FormatError
-from onebasin.base.files.folders import replacing_folder
 from onebasin.base.notices import notice
 
 from . import draws_csv, draws_json, schema, zarr_store
@@ -110,7 +109,7 @@ def _write(tree: xr.DataTree, path: Path, form: Format, *, new: bool) -> None:
     if form is NETCDF:
         netcdf.write_tree(plain(tree), path, new=new)
     elif form is _ZARR:
-        with replacing_folder(path, new=new) as part:
+        with replacing(path, new=new) as part:
             zarr_store.write(plain(tree), part)
     else:
         with replacing(path, new=new) as part:

@@ -25,7 +25,7 @@ from onebasin.base.text import shown
 
 from .data import check_numbers
 from .home.errors import StanDataError, StanError, StanProgramError
-from .interpreter.includes import full_text, included_files
+from .interpreter.includes import full_text, included_files, without_foreign_lines
 from .interpreter.process import ending
 from .interpreter.runtime import InterpreterMissing, load
 from .translation import ProgramInfo, check_declares, last_words
@@ -164,6 +164,7 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
         )
     if any(word in words for word in _PARSING) or "included itself" in words:
         words = words.replace("'string'", f"'{shown(path.name)}'")
+        words = without_foreign_lines(words, path)
         raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
     if _SIZE in line and (below := _negative(data)):
         raise StanDataError(f"{shown(path.name)} refuses its data:\na size is negative: {below}.")

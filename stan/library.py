@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_path
 from onebasin.base.files.leftovers import working_folder
 from onebasin.base.text import shown
@@ -26,6 +27,7 @@ from .stan_library import StanLibrary
 from .trial import check_survives
 
 
+@checks_arguments
 def open_library(
     program: StanProgram | Target | str | Path,
     data: Mapping[str, Any] | str | Path | None = None,
@@ -73,7 +75,7 @@ def open_library(
 
     Examples
     --------
-    >>> library = ob.open_library("mixture.stan", "mixture.json")
+    >>> library = ob.stan.open_library("mixture.stan", "mixture.json")
     >>> values, gradients = library.log_density_gradient(np.zeros((100, library.dim)))
     >>> values.shape, gradients.shape == (100, library.dim)
     ((100,), True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_path
 from onebasin.base.errors import ArgumentError
 from onebasin.base.files.atomic import replacing
@@ -81,6 +82,7 @@ class StanProgram:
         return f"<StanProgram {self.path.name}: data {', '.join(self.data) or 'none'}>"
 
 
+@checks_arguments
 def stan_program(
     path: str | Path,
     data: Mapping[str, Any] | str | Path | None = None,
@@ -151,6 +153,7 @@ def stan_program(
     )
 
 
+@checks_arguments
 def cmdstan_model(path: str | Path) -> CmdStanModel:
     """Compile a Stan program for cmdstanpy, once per content; CmdStan is found, or assembled where there is none.
 
@@ -177,7 +180,7 @@ def cmdstan_model(path: str | Path) -> CmdStanModel:
     Examples
     --------
     >>> import onebasin as ob
-    >>> model = ob.cmdstan_model("mixture.stan")
+    >>> model = ob.stan.cmdstan_model("mixture.stan")
     >>> fit = model.sample("mixture.json", iter_sampling=200, seed=1, show_progress=False)
     >>> ob.diagnose(fit).verdict in ("usable", "aligned", "invariant", "unusable")
     True

@@ -22,7 +22,7 @@ from .opened import PRINT, Opened, StanGenerator
 from .packing import pack, unpack
 from .translation import in_own_names
 
-_LOG = logging.getLogger("onebasin")
+_LOG = logging.getLogger("onebasin.printed")
 STEP = 6.0554544523933429e-06
 """The step of finite differences, as in `native/calls.c`: the third root of the rounding of a double."""
 
@@ -60,7 +60,9 @@ class StanLibrary:
     ) -> None:
         self._interface, self._path, self.seed = interface, path, seed
         report = on_print or _LOG.info
-        self._print = PRINT(lambda text, size: report(ctypes.string_at(text, size).decode()))
+        self._print = PRINT(
+            lambda text, size: report(ctypes.string_at(text, size).decode(errors="replace"))
+        )
         try:
             handle = interface.construct(data, seed % 2**32, self._print)
         except StanDataError as error:

@@ -21,6 +21,7 @@ from .home.directory import Home
 from .home.environment import build_environment
 from .home.errors import CmdStanNotFound, StanProgramError
 from .home.integrity import check_whole
+from .interpreter.includes import without_foreign_lines
 
 NAME = "program"
 """The name of every program while it is translated and compiled."""
@@ -183,6 +184,7 @@ def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
     if done.returncode:
         check_whole(where.path)
         words = in_own_names(done.stderr.strip(), path)
+        words = without_foreign_lines(words, path)
         raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
     return done.stdout
 

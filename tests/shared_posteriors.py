@@ -85,8 +85,9 @@ def _mixture_target() -> ob.Target:
 def _network_target() -> ob.Target:
     x = np.linspace(-2, 2, 20)[:, None]
     y = np.sin(2 * x) + 0.3 * np.random.default_rng(3).normal(size=x.shape)
-    model = ob.BayesianNetwork(
-        ob.Network(1, (3,), 1, activation="tanh"), likelihood=ob.Gaussian(noise_sd=0.3)
+    model = ob.networks.BayesianNetwork(
+        ob.networks.Network(1, (3,), 1, activation="tanh"),
+        likelihood=ob.networks.Gaussian(noise_sd=0.3),
     )
     return model.condition(x, y)
 

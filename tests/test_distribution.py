@@ -153,8 +153,8 @@ from pathlib import Path
 assert [m.mine for m in (stan, models, inference, studies)] == ["stan", "models", "inference", "studies"]
 assert "site-packages" in ob.__file__, ob.__file__
 assert ob.__version__ == "@VERSION"
-data = ob.load_data("sinc", num_obs=8)
-network = ob.BayesianNetwork(ob.Network(1, (2,), 1, "tanh"))
+data = ob.networks.load_data("sinc", num_obs=8)
+network = ob.networks.BayesianNetwork(ob.networks.Network(1, (2,), 1, "tanh"))
 settings = ob.Nuts(chains=2, warmup=20, draws=20)
 posterior = ob.infer(network.condition(data.x, data.y), engine="numpyro", method=settings, progress=False)
 ob.save(posterior, "run.nc")

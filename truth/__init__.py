@@ -1,5 +1,9 @@
-"""Reference posteriors: kept with the package, made again by `onebasin truth make`, checked by separate code."""
+"""Check whether a result is right: reference posteriors, planted components, and data that a model simulates.
 
-from .reference import Reference, open_reference, references
+References are kept with the package, made by `onebasin truth make`, and checked by code that shares no line with it.
+`__init__.pyi` lists the public names; each is loaded when it is first asked for.
+"""
 
-__all__ = ["Reference", "open_reference", "references"]
+from onebasin.base.listed import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __package__, __file__)

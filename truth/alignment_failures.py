@@ -24,8 +24,9 @@ from jaxtyping import Float, Int
 
 from onebasin.analysis.alignment.align import align
 from onebasin.analysis.alignment.parts import flatten
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.card import Card, Words, number
-from onebasin.base.checks import check_count, check_positive, check_seed
+from onebasin.base.checks import as_numbers, check_class, check_count, check_positive, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.base.table import Table
@@ -46,7 +47,7 @@ MOST_COMPONENTS = 5
 
 @dataclass(frozen=True)
 class PlantedComponents:
-    """The draws that `ob.failure_rates` plants: Gaussian components whose labels are known, and then hidden.
+    """The draws that `ob.truth.failure_rates` plants: Gaussian components whose labels are known, and then hidden.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class PlantedComponents:
 
     Examples
     --------
-    >>> ob.PlantedComponents(components=2, features=1).means(3.0).tolist()
+    >>> ob.truth.PlantedComponents(components=2, features=1).means(3.0).tolist()
     [[-1.5], [1.5]]
     """
 
@@ -82,10 +83,10 @@ class PlantedComponents:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        check_count("components", self.components, least=2)
-        check_count("features", self.features)
-        check_count("draws", self.draws, least=2)
-        check_count("repeats", self.repeats)
+        check_count("components", self.components, least=2, most=10**6)
+        check_count("features", self.features, most=10**6)
+        check_count("draws", self.draws, least=2, most=10**6)
+        check_count("repeats", self.repeats, most=10**6)
         check_seed(self.seed)
         if self.components > MOST_COMPONENTS:
             raise ArgumentError(
@@ -94,6 +95,7 @@ class PlantedComponents:
             )
         if self.sds is None:
             return
+        check_class("sds", self.sds, Sequence, remedy="give a list of standard deviations")
         if len(self.sds) != self.components:
             raise ArgumentError(
                 f"`sds` has {len(self.sds)} entries for {self.components} components; give one each."
@@ -156,6 +158,7 @@ class FailureRates(Shown):
         return of_failure_rates(self)
 
 
+@checks_arguments
 def failure_rates(
     separations: Sequence[float] | np.ndarray,
     planted: PlantedComponents | None = None,
@@ -190,16 +193,22 @@ def failure_rates(
 
     Examples
     --------
-    >>> planted = ob.PlantedComponents(components=2, draws=200, repeats=2)
-    >>> found = ob.failure_rates([1.0, 4.0], planted, rules=("gaussian",))
+    >>> planted = ob.truth.PlantedComponents(components=2, draws=200, repeats=2)
+    >>> found = ob.truth.failure_rates([1.0, 4.0], planted, rules=("gaussian",))
     >>> found.optimal.shape
     (2, 2)
     >>> bool(found.rates["gaussian"][:, 1].mean() < found.rates["gaussian"][:, 0].mean())
     True
     """
-    planted = planted or PlantedComponents()
-    distances = np.asarray(separations, np.float64)
-    if distances.ndim != 1 or not np.isfinite(distances).all() or (distances < 0).any():
+    planted = PlantedComponents() if planted is None else planted
+    check_class("planted", planted, PlantedComponents, remedy="give PlantedComponents(...)")
+    distances = as_numbers("separations", separations)
+    if (
+        distances.ndim != 1
+        or not len(distances)
+        or not np.isfinite(distances).all()
+        or (distances < 0).any()
+    ):
         raise ArgumentError(
             f"`separations` is {separations!r}; give a list of distances that are finite and not negative."
         )

@@ -42,8 +42,8 @@ def plot_failure_rates(rates: FailureRates) -> Picture:
 
     Examples
     --------
-    >>> planted = ob.PlantedComponents(components=2, draws=100, repeats=2)
-    >>> figure = ob.plot.failure_rates(ob.failure_rates([1.0, 3.0], planted))
+    >>> planted = ob.truth.PlantedComponents(components=2, draws=100, repeats=2)
+    >>> figure = ob.plot.failure_rates(ob.truth.failure_rates([1.0, 3.0], planted))
     """
     check_class("rates", rates, FailureRates, remedy="give what `failure_rates` returned")
     told = [

@@ -18,6 +18,7 @@ import numpy as np
 
 from onebasin.analysis.compare.reference.known import Known, nothing, without_lp
 from onebasin.analysis.diagnostics.invariants import invariants
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.errors import OnebasinError
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import View, as_view
@@ -54,8 +55,7 @@ def references() -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from onebasin.truth import references
-    >>> isinstance(references(), tuple)
+    >>> "eight-schools" in ob.truth.references()
     True
     """
     if not KEPT.is_dir():
@@ -63,6 +63,7 @@ def references() -> tuple[str, ...]:
     return tuple(sorted(f.name for f in KEPT.iterdir() if (f / f"{f.name}.info.json").is_file()))
 
 
+@checks_arguments
 def open_reference(name: str | Path) -> Reference:
     """Open a reference posterior.
 
@@ -91,7 +92,7 @@ def open_reference(name: str | Path) -> Reference:
 
     Examples
     --------
-    >>> reference = ob.open_reference("eight-schools")
+    >>> reference = ob.truth.open_reference("eight-schools")
     >>> reference.status
     'passes'
     >>> round(float(reference.summary["parameters"].loc["mu", "mean"]), 1)

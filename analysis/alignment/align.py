@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import choose
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
@@ -41,6 +42,7 @@ from .units import FeatureUnits
 Progress = Callable[[int, int], None]
 
 
+@checks_arguments
 def align(
     posterior: Posterior,
     symmetry: Symmetry | str | Sequence[str] | None = None,
@@ -302,6 +304,7 @@ def _distances(
 Values = Mapping[str, np.ndarray]
 
 
+@checks_arguments
 def aligned_quantity(
     symmetry: Symmetry | str, *, reference: str = "gaussian"
 ) -> Callable[..., dict[str, np.ndarray]]:
@@ -330,7 +333,7 @@ def aligned_quantity(
 
     Examples
     --------
-    >>> aligned = ob.aligned_quantity("mu,sigma")
+    >>> aligned = ob.truth.aligned_quantity("mu,sigma")
     >>> values = {"mu": np.array([[-2.0, 1.0], [1.1, -1.9], [-2.1, 0.9]]), "sigma": np.ones((3, 2))}
     >>> bool(np.ptp(aligned(values, None)["mu"], axis=0).max() < 0.5)
     True

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.card import Card, Words, number
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.errors import ArgumentError
@@ -88,7 +89,7 @@ def barrier(first: Values, second: Values, loss: Loss, *, num_points: int = 25) 
     ValueError
         If names or shapes differ, there are fewer than 2 points, or `loss` returns another shape.
     """
-    check_count("num_points", num_points, least=2)
+    check_count("num_points", num_points, least=2, most=10**6)
     pairs = _check(first, second)
     position = np.linspace(0.0, 1.0, num_points)
     losses = np.empty((pairs, num_points))
@@ -164,6 +165,7 @@ class Barriers(Shown):
         )
 
 
+@checks_arguments
 def barriers(
     posterior: Posterior,
     *,
@@ -207,13 +209,13 @@ def barriers(
 
     Examples
     --------
-    >>> found = ob.barriers(weights, pairs=2, num_points=5)
+    >>> found = ob.networks.barriers(weights, pairs=2, num_points=5)
     >>> found.aligned.loss.shape
     (2, 5)
     """
     from .networks import align_networks, network_loss  # here: it loads JAX
 
-    check_count("pairs", pairs)
+    check_count("pairs", pairs, most=10**6)
     check_seed(seed)
     view = as_view(posterior)
     model = _network_of(view)

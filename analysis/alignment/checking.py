@@ -32,7 +32,12 @@ def check_alignment(alignment: Alignment, resolved: Resolved) -> None:
         return
     view = alignment.source
     moved = {name for block in alignment.symmetry for name in block.variables}
-    names = [name for name in parameters_of(view) if name not in moved]
+    drawn = {
+        n
+        for n, v in view.posterior.data_vars.items()
+        if v.dtype.kind in "biuf" and "draw" in v.dims
+    }
+    names = [name for name in parameters_of(view) if name in drawn - moved]
     step = every_few(view, names)
     rows = [labels_of(part)[:, ::step] for part in alignment.element]
     labels = [numbered(each.reshape(*each.shape[:2], -1)) for each in rows if each.size]

@@ -224,7 +224,7 @@ def workers(threads: int | None = None) -> Iterator[Workers]:
         If `threads` is not a positive whole number.
     """
     if threads is not None:
-        check_count("threads", threads)
+        check_count("threads", threads, most=1024)
     count = threads or available_cores()
     with _libraries().limit(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:
         yield Workers(pool if count > 1 else None, count)

@@ -73,8 +73,8 @@ class AlignmentRule:
         choose("reference", self.reference, (*REFERENCES, "posterior", "alignment"))
         choose("cost", self.cost, COSTS)
         choose("gauge", self.gauge, GAUGES)
-        check_count("restarts", self.restarts)
-        check_count("max_sweeps", self.max_sweeps)
+        check_count("restarts", self.restarts, most=10**6)
+        check_count("max_sweeps", self.max_sweeps, most=10**6)
         check_seed(self.seed)
 
     def to_json(self) -> str:

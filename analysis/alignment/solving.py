@@ -31,7 +31,6 @@ from typing import cast
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.optimize import linear_sum_assignment
 
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
 from onebasin.models.symmetry.elements import Part, Permuted, Shapes, choose, on_arrays
@@ -271,6 +270,8 @@ def assign(
     """
     best, certain = _greedy(costs)
     for row in np.flatnonzero(~certain):
+        from scipy.optimize import linear_sum_assignment  # here: most alignments need it nowhere
+
         # Rows are places: their constants, which costs hold, do not matter to SciPy, and those of columns
         # do (measured on independent draws of 512 units: 10 ms, and 24 with rows and columns exchanged).
         best[row] = linear_sum_assignment(_priced(costs[row]))[1]

@@ -71,7 +71,7 @@ def transpositions(posterior: Posterior | Alignment) -> Transpositions:
 
     Examples
     --------
-    >>> ob.transpositions(weights).total.shape
+    >>> ob.networks.transpositions(weights).total.shape
     (4, 300)
     """
     alignment = posterior if isinstance(posterior, Alignment) else align(posterior)

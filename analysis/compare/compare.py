@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
@@ -53,6 +54,7 @@ Progress = Callable[[int, int], None]
 Rows = dict[str, dict[str, Any]]
 
 
+@checks_arguments
 def compare(
     posteriors: Mapping[str, Posterior],
     *,
@@ -115,12 +117,12 @@ def compare(
 
     Examples
     --------
-    >>> fit = ob.fit_gaussian(ob.align(posterior).posterior).sample(300, seed=1)
+    >>> fit = ob.approximations.fit_gaussian(ob.align(posterior).posterior).sample(300, seed=1)
     >>> comparison = ob.compare({"NUTS": posterior, "Gaussian": fit}, truth="NUTS", permutations=99)
     >>> comparison.table.index.tolist()
     ['NUTS', 'Gaussian', 'floor']
     """
-    check_count("permutations", permutations)
+    check_count("permutations", permutations, most=10**6)
     check_seed(seed)
     _check_names(posteriors, truth)
     named = {truth: posteriors[truth]} | dict(posteriors)

@@ -26,6 +26,7 @@ from onebasin.posteriors.draws import (
     Columns,
     Draws,
     checked,
+    choose_variables,
     lay_out_columns,
     refuse_broken,
 )
@@ -238,16 +239,9 @@ def _places(draws: Draws) -> tuple[int, ...] | None:
 
 def _shapes(view: View, var_names: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
     """Shapes of variables in one draw."""
-    there = view.variables
-    unknown = [name for name in var_names or () if name not in there]
-    if unknown:
-        raise ArgumentError(
-            f"`var_names` asks for {', '.join(unknown)}, which the posterior does not have; its "
-            f"variables are: {', '.join(there)}."
-        )
     return {
         name: shape
-        for name in (there if var_names is None else var_names)
+        for name in choose_variables(view.variables, var_names)
         if (shape := shape_of(view, name)) is not None
     }
 

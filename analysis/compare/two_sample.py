@@ -90,7 +90,7 @@ def two_sample(
     Székely and Rizzo 2013, Energy statistics, J. Statist. Plann. Inference 143. Gretton, Borgwardt, Rasch,
     Schölkopf and Smola 2012, A kernel two-sample test, JMLR 13.
     """
-    check_count("permutations", permutations)
+    check_count("permutations", permutations, most=10**6)
     a, b = _checked(a, b)
     distances, unit = _distances(np.concatenate([a, b]))
     kernel, width = _kernel(distances, unit, bandwidth)

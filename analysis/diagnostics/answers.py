@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from onebasin.models.symmetry.words import in_shell
+from onebasin.posteriors.weights import MIN_DRAWS_FOR_KHAT
 
 from ..alignment.switching import one_labelling
 from ..discovery.density import advice
-from ..summaries.variational import MIN_DRAWS_FOR_KHAT
 from .checks import BIAS, bounds, own_words
 from .judge import Case, alike_parts
 from .labels import Labels

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from onebasin.posteriors.draws import variable_of
+from onebasin.posteriors.weights import MIN_DRAWS_FOR_KHAT
 
 from ..summaries.sampler import SamplerSummary, restarted
-from ..summaries.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
+from ..summaries.variational import VariationalSummary
 from .result import Diagnosis
 from .verdict import Outcome, Reason, Verdict
 

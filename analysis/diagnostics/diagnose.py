@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 
@@ -22,6 +23,7 @@ from .result import AlignedDiagnosis, Diagnosis
 from .verdict import Verdict, said_once
 
 
+@checks_arguments
 def diagnose(
     posterior: Posterior,
     *,

@@ -158,7 +158,7 @@ class Diagnosis(Shown):
 
     @cached_property
     def shown(self) -> pd.DataFrame:
-        """The table of parameters that the answer rests on: `parameters`, with aligned rows where draws are aligned."""
+        """The table `parameters`, with aligned rows where the answer rests on aligned draws."""
         if not self.is_shown_aligned or self.aligned is None:
             return self.parameters
         table, aligned = self.parameters.copy(), self.aligned.aligned.parameters
@@ -167,7 +167,18 @@ class Diagnosis(Shown):
         return table
 
     def decides(self, entry: str) -> bool:
-        """Tell whether the answer rests on an entry."""
+        """Tell whether the answer rests on an entry.
+
+        Parameters
+        ----------
+        entry : str
+            Such as ``mu[0]``.
+
+        Returns
+        -------
+        bool
+            Whether its variable is among those that decide.
+        """
         return variable_of(entry, self.kinds.of) in self.deciding
 
     @cached_property

@@ -290,12 +290,12 @@ class Verdict:
 
     @property
     def unjudged(self) -> tuple[str, ...]:
-        """Sentences: what could not be judged, and why."""
+        """Sentences on what could not be judged, and why."""
         return said_once(reason for reason in self.remarks if reason.outcome == "not judged")
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Sentences: what the answer does not rest on."""
+        """Sentences on what is not used for the verdict."""
         return said_once(self.besides)
 
     def to_dict(self) -> dict[str, Any]:

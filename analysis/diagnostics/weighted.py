@@ -1,7 +1,7 @@
 """Verdict on draws with importance weights: of the whole, and of each mean and each standard deviation.
 
 Weights whose tail is too heavy rest on few draws, however many there are. That is asked of the weights and of every
-quantity under them (`summaries.weights`). Where no draw is, weights see nothing; short chains from the draws do, which
+quantity under them (`posteriors.weights`). Where no draw is, weights see nothing; short chains from the draws do, which
 the run has moved (group `drift`).
 """
 
@@ -13,9 +13,9 @@ import numpy as np
 import xarray as xr
 
 from onebasin.posteriors import schema
+from onebasin.posteriors.weights import EVEN, khat_of_weights, tails_of, worth
 
 from ..summaries.variational import khat_limit
-from ..summaries.weights import EVEN, khat_of_weights, tails_of, worth
 from .measure import Facts
 from .verdict import Answer, Reason
 

@@ -248,8 +248,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "about any one part"
     ),
     "as an ensemble": (
-        "As an ensemble over modes the chains may still predict well: score them by `ob.score_predictions`, and see by "
-        "`ob.summarise_predictions` where they agree"
+        "As an ensemble over modes the chains may still predict well: score them by "
+        "`ob.networks.score_predictions`, and see by `ob.networks.summarise_predictions` where they agree"
     ),
     "rests not on": (
         "The answer does not rest on {names:names}: {why}[[ R-hat is above {limit:g} for {bad} of their {count} "

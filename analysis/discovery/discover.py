@@ -293,7 +293,9 @@ def thinned(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray,
     """The draws that are searched, evenly of all chains."""
     chains, draws = values.shape[:2]
     rows = np.linspace(0, draws - 1, min(draws, max(SEARCHED // chains, 2))).round().astype(int)
-    return values[:, rows].reshape(-1, *values.shape[2:])
+    return np.concatenate(
+        list(values[:, rows])
+    )  # a reshape does not know how many rows have no entries
 
 
 def _switches(slot: Slot, values: Float[np.ndarray, "draw ..."]) -> bool:

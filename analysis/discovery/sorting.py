@@ -20,7 +20,6 @@ from itertools import permutations
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.optimize import linear_sum_assignment
 
 from .slots import Features, Permutations, Signs
 
@@ -243,6 +242,8 @@ def _assign(prices: np.ndarray) -> Permutations:
     best = prices.argmin(axis=2)
     clash = (np.sort(best, axis=1) != np.arange(size)).any(axis=1)
     for row in np.flatnonzero(clash):  # elsewhere every place has a cheapest component of its own
+        from scipy.optimize import linear_sum_assignment  # here: it takes long to import
+
         best[row] = linear_sum_assignment(prices[row])[1]
     return best
 

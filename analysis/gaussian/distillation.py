@@ -31,6 +31,7 @@ import optax
 from jaxtyping import Array, Float
 from pydantic import Field
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_inputs
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.settings import Count, Positive, Rule, given_or_default, settings
@@ -78,7 +79,7 @@ class DistillationSettings:
 
     Examples
     --------
-    >>> ob.DistillationSettings(iterations=1000).samples
+    >>> ob.approximations.DistillationSettings(iterations=1000).samples
     16
     """
 
@@ -106,6 +107,7 @@ class _State(NamedTuple):
     optimiser: optax.OptState
 
 
+@checks_arguments
 def distil(
     posterior: Posterior,
     x: Any,
@@ -161,8 +163,8 @@ def distil(
 
     Examples
     --------
-    >>> settings = ob.DistillationSettings(iterations=100, points=200, batch_size=16)
-    >>> fit = ob.distil(weights, x, settings=settings, seed=1)
+    >>> settings = ob.approximations.DistillationSettings(iterations=100, points=200, batch_size=16)
+    >>> fit = ob.approximations.distil(weights, x, settings=settings, seed=1)
     >>> fit.mean["W1"].shape, fit.loss.shape
     ((1, 2), (1,))
     """
@@ -187,7 +189,7 @@ def _free_network(view: View) -> BayesianNetwork:
     if model is None:
         raise ArgumentError(
             "`posterior` is not of a network (its attribute `model` is empty), and only a network's "
-            "predictions can be distilled: fit such a posterior with `onebasin.fit_gaussian`."
+            "predictions can be distilled: fit such a posterior with `onebasin.approximations.fit_gaussian`."
         )
     if model.parametrisation.unit_norm or model.parametrisation.biases != "free":
         raise ArgumentError(

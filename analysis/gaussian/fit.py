@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.models.networks.bayesian import BayesianNetwork
@@ -37,6 +38,7 @@ _RANKED = ("low-rank", "low-rank-precision")
 _SHRUNK = ("low-rank-precision", "full")
 
 
+@checks_arguments
 def fit_gaussian(
     posterior: Posterior,
     covariance: str = "diagonal",
@@ -91,7 +93,7 @@ def fit_gaussian(
 
     Examples
     --------
-    >>> fit = ob.fit_gaussian(ob.align(posterior).posterior, "full")
+    >>> fit = ob.approximations.fit_gaussian(ob.align(posterior).posterior, "full")
     >>> fit.mean["mu"].shape, fit.loc.shape
     ((2,), (3,))
     >>> fit.log_density(fit.sample(50, chains=2)).shape

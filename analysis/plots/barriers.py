@@ -44,7 +44,7 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
 
     Examples
     --------
-    >>> figure = ob.plot.barriers(ob.barriers(weights, pairs=2, num_points=5))
+    >>> figure = ob.plot.barriers(ob.networks.barriers(weights, pairs=2, num_points=5))
     >>> len(figure.axes)
     2
     """

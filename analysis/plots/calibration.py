@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 
 from .style import ACCENT, MUTED, Picture, literal, new_figure, style_axes
@@ -40,6 +41,7 @@ class Calibrated(Protocol):
         """Points, and the lower and upper side of the band that they all share."""
 
 
+@checks_arguments
 def plot_calibration(
     calibration: Calibrated, *, quantities: Sequence[str] | None = None
 ) -> Picture:
@@ -71,7 +73,7 @@ def plot_calibration(
     >>> def normal(y=None):
     ...     mu = numpyro.sample("mu", dist.Normal(0, 1))
     ...     numpyro.sample("y", dist.Normal(mu, 1).expand([5]), obs=y)
-    >>> family = ob.Family.of_numpyro(normal, observed="y")
+    >>> family = ob.truth.Family.of_numpyro(normal, observed="y")
     >>> settings = ob.Nuts(chains=1, warmup=200, draws=200)
     >>> found = ob.calibrate(family, settings, simulations=50, seed=1)
     >>> figure = ob.plot.calibration(found)

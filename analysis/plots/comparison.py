@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_class
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
@@ -66,6 +67,7 @@ _DEFAULT = {
 }
 
 
+@checks_arguments
 def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = None) -> Picture:
     """Draw what `compare` found: a row a posterior, a panel a measure.
 
@@ -91,7 +93,7 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
 
     Examples
     --------
-    >>> other = ob.fit_gaussian(ob.align(posterior).posterior).sample(300)
+    >>> other = ob.approximations.fit_gaussian(ob.align(posterior).posterior).sample(300)
     >>> comparison = ob.compare({"NUTS": posterior, "Gaussian": other}, truth="NUTS", permutations=99)
     >>> figure = ob.plot.comparison(comparison, measures=["energy"])
     """

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
@@ -24,6 +25,7 @@ from .style import Picture
 from .traces import TWO_LEVELS, two_levels
 
 
+@checks_arguments
 def plot_labels(
     posterior: Posterior,
     symmetry: Symmetry | str | Sequence[str] | None = None,
@@ -69,6 +71,7 @@ def plot_labels(
     return _drawn({"": with_counterparts(view.posterior, blocks)}, chosen, view)
 
 
+@checks_arguments
 def plot_aligned(
     posterior: Posterior | Diagnosis | AlignedDiagnosis | Alignment,
     symmetry: Symmetry | str | Sequence[str] | None = None,

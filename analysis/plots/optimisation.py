@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 
@@ -35,6 +36,7 @@ MOST_LINES = 50
 """Members of an ensemble whose loss is drawn."""
 
 
+@checks_arguments
 def plot_elbo(posteriors: Posteriors | Elbo | Mapping[str, Elbo]) -> Picture:
     """Draw the ELBO of variational fits against the optimiser's iteration.
 

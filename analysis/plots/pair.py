@@ -13,6 +13,7 @@ from jaxtyping import Float, Shaped
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
@@ -39,6 +40,7 @@ COLOURED = len(CHAIN_COLOURS)
 """Modes that have a colour of their own; lighter ones are grey."""
 
 
+@checks_arguments
 def plot_pair(
     posteriors: Posteriors, first: str, second: str, *, share_axes: bool = True
 ) -> Picture:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
@@ -41,6 +42,7 @@ BINS = 10
 _OUTSIDE = CHAIN_COLOURS[5]
 
 
+@checks_arguments
 def plot_predictive(
     posteriors: Posteriors,
     *,

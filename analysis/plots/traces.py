@@ -14,12 +14,13 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.axes import Axes
-from scipy.stats import rankdata
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
+from onebasin.posteriors.chains import mean_ranks
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..diagnostics.measure import gather, measure
@@ -45,6 +46,7 @@ SPELLED_OUT = 3
 """Jumps of a chain up to which every one is told."""
 
 
+@checks_arguments
 def plot_traces(
     posterior: Posterior, *, var_names: str | Sequence[str] | None = None, rows: int = 4
 ) -> Picture:
@@ -136,7 +138,7 @@ def trace_rank(name: str, draws: Float[np.ndarray, "chain draw"], *, bins: int =
             f"`draws` of `{name}` have shape {draws.shape} and must be finite numbers by "
             "(chain, draw)."
         )
-    ranks = rankdata(draws).reshape(draws.shape)
+    ranks = mean_ranks(draws.ravel()).reshape(draws.shape)
     edges = np.linspace(0.5, draws.size + 0.5, bins + 1)
     counts = np.stack([np.histogram(chain, bins=edges)[0] for chain in ranks])
     return TraceRank(name, draws, counts / (draws.shape[1] / bins))

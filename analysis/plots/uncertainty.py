@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
@@ -29,6 +30,7 @@ _REACH = 2.0
 """Ranges of the observed values that the vertical axis shows at most on either side of them."""
 
 
+@checks_arguments
 def plot_uncertainty(
     posteriors: Posteriors,
     x: Any = None,
@@ -99,7 +101,7 @@ def _check(view: View, output: int) -> None:
         )
         raise ArgumentError(
             f"`{view.argument}` is of {of}, and bands are drawn of a regression along its one input; "
-            "`ob.predictive_uncertainty` gives the numbers."
+            "`ob.networks.predictive_uncertainty` gives the numbers."
         )
     if not 0 <= output < model.network.out_dim:
         raise ArgumentError(

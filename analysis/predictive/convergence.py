@@ -51,7 +51,7 @@ def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
     --------
     >>> settings = ob.Nuts(chains=2, warmup=100, draws=50)
     >>> run = ob.infer(network, settings, seed=1)
-    >>> table = ob.summarise_predictions(run, np.zeros((3, 1)))
+    >>> table = ob.networks.summarise_predictions(run, np.zeros((3, 1)))
     >>> list(table.index), "rhat" in table
     (['f[0,0]', 'f[1,0]', 'f[2,0]'], True)
     """

@@ -114,7 +114,7 @@ def predict_held_out(
     function, sigma = draw_functions(posterior, model, x)
     view = as_view(posterior)
     chains = view.attribute(schema.METHOD) in ("nuts", "hmc", "mclmc")
-    gradients = int(view.attribute(schema.GRADIENT_EVALUATIONS)) if chains else None
+    gradients = int(view.number(schema.GRADIENT_EVALUATIONS) or 0) if chains else None
     return _scored(function, sigma, y, gradients)
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import logsumexp
-from scipy.stats import norm
 
 from onebasin.base.card import Card, Facts, Part, Words, number
+from onebasin.base.checks import as_numbers
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 
@@ -109,7 +109,7 @@ def score_predictions(
     --------
     >>> generator = np.random.default_rng(0)
     >>> observed = generator.normal(size=(50, 1))
-    >>> scores = ob.score_predictions(generator.normal(size=(2, 500, 50, 1)), observed)
+    >>> scores = ob.networks.score_predictions(generator.normal(size=(2, 500, 50, 1)), observed)
     >>> 0.8 < scores.coverage_95 <= 1.0
     True
     """
@@ -165,7 +165,7 @@ def score_function(
     """
     scale = sigma if sigma.ndim == function.ndim else sigma[..., None, None]
     noise = scale * rng.standard_normal(function.shape)
-    likelihood = norm.logpdf(y, function, scale).sum(axis=-1)
+    likelihood = _log_normal(y, function, scale).sum(axis=-1)
     scores = score_predictions(function + noise, y, log_likelihood=likelihood)
     squared = mse(function, y)
     return dataclasses.replace(
@@ -174,6 +174,12 @@ def score_function(
         rmse=float(np.sqrt(squared)),
         explained_variance=explained_variance(squared, y),
     )
+
+
+def _log_normal(y: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    """Log density of normals, NaN where `sd` is 0; `scipy.stats`, which has it too, takes long to import."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return -(((y - mean) / sd) ** 2) / 2 - np.log(np.sqrt(2 * np.pi)) - np.log(sd)
 
 
 def mse(draws: Predictions, y: Targets) -> float:
@@ -330,7 +336,7 @@ def pointwise_crps(draws: Predictions, y: Targets, *, fair: bool = True) -> Targ
 
 def checked_draws(draws: Predictions, *, name: str = "draws") -> Predictions:
     """Return predictions in float64, refused unless they are (chain, draw, obs, out) of something."""
-    draws = np.asarray(draws, dtype=np.float64)
+    draws = as_numbers(name, draws)
     if draws.ndim != 4 or not draws.size:
         raise ArgumentError(
             f"`{name}` has shape {draws.shape}, and (chain, draw, obs, out) with at least one "
@@ -340,7 +346,7 @@ def checked_draws(draws: Predictions, *, name: str = "draws") -> Predictions:
 
 
 def _matching(draws: Predictions, y: Targets) -> tuple[Predictions, Targets]:
-    draws, y = checked_draws(draws), np.asarray(y, dtype=np.float64)
+    draws, y = checked_draws(draws), as_numbers("y", y)
     if y.shape != draws.shape[2:]:
         raise ArgumentError(
             f"`y` has shape {y.shape}, and the draws' (obs, out) = {draws.shape[2:]} is needed; "

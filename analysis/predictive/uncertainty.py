@@ -123,7 +123,7 @@ def predictive_uncertainty(posterior: Posterior, x: Any = None) -> PredictiveUnc
 
     Examples
     --------
-    >>> split = ob.predictive_uncertainty(weights, np.linspace(-2, 2, 5)[:, None])
+    >>> split = ob.networks.predictive_uncertainty(weights, np.linspace(-2, 2, 5)[:, None])
     >>> split.epistemic.shape, np.allclose(split.aleatoric, 0.1)  # the noise is known: 0.1
     ((5, 1), True)
     """

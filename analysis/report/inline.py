@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, overload
 import xarray as xr
 from markupsafe import Markup
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.posteriors.view import Posterior
 
 from ..page.page import Report
@@ -104,6 +105,7 @@ def report(
 ) -> Path: ...
 
 
+@checks_arguments
 def report(
     posteriors: Posteriors,
     path: str | os.PathLike[str] | None = None,
@@ -153,7 +155,7 @@ def report(
     """
     alone = isinstance(posteriors, xr.DataTree | xr.Dataset) or not isinstance(posteriors, Mapping)
     page = posterior_report(
-        {"posterior": posteriors} if alone else posteriors,
+        {"posterior": posteriors} if alone else {str(n): p for n, p in posteriors.items()},
         title=title,
         var_names=var_names,
         symmetry=symmetry,

@@ -90,21 +90,21 @@ def _sha256(text: str) -> str:
 
 def _costs(view: View) -> list[tuple[str, str]]:
     costs = []
-    if (wall_time := view.attribute(schema.WALL_TIME)) is not None:
-        costs.append(("Wall time", f"{format_number(float(wall_time))} s"))
+    if (wall_time := view.number(schema.WALL_TIME)) is not None:
+        costs.append(("Wall time", f"{format_number(wall_time)} s"))
     for key, label in ((schema.WARMUP_SECONDS, "Warmup"), (schema.SAMPLING_SECONDS, "Sampling")):
         if seconds := view.parsed(key):
             costs.append((label, f"{', '.join(map(format_number, seconds))} s, chain by chain"))
-    if (gradients := view.attribute(schema.GRADIENT_EVALUATIONS)) is not None:
+    if (gradients := view.number(schema.GRADIENT_EVALUATIONS)) is not None:
         costs.append(("Gradient evaluations", format_number(int(gradients))))
     return costs
 
 
 def _outcome(view: View) -> list[tuple[str, str]]:
     outcome = []
-    if (limit := view.attribute(schema.MAX_TREE_DEPTH)) is not None:
-        outcome.append(("Maximal tree depth", str(limit)))
-    if (converged := view.attribute(schema.CONVERGED)) is not None:
+    if (limit := view.number(schema.MAX_TREE_DEPTH)) is not None:
+        outcome.append(("Maximal tree depth", f"{limit:g}"))
+    if (converged := view.number(schema.CONVERGED)) is not None:
         outcome.append(("Converged", "yes" if converged else "no"))
     if words := restarts_in_words(restarts_of(view)):
         outcome.append(("New random stream", words))
@@ -115,7 +115,9 @@ def _outcome(view: View) -> list[tuple[str, str]]:
 
 def _runs(joined: Any) -> str:
     """The files that a posterior was put together from, with their seeds."""
-    return "; ".join(f"{run['file']} (seed {run.get('seed', 'unknown')})" for run in joined or ())
+    return "; ".join(
+        f"{run.get('file')} (seed {run.get('seed', 'unknown')})" for run in joined or ()
+    )
 
 
 def _text(value: Any) -> str:

@@ -81,9 +81,9 @@ def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.n
 def _is_whole(view: View, name: str) -> bool:
     """Whether a variable's numbers are whole ones, more than one of them."""
     variable = view.posterior[name]
-    if variable.dtype.kind in "biu":
-        return True
-    some = variable.isel(draw=slice(0, 50)).values
+    if variable.dtype.kind != "f":
+        return variable.dtype.kind in "biu"
+    some = variable.isel(draw=slice(0, 50), missing_dims="ignore").values
     some = some[np.isfinite(some)]
     return (
         some.size > 0 and bool((some == np.rint(some)).all()) and bool((some != some.flat[0]).any())

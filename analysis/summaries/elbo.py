@@ -259,7 +259,7 @@ def elbo(posterior: Posterior) -> Elbo:
     >>> import onebasin as ob
     >>> def model():
     ...     numpyro.sample("z", dist.Normal(0.0, 1.0))
-    >>> fit = ob.elbo(ob.advi(ob.Target("normal", numpyro_model=model)))
+    >>> fit = ob.approximations.elbo(ob.advi(ob.Target("normal", numpyro_model=model)))
     >>> abs(fit.value) < 0.1  # the log evidence is 0, and the family holds the posterior
     True
     """

@@ -219,8 +219,7 @@ def _steps(view: View) -> dict:
 
 
 def _identities(view: View) -> Identities | None:
-    found = view.parsed(schema.STEIN_IDENTITIES)
-    return found and Identities(Distance(**found["shift"]), Distance(**found["spread"]))
+    return view.parsed(schema.STEIN_IDENTITIES, Identities)
 
 
 def _heights(view: View) -> dict:

@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.card import Card, Words, number
 from onebasin.base.checks import check_positive
 from onebasin.base.errors import ArgumentError
@@ -93,6 +94,7 @@ class UnitActivity(Shown):
         return Card(f"{self.num_active} of {len(self.units)} units active", (Words(said), table))
 
 
+@checks_arguments
 def unit_activity(
     posterior: Posterior, *, threshold: float = THRESHOLD, evaluation: int | None = None
 ) -> UnitActivity:
@@ -127,7 +129,7 @@ def unit_activity(
     Examples
     --------
     >>> fit = ob.advi(network, iterations=500, draws=100, seed=1)
-    >>> activity = ob.unit_activity(fit)
+    >>> activity = ob.networks.unit_activity(fit)
     >>> activity.units.shape, activity.layers.index.tolist()
     ((2, 6), ['hidden1', 'out'])
     """

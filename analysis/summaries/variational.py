@@ -6,7 +6,6 @@ on variational inference: Yao, Vehtari, Simpson and Gelman 2018, "Yes, but did i
 """
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,17 +13,15 @@ from jaxtyping import Float
 
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
+from onebasin.posteriors.weights import pareto_khat
 
 from .sampler import NAN
 
-_FLAT = 1e-8
 RESAMPLED = 0.99
 """Share of distinct draws below which an approximation's draws are taken for resampled ones."""
 KHAT_OF_DISTINCT = 0.5
 """Limit of k-hat for the distinct ones of resampled draws. Resampling loses draws with small ratios, and k-hat comes
 out too small: in simulations by up to 0.2. With this limit 17 of 171 fits passed whose own k-hat was above 0.7."""
-MIN_DRAWS_FOR_KHAT = 30  # fewer leave less than six draws in the tail, too few for arviz_stats' fit
-_LARGEST_EXPONENT = 700.0  # exp of more overflows, of less than its negative underflows
 
 
 @dataclass(frozen=True)
@@ -85,39 +82,6 @@ def variational_summary(view: View) -> VariationalSummary:
         failed_attempts=len(view.parsed(schema.ATTEMPTS) or ()),
         gradient_evaluations=None if gradients is None else int(gradients),
     )
-
-
-def pareto_khat(log_ratio: Float[np.ndarray, " draw"]) -> float:
-    """Return the Pareto shape of the importance ratios' right tail.
-
-    Parameters
-    ----------
-    log_ratio
-        log target density minus log approximating density, of draws from the approximation.
-
-    Returns
-    -------
-    float
-        k-hat by arviz_stats; 0 by convention where all ratios are equal (to 1e-8: the approximation
-        is exact), infinite where the ratios span more than a double can hold, NaN where a ratio is
-        not finite, there are fewer than 30 draws, or the largest ratios are all alike.
-    """
-    from arviz_stats.base import array_stats
-
-    if log_ratio.size < MIN_DRAWS_FOR_KHAT or not np.isfinite(log_ratio).all():
-        return NAN
-    if np.ptp(log_ratio) < _FLAT:
-        return 0.0
-    # The sign is that of leave-one-out, where the argument is a log likelihood and the weight its
-    # inverse: psislw negates what it is given.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # overflow: answered below
-        try:
-            khat = float(array_stats.psislw(-log_ratio)[1])
-        except ValueError:  # the largest ratios are all alike
-            return NAN
-    beyond = np.isnan(khat) and np.ptp(log_ratio) > _LARGEST_EXPONENT
-    return float("inf") if beyond else khat
 
 
 def khat_limit(num_draws: int) -> float:

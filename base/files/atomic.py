@@ -1,8 +1,12 @@
-"""Files that appear whole or not at all."""
+"""Files, and folders of files that are one output as Zarr stores are: they appear whole or not at all."""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, count
@@ -11,21 +15,27 @@ from pathlib import Path
 from ..errors import NameTaken, WriteError
 from .leftovers import sweep, unfinished
 
+_HERE = -100
+"""Linux's number for the working folder where a path is relative (AT_FDCWD)."""
+_EXCHANGE = 2
+_TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
+
 
 @contextmanager
 def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
-    """Put a file in the place of `path` once it is written.
+    """Put a file, or a folder of files, in the place of `path` once it is written.
 
-    A write that fails or is interrupted leaves what was there before, and nothing else. The file is on the disk before
-    it takes its name, and the name is there before this ends: after a power cut, too, there is the old file or the
-    new one. The file's permissions are those of any new file; those of `tempfile` would let nobody else read it.
+    A write that fails or is interrupted leaves what was there before, and nothing else. What is written is on the disk
+    before it takes its name, and the name is there before this ends: after a power cut, too, there is the old one or
+    the new one. Its permissions are those of any new file; those of `tempfile` would let nobody else read it. Where the
+    system cannot exchange two folders at once, as Linux and macOS can, the old one is called NAME.old meanwhile.
 
     Parameters
     ----------
     path : Path
-        The file, there already or not; its folder exists.
+        The file or folder, there already or not; the folder around it exists.
     new : bool
-        Whether a file that has appeared there meanwhile stays: then this one gets another name next to it.
+        Whether something that has appeared there meanwhile stays: then this one gets another name next to it.
 
     Yields
     ------
@@ -35,23 +45,19 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
     Raises
     ------
     NameTaken
-        If `new` is true and something is there at the end; it says which name the file has got.
+        If `new` is true and something is there at the end; it says which name this one has got.
     WriteError
-        If the file cannot be written, such as on a full disk; it names the file.
+        If it cannot be written, such as on a full disk; it names the file.
     """
     sweep(path.parent)
     part = unfinished(path)
     try:
         yield part
-        flush(part)
-        if new:
-            place = _put_beside(part, path)
-        else:
-            os.replace(part, path)
-            place = path
+        for written in [part, *part.rglob("*")]:
+            flush(written)
+        place = _put(part, path, new=new)
     except BaseException as error:
-        with suppress(OSError):  # the disk that failed may fail again; the first error tells more
-            part.unlink(missing_ok=True)
+        _remove(part)
         if isinstance(error, OSError) and not isinstance(error, WriteError):
             raise WriteError(path, _failure(path, error)) from error
         raise
@@ -72,27 +78,76 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def _put_beside(part: Path, path: Path) -> Path:
-    """Give a file the name `path`, or the first of run-1.nc, run-2.nc, ... that is free."""
+def _put(part: Path, path: Path, *, new: bool) -> Path:
+    """Give what is written the name `path`; if it is to be new, the first of run-1.nc, run-2.nc, ... that is free."""
+    if not new:
+        if part.is_dir() and os.path.lexists(path):
+            _exchange(part, path)
+            _remove(part)
+        else:
+            os.replace(part, path)
+        return path
     names = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(1))
     for place in chain([path], names):
-        try:
-            os.link(part, place)
-        except FileExistsError:
+        if os.path.lexists(place):  # an empty folder would be taken for none
             continue
-        except (
-            OSError
-        ):  # a file system without links, where there is a moment between look and move
-            if os.path.lexists(place):
-                continue
-            os.replace(part, place)
-            return place
-        part.unlink()
+        try:
+            _name(part, place)
+        except OSError as error:
+            if error.errno not in _TAKEN:
+                raise
+            continue
         return place
     raise AssertionError("numbers have no end")
 
 
+def _name(part: Path, place: Path) -> None:
+    """Give a name that is free; one that appears amid it is refused where the file system has links."""
+    if not part.is_dir():
+        try:
+            os.link(part, place)
+        except FileExistsError:
+            raise
+        except OSError:
+            pass
+        else:
+            part.unlink()
+            return
+    os.rename(part, place)
+
+
+def _exchange(part: Path, path: Path) -> None:
+    """Let two folders change their names."""
+    names = os.fsencode(part.absolute()), os.fsencode(path.absolute())
+    library = ctypes.CDLL(None, use_errno=True)
+    try:
+        if sys.platform == "darwin":
+            failed = library.renamex_np(*names, _EXCHANGE)
+        else:
+            failed = library.renameat2(_HERE, names[0], _HERE, names[1], _EXCHANGE)
+    except AttributeError:  # an older system
+        failed = -1
+    if failed:
+        old = path.with_name(f"{path.name}.old")
+        os.rename(path, old)
+        os.rename(part, path)
+        os.rename(old, part)
+
+
+def _remove(part: Path) -> None:
+    with suppress(OSError):  # the disk that failed may fail again; the first error tells more
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
+
+
 def _failure(path: Path, error: OSError) -> str:
+    if not path.parent.is_dir():
+        return (
+            f"{path} cannot be written: its folder {path.parent} has gone away since this began, with all that was in "
+            "it. What lies elsewhere is as it was; begin again, in a folder that nobody clears."
+        )
     return (
         f"{path} cannot be written ({error.strerror or error}), and what was there before is as it was; make room, or "
         "name a file in another place."

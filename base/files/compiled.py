@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ..arguments import checks_arguments
 from ..checks import check_path
 from .cache import make_user_cache, user_cache
 
@@ -12,6 +13,7 @@ FOLDER = "jax"
 """The folder's name in the user's cache."""
 
 
+@checks_arguments
 def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     """Keep what JAX compiles from now on, so that the next process that needs the same compiles nothing.
 

@@ -4,7 +4,7 @@ A lock is a hidden file that is held by `flock`: next to an output (``.run.nc.lo
 kernel lets go of it when its holder ends, however it ends, so that a file left by a killed process blocks nobody; the
 next holder takes it over, and whoever holds it deletes it. It tells who that is. `filelock` would empty the file before
 it knows whether it may have it, and so lose the name. On NFS a lock holds between machines where the server offers
-locks; where a file system has none, and on Windows, nothing is locked.
+locks; where a file system has none, nothing is locked, which a notice says once; nor is it on Windows.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ import os
 import shlex
 import socket
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from ..errors import InUse
+from ..notices import notice
+from .leftovers import note_place
 
 if sys.platform != "win32":
     import fcntl
@@ -50,6 +54,7 @@ def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[No
         If no file can be made there.
     """
     place = lock_file(path, alongside=alongside)
+    note_place(place.absolute().parent, Path(tempfile.gettempdir()))
     descriptor = _acquire(place, path, argument)
     try:
         yield
@@ -81,6 +86,7 @@ def _acquire(place: Path, path: Path, argument: str) -> int | None:
             os.close(descriptor)
             if error.errno in _NO_LOCKS:
                 place.unlink(missing_ok=True)
+                _say_there_are_none(place.parent)
                 return None
             raise InUse(
                 f"`{argument}` is {path}, which {holder} is writing; wait until it has ended, or give another name."
@@ -89,6 +95,14 @@ def _acquire(place: Path, path: Path, argument: str) -> int | None:
             _write_holder(descriptor)
             return descriptor
         os.close(descriptor)  # its last holder has deleted it meanwhile
+
+
+@cache
+def _say_there_are_none(folder: Path) -> None:
+    """Say once of a folder that its file system has no locks."""
+    notice(
+        f"the file system of {folder} has no locks: see to it that no two commands write the same file there"
+    )
 
 
 def _is_still(place: Path, descriptor: int) -> bool:

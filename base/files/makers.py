@@ -56,6 +56,11 @@ class Maker:
         return f"{self.machine}-{self.pid}-{self.start}"
 
     @property
+    def is_at_work(self) -> bool:
+        """Tell whether it is certain that the process runs, on this machine."""
+        return self.machine == _machine() and not self.has_ended
+
+    @property
     def has_ended(self) -> bool:
         """Tell whether it is certain that the process is no more."""
         if self.machine != _machine():

@@ -39,18 +39,20 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
 
 @contextmanager
 def _without_distributed() -> Iterator[None]:
-    """Keep xarray from importing `dask.distributed`, a quarter of a second, only to see that no cluster is at work.
+    """Keep xarray and Dask from importing `distributed`, a quarter of a second, only to see that no cluster is at work.
 
-    Where it is not imported, there is no cluster; xarray takes the failing import for the same.
+    Where it is not imported, there is no cluster; they take the failing import for the same.
     """
-    if "distributed" in sys.modules or "dask.distributed" in sys.modules:
+    names = ("distributed", "dask.distributed")
+    if any(name in sys.modules for name in names):
         yield
         return
-    sys.modules["dask.distributed"] = None  # type: ignore[assignment]
+    sys.modules.update(dict.fromkeys(names))  # type: ignore[arg-type]
     try:
         yield
     finally:
-        del sys.modules["dask.distributed"]
+        for name in names:
+            del sys.modules[name]
 
 
 def read_tree(

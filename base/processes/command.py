@@ -1,9 +1,11 @@
 """A command as a process of its own: signals, streams, temporary files.
 
-SIGTERM and SIGHUP do what Ctrl-C does. Further signals are passed over while the command cleans up, and end it at once
-when it takes longer than `PATIENCE_SECONDS`: that is safe, since programs end with us and unfinished files are
-swept later. Temporary files, those of libraries and compilers too, go to one folder, which the next command removes if
-this one is killed. This module imports nothing heavy, so that signals are heeded from the beginning.
+Signals that ask a process to end, SIGTERM, SIGHUP, SIGQUIT and those that schedulers and clocks send, do what Ctrl-C
+does. Further signals are passed over while the command cleans up, and end it at once when it takes longer than
+`PATIENCE_SECONDS`; so does the first one where compiled code does not return within `UNHEARD_SECONDS`. That is safe,
+since programs end with us and unfinished files are swept later. Temporary files, those of libraries and compilers too,
+go to one folder, which the next command removes if this one is killed. This module imports nothing heavy, so that
+signals are heeded from the beginning.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -25,10 +27,11 @@ INTERRUPTION = "interrupted; files appear whole or not at all"
 """Message of an interrupted command that reports nothing else about its files."""
 
 PATIENCE_SECONDS = 5.0
-_SIGNALS = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-)
-"""Those that end a command; Windows has no SIGHUP."""
+UNHEARD_SECONDS = 2.0
+_LONGEST_SECONDS = 1e8
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGALRM")
+_SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
+"""Those that end a command; Windows has few of them."""
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -48,9 +51,8 @@ def run_as_process(command: Callable[[], int]) -> int:
     _open_missing_streams()
     stopping = _Stopping()
     stopping.install()
-    folder = None
     try:
-        folder = _keep_temporary_files_together()
+        stopping.folder = _keep_temporary_files_together()
         code = command()
         stopping.end()
     except KeyboardInterrupt:  # before a command could say what it keeps
@@ -62,7 +64,7 @@ def run_as_process(command: Callable[[], int]) -> int:
         code = _code_without_reader(end)
     code = _flush_streams(code)
     if code == INTERRUPTED:
-        _leave(code, folder)
+        _leave(code, stopping.folder)
     return code
 
 
@@ -70,6 +72,7 @@ class _Stopping:
     """Takes the signals that end a command."""
 
     def __init__(self) -> None:
+        self.folder: str | None = None
         self._since: float | None = None
 
     def install(self) -> None:
@@ -78,9 +81,15 @@ class _Stopping:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._stop)
         sys.unraisablehook = self._again_if_lost
+        if os.name != "nt":
+            read_end, write_end = os.pipe()
+            os.set_blocking(write_end, False)
+            signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+            threading.Thread(target=self._leave_if_unheard, args=(read_end,), daemon=True).start()
 
     def end(self) -> None:
         """Pass over signals from now on: there is nothing left to stop, and the interpreter winds up without us."""
+        self._since = time.monotonic()
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 
@@ -94,6 +103,15 @@ class _Stopping:
                 os.write(2, _SHOW_CURSOR)
             os._exit(INTERRUPTED)
 
+    def _leave_if_unheard(self, read_end: int) -> None:
+        """Leave where compiled code keeps the interpreter from handling a signal, but lets this thread run."""
+        while os.read(read_end, 1):  # the kernel's part of the handler writes here at once
+            time.sleep(UNHEARD_SECONDS)
+            if self._since is None:
+                with suppress(OSError):
+                    os.write(2, f"onebasin: {INTERRUPTION}\n".encode())
+                _leave(INTERRUPTED, self.folder)
+
     def _again_if_lost(self, unraisable: sys.UnraisableHookArgs) -> None:
         """Stop a little later when a signal has come amid a finaliser, which lets no exception out."""
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
@@ -102,6 +120,23 @@ class _Stopping:
             threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
         else:
             sys.__unraisablehook__(unraisable)
+
+
+@contextmanager
+def ended_after(seconds: float | None) -> Iterator[None]:
+    """Do after so many seconds what Ctrl-C does; nothing where there are none given."""
+    if seconds is None:
+        yield
+        return
+    before = signal.getsignal(signal.SIGALRM)
+    if before == signal.SIG_DFL:  # a command that is part of another process
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, min(seconds, _LONGEST_SECONDS))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _leave(code: int, folder: str | None) -> NoReturn:

@@ -63,7 +63,7 @@ def contours(folder: Path) -> Figure:
         fit = get("mean-field ADVI numpyro")["variational"]
         _lines(axes[1], _normal(fit["loc"].values, fit["scale"].values), (-3, 3), (-3, 3))
         tree = get("symmetrised VI")
-        fit = tree["variational"].to_dataset().isel(chain=ob.elbo(tree).best)
+        fit = tree["variational"].to_dataset().isel(chain=ob.approximations.elbo(tree).best)
         q = _normal(fit["loc"].values, fit["scale"].values)
         _lines(axes[2], lambda a, b: (q(a, b) + q(b, a)) / 2, (-3, 3), (-3, 3))
     return figure

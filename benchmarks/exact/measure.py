@@ -105,6 +105,6 @@ def bound(tree: xr.DataTree) -> tuple[float, float] | None:
         ratio = (tree["sample_stats"]["lp"] - tree["sample_stats"]["log_q"]).values.ravel()
         return float(ratio.mean()), float(ratio.std() / math.sqrt(ratio.size))
     if engine == "numpyro" and (method.startswith("advi") or method == SYMMETRISED):
-        found = ob.elbo(tree)
+        found = ob.approximations.elbo(tree)
         return found.value, found.mcse
     return None

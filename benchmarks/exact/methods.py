@@ -54,11 +54,13 @@ def _symmetrised(target: Target) -> xr.DataTree:
 
 def _distilled(target: Target) -> xr.DataTree:
     posterior = _nuts(target, "numpyro")
-    return ob.distil(posterior, target.x, seed=SEED).sample(4000, seed=SEED, predictive_mb=0)
+    return ob.approximations.distil(posterior, target.x, seed=SEED).sample(
+        4000, seed=SEED, predictive_mb=0
+    )
 
 
 def _ensemble(target: Target) -> xr.DataTree:
-    settings = ob.Ensemble(members=200, epochs=500)
+    settings = ob.networks.Ensemble(members=200, epochs=500)
     return ob.infer(target, method=settings, **_COMMON)
 
 

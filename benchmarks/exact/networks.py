@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from onebasin import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
 from onebasin.models import NetworkTarget
 from onebasin.models.data import load_data
+from onebasin.networks import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
 
 from . import plain
 from .case import Case

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from scipy.special import gammaln, log_softmax, softmax
 
-from onebasin import BayesianNetwork
+from onebasin.networks import BayesianNetwork
 
 from .quadrature import Values
 

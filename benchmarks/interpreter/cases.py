@@ -54,7 +54,7 @@ NETWORKS = ("free", "givens-ordered", "seamless", "unit-vectors", "deep-noise", 
 
 
 def _network_data(name: str) -> Mapping[str, Any]:
-    from onebasin import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
+    from onebasin.networks import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
     from onebasin.stan.program import definition
 
     generator = np.random.default_rng(3)

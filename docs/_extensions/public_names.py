@@ -10,7 +10,9 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.nodes import make_refnode
 
-NAME = re.compile(r"(?:ob|onebasin)\.(\w+)(?:\(.*\))?")
+NAME = re.compile(r"(?:ob|onebasin)\.(\w+(?:\.\w+)?)(?:\(.*\))?")
+PUBLIC = re.compile(r"onebasin\.(?:(?:approximations|errors|networks|plot|stan|truth)\.)?")
+"""What stands before a public name; results are called by their class alone."""
 
 
 class LinkPublicNames(SphinxPostTransform):
@@ -65,8 +67,8 @@ class ShortenNames(SphinxPostTransform):
     def run(self, **_: object) -> None:
         """Shorten the entries of one page."""
         for prefix in self.document.findall(desc_addname):
-            if prefix.astext() == "onebasin.":
-                prefix.children = [nodes.Text("ob.")]
+            if PUBLIC.fullmatch(prefix.astext()):
+                prefix.children = [nodes.Text(prefix.astext().replace("onebasin", "ob", 1))]
             elif prefix.astext().startswith("onebasin."):
                 prefix.children = []
 
@@ -75,7 +77,7 @@ def shorten_calls(
     _app: Sphinx, what: str, name: str, _value: object, _options: object, call: str, returns: str
 ) -> tuple[str, str] | None:
     """Show a default that Python cannot spell as dots; of a result's class, which nobody calls, show no call at all."""
-    if what == "class" and name.count(".") > 1:
+    if what == "class" and not PUBLIC.fullmatch(f"{name.rpartition('.')[0]}."):
         return "", ""
     return (re.sub(r"=<[^<>]*(?:<[^<>]*>)?>", "=...", call), returns) if call else None
 

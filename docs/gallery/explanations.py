@@ -183,7 +183,7 @@ def references() -> Figure:
     seen = planted.group.act(planted.group.random(rng, (300,)), {"component": clean})["component"]
     figure, axes = panels(3)
     words = {"draw": "one draw", "mean": "iterated mean", "gaussian": "iterated Gaussian"}
-    wrong = ob.failure_rates(
+    wrong = ob.truth.failure_rates(
         [2.0], PlantedComponents(3, 2, sds=(0.3, 1.0, 3.0), draws=4000), rules=tuple(words)
     )
     for axis, (rule, title) in zip(axes, words.items(), strict=True):

@@ -58,7 +58,7 @@ def sample_network(path: Path) -> None:
     rng = np.random.default_rng(7)
     x = np.sort(rng.uniform(-3, 3, size=(60, 1)), axis=0)
     y = np.sin(1.5 * x) + 0.2 * rng.normal(size=x.shape)
-    model = ob.BayesianNetwork(ob.Network(1, (4,), 1, activation="tanh"))
+    model = ob.networks.BayesianNetwork(ob.networks.Network(1, (4,), 1, activation="tanh"))
     ob.save(ob.nuts(model.condition(x, y), seed=1), path)
 
 

@@ -28,7 +28,7 @@ code:
 | 1 | refused or failed: a value out of range, options that do not go together, a file that cannot be used |
 | 2 | not understood: a word that is missing, unknown or one too many, or a text where a number belongs |
 | 3 | a bug in onebasin: the message names the file with the traceback; please report it with that file |
-| 130 | interrupted: Ctrl-C, SIGTERM or SIGHUP; what was finished is kept |
+| 130 | interrupted: Ctrl-C, `--timeout`, or a signal as SIGTERM; what was finished is kept |
 """
 
 

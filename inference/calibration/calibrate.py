@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_class, check_count, check_path, check_seed
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError, RunCancelled
@@ -21,7 +22,7 @@ from onebasin.models.symmetry.blocks import to_json
 from ..contracts.method import Method
 from ..runs import checkpoint
 from ..runs.fingerprint import fingerprint
-from .drawn import Drawn, Simulation, simulated
+from .drawn import Drawn, Simulation, simulated, target_of
 from .family import Family, Quantity
 from .inferring import After, Own, Way, followed, method_of, way_of
 from .quantities import Looking, Numbers, rank
@@ -32,6 +33,7 @@ MEASURES = ("share", "z", "ess", "rhat", "kept")
 """Numbers that are kept of a truth's rank."""
 
 
+@checks_arguments
 def calibrate(
     family: Family,
     method: Method | str | Own = "nuts",
@@ -116,17 +118,17 @@ def calibrate(
     >>> def normal(y=None):
     ...     mu = numpyro.sample("mu", dist.Normal(0, 1))
     ...     numpyro.sample("y", dist.Normal(mu, 1).expand([5]), obs=y)
-    >>> family = ob.Family.of_numpyro(normal, observed="y")
+    >>> family = ob.truth.Family.of_numpyro(normal, observed="y")
     >>> found = ob.calibrate(family, ob.Nuts(chains=1, warmup=200, draws=200), simulations=100, seed=1)
     >>> found.verdict
     'calibrated'
     """
     check_class("family", family, Family, remedy="give a Family, such as Family.of_numpyro(...)")
-    check_count("simulations", simulations)
+    check_count("simulations", simulations, most=10**6)
     seed = check_seed(seed)
     looked_at = family.looking_at(quantities or {})
     first = simulated(looked_at, seed, 0)
-    like = looked_at.condition(first.data)
+    like = target_of(looked_at, first)
     asked = method_of(method) if isinstance(method, str) else method
     if settings is not None:
         from ..runs.former import given_to_calibrate
@@ -260,7 +262,7 @@ def _mark(run: _Run, first: Simulation, say: Any) -> str | None:
     truth = {name: value[None] for name, value in first.parameters.items()}
     looked = run.looking.at(truth, first.data, {})
     symmetry = to_json(run.looking.symmetry)
-    target = run.family.condition(first.data)
+    target = target_of(run.family, first)
     how = {"method": run.way.method, "settings": run.way.settings, "seed": run.seed}
     how |= {"looked": looked, "symmetry": symmetry, "at_once": run.way.at_once}
     return fingerprint(target, engine=run.way.engine, progress=say, calibration=1, **how)

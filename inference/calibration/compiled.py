@@ -31,7 +31,7 @@ from ..mcmc.numpyro import bounded, chain_starts, kernel_of, points_to_climb_fro
 from ..mcmc.nuts import Nuts
 from ..mcmc.optimum import BestOptimum
 from ..microcanonical.mclmc import Mclmc
-from .drawn import Drawn, Simulation
+from .drawn import Drawn, Simulation, target_of
 from .family import Data, Family
 
 
@@ -120,7 +120,7 @@ class CompiledChains:
         seeds = np.array([simulation.seed for simulation in simulations], np.int64)
         with precision(self.settings.dtype):
             if self._compiled is None:
-                like = self.family.condition(simulations[0].data)
+                like = target_of(self.family, simulations[0])
                 one: Callable[..., Any] = _mclmc if isinstance(self.settings, Mclmc) else _hmc
                 together = partial(one, self.family, like, self.settings)
                 self._compiled = jax.jit(

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from onebasin.base.checks import check_class
+from onebasin.base.errors import ArgumentTypeError, code_of_user
+from onebasin.models.target import Target
+
 from .family import Data, Family, Values
 
 
@@ -56,14 +60,45 @@ class Drawn:
 
 
 def simulated(family: Family, seed: int, number: int) -> Simulation:
-    """Simulate once."""
+    """Simulate once.
+
+    Raises
+    ------
+    UserCodeFailed
+        If the simulator raises an error.
+    TypeError
+        If it gives something else than parameters and data by name.
+    """
     parent = np.random.SeedSequence([seed, number])
     of_family, of_ranks = parent.spawn(2)
-    parameters, data = family.simulate(np.random.default_rng(of_family))
-    return Simulation(
-        number,
-        {name: np.asarray(value, np.float64) for name, value in parameters.items()},
-        data,
-        int(parent.generate_state(1)[0]),
-        np.random.default_rng(of_ranks),
-    )
+    simulator = f"`simulate` of the family {family.name!r}, at draw {number} of seed {seed},"
+    with code_of_user(simulator):
+        given = family.simulate(np.random.default_rng(of_family))
+    pair = isinstance(given, tuple) and len(given) == 2
+    if not pair or not all(isinstance(part, Mapping) for part in given):
+        raise ArgumentTypeError(
+            f"{simulator} gave a {type(given).__name__}; it must give two mappings, of the parameters and of the data."
+        )
+    parameters, data = given
+    try:
+        values = {name: np.asarray(value, np.float64) for name, value in parameters.items()}
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"{simulator} gave parameters that are no numbers.") from error
+    rng = np.random.default_rng(of_ranks)
+    return Simulation(number, values, data, int(parent.generate_state(1)[0]), rng)
+
+
+def target_of(family: Family, simulation: Simulation) -> Target:
+    """Condition the model on a simulation's data.
+
+    Raises
+    ------
+    UserCodeFailed
+        If the family's function raises an error.
+    TypeError
+        If it gives no target.
+    """
+    with code_of_user(f"`condition` of the family {family.name!r}, at draw {simulation.number},"):
+        target = family.condition(simulation.data)
+    check_class("condition", target, Target, remedy="it must return a target")
+    return target

@@ -69,7 +69,7 @@ class Family:
     ...     return {"mu": mu}, {"y": mu + rng.normal(size=5)}
     >>> def normal(y):
     ...     numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal(0, 1)), 1), obs=y)
-    >>> family = ob.Family("normal", simulate, lambda data: ob.numpyro_model(normal, data))
+    >>> family = ob.truth.Family("normal", simulate, lambda data: ob.numpyro_model(normal, data))
     >>> parameters, data = family.simulate(np.random.default_rng(1))
     >>> family.condition(data).name, data["y"].shape
     ('normal', (5,))
@@ -132,8 +132,8 @@ class Family:
 
         Examples
         --------
-        >>> model = ob.BayesianNetwork(ob.Network(1, (2,)), ob.Gaussian(noise_sd=0.3))
-        >>> family = ob.Family.of_network(model, np.linspace(-1, 1, 10)[:, None])
+        >>> model = ob.networks.BayesianNetwork(ob.networks.Network(1, (2,)), ob.networks.Gaussian(noise_sd=0.3))
+        >>> family = ob.truth.Family.of_network(model, np.linspace(-1, 1, 10)[:, None])
         >>> parameters, data = family.simulate(np.random.default_rng(1))
         >>> parameters["W1"].shape, data["y"].shape
         ((1, 2), (10, 1))
@@ -206,7 +206,7 @@ class Family:
         >>> def line(x, y=None):
         ...     slope = numpyro.sample("slope", dist.Normal(0, 1))
         ...     numpyro.sample("y", dist.Normal(slope * x, 0.5), obs=y)
-        >>> family = ob.Family.of_numpyro(line, {"x": np.linspace(-1, 1, 8)}, observed="y")
+        >>> family = ob.truth.Family.of_numpyro(line, {"x": np.linspace(-1, 1, 8)}, observed="y")
         >>> parameters, data = family.simulate(np.random.default_rng(1))
         >>> list(parameters), data["y"].shape
         (['slope'], (8,))
@@ -262,7 +262,7 @@ class Family:
         >>> def simulate(rng):
         ...     theta = rng.beta(1, 1)
         ...     return {"theta": theta}, {"N": 10, "y": rng.binomial(1, theta, size=10)}
-        >>> family = ob.Family.of_stan("bernoulli.stan", simulate)
+        >>> family = ob.truth.Family.of_stan("bernoulli.stan", simulate)
         >>> family.name
         'bernoulli'
         """

@@ -24,7 +24,7 @@ from ..variational.engine import State, annealed, has_settled
 from ..variational.result import draw_fit
 from ..variational.symmetrised import Symmetrised
 from .compiled import stacked, traced
-from .drawn import Drawn, Simulation
+from .drawn import Drawn, Simulation, target_of
 from .family import Family
 
 
@@ -49,7 +49,7 @@ class CompiledFits:
         seeds = np.array([simulation.seed for simulation in simulations], np.int64)
         with precision(self.settings.dtype):
             if self._programs is None:
-                self._programs = self._compile(self.family.condition(simulations[0].data))
+                self._programs = self._compile(target_of(self.family, simulations[0]))
             params, failed = self._trained(data, seeds)
             draws = self._programs[2](data, seeds, params)
             draws = {name: np.asarray(values, np.float64) for name, values in draws.items()}

@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.checks import choose
-from onebasin.base.errors import ArgumentError, ArgumentTypeError, InferenceError, OnebasinError
+from onebasin.base.checks import check_class, choose
+from onebasin.base.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    InferenceError,
+    OnebasinError,
+    UserCodeFailed,
+    code_of_user,
+)
 from onebasin.base.precision import precision
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
@@ -27,7 +34,7 @@ from ..runs.run import run
 from ..variational.advi import Advi
 from ..variational.symmetrised import Symmetrised
 from . import compiled
-from .drawn import Drawn, Simulation
+from .drawn import Drawn, Simulation, target_of
 from .family import Family
 from .fits import CompiledFits
 from .quantities import LOG_LIKELIHOOD, LP, LogDensities
@@ -90,7 +97,14 @@ def way_of(family: Family, method: Method | Own, *, engine: str | None, like: Ta
         engine = engine_for(like, engine)
         densities = _Densities(family, engine_named(engine).name)
         name = getattr(method, "__name__", type(method).__name__)
-        return Way(name, engine, None, _OneByOne(family, method), densities, ONE_BY_ONE)
+
+        def users(target: Target, seed: int) -> xr.DataTree:
+            with code_of_user(f"`method`, which is {name}, at seed {seed},"):
+                tree = method(target, seed)
+            check_class("method", tree, xr.DataTree, remedy="it must return a posterior")
+            return tree
+
+        return Way(name, engine, None, _OneByOne(family, users), densities, ONE_BY_ONE)
     engine = chosen(like, type(method), engine)[0]
     densities = _Densities(family, engine_named(engine).name)
     together = _together(family, method) if engine == "numpyro" else None
@@ -134,7 +148,7 @@ class _OneByOne:
         return [self._one(simulation) for simulation in simulations]
 
     def _one(self, simulation: Simulation) -> Drawn:
-        target = self.family.condition(simulation.data)
+        target = target_of(self.family, simulation)
         try:
             tree = self.method(target, simulation.seed)
         except (InferenceError, StanRunError) as error:
@@ -159,12 +173,13 @@ def followed(way: Way, family: Family, after: After) -> Way:
     def made(simulation: Simulation, drawn: Drawn) -> Drawn:
         if drawn.failure:
             return drawn
-        target = family.condition(simulation.data)
+        target = target_of(family, simulation)
         how = {"engine": way.engine, "method": way.method, "settings": {}, "seed": simulation.seed}
         tree = build(target, drawn.draws, {}, how, predictive_mb=0)
         try:
-            found = after(target, tree, simulation.seed)
-        except (ArgumentError, ArgumentTypeError):
+            with code_of_user(f"`after`, at draw {simulation.number},"):
+                found = after(target, tree, simulation.seed)
+        except (ArgumentError, ArgumentTypeError, UserCodeFailed):
             raise
         except OnebasinError as error:
             return Drawn(failure=str(error))
@@ -196,7 +211,7 @@ class _Densities:
         return [{LOG_LIKELIHOOD: a, LP: b} for a, b in zip(*both, strict=True)]
 
     def _one(self, simulation: Simulation, points: Mapping[str, Any]) -> LogDensities:
-        target = self.family.condition(simulation.data)
+        target = target_of(self.family, simulation)
         with precision("float64"):
             density = density_by(self.engine, target)
             values = {name: points[name] for name in density.names}

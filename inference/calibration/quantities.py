@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, code_of_user
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.canonical import canonical
 from onebasin.posteriors.chains import diagnostics
@@ -72,7 +72,9 @@ class Looking:
         points = len(next(iter(values.values())))
         out = {name: np.asarray(found) for name, found in densities.items()}
         for name, quantity in self.quantities.items():
-            out |= _named(name, quantity(values, data), points)
+            with code_of_user(f"`quantities` has {name!r}, which"):
+                given = quantity(values, data)
+            out |= _named(name, given, points)
         moved = {n for block in equal_modes(self.symmetry) for n in block.variables}
         labelled = canonical(self.symmetry, values)
         for name in values:

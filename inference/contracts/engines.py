@@ -14,8 +14,8 @@ from onebasin.base.errors import ArgumentError, InferenceError
 if TYPE_CHECKING:
     from onebasin.models.target import Target
 
-    from .density import ValueDensity
     from .method import Method
+    from .values import ValueDensity
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.wider import wider_blocks
 from onebasin.stan.home.errors import StanError
 
-from ..contracts.density import ValueDensity
+from ..contracts.values import ValueDensity
 from .changes import Derived, is_close
 from .symmetry import Values, moving_parts
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_class, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Points = xr.DataTree | xr.Dataset | Mapping[str, Any]
 
 
+@checks_arguments
 def log_density(
     target: Target,
     points: Points,
@@ -100,6 +102,7 @@ def _flat(points: Points, names: tuple[str, ...]) -> tuple[dict[str, np.ndarray]
     }, shape
 
 
+@checks_arguments
 def jax_density(target: Target, *, progress: Callable[[str], None] | None = None) -> LogDensity:
     """Give a target's log density over unconstrained vectors, as functions that JAX differentiates and compiles.
 
@@ -154,6 +157,7 @@ def jax_density(target: Target, *, progress: Callable[[str], None] | None = None
     return density_of(target, progress)
 
 
+@checks_arguments
 def generated_quantities(
     target: Target,
     draws: xr.DataTree | xr.Dataset,

@@ -133,7 +133,7 @@ class NumpyroDensity:
             raise ArgumentError(
                 f"`target` {target.name!r} has a NumPyro model without a variable; there is nothing to infer."
             )
-        check_values(_stored(sites), dims=target.dims, argument="target")
+        check_values(_stored(sites), dims=target.dims, argument="target", coords=target.coords)
         fixed = {name: site["value"] for name, site in sites.items() if site["type"] in FIXED}
         return cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
 

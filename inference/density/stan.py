@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -14,8 +14,7 @@ from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.library import open_library
 from onebasin.stan.program import check_variables, definition
 
-if TYPE_CHECKING:
-    from ..contracts.density import ValueDensity  # loads JAX
+from ..contracts.values import ValueDensity
 
 RADIUS = 2.0
 """Points to try are uniform within it, in the unconstrained space."""

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.card import Card, Fact, Facts, Words
 from onebasin.base.card import Part as CardPart
+from onebasin.base.checks import check_count, check_not_negative, check_seed
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.showing import Shown
@@ -24,8 +26,8 @@ from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target, check_target
 
-from ..contracts.density import ValueDensity
 from ..contracts.engines import defined_by, density_by
+from ..contracts.values import ValueDensity
 from .changes import Derived, spread_draws
 
 Values = dict[str, np.ndarray]
@@ -64,7 +66,7 @@ class SymmetryError(InferenceError):
     >>> wrong = ob.numpyro_model(mixture, {"y": y}, symmetry=(ob.Exchangeable({"mu": 0}),))
     >>> try:
     ...     ob.check_symmetry(wrong)  # the weights have to change places too
-    ... except ob.SymmetryError as error:
+    ... except ob.errors.SymmetryError as error:
     ...     print(error.difference > 1)
     True
     """
@@ -102,6 +104,7 @@ class SymmetryCheck(Shown):
         return of_check(self)
 
 
+@checks_arguments
 def check_symmetry(
     target: Target,
     *,
@@ -164,8 +167,9 @@ def check_symmetry(
     True
     """
     check_target(target)
-    if points < 1:
-        raise ArgumentError(f"`points` is {points}; it has to be 1 or more.")
+    check_count("points", points, most=10**6)
+    check_not_negative("tolerance", tolerance)
+    check_seed(seed)
     with precision("float64"):
         density = density_by(defined_by(target, engine), target, progress)
         return hold(target, density, points=points, seed=seed, tolerance=tolerance, draws=draws)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
-from onebasin.analysis.summaries.weights import smoothed, worst_khat, worth
+from onebasin.posteriors.weights import smoothed, worst_khat, worth
 
 from ..density.counted import CountedDensity
 from .gaussian import Gaussian, Points, moments

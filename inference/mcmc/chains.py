@@ -104,7 +104,8 @@ def run_chains(
             if place not in missing:
                 finished(place.number)
         if missing:
-            _run(prepare(), missing)
+            with _saying_what_is_gone(places):
+                _run(prepare(), missing)
         for place in places:
             place.deliver()
     return [place.standing for place in places if place.standing is not None]
@@ -133,6 +134,21 @@ def _held(folder: Path | None) -> Iterator[None]:
         if not was_there:
             with suppress(OSError):  # it holds chains
                 folder.rmdir()
+
+
+@contextmanager
+def _saying_what_is_gone(places: Sequence[ChainPlace]) -> Iterator[None]:
+    """Say, where chains fail because a folder of theirs was removed meanwhile, which it was and what is still there."""
+    try:
+        yield
+    except Exception as error:
+        kept = [place.folder for place in places if place.folder is not None]
+        if not (gone := [folder for folder in kept if not folder.is_dir()]):
+            raise
+        raise InferenceError(
+            f"{gone[0]}, where a chain was kept, was removed while it ran, so that the run has ended; what was kept of "
+            f"{len(kept) - len(gone)} of {len(kept)} chains is still there, and the same call goes on from it."
+        ) from error
 
 
 def _places(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.card import Card
 from onebasin.base.checks import check_count, check_positive, check_seed
 from onebasin.base.precision import precision
@@ -86,6 +87,7 @@ class FoundModes(Shown):
         return Card(self.sentence, (Table(heads, rows, "Highest first, in nats"),))
 
 
+@checks_arguments
 def find_modes(
     target: Target,
     *,
@@ -145,7 +147,7 @@ def find_modes(
     (1, 10)
     """
     check_target(target)
-    check_count("starts", starts)
+    check_count("starts", starts, most=10**6)
     check_positive("init_radius", init_radius)
     check_seed(seed)
     with precision("float64"), ProgressBars(progress) as bars:

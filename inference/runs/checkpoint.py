@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from onebasin.base.checks import check_path
@@ -89,6 +87,9 @@ class FileKeeper(Keeper):
         arrays = read(self.path, self.fingerprint)
         if arrays is None:
             return like
+        import jax  # here, as below: chains of Stan are kept without it
+        import jax.numpy as jnp
+
         leaves, tree = jax.tree.flatten(like.state)
         state = [jnp.asarray(arrays[f"state/{i}"], leaf.dtype) for i, leaf in enumerate(leaves)]
         return Kept(jax.tree.unflatten(tree, state), list(arrays["losses"]))
@@ -97,6 +98,8 @@ class FileKeeper(Keeper):
         """Write, if the last time is long enough ago."""
         if time.monotonic() - self._written < self.seconds:
             return
+        import jax
+
         kept = make()
         leaves = {f"state/{i}": np.asarray(v) for i, v in enumerate(jax.tree.leaves(kept.state))}
         write(self.path, self.fingerprint, {"losses": np.stack(kept.losses), **leaves})

@@ -13,8 +13,8 @@ from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
-from ..contracts.density import ValueDensity
 from ..contracts.engines import density_by
+from ..contracts.values import ValueDensity
 from ..density.along import with_derived
 from ..density.symmetry import evidence_at_draws, hold
 

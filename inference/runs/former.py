@@ -38,9 +38,9 @@ def former_class(name: str) -> Any:
     """
     if name not in CLASSES:
         raise AttributeError(f"onebasin has no attribute `{name}`.")
-    _say(
-        f"`{name}` is now `{CLASSES[name].rpartition(':')[2]}`; the old name goes with version 0.5"
-    )
+    new = CLASSES[name].rpartition(":")[2]
+    of = "networks." if new in ("Ensemble", "Train") else ""
+    _say(f"`{name}` is now `{of}{new}`; the old name goes with version 0.5")
     return found_at(CLASSES[name])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import xarray as xr
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import Paths, check_class, check_path, check_paths
 from onebasin.base.errors import ArgumentError, PosteriorFileError
 from onebasin.base.files.outputs import claim
@@ -110,6 +111,7 @@ def _describe(target: Target, engine: str) -> dict[str, Any]:
     }
 
 
+@checks_arguments
 def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
     """Write a posterior in the format that the name's suffix says; it appears whole or not at all.
 
@@ -155,6 +157,7 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
         return write_tree(tree, output, new=not force)
 
 
+@checks_arguments
 def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
     """Read a posterior from files, whatever their format: NetCDF, Zarr, CmdStan's CSV, posteriordb's JSON.
 

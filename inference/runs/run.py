@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import xarray as xr
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_path, check_seed
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.progress import ProgressBars
@@ -26,10 +28,13 @@ from . import declared
 from .origin import origin_of
 from .posterior import build
 
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import NetworkTarget
 WEIGHTS = "onebasin.inference.fits.approximate:weighted"
 """The function that gives an approximation importance weights."""
 
 
+@checks_arguments
 def run(
     target: Target,
     method: Method,
@@ -61,7 +66,7 @@ def run(
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
     _check_arguments(method, start=start, checkpoint=kept)
-    check_amount(*method.amount)
+    check_amount(*method.amount, numbers=_numbers(target), kept=kept is not None)
     method.check(target, definition)
     wanted = check_symmetry and not method.checks_symmetry
     trial = declared.begin(target, engine=engine, seed=seed, progress=progress, wanted=wanted)
@@ -100,6 +105,14 @@ def run(
     if found.finish is not None:
         found.finish(tree)
     return tree
+
+
+def _numbers(target: Target) -> int:
+    """Return the least number of numbers in a draw: of a network it is known before anything is compiled."""
+    if not target.is_network:
+        return 0
+    shapes = cast("NetworkTarget", target).model.network.shapes
+    return sum(map(math.prod, shapes.values()))
 
 
 def _library(target: Target, asked: str | None, engine: str, definition: str) -> dict[str, str]:

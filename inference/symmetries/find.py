@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.models.target import check_target
 
@@ -31,6 +32,7 @@ DRAWS = 6
 FIRST = ("live", "near", "undecided", "incomplete", "harmless")
 
 
+@checks_arguments
 def find_symmetry(
     target: Target,
     *,

@@ -35,6 +35,8 @@ WALKERS, STEPS = 6, 60
 """Of the random walks that begin at an optimum."""
 SHARE = 0.12
 """Of the seconds of a search, for each ascent and for the walks: what they add is no reason to find less."""
+FAR_ENOUGH = 3.0
+"""Coordinates of points at which a parameter that may have both signs has them."""
 FAR = 12.0
 """Coordinates beyond this belong to an ascent that runs off to where the density has no maximum."""
 
@@ -108,11 +110,15 @@ class Search:
     @cached_property
     def signed(self) -> tuple[str, ...]:
         """Variables that have values of both signs at some points: no others can change it."""
+        density = self.measured.density
+        # Random points alone may give a scalar one sign: far points on either side are looked at too.
+        far = density.constrain(np.outer((-FAR_ENOUGH, FAR_ENOUGH), np.ones(density.dim)))
+        points = [*(p.point for p in self.probes), point_of(far, 0), point_of(far, 1)]
         return tuple(
             name
             for name in self.order
-            if any((p.point[name] < 0).any() for p in self.probes)
-            and any((p.point[name] > 0).any() for p in self.probes)
+            if any((point[name] < 0).any() for point in points)
+            and any((point[name] > 0).any() for point in points)
         )
 
     def stage(self, what: str, run: Callable[[], Iterator[FoundBlock]]) -> None:

@@ -19,6 +19,8 @@ from .moves import Generator, Moves, Point, act, by_name
 
 MOST_HALVED = 24
 """Dimensions up to which sums of what fails are searched in halves."""
+ROUGH, NEARBY = 12, 2.0**-30
+"""Points beside one at which a change is doubtful, and how far they are in relative size."""
 FEW = 2
 """Points at which supports are looked at."""
 MOST_MOVES = 8
@@ -89,10 +91,26 @@ def trial(
     found: list[LargestChange] = []
     for some in (probes[:1], probes[1:]):
         values = measured([act(generators, probe.point) for probe in some])
-        found += [_at(float(value), probe) for value, probe in zip(values, some, strict=True)]
+        for value, probe in zip(values, some, strict=True):
+            change = _at(float(value), probe)
+            rough = change.doubtful and _is_rough(generators, measured, probe)
+            found.append(LargestChange(change.change, change.change) if rough else change)
         if worst(found).ratio > DOUBTFUL:
             break
     return worst(found)
+
+
+def _is_rough(generators: Sequence[Generator], measured: BudgetedDensity, probe: Probe) -> bool:
+    """Whether a change is one of rounding: it differs from one point to the next, where a real one hardly does."""
+    rng = np.random.default_rng(0)
+    near = [
+        {n: np.asarray(v * (1.0 + NEARBY * rng.normal())) for n, v in probe.point.items()}
+        for _ in range(ROUGH)
+    ]
+    here, there = measured(near), measured([act(generators, point) for point in near])
+    if not np.isfinite([here, there]).all():
+        return False
+    return bool((there - here).std() > abs((there - here).mean()))
 
 
 def worst(trials: Sequence[LargestChange]) -> LargestChange:

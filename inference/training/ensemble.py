@@ -38,7 +38,7 @@ class Ensemble(Train, Method):
 
     Examples
     --------
-    >>> ob.Ensemble(members=5).epochs
+    >>> ob.networks.Ensemble(members=5).epochs
     1000
     """
 
@@ -111,7 +111,7 @@ def ensemble(target: Target, **keywords: Any) -> xr.DataTree:
 
     Examples
     --------
-    >>> members = ob.ensemble(network, members=4, epochs=200, seed=1)
+    >>> members = ob.networks.ensemble(network, members=4, epochs=200, seed=1)
     >>> members["posterior"]["W1"].shape, members["training"]["loss"].shape
     ((1, 4, 1, 2), (4, 200))
     """

@@ -30,7 +30,7 @@ class Train:
 
     Examples
     --------
-    >>> ob.Train(epochs=200, batch_size=32).schedule
+    >>> ob.networks.Train(epochs=200, batch_size=32).schedule
     'cosine'
     """
 

@@ -18,6 +18,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.card import Card, Facts, Words, in_sizes, number
 from onebasin.base.checks import check_class, check_seed
 from onebasin.base.errors import ArgumentError
@@ -129,6 +130,7 @@ class State(NamedTuple):
     adam: optax.OptState
 
 
+@checks_arguments
 def train(
     target: Target,
     start: Mapping[str, Any],
@@ -181,7 +183,7 @@ def train(
     Examples
     --------
     >>> start = {name: np.full((3, *shape), 0.1) for name, shape in network.model.network.shapes.items()}
-    >>> trained = ob.train(network, start, ob.Train(epochs=100), seed=1)
+    >>> trained = ob.networks.train(network, start, ob.networks.Train(epochs=100), seed=1)
     >>> trained.losses.shape
     (3, 100)
     """

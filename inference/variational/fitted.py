@@ -52,7 +52,7 @@ def fitted(
             "`symmetrised_vi`."
         )
     family = family_of(
-        posterior.attrs.get(schema.FAMILY, "meanfield"), layout, group.sizes.get("rank", 1)
+        str(posterior.attrs.get(schema.FAMILY, "meanfield")), layout, group.sizes.get("rank", 1)
     )
     if group.sizes["param"] != layout.density.size:
         raise ArgumentError(
@@ -68,7 +68,7 @@ def fitted(
 
 def _parameters(posterior: xr.DataTree, fit: int) -> xr.Dataset:
     """The group `variational`, of one fit."""
-    method = posterior.attrs.get(schema.METHOD, "an unknown method")
+    method = str(posterior.attrs.get(schema.METHOD, "an unknown method"))
     group = posterior[schema.VARIATIONAL].to_dataset() if schema.VARIATIONAL in posterior else None
     if group is None or method not in (SYMMETRISED, MEAN_FIELD) or "loc" not in group:
         by = " on Stan's engine" if method == MEAN_FIELD else ""
@@ -98,7 +98,7 @@ def _traced(group: xr.Dataset, evaluation: int) -> xr.Dataset:
 
 
 def _is_advi(posterior: xr.DataTree) -> bool:
-    return posterior.attrs.get(schema.METHOD) == MEAN_FIELD
+    return str(posterior.attrs.get(schema.METHOD)) == MEAN_FIELD
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def log_density(
         If the posterior is of another method or target, there is no such fit, names differ, a weight vector has more
         coordinates here than its values say, or parts are coupled in a group too large to go through.
     """
-    if posterior.attrs.get(schema.METHOD) != SYMMETRISED:
+    if str(posterior.attrs.get(schema.METHOD)) != SYMMETRISED:
         raise ArgumentError(
             f"`posterior` was made by {posterior.attrs.get(schema.METHOD, 'an unknown method')!r}; give one of "
             "`symmetrised_vi`."

@@ -23,6 +23,7 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Array, Float
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.card import Card, Part, Words, measured, number
 from onebasin.base.checks import check_class, check_count, check_seed
 from onebasin.base.errors import ArgumentError
@@ -86,6 +87,7 @@ class MixtureGap(Shown):
         return of_gap(self)
 
 
+@checks_arguments
 def mixture_gap(
     target: Target,
     posterior: xr.DataTree,
@@ -145,10 +147,10 @@ def mixture_gap(
 
     Examples
     --------
-    >>> network = ob.BayesianNetwork(ob.Network(1, (3,), 1, "tanh"))
+    >>> network = ob.networks.BayesianNetwork(ob.networks.Network(1, (3,), 1, "tanh"))
     >>> target = network.condition(x, np.sin(x))
     >>> fit = ob.advi(target, iterations=200, draws=10)
-    >>> gap = ob.mixture_gap(target, fit)
+    >>> gap = ob.approximations.mixture_gap(target, fit)
     >>> bool(0 <= gap.total.lower <= np.log(2**3 * 6))
     True
     >>> list(gap.layers["layer"])
@@ -158,8 +160,8 @@ def mixture_gap(
     check_class(
         "posterior", posterior, xr.DataTree, remedy="give what an inference method returned"
     )
-    check_count("draws", draws, least=2)
-    check_count("permutations", permutations)
+    check_count("draws", draws, least=2, most=10**6)
+    check_count("permutations", permutations, most=10**6)
     seed = check_seed(seed)
     if not equal_modes(target.symmetry):
         return MixtureGap(Bounds(0.0, 0.0, 0.0, 0.0), pd.DataFrame(columns=COLUMNS), 0.0)

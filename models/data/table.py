@@ -107,7 +107,7 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
 
     Examples
     --------
-    >>> data = ob.load_data("sinc", seed=1)
+    >>> data = ob.networks.load_data("sinc", seed=1)
     >>> data.x.shape == (data.num_obs, data.in_dim)
     True
     """
@@ -153,7 +153,7 @@ def _missing_package(name: str) -> str | None:
 
 
 def _loader(name: str) -> Loader:
-    if name not in TABLE:
+    if not isinstance(name, str) or name not in TABLE:
         close = difflib.get_close_matches(str(name), TABLE, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise ArgumentError(f"`name` is {name!r}{hint}; the data sets are: {', '.join(TABLE)}")

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from onebasin.base.checks import check_count, choose
+from onebasin.base.checks import MOST, check_count, choose
 from onebasin.base.errors import ArgumentError
+from onebasin.base.files.claims import in_words
 from onebasin.base.showing import Brief
 
 from .activations import Activation, activation
@@ -93,7 +95,7 @@ class Network(Brief):
 
     Examples
     --------
-    >>> net = ob.Network(in_dim=3, hidden=(8, 4), activation="tanh")
+    >>> net = ob.networks.Network(in_dim=3, hidden=(8, 4), activation="tanh")
     >>> net.shapes["W2"], net.shapes["b3"]
     ((8, 4), (1,))
     """
@@ -137,6 +139,11 @@ class Network(Brief):
         for name in ("in_dim", "out_dim", "skip_seed", "heads"):
             object.__setattr__(self, name, int(getattr(self, name)))
         object.__setattr__(self, "hidden", tuple(int(size) for size in self.hidden))
+        if (weights := sum(a * b for a, b in pairwise(self.widths))) > MOST:
+            raise ArgumentError(
+                f"`hidden` is {self.hidden}, which makes {weights:.3g} weights, {in_words(8 * weights)} a draw; "
+                f"give fewer units: at most {MOST:,} weights can be inferred."
+            )
 
     @property
     def nonlinearity(self) -> Activation:

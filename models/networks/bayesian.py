@@ -63,7 +63,7 @@ class BayesianNetwork(Brief):
 
     Examples
     --------
-    >>> model = ob.BayesianNetwork(ob.Network(1, (2,)), ob.Gaussian(noise_sd=0.1))
+    >>> model = ob.networks.BayesianNetwork(ob.networks.Network(1, (2,)), ob.networks.Gaussian(noise_sd=0.1))
     >>> [type(block).__name__ for block in model.symmetry]
     ['Exchangeable', 'Rescalable']
     >>> model.condition(x, np.sin(x)).y.shape

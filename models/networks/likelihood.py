@@ -45,9 +45,9 @@ class Gaussian(Brief):
 
     Examples
     --------
-    >>> ob.BayesianNetwork(ob.Network(2, (4,)), ob.Gaussian(noise_scale=0.5)).infers_noise
+    >>> ob.networks.BayesianNetwork(ob.networks.Network(2, (4,)), ob.networks.Gaussian(noise_scale=0.5)).infers_noise
     True
-    >>> model = ob.BayesianNetwork(ob.Network(2, (4,)), ob.Gaussian(noise_sd="predicted"))
+    >>> model = ob.networks.BayesianNetwork(ob.networks.Network(2, (4,)), ob.networks.Gaussian(noise_sd="predicted"))
     >>> model.network.shapes["W2"]
     (4, 2)
     """
@@ -124,7 +124,7 @@ class Categorical(Brief):
 
     Examples
     --------
-    >>> ob.BayesianNetwork(ob.Network(2, (4,), out_dim=3), ob.Categorical()).is_classifier
+    >>> ob.networks.BayesianNetwork(ob.networks.Network(2, (4,), out_dim=3), ob.networks.Categorical()).is_classifier
     True
     """
 

@@ -49,7 +49,7 @@ class Parametrisation(Brief):
 
     Examples
     --------
-    >>> ob.Parametrisation(weights="givens", biases="ordered").label
+    >>> ob.networks.Parametrisation(weights="givens", biases="ordered").label
     'givens+ordered'
     """
 

@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.checks import check_count, check_inputs
+from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import check_class, check_count, check_inputs
 from onebasin.base.errors import ArgumentError
 
 from .architecture import Network
@@ -20,6 +21,7 @@ from .bayesian import BayesianNetwork
 from .likelihood import Gaussian
 
 
+@checks_arguments
 def predict(
     model: BayesianNetwork, draws: Mapping[str, Any], x: Any, *, batch_size: int = 256
 ) -> Float[np.ndarray, "chain draw obs out"]:
@@ -51,13 +53,15 @@ def predict(
 
     Examples
     --------
-    >>> ob.predict(network.model, weights, np.zeros((5, 1))).shape
+    >>> ob.networks.predict(network.model, weights, np.zeros((5, 1))).shape
     (4, 300, 5, 1)
     """
+    check_class("model", model, BayesianNetwork, remedy="give a BayesianNetwork")
     out = all_heads(model.network, draws, x, batch_size=batch_size)
     return out[..., : model.network.out_dim]
 
 
+@checks_arguments
 def predict_with_noise(
     model: BayesianNetwork, draws: Mapping[str, Any], x: Any, *, batch_size: int = 256
 ) -> tuple[Float[np.ndarray, "chain draw obs out"], Float[np.ndarray, "chain draw obs out"]]:
@@ -83,7 +87,7 @@ def predict_with_noise(
 
     Examples
     --------
-    >>> mean, sd = ob.predict_with_noise(network.model, weights, np.zeros((5, 1)))
+    >>> mean, sd = ob.networks.predict_with_noise(network.model, weights, np.zeros((5, 1)))
     >>> mean.shape == sd.shape == (4, 300, 5, 1)
     True
     """

@@ -28,7 +28,7 @@ class NormalPrior(Brief):
 
     Examples
     --------
-    >>> ob.NormalPrior(weight_scale=(1.0, 0.5)).weight_scales(2)
+    >>> ob.networks.NormalPrior(weight_scale=(1.0, 0.5)).weight_scales(2)
     (1.0, 0.5)
     """
 

@@ -21,7 +21,7 @@ import numpy as np
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 
 from .arrays import module_of
-from .block import Axes, Block, Values, check_names
+from .block import Axes, Block, Values, check_axes, check_names
 from .elements import Permuted, Shapes
 from .exchangeable import Exchangeable, Permuting
 
@@ -123,6 +123,8 @@ class Counterparts(Permuting):
             )
         for members in self.tuples:
             check_names("tuples", members)
+        check_axes("along", self.along, several=True)
+        check_names("complements", self.complements)
         if len({len(members) for members in self.tuples}) != 1:
             raise ArgumentError(
                 "`tuples` needs at least one tuple, and all of one length, a member for each component; got "

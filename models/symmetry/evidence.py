@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import asdict, dataclass
+
+from pydantic import TypeAdapter, ValidationError
 
 from onebasin.base.card import in_brief
 
@@ -123,16 +124,10 @@ class Evidence:
     def from_json(cls, text: str) -> Evidence | None:
         """Read what `to_json` wrote; None where it is something else."""
         try:
-            kept = json.loads(text)
-            known = {field.name for field in fields(cls)}
-            return cls(**{k: _tuple(v) for k, v in kept.items() if k in known})
-        except (json.JSONDecodeError, AttributeError, TypeError):
+            return TypeAdapter(cls).validate_json(text)
+        except ValidationError:
             return None
 
 
 def _union(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *second)))
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

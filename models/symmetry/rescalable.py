@@ -35,7 +35,7 @@ class Rescalable(Block[Scaled]):
 
     Examples
     --------
-    >>> block = ob.Rescalable({"W1": 1, "b1": 0}, {"W2": 0})
+    >>> block = ob.networks.Rescalable({"W1": 1, "b1": 0}, {"W2": 0})
     >>> moved = block.act({"W1": np.ones((1, 2)), "W2": np.ones((2, 1))}, np.array([2.0, 4.0]))
     >>> moved["W1"].tolist(), moved["W2"].tolist()
     ([[2.0, 4.0]], [[0.5], [0.25]])
@@ -53,6 +53,10 @@ class Rescalable(Block[Scaled]):
         """Refuse what maps no names to axes."""
         check_axes("incoming", self.incoming, several=False)
         check_axes("outgoing", self.outgoing, several=False)
+        if not self.axes:
+            raise ArgumentError(
+                "`incoming` is empty; give the axes that are scaled, such as {'W1': 1}."
+            )
 
     @property
     def axes(self) -> Mapping[str, Axes]:

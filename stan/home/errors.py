@@ -12,7 +12,7 @@ class StanError(OnebasinError, RuntimeError):
     --------
     >>> try:
     ...     ob.stan_program("missing.stan")
-    ... except ob.StanError as error:
+    ... except ob.stan.StanError as error:
     ...     print(type(error).__name__)
     StanProgramError
     """

@@ -117,7 +117,7 @@ def _predictive(model: BayesianNetwork, posterior: xr.Dataset, test: Dataset) ->
 def measures(config: Config, outcomes: Outcomes) -> Mapping[str, Frame]:
     """Fill the frames.
 
-    In addition to those of the parts there are `two_weights`, one row of that part's settings, and `weight_fits`, a row an
+    Next to those of the parts there are `two_weights`, one row of that part's settings, and `weight_fits`, a row an
     alpha and method: see `two_weights.measures.score_fits`.
     """
     frames = {"two_weights": Frame.of([asdict(config.two_weights)])}

@@ -20,8 +20,6 @@ from typing import Any
 from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
 
-from ..each import lines
-
 DONE, REFUSED, MISUSED = 0, 1, 2
 
 File = str | bytes | Path | Callable[[Path], object]
@@ -93,11 +91,6 @@ class Call:
     id: str
     call: Callable[[], object]
     says: tuple[str, ...] = ()
-
-
-def commands(text: str, prefix: str = "", **more: Any) -> list[Case]:
-    """Read a table of commands, each named by its words."""
-    return [Case(words, prefix + words, says, **more) for words, says in lines(text)]
 
 
 def put(files: Mapping[str, File | None], folder: Path) -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from . import files as f
 from .cases import DONE, Case
+from .test_kinds import GAUSS, SAMPLE, WHOLE
 from .test_posterior_files import BROKEN_DRAWS, FINDINGS, LEFT_ALONE, STRUCTURE
-from .test_programs import GAUSS, MADE, SAMPLE, WHOLE
+from .test_programs import MADE
 
 ALIGN = "align run.nc --out out.nc --exchangeable mu,sigma"
 SHAPE = (f.CHAINS, f.DRAWS)

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
+from onebasin.networks import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NormalPrior,
+    Parametrisation,
+)
 
 from ..each import each
 

@@ -90,3 +90,17 @@ def test_nothing_stays_behind(tmp_path):
     with logged_to(tmp_path / "run.log"):
         assert LOGGER.isEnabledFor(logging.INFO)
     assert (LOGGER.level, LOGGER.handlers) == (level, handlers)
+
+
+def test_what_programs_print_is_bounded_and_what_we_say_is_not(tmp_path):
+    path = tmp_path / "run.log"
+    with logged_to(path):
+        program = logging.getLogger("onebasin.stan")
+        program.info("x" * 100_000_000)
+        for _ in range(100):
+            program.info("printed again")
+        record("ended well")
+    text = path.read_text()
+    assert "left out" in text
+    assert "ended well" in text
+    assert len(text) < 1000

@@ -102,7 +102,7 @@ def test_unknown_words_types_and_fields_are_refused() -> None:
         Plain(word="tow")
     with pytest.raises(TypeError, match=r"`word` must be text, one of one, two; got 3"):
         Plain(word=3)
-    with pytest.raises(ValueError, match=r"`sure` must be of type .*bool.*; got 'yes'"):
+    with pytest.raises(ValueError, match="`sure` must be true or false; got 'yes'"):
         Plain(sure="yes")
     with pytest.raises(TypeError, match=r"Plain has no field `counts`; it has count, size, word"):
         Plain(counts=3)

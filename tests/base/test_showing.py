@@ -8,14 +8,14 @@ from onebasin.models.symmetry.describe import copies, in_words
 from ..cards import check_page
 from ..each import each
 
-TANH = ob.BayesianNetwork(
-    ob.Network(2, (10,), activation="tanh"), prior=ob.NormalPrior((2.0, 0.5), 1.0)
+TANH = ob.networks.BayesianNetwork(
+    ob.networks.Network(2, (10,), activation="tanh"), prior=ob.networks.NormalPrior((2.0, 0.5), 1.0)
 )
 X, Y = np.zeros((5, 2)), np.zeros(5)
 
 
 def test_a_network_is_shown_as_the_call_that_makes_it():
-    assert repr(ob.Network(2, (10,))) == "Network(2, (10,))"
+    assert repr(ob.networks.Network(2, (10,))) == "Network(2, (10,))"
     assert repr(TANH) == (
         "BayesianNetwork(Network(2, (10,), activation='tanh'), "
         "prior=NormalPrior(weight_scale=(2.0, 0.5)))"
@@ -51,7 +51,7 @@ def test_a_conditioned_network_shows_its_data_and_no_numbers_of_them():
 
 
 def test_a_classifier_says_its_classes():
-    model = ob.BayesianNetwork(ob.Network(2, (3,), 4), ob.Categorical())
+    model = ob.networks.BayesianNetwork(ob.networks.Network(2, (3,), 4), ob.networks.Categorical())
     page = model._repr_html_()
     assert "categorical, 4 classes" in page
     assert "sigma" not in page
@@ -110,7 +110,7 @@ def test_a_symmetry_is_told_with_the_copies_it_makes(symmetry, shapes, words, te
 
 
 def test_a_data_set_shows_what_it_is_of_and_no_numbers():
-    data = ob.load_data("relu-teacher")
+    data = ob.networks.load_data("relu-teacher")
     check_page(data._repr_html_())
     text = " ".join(repr(data).split())
     assert text.startswith(
@@ -118,7 +118,7 @@ def test_a_data_set_shows_what_it_is_of_and_no_numbers():
     )
     for part in ("`x1`, `x2`", "in `.held_out`", "`.truth(x)`", data.source[:40]):
         assert part in text
-    many = ob.load_data("digits")
+    many = ob.networks.load_data("digits")
     assert "64: " in repr(many)
     assert "and 52 more" in " ".join(repr(many).split())
     assert "array(" not in repr(many)
@@ -128,7 +128,7 @@ def test_trained_networks_show_where_they_ended():
     target = TANH.condition(X, Y)
     start = {name: np.zeros((3, *shape)) for name, shape in TANH.network.shapes.items()}
     start["sigma"] = np.ones(3)
-    done = ob.train(target, start, ob.Train(epochs=2))
+    done = ob.networks.train(target, start, ob.networks.Train(epochs=2))
     check_page(done._repr_html_())
     text = " ".join(repr(done).split())
     assert text.startswith("3 trained networks After 2 gradient steps each; member 0 ends highest.")

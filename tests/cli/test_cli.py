@@ -11,7 +11,17 @@ from onebasin.cli import main as cli
 
 from ..each import each
 
-HEAVY = ["jax", "numpy", "numpyro", "xarray", "matplotlib", "arviz_stats", "cmdstanpy"]
+HEAVY = [
+    "jax",
+    "numpy",
+    "numpyro",
+    "xarray",
+    "pandas",
+    "scipy",
+    "matplotlib",
+    "arviz_stats",
+    "cmdstanpy",
+]
 
 
 @each(
@@ -53,8 +63,9 @@ def test_version_is_that_of_the_package(onebasin):
 @each(
     ("words", "message"),
     [
+        (["sumary"], "No such command 'sumary'. Did you mean 'diagnose'? See `onebasin --help`."),
         (["smaple"], "No such command 'smaple'. Did you mean 'sample'? See `onebasin --help`."),
-        (["sample", "a.stan"], "Missing option '--out'. See `onebasin sample --help`."),
+        (["convert", "a.nc"], "Missing option '--out'. See `onebasin convert --help`."),
         (["sample"], "Missing argument 'PROGRAM.stan'. See `onebasin sample --help`."),
         (["study", "--chians", "3"], "No such option: --chians"),
         (["study", "boston", "--chains", "two"], "Invalid value for '--chains'"),

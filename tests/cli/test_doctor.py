@@ -56,9 +56,11 @@ def test_json_tells_of_engines_versions_and_data_sets(onebasin, cmdstan):
 def test_table_ends_with_the_engines(onebasin, cmdstan):
     answer = onebasin("doctor")
     assert answer.code == 0
-    assert "the numpyro engine works" in answer.out
-    assert "the cmdstan engine works" in answer.out
+    assert answer.out.endswith("the engines numpyro, stanli and cmdstan work\n")
     assert answer.err == ""
+    assert len(answer.out.splitlines()) <= 12
+    assert "data: relu-teacher" not in answer.out
+    assert "data: relu-teacher" in onebasin("doctor", "--details").out
 
 
 def test_missing_data_set_is_said_but_breaks_no_engine(onebasin, cmdstan, monkeypatch, tmp_path):

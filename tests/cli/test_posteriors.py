@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.page.render import SCRIPT
-from onebasin.cli.reading import posteriors
+from onebasin.cli.inputs import posteriors
 from onebasin.inference import Advi, Nuts
 from onebasin.inference.runs.posterior import build, open_posterior, save
 from onebasin.models import Target
@@ -42,7 +42,7 @@ def test_diagnose_shows_headline_and_parameters(onebasin, runs):
     assert answer.err == ""
     for word in ("R-hat", "bulk ESS", "tree depth", "E-BFMI", "b1[0]", "every check is passed"):
         assert word in answer.out
-    found = onebasin("diagnose", "b/run.nc", "--json", "--var", "sigma", "--var", "b1").json
+    found = onebasin("diagnose", "b/run.nc", "--json", "--var", "sigma,b1").json
     assert found["file"] == "b/run.nc"
     assert found["summary"]["method"] == "advi-meanfield"
     assert found["summary"]["rhat_value"] is None

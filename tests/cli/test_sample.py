@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onebasin.cli import sampling
-from onebasin.cli.method_settings import OFFERED
+from onebasin.cli.methods import OFFERED
 from onebasin.inference import (
     Advi,
     Hmc,
@@ -115,6 +115,7 @@ COMMON = {
         "predictive",
         "observed",
         "predictive-mb",
+        "timeout",
     ),
 }
 
@@ -128,12 +129,20 @@ def test_help_on_a_method_shows_the_fields_that_programs_have_a_use_for(
     method = OFFERED[name]
     own = {f.name.replace("_", "-") for f in fields(method) if f.name not in method.networks_alone}
     shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--method", name, "--help").out))
-    assert shown - {"no-jacobian", "no-adjusted"} == own | COMMON
+    assert shown - {"no-jacobian", "no-adjusted", "no-weights"} == own | COMMON
 
 
-def test_help_shows_the_options_of_nuts_where_no_method_is_named(onebasin):
-    help_of = [onebasin("sample", *words, "--help").out for words in ((), ("--method=nuts",))]
-    assert help_of[0] == help_of[1]
+def test_help_without_a_method_is_short_and_says_how_to_see_the_rest(onebasin, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    short, long = (onebasin("sample", *words, "--help").out for words in ((), ("--method=nuts",)))
+    assert len(short.splitlines()) < 60
+    assert "--max-tree-depth" in long and "--max-tree-depth" not in short
+    assert all(word in short for word in ("--chains", "--warmup", "--draws", "Add --method"))
+
+
+def test_the_output_is_named_after_the_program_by_default(onebasin, program, sampler):
+    assert onebasin("sample", "normal.stan", "data.json").out.rstrip().endswith("wrote normal.nc")
+    assert open_posterior("normal.nc").attrs["target"] == "normal"
 
 
 def test_options_for_networks_are_none_of_sample(onebasin):
@@ -203,7 +212,7 @@ def test_a_program_that_reads_json_is_told_no_progress(
         (["--metric", "dens"], "choose one of diag, dense, unit. Did you mean 'dense'?"),
         (
             ["--method", "gibbs"],
-            "choose one of nuts, hmc, mclmc, modes, advi, symmetrised, pathfinder",
+            "choose one of nuts, hmc, mclmc, modes, advi, dadvi, symmetrised, pathfinder",
         ),
         (["--init-starts", "5"], "`--init-starts` is 5, but only --init optimum looks"),
         (

@@ -179,7 +179,7 @@ def test_counts_are_fields_of_settings_under_the_same_words():
             field.name for field in fields(Options)
         }
         assert get_type_hints(study)[name] == int | None
-        assert options[name].default is None
+        assert options[name].default.default is None
 
 
 @each(

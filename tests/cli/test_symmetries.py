@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onebasin.base.errors import StudyError
-from onebasin.cli.symmetries import parse_exchangeable
+from onebasin.cli.inputs import symmetry as parse_exchangeable
 from onebasin.inference.runs.posterior import build, open_posterior, save
 from onebasin.models import Complement, Counterparts, Exchangeable, Flip, Group, Rescalable, Target
 from onebasin.models.symmetry.blocks import from_json, to_json

@@ -250,7 +250,9 @@ def stan_mixture(*variables: str) -> Target:
 @cache
 def network() -> Target:
     x = np.linspace(-1, 1, 8)[:, None]
-    return ob.BayesianNetwork(ob.Network(1, (2,), 1, "tanh")).condition(x, np.sin(2 * x))
+    return ob.networks.BayesianNetwork(ob.networks.Network(1, (2,), 1, "tanh")).condition(
+        x, np.sin(2 * x)
+    )
 
 
 def target_of(case: Case) -> Target:
@@ -441,7 +443,9 @@ def test_a_declared_symmetry_is_checked_on_the_density_before_the_run(
     )
     wrong = stan_mixture("mu") if case.by_stan else pair((1.0, 2.0))
     nothing_runs(monkeypatch, but_its_check=case.method.kind.checks_symmetry)
-    with pytest.raises(ob.SymmetryError, match=f"`symmetry` of '{wrong.name}' does not hold"):
+    with pytest.raises(
+        ob.errors.SymmetryError, match=f"`symmetry` of '{wrong.name}' does not hold"
+    ):
         run(case, target=wrong, seed=1)
 
 

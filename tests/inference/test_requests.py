@@ -106,7 +106,7 @@ def test_a_request_that_cannot_be_met_is_refused(
 
 def test_what_is_no_network_is_refused_by_an_ensemble() -> None:
     with pytest.raises(ValueError, match="`target` is 'm', which is no network"):
-        ob.ensemble(Target("m", numpyro_model=lambda: None))
+        ob.networks.ensemble(Target("m", numpyro_model=lambda: None))
 
 
 @each("words", ["mu,sigma", ["mu,sigma"], (Exchangeable({"mu": 0, "sigma": 0}),)])

@@ -24,7 +24,7 @@ def test_numbers_stay_numbers_and_truth_becomes_one():
 
 @each("value", [{"a": [1, 2.5], "b": "text"}, [1.0, 2.0], [{"eta": None}]])
 def test_what_is_encoded_is_decoded(value):
-    assert schema.decode({"settings": schema.encode(value)}, "settings") == value
+    assert schema.decode({"some": schema.encode(value)}, "some") == value
 
 
 @each("attributes", [{}, {"settings": ""}])
@@ -37,11 +37,10 @@ def test_a_list_that_netcdf_kept_as_an_array_is_decoded():
     assert schema.decode({"sampling_seconds": np.array([1.0, 2.0])}, "sampling_seconds") == [1, 2]
 
 
-def test_what_is_no_json_is_refused():
-    with pytest.raises(
-        ValueError, match="`posterior` has an attribute `settings` that is not JSON"
-    ):
-        schema.decode({"settings": "{half"}, "settings")
+@each("text, fault", [("{half", "is not JSON"), ("[1]", "says something else"), ("3", "says")])
+def test_what_is_no_json_or_of_something_else_is_refused(text, fault):
+    with pytest.raises(ValueError, match=f"`posterior` has an attribute `settings` that {fault}"):
+        schema.decode({"settings": text}, "settings")
 
 
 def test_network_and_symmetry_survive():

@@ -17,6 +17,15 @@ DIRECTIVE = re.compile(
     r"^\.\. auto(?:function|class|exception):: onebasin\.(\S+)\n((?: +\S.*\n)*)", re.M
 )
 
+MODULES = {"approximations", "errors", "networks", "plot", "stan", "truth"}
+"""Modules of public names."""
+PUBLIC = (
+    set(ob.__all__) - MODULES - {"__version__"}
+    | {f"{m}.{name}" for m in MODULES - {"stan"} for name in getattr(ob, m).__all__}
+    | {"stan.StanError", "stan.cmdstan_model", "stan.open_library"}
+) - {"truth.Reference"}
+"""All of them, but for those of `stan` that users seldom need, and a class of results."""
+
 
 def object_of(dotted: str) -> Any:
     """The object of a name below `onebasin`, such as ``nuts`` or ``models.target.Target``."""

@@ -21,15 +21,15 @@ EXAMPLES = {
 LONG = (
     *(
         "calibrate",
-        "compare_with_reference",
+        "truth.compare_with_reference",
         "laplace",
-        "mixture_gap",
+        "approximations.mixture_gap",
         "optimize",
         "plot.calibration",
     ),
-    *("plot.elbo", "summarise_predictions", "symmetrised_vi"),
+    *("plot.elbo", "networks.summarise_predictions", "symmetrised_vi"),
 )
-COMPILED = ("cmdstan_model",)
+COMPILED = ("stan.cmdstan_model",)
 """Examples that need CmdStan."""
 
 

@@ -5,9 +5,16 @@ import re
 
 import numpy as np
 
-from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.models import ACTIVATIONS
 from onebasin.models.networks.parametrisation import WEIGHTS
+from onebasin.networks import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NormalPrior,
+    Parametrisation,
+)
 from onebasin.stan.network import (
     ACTIVATION_CODES,
     CHART_CODES,

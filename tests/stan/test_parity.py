@@ -16,9 +16,16 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.infer.util import initialize_model, potential_energy
 
-from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.models import ACTIVATIONS
 from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
+from onebasin.networks import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NormalPrior,
+    Parametrisation,
+)
 from onebasin.stan.library import open_library
 from onebasin.stan.network import pack_unconstrained, unpack_gradient
 from onebasin.stan.program import definition

@@ -198,7 +198,7 @@ def test_a_stan_program_is_held_to_a_simulator(tmp_path):
     settings = ob.Nuts(chains=2, warmup=500, draws=500)
     verdicts = []
     for rate in (1.0, 4.0):
-        family = ob.Family.of_stan(program, simulator(rate))
+        family = ob.truth.Family.of_stan(program, simulator(rate))
         found = ob.calibrate(family, settings, simulations=200, seed=1)
         verdicts.append(found.verdict)
         assert "log likelihood" in found.names and "beta[1]" in found.names

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
@@ -37,6 +38,7 @@ RESTARTS = 4
 Progress = Callable[[int, int], None]
 
 
+@checks_arguments
 def compare_with_reference(
     posterior: Posterior,
     reference: Any,
@@ -56,7 +58,7 @@ def compare_with_reference(
     posterior : DataTree, path, or what a sampler returned
         The run, in any form that `ob.diagnose` takes. Draws of fits and ensembles count as independent ones.
     reference : Reference, or a posterior
-        What `ob.open_reference` returned; or draws that are taken for the truth, such as those of a long run of NUTS.
+        What `ob.truth.open_reference` returned; or draws that are taken for the truth, such as a long run of NUTS.
     name : str
         What sentences call the run.
     x : array (obs, in), optional
@@ -103,7 +105,7 @@ def compare_with_reference(
     Examples
     --------
     >>> fit = ob.advi(target, family="meanfield", seed=1)
-    >>> found = ob.compare_with_reference(fit, posterior, name="mean-field")
+    >>> found = ob.truth.compare_with_reference(fit, posterior, name="mean-field")
     >>> found.table.loc["theta", ["d_mean", "sd_ratio"]].shape
     (2,)
     """

@@ -144,7 +144,7 @@ def _depths(subject: Subject) -> FigureItem | None:
     depth = subject.view.stat(schema.TREE_DEPTH)
     if depth is None:
         return None
-    limit = subject.view.attribute(schema.MAX_TREE_DEPTH)
+    limit = subject.view.number(schema.MAX_TREE_DEPTH)
     shares = depth_shares(depth)
     return FigureItem(
         draw_tree_depths(

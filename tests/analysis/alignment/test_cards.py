@@ -51,7 +51,7 @@ def test_flips_and_complements_count_as_moved(make_mcmc, rng):
 
 def test_failure_rates_stand_beside_the_best_there_is():
     shares = np.array([[0.8, 0.2, 0.001], [0.6, 0.1, 0.0]])
-    planted = ob.PlantedComponents(draws=100, repeats=2, flips=True)
+    planted = ob.truth.PlantedComponents(draws=100, repeats=2, flips=True)
     found = FailureRates(planted, np.array([0.0, 2.0, 4.0]), {"gaussian": shares}, shares / 2)
     *_, heads, first, second, last = (line.split() for line in repr(found).splitlines())
     assert heads == ["Gaussian", "best", "possible"]

@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.analysis.compare.comparable import check_comparable, stored_points, unlike_weights
+from onebasin.networks import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NormalPrior,
+    Parametrisation,
+)
 from onebasin.posteriors.view import as_view
 
 from ...each import each

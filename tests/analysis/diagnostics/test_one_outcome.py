@@ -14,12 +14,12 @@ from onebasin.analysis.diagnostics.verdict import FLAGS, Limits
 from onebasin.analysis.page.page import Details, Part
 from onebasin.analysis.report import health_table, posterior_report
 from onebasin.analysis.summaries.summary import bulk_ess, rhats
-from onebasin.analysis.summaries.variational import pareto_khat
 from onebasin.base.numbers import decimals_beside
 from onebasin.base.table import Table
 from onebasin.base.text import MARKS
 from onebasin.cli.diagnosis import write_findings
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
+from onebasin.posteriors.weights import pareto_khat
 
 from ...each import each
 

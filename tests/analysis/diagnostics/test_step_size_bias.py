@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin import diagnose, summarise_predictions
+from onebasin import diagnose
 from onebasin.models import BayesianNetwork, Gaussian, Network
+from onebasin.networks import summarise_predictions
 
 from ...each import each
 

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
-from onebasin.analysis.summaries.weights import khat_of_weights, smoothed, tails_of, worth
+from onebasin.posteriors.weights import khat_of_weights, smoothed, tails_of, worth
 
 DRAWS = 4000
 

@@ -24,17 +24,19 @@ def draws(make_mcmc, rng):
 
 
 def test_a_fit_to_draws_that_were_not_aligned_says_so(draws):
-    fit = ob.fit_gaussian(draws, "full")
+    fit = ob.approximations.fit_gaussian(draws, "full")
     text = " ".join(repr(fit).split())
     assert "the means and a full covariance of 200 draws of `" in text
     assert "The draws were not aligned, and the posterior declares permutations of mu" in text
-    assert "not aligned" not in repr(ob.fit_gaussian(ob.align(draws).posterior, "full"))
+    assert "not aligned" not in repr(
+        ob.approximations.fit_gaussian(ob.align(draws).posterior, "full")
+    )
     assert "mu[1]" in text
     check_page(fit._repr_html_())
 
 
 def test_many_parameters_are_shown_by_variable(make_mcmc, rng):
-    fit = ob.fit_gaussian(
+    fit = ob.approximations.fit_gaussian(
         make_mcmc({"w": rng.normal(size=(4, 50, 6, 5)), "s": rng.normal(size=(4, 50))})
     )
     lines = repr(fit).splitlines()

@@ -5,16 +5,16 @@ import pytest
 import xarray as xr
 from scipy.special import softmax
 
-from onebasin import (
+from onebasin import diagnose
+from onebasin.analysis.gaussian.distillation import DistillationSettings, distil
+from onebasin.networks import (
     BayesianNetwork,
     Categorical,
     Gaussian,
     Network,
     Parametrisation,
-    diagnose,
     predict,
 )
-from onebasin.analysis.gaussian.distillation import DistillationSettings, distil
 
 from ...each import each
 

@@ -12,7 +12,7 @@ from .conftest import network_tree
 
 @pytest.fixture(scope="module")
 def found(regression):
-    return ob.barriers(regression, pairs=5, num_points=9)
+    return ob.networks.barriers(regression, pairs=5, num_points=9)
 
 
 def test_units_in_the_opposite_order_take_one_exchange(found):
@@ -34,7 +34,7 @@ def test_ends_are_the_losses_of_the_draws(found, regression):
     for pair, ends in enumerate(found.pairs):
         for place, (chain, draw) in zip((0, -1), ends, strict=True):
             weights = {n: v.values[[chain]][:, [draw]] for n, v in posterior.items()}
-            out = np.asarray(ob.predict(network, weights, x))[0, 0]
+            out = np.asarray(ob.networks.predict(network, weights, x))[0, 0]
             wanted = np.mean(0.5 * ((y - out) / 0.5) ** 2) + np.log(0.5) + 0.5 * np.log(2 * np.pi)
             assert found.as_they_came.loss[pair, place] == pytest.approx(wanted, rel=1e-5)
             assert found.aligned.loss[pair, place] == pytest.approx(wanted, rel=1e-5)
@@ -49,31 +49,34 @@ def test_inferred_noise_is_one_number_along_the_line(regression):
     )
     sigma = xr.DataArray(np.full((2, 20), 0.5), dims=("chain", "draw"))
     tree["posterior"]["sigma"] = sigma
-    one, other = (ob.barriers(t, pairs=3, num_points=5) for t in (tree, regression))
+    one, other = (ob.networks.barriers(t, pairs=3, num_points=5) for t in (tree, regression))
     np.testing.assert_allclose(one.as_they_came.loss, other.as_they_came.loss, rtol=1e-6)
 
 
 def test_members_of_one_chain_are_held_against_each_other(regression):
     one = regression.isel(chain=[1])
     one.attrs = regression.attrs
-    found = ob.barriers(one, pairs=4, num_points=5)
+    found = ob.networks.barriers(one, pairs=4, num_points=5)
     assert (found.pairs[:, 0, 1] != found.pairs[:, 1, 1]).all()
     assert found.transpositions.tolist() == [0] * 4
 
 
 def test_pairs_follow_from_the_seed(regression):
     first, again, other = (
-        ob.barriers(regression, pairs=3, num_points=3, seed=seed).pairs for seed in (1, 1, 2)
+        ob.networks.barriers(regression, pairs=3, num_points=3, seed=seed).pairs
+        for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
 
 
 def test_transpositions_of_draws_are_those_of_their_elements(regression):
-    counts = ob.transpositions(regression)
+    counts = ob.networks.transpositions(regression)
     assert counts.total.shape == (2, 20)
     assert sorted(set(counts.total.ravel().tolist())) == [0, 1]
-    np.testing.assert_array_equal(counts.total, ob.transpositions(ob.align(regression)).total)
+    np.testing.assert_array_equal(
+        counts.total, ob.networks.transpositions(ob.align(regression)).total
+    )
 
 
 def test_plot_shows_every_pair_before_and_after(found, regression):
@@ -89,13 +92,13 @@ def test_plot_shows_every_pair_before_and_after(found, regression):
 
 def test_refusals_say_what_to_give(regression, mixture):
     with pytest.raises(ValueError, match="`posterior` is of no network"):
-        ob.barriers(mixture)
+        ob.networks.barriers(mixture)
     with pytest.raises(ValueError, match="`x` and `y` belong together"):
-        ob.barriers(regression, x=[[0.0]])
+        ob.networks.barriers(regression, x=[[0.0]])
     bare = regression.copy()
     del bare["constant_data"]
     with pytest.raises(ValueError, match=r"`posterior` keeps no data.*give `x` and `y`"):
-        ob.barriers(bare)
+        ob.networks.barriers(bare)
     network = Network(1, (3,), 1)
     ordered = network_tree(
         BayesianNetwork(network, parametrisation=Parametrisation(biases="ordered")),
@@ -103,10 +106,10 @@ def test_refusals_say_what_to_give(regression, mixture):
         regression["observed_data"]["y"].values,
     )
     with pytest.raises(ValueError, match="hidden units have an order"):
-        ob.barriers(ordered)
+        ob.networks.barriers(ordered)
     with pytest.raises(ValueError, match="`pairs`"):
-        ob.barriers(regression, pairs=0)
+        ob.networks.barriers(regression, pairs=0)
     with pytest.raises(ValueError, match="`posterior` holds one draw"):
         single = regression.isel(chain=[0], draw=[0])
         single.attrs = regression.attrs
-        ob.barriers(single)
+        ob.networks.barriers(single)

@@ -65,7 +65,7 @@ def test_plot_elbo_draws_a_line_a_fit(rng, make_variational):
     alone = ob.plot.elbo(fits["mean-field"])
     assert not alone.legends
     assert "from −90.0 to −10.2" in alone.alt
-    assert len(ob.plot.elbo(ob.elbo(fits["mean-field"])).axes[0].lines) == 1
+    assert len(ob.plot.elbo(ob.approximations.elbo(fits["mean-field"])).axes[0].lines) == 1
 
 
 def test_plot_elbo_refuses_what_has_none(mixture):
@@ -132,7 +132,9 @@ def test_a_former_name_is_the_plot_of_now_and_says_so_once(caplog):
     for _ in range(2):
         assert ob.plot_pair is ob.plot.pair
     assert caplog.messages == ["`plot_pair` is now `plot.pair`; the old name goes with version 0.5"]
-    with pytest.raises(AttributeError, match="no plot `nothing`: choose among aligned, barriers, "):
+    with pytest.raises(
+        AttributeError, match="plot has no `nothing`: choose among aligned, barriers, "
+    ):
         _ = ob.plot_nothing
 
 

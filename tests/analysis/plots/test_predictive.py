@@ -22,7 +22,7 @@ def test_one_input_gives_bands_over_the_data(regression):
     np.testing.assert_allclose(lines["true function"].get_ydata(), np.sin(x))
     model = BayesianNetwork.from_description(regression.attrs["model"])
     posterior = {n: v.values for n, v in regression["posterior"].to_dataset().items()}
-    function = np.asarray(ob.predict(model, posterior, x[:, None]))[..., 0]
+    function = np.asarray(ob.networks.predict(model, posterior, x[:, None]))[..., 0]
     mean = lines["predictive mean"].get_ydata()
     np.testing.assert_allclose(mean, function.mean(axis=(0, 1)), rtol=1e-6)
     (data,) = [c for c in figure.axes[0].collections if c.get_label() == "data"]

@@ -24,7 +24,7 @@ def test_bands_are_the_two_standard_deviations(regression):
     (mean,) = [line for line in axes.lines if line.get_label() == "predictive mean"]
     places = mean.get_xdata()
     assert (places[0], places[-1]) == (-4, 4)  # the data go from -2 to 2
-    split = ob.predictive_uncertainty(regression, places[:, None])
+    split = ob.networks.predictive_uncertainty(regression, places[:, None])
     np.testing.assert_allclose(mean.get_ydata(), split.mean[:, 0])
     for label, sd in (("epistemic: ± 1 sd", split.epistemic), ("total: ± 1 sd", split.total)):
         _, low, high = _edges(axes, label)

@@ -52,7 +52,7 @@ def test_a_line_has_the_sds_of_its_closed_form(rng, x, monkeypatch, at_once):
     monkeypatch.setattr(uncertainty, "_AT_ONCE", at_once)  # all draws; pieces of 25; one by one
     sigma = 0.2 + rng.uniform(size=(3, 50))
     tree = linear(rng, likelihood=Gaussian(), sigma=sigma)
-    found = ob.predictive_uncertainty(tree, x[:, None])
+    found = ob.networks.predictive_uncertainty(tree, x[:, None])
     noise = np.sqrt(np.mean(sigma**2))
     np.testing.assert_allclose(found.mean[:, 0], MEAN[0] * x + MEAN[1], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found.epistemic, line_sd(x), rtol=1e-10)
@@ -70,19 +70,19 @@ def test_pieces_are_bounded_and_leave_no_draw_out(rng, monkeypatch):
         "_conditional",
         lambda model, draws, x: seen.append(draws["W1"].shape[:2]) or conditional(model, draws, x),
     )
-    ob.predictive_uncertainty(linear(rng, likelihood=Gaussian(0.1)), [[0.0]])
+    ob.networks.predictive_uncertainty(linear(rng, likelihood=Gaussian(0.1)), [[0.0]])
     assert seen == 3 * [(1, 17), (1, 17), (1, 16)]
 
 
 def test_known_noise_is_all_that_is_aleatoric(rng, x):
-    found = ob.predictive_uncertainty(linear(rng, likelihood=Gaussian(0.25)), x[:, None])
+    found = ob.networks.predictive_uncertainty(linear(rng, likelihood=Gaussian(0.25)), x[:, None])
     assert set(found.aleatoric.ravel()) == {0.25}
 
 
 def test_predicted_noise_is_that_of_each_point_and_draw(rng, x):
     model = BayesianNetwork(Network(1, (3,), 2, activation="tanh"), Gaussian("predicted"))
     values = {name: rng.normal(size=(2, 30, *s)) for name, s in model.network.shapes.items()}
-    found = ob.predictive_uncertainty(tree_of(model, values), x[:, None])
+    found = ob.networks.predictive_uncertainty(tree_of(model, values), x[:, None])
     mean, sd = predict_with_noise(model, values, x[:, None])
     assert found.mean.shape == (11, 2)
     np.testing.assert_allclose(found.epistemic, mean.std(axis=(0, 1)), rtol=1e-10)
@@ -95,15 +95,15 @@ def test_total_is_the_sd_of_what_is_drawn(rng, x):
     mean, sd = predict_with_noise(model, values, x[:, None])
     # Two points at mean +- sd have the mean and the variance of the normal that a draw predicts.
     drawn = np.concatenate([mean - sd, mean + sd], axis=1)
-    found = ob.predictive_uncertainty(tree_of(model, values), x[:, None])
+    found = ob.networks.predictive_uncertainty(tree_of(model, values), x[:, None])
     np.testing.assert_allclose(found.total, drawn.std(axis=(0, 1)), rtol=1e-10)
 
 
 def test_of_a_class_the_total_is_that_of_its_indicator(rng, x):
     model = BayesianNetwork(Network(1, (2,), 2, activation="tanh"), Categorical())
     values = {name: rng.normal(size=(2, 40, *s)) for name, s in model.network.shapes.items()}
-    found = ob.predictive_uncertainty(tree_of(model, values), x[:, None])
-    logits = np.asarray(ob.predict(model, values, x[:, None]))
+    found = ob.networks.predictive_uncertainty(tree_of(model, values), x[:, None])
+    logits = np.asarray(ob.networks.predict(model, values, x[:, None]))
     second = expit(logits[..., 1] - logits[..., 0])
     np.testing.assert_allclose(found.mean[:, 1], second.mean(axis=(0, 1)), rtol=1e-10)
     np.testing.assert_allclose(found.epistemic[:, 1], second.std(axis=(0, 1)), rtol=1e-10)
@@ -114,38 +114,40 @@ def test_far_from_zero_no_digits_are_lost(rng):
     tree = linear(rng, likelihood=Gaussian(0.1))
     posterior = tree["posterior"].to_dataset()
     tree["posterior"] = posterior.assign(b2=posterior["b2"] + 1e8)
-    sd = ob.predictive_uncertainty(tree, [[0.5]]).epistemic
+    sd = ob.networks.predictive_uncertainty(tree, [[0.5]]).epistemic
     np.testing.assert_allclose(sd, line_sd(np.array([0.5])), rtol=1e-6)
 
 
 def test_a_single_draw_has_no_epistemic_part(rng, x):
     tree = linear(rng, likelihood=Gaussian(0.1)).isel(chain=[0], draw=[0])
-    assert not ob.predictive_uncertainty(tree, x[:, None]).epistemic.any()
+    assert not ob.networks.predictive_uncertainty(tree, x[:, None]).epistemic.any()
 
 
 def test_inputs_are_those_of_the_data_by_default(rng):
     data = {"constant_data": xr.Dataset({"x": (("obs", "in"), [[0.0], [2.0]])})}
     tree = linear(rng, likelihood=Gaussian(0.1))
     with pytest.raises(ValueError, match="`x` is not given, and `posterior` keeps no inputs"):
-        ob.predictive_uncertainty(tree)
+        ob.networks.predictive_uncertainty(tree)
     kept = xr.DataTree.from_dict({"posterior": tree["posterior"].to_dataset(), **data})
     kept.attrs = tree.attrs
-    found = ob.predictive_uncertainty(kept)
+    found = ob.networks.predictive_uncertainty(kept)
     np.testing.assert_allclose(found.epistemic, line_sd(np.array([0.0, 2.0])), rtol=1e-10)
 
 
 def test_refusals_say_what_to_give(rng):
     with pytest.raises(ValueError, match="`posterior` is of no network"):
-        ob.predictive_uncertainty(xr.Dataset({"mu": (("chain", "draw"), np.zeros((1, 5)))}))
+        ob.networks.predictive_uncertainty(
+            xr.Dataset({"mu": (("chain", "draw"), np.zeros((1, 5)))})
+        )
     tree = linear(rng, likelihood=Gaussian())
     with pytest.raises(ValueError, match="`posterior` lacks sigma of its network; it holds W1, b1"):
-        ob.predictive_uncertainty(tree, [[0.0]])
+        ob.networks.predictive_uncertainty(tree, [[0.0]])
     with pytest.raises(ValueError, match=r"`x` has shape \(1, 2\), but the network has 1 inputs"):
-        ob.predictive_uncertainty(tree, [[0.0, 1.0]])
+        ob.networks.predictive_uncertainty(tree, [[0.0, 1.0]])
 
 
 def test_it_shows_itself_in_words(rng, x):
-    found = ob.predictive_uncertainty(linear(rng, likelihood=Gaussian(0.5)), x[:, None])
+    found = ob.networks.predictive_uncertainty(linear(rng, likelihood=Gaussian(0.5)), x[:, None])
     share = 100 * np.mean(found.epistemic**2) / np.mean(found.total**2)
     text = " ".join(repr(found).split())
     assert "Predictive uncertainty at 11 points" in text

@@ -65,7 +65,7 @@ def test_divergences_of_a_mean_field_fit_are_numpyros(rng, noise_sd):
     model = network(prior=(1.0, 0.5, 2.0), noise_sd=noise_sd)
     tree, density, loc, scale = fitted(rng, model)
     mean, sd = (density.unravel(jnp.asarray(v)) for v in (loc, scale))
-    found = ob.unit_activity(tree)
+    found = ob.networks.unit_activity(tree)
     second = found.units.loc["hidden2"]
     into = expected(mean["W2"], sd["W2"], 0.5)
     out = expected(mean["W3"], sd["W3"], 2.0)
@@ -111,12 +111,12 @@ def with_signals(model, **signals):
 def test_a_unit_is_active_whose_signal_reaches_an_output():
     # Unit 2 speaks to unit 1 of the second layer, which is heard; units 0 and 1 to unit 0, which is not.
     tree = with_signals(network(), W2=[(0, 0), (1, 0), (2, 1)], W3=[(1, 0)])
-    found = ob.unit_activity(tree)
+    found = ob.networks.unit_activity(tree)
     assert found.units["active"].tolist() == [False, False, True, False, True]
     assert found.layers["active"].tolist()[:2] == [1, 1]
     assert (found.num_active, found.units.index.names) == (2, ["layer", "unit"])
     assert found.layers.loc["hidden2", "kl_biases"] == pytest.approx(0, abs=1e-12)
-    assert not ob.unit_activity(tree, threshold=3.1).num_active
+    assert not ob.networks.unit_activity(tree, threshold=3.1).num_active
     text = " ".join(repr(found).split())
     assert "2 of 5 units active" in text
     check_page(found._repr_html_())
@@ -124,14 +124,20 @@ def test_a_unit_is_active_whose_signal_reaches_an_output():
 
 def test_skips_pass_on_what_any_unit_gets():
     tree = with_signals(network(skip="orthogonal"), W2=[(0, 0), (1, 0)])
-    assert ob.unit_activity(tree).units["active"].tolist() == [True, True, False, False, False]
+    assert ob.networks.unit_activity(tree).units["active"].tolist() == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_held_at_zero_is_far_from_the_prior_and_no_signal(rng):
     tree = with_signals(network())
     fit = tree["variational"].to_dataset()
     tree["variational"] = fit.assign(scale=0.01 * fit["scale"])
-    found = ob.unit_activity(tree)
+    found = ob.networks.unit_activity(tree)
     assert (found.units[["kl_in", "kl_out"]] > 1).all(axis=None)
     assert found.num_active == 0
 
@@ -139,7 +145,7 @@ def test_held_at_zero_is_far_from_the_prior_and_no_signal(rng):
 def test_a_plain_sum_hears_every_unit_with_incoming_signals():
     plain = Network(1, (3,), activation="relu", biases=False, readout="sum")
     tree = with_signals(BayesianNetwork(plain, Gaussian(0.2)), W1=[(0, 1)])
-    found = ob.unit_activity(tree)
+    found = ob.networks.unit_activity(tree)
     assert found.units["active"].tolist() == [False, True, False]
     assert found.units["kl_out"].isna().all()
     assert found.layers.index.tolist() == ["hidden1", "out"]
@@ -152,7 +158,7 @@ def test_weights_of_unit_norm_have_signals_and_no_divergence(rng):
         parametrisation=Parametrisation("givens", "ordered"),
     )
     values = {n: 5 + rng.normal(size=(1, 40, *s)) for n, s in unit.network.shapes.items()}
-    found = ob.unit_activity(tree_of(unit, values))
+    found = ob.networks.unit_activity(tree_of(unit, values))
     assert found.units["kl_in"].isna().all()
     assert found.units["kl_out"].notna().all()
     assert found.num_active == 3
@@ -182,7 +188,7 @@ def test_ordered_biases_have_the_divergence_and_moments_of_quadrature(rng):
     moments = weight_moments(as_view(tree), model)
     np.testing.assert_allclose(moments.mean["b1"], mean, rtol=1e-10)
     np.testing.assert_allclose(moments.sd["b1"], sd, rtol=1e-8)
-    found = ob.unit_activity(tree)
+    found = ob.networks.unit_activity(tree)
     assert found.layers.loc["hidden1", "kl_biases"] == pytest.approx(kl, rel=1e-8)
     assert found.units["kl_bias"].isna().all()
     assert ordered_divergence(*coordinates, mean, sd, 0.7) == pytest.approx(kl, rel=1e-8)
@@ -193,7 +199,7 @@ def test_of_draws_divergences_are_lower_bounds_by_their_moments(rng):
     values = {name: rng.normal(size=(2, 400, *s)) for name, s in model.network.shapes.items()}
     # Two narrow modes: KL = log(1 / 0.1) - ... is more than that of the normal with the same moments.
     values["W1"] = rng.choice([-2.0, 2.0], size=(2, 400, 1, 2)) + 0.1 * values["W1"]
-    found = ob.unit_activity(tree_of(model, values))
+    found = ob.networks.unit_activity(tree_of(model, values))
     mean, sd = values["W1"].mean(axis=(0, 1)), values["W1"].std(axis=(0, 1), ddof=1)
     np.testing.assert_allclose(found.units["kl_in"], normal_divergence(mean, sd, 1.0)[0])
     samples = dist.Normal(0, 1).log_prob(jnp.asarray(values["W1"]))
@@ -208,10 +214,10 @@ def test_draws_without_a_common_labelling_are_refused_until_they_are_aligned(rng
     values = {name: rng.normal(size=(2, 20, *s)) for name, s in model.network.shapes.items()}
     tree = tree_of(model, values)
     with pytest.raises(ValueError, match=r"units may have changed places.*ob\.align"):
-        ob.unit_activity(tree)
-    assert len(ob.unit_activity(ob.align(tree).posterior).units) == 5
+        ob.networks.unit_activity(tree)
+    assert len(ob.networks.unit_activity(ob.align(tree).posterior).units) == 5
     ordered = tree_of(network(biases="ordered"), values)
-    assert len(ob.unit_activity(ordered).units) == 5
+    assert len(ob.networks.unit_activity(ordered).units) == 5
 
 
 def test_of_several_fits_it_is_the_best(rng):
@@ -232,14 +238,14 @@ def test_a_trace_of_parameters_tells_how_units_came_and_went(rng):
     fit = tree["variational"].to_dataset()
     assigned = {name: (("evaluation", "param"), v) for name, v in trace.items()}
     tree["variational"] = fit.assign(assigned)
-    assert ob.unit_activity(tree, evaluation=0).num_active == 0
-    last = ob.unit_activity(tree, evaluation=-1).units
-    np.testing.assert_array_equal(last.to_numpy(), ob.unit_activity(tree).units.to_numpy())
+    assert ob.networks.unit_activity(tree, evaluation=0).num_active == 0
+    last = ob.networks.unit_activity(tree, evaluation=-1).units
+    np.testing.assert_array_equal(last.to_numpy(), ob.networks.unit_activity(tree).units.to_numpy())
     with pytest.raises(ValueError, match="`evaluation` is 2, and there are 2: choose one from 0"):
-        ob.unit_activity(tree, evaluation=2)
+        ob.networks.unit_activity(tree, evaluation=2)
     tree["variational"] = fit.assign(assigned).drop_vars("scale")  # as of a full covariance
     with pytest.raises(ValueError, match="keeps no parameters of a mean-field fit"):
-        ob.unit_activity(tree, evaluation=0)
+        ob.networks.unit_activity(tree, evaluation=0)
 
 
 def test_a_low_rank_fit_is_judged_by_its_draws(rng):
@@ -254,12 +260,12 @@ def test_a_low_rank_fit_is_judged_by_its_draws(rng):
 
 def test_refusals_say_what_to_give(rng):
     with pytest.raises(ValueError, match="only networks have hidden units"):
-        ob.unit_activity(xr.Dataset({"mu": (("chain", "draw"), np.zeros((1, 5)))}))
+        ob.networks.unit_activity(xr.Dataset({"mu": (("chain", "draw"), np.zeros((1, 5)))}))
     tree, *_ = fitted(rng, network())
     with pytest.raises(ValueError, match="`threshold` must be a positive finite number"):
-        ob.unit_activity(tree, threshold=0)
+        ob.networks.unit_activity(tree, threshold=0)
     with pytest.raises(ValueError, match="use a fit with `trace_parameters=True`"):
-        ob.unit_activity(tree, evaluation=3)
+        ob.networks.unit_activity(tree, evaluation=3)
 
 
 @pytest.fixture(scope="module")
@@ -286,7 +292,7 @@ def test_moments_of_an_engines_fit_are_those_of_its_draws(ordered_fit):
 
 def test_an_engines_trace_ends_at_the_fit(ordered_fit, tmp_path):
     ob.save(ordered_fit, tmp_path / "fit.nc")
-    last = ob.unit_activity(tmp_path / "fit.nc", evaluation=-1)
-    for name, column in ob.unit_activity(ordered_fit).units.items():
+    last = ob.networks.unit_activity(tmp_path / "fit.nc", evaluation=-1)
+    for name, column in ob.networks.unit_activity(ordered_fit).units.items():
         np.testing.assert_allclose(last.units[name], column, rtol=1e-12)
-    assert ob.unit_activity(ordered_fit, evaluation=0).kl != last.kl
+    assert ob.networks.unit_activity(ordered_fit, evaluation=0).kl != last.kl

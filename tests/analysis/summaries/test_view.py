@@ -158,5 +158,5 @@ def test_kinds_are_as_written_down_and_otherwise_a_guess(make_mcmc, rng):
     ).kinds
     assert written.named("transformed") == names
     assert not written.guessed
-    with pytest.raises(ValueError, match="attribute `kinds` that gives no kinds"):
+    with pytest.raises(ValueError, match="attribute `kinds` that says something else"):
         _ = as_view(make_mcmc(values, attrs={"kinds": "[3]"})).kinds

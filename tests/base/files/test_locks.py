@@ -75,13 +75,15 @@ def test_a_lock_file_without_a_name_still_locks(tmp_path):
             pass
 
 
-def test_where_there_are_no_locks_nothing_is_locked(tmp_path, monkeypatch):
+def test_where_there_are_no_locks_nothing_is_locked(tmp_path, monkeypatch, caplog):
     def refuse(*_):
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr("fcntl.flock", refuse)
-    with locked(tmp_path / "a", argument="path"):
-        pass
+    for name in "ab":
+        with locked(tmp_path / name, argument="path"):
+            pass
+    assert caplog.text.count("has no locks") == 1
     assert list(tmp_path.iterdir()) == []
 
 

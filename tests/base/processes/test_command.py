@@ -55,7 +55,10 @@ def end(process):
     return process.returncode, out, err
 
 
-@each("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGALRM")
+
+
+@each("number", [getattr(signal, name) for name in ENDING])
 def test_each_signal_ends_a_command_as_ctrl_c_does(number):
     process = start(after="print('cleaned up')")
     process.send_signal(number)
@@ -80,6 +83,19 @@ def test_a_further_signal_ends_a_cleaning_up_that_takes_too_long():
     time.sleep(0.4)
     process.send_signal(signal.SIGTERM)
     assert end(process) == (130, "", "")
+
+
+def test_compiled_code_that_does_not_return_is_left():
+    before = "print('ready', flush=True); __import__('hashlib').pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"
+    process = start(before)
+    process.send_signal(signal.SIGINT)
+    assert end(process) == (130, "", WORDS)
+
+
+def test_a_command_of_limited_time_ends_as_by_ctrl_c():
+    before = "globals()['limit'] = p.ended_after(1); limit.__enter__()"
+    process = start(f"import onebasin.base.processes.command as p; {before}")
+    assert end(process) == (130, "", WORDS)
 
 
 def test_a_signal_amid_a_finaliser_is_not_lost():
@@ -130,6 +146,27 @@ def test_temporary_files_of_a_killed_command_are_gone_after_the_next(tmp_path):
     assert code == 130
     assert err == f"{new}\n{WORDS}"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_command_was_making_elsewhere_is_gone_after_the_next(tmp_path):
+    out, temporary = tmp_path / "out", tmp_path / "tmp"
+    out.mkdir(), temporary.mkdir()
+    how = {"env": os.environ | {"TMPDIR": str(temporary)}}
+    before = (
+        "from pathlib import Path; from onebasin.base.files import leftovers, locks; "
+        f"out = Path({str(out)!r}) / 'run.nc'; leftovers.unfinished(out).write_text('part'); "
+        "held = locks.locked(out, argument='path'); held.__enter__()"
+    )
+    process = start(before, **how)
+    assert len(list(out.iterdir())) == 2
+    process.kill()
+    end(process)
+    (out / ".other.lock").write_text("of another program")
+    (out / "notes").write_text("precious")
+    process = start(**how)
+    assert sorted(path.name for path in out.iterdir()) == [".other.lock", "notes"]
+    process.send_signal(signal.SIGTERM)
+    end(process)
 
 
 def onebasin(*words, first="", **how):

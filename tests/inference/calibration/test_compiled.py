@@ -26,9 +26,11 @@ def normal(y=None):
     numpyro.sample("y", dist.Normal(mu, sigma).expand([5]), obs=y)
 
 
-FAMILY = ob.Family.of_numpyro(normal, observed="y")
-NETWORK = ob.Family.of_network(
-    ob.BayesianNetwork(ob.Network(2, (2,)), parametrisation=ob.Parametrisation("givens")),
+FAMILY = ob.truth.Family.of_numpyro(normal, observed="y")
+NETWORK = ob.truth.Family.of_network(
+    ob.networks.BayesianNetwork(
+        ob.networks.Network(2, (2,)), parametrisation=ob.networks.Parametrisation("givens")
+    ),
     np.random.default_rng(0).normal(size=(6, 2)),
 )
 FEW = {"chains": 2, "warmup": 20, "draws": 4}
@@ -145,7 +147,7 @@ def test_log_densities_of_many_simulations_are_those_of_each():
 
 
 def test_data_whose_size_changes_are_refused_in_words():
-    growing = ob.Family(
+    growing = ob.truth.Family(
         "growing",
         lambda rng: ({"mu": 0.0, "sigma": 1.0}, {"y": np.zeros(rng.integers(3, 9))}),
         FAMILY.condition,

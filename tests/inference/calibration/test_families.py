@@ -23,7 +23,7 @@ def test_a_numpyro_model_draws_what_it_observes():
         numpyro.sample("obs", dist.Normal(slope * x, noise), obs=y)
 
     x = np.linspace(-1, 1, 4)
-    family = ob.Family.of_numpyro(line, {"x": x, "noise": 1e-6}, observed={"y": "obs"})
+    family = ob.truth.Family.of_numpyro(line, {"x": x, "noise": 1e-6}, observed={"y": "obs"})
     parameters, data = family.simulate(np.random.default_rng(1))
     assert set(parameters) == {"slope", "twice"} and list(data) == ["y"]
     assert np.allclose(data["y"], parameters["slope"] * x, atol=1e-4)
@@ -38,15 +38,16 @@ def test_a_site_that_is_not_drawn_is_refused():
         numpyro.sample("obs", dist.Normal(numpyro.sample("mu", dist.Normal(0, 1)), 1), obs=y)
 
     with pytest.raises(ob.OnebasinError, match="`observed` is y, but the model draws no site y"):
-        ob.Family.of_numpyro(line, observed="y").simulate(np.random.default_rng(0))
+        ob.truth.Family.of_numpyro(line, observed="y").simulate(np.random.default_rng(0))
 
 
 @each("weights", ["free", "givens"])
 def test_a_network_draws_weights_of_its_parametrisation(weights):
-    model = ob.BayesianNetwork(
-        ob.Network(2, (3,)), parametrisation=ob.Parametrisation(weights, "ordered")
+    model = ob.networks.BayesianNetwork(
+        ob.networks.Network(2, (3,)),
+        parametrisation=ob.networks.Parametrisation(weights, "ordered"),
     )
-    family = ob.Family.of_network(model, np.ones((5, 2)))
+    family = ob.truth.Family.of_network(model, np.ones((5, 2)))
     simulation = simulated(family, 0, 0)
     norms = np.linalg.norm(simulation.parameters["W1"], axis=0)
     assert np.allclose(norms, 1) == (weights == "givens")
@@ -56,7 +57,7 @@ def test_a_network_draws_weights_of_its_parametrisation(weights):
 
 
 def test_a_simulation_follows_from_seed_and_number():
-    family = ob.Family("one", lambda rng: ({"mu": rng.normal()}, {}), lambda data: None)
+    family = ob.truth.Family("one", lambda rng: ({"mu": rng.normal()}, {}), lambda data: None)
     first, again, next_one = (simulated(family, 3, number) for number in (5, 5, 6))
     assert first.parameters == again.parameters and first.seed == again.seed
     assert first.parameters != next_one.parameters and first.seed != next_one.seed
@@ -105,7 +106,7 @@ def test_aligned_quantities_treat_the_truth_as_any_draw():
     mu = np.array([-2.0, 2.0]) + 0.3 * rng.normal(size=(60, 2))
     swapped = rng.uniform(size=60) < 0.5
     mu[swapped] = mu[swapped, ::-1]
-    aligned = ob.aligned_quantity("mu")({"mu": mu}, {})["mu"]
+    aligned = ob.truth.aligned_quantity("mu")({"mu": mu}, {})["mu"]
     assert np.allclose(np.sort(aligned, axis=1), np.sort(mu, axis=1))
     assert np.ptp(aligned, axis=0).max() < 2.5
 

@@ -67,7 +67,7 @@ def test_how_wrong_an_sd_is_is_told_with_an_interval():
     def condition(data):
         return ob.numpyro_model(normal, data)
 
-    known = ob.Family("normal", draw, condition, model=lambda data: lambda: normal(**data))
+    known = ob.truth.Family("normal", draw, condition, model=lambda data: lambda: normal(**data))
     found = ob.calibrate(known, narrow, simulations=300, seed=3)
     of_mu = next(one for one in found.off if one.name == "mu")
     assert found.verdict == "not calibrated"
@@ -92,7 +92,7 @@ def test_what_fails_or_does_not_converge_is_counted_and_said():
 
     def failing(target, seed):
         if seed % 3 == 0:
-            raise ob.InferenceError("It does not want to.")
+            raise ob.errors.InferenceError("It does not want to.")
         return exact(target, seed)
 
     found = ob.calibrate(family(program()), failing, simulations=90, seed=SEED)
@@ -159,7 +159,7 @@ def test_parameters_that_the_posterior_has_not_are_refused():
         parameters, data = simulate(rng)
         return {"log_sigma": parameters["z"]}, data
 
-    wrong = ob.Family("scale", renamed, family(program()).condition)
+    wrong = ob.truth.Family("scale", renamed, family(program()).condition)
     with pytest.raises(
         ValueError, match="gives the parameter log_sigma, which the posterior has not"
     ):

@@ -63,7 +63,7 @@ def test_missing_parameter_and_wrong_class_are_refused(draws, unchecked):
 
 @pytest.mark.stan
 def test_engines_differ_by_one_constant(rng):
-    network = ob.BayesianNetwork(ob.Network(1, (3,), 1, "tanh"))
+    network = ob.networks.BayesianNetwork(ob.networks.Network(1, (3,), 1, "tanh"))
     target = network.condition(rng.normal(size=(9, 1)), rng.normal(size=9))
     shapes = {"W1": (1, 3), "b1": (3,), "W2": (3, 1), "b2": (1,)}
     values = {n: rng.normal(size=(2, 4, *shape)) for n, shape in shapes.items()}

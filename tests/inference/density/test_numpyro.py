@@ -11,7 +11,8 @@ from numpyro import distributions as dist
 from scipy import stats
 
 from onebasin.inference import Advi, Nuts, infer
-from onebasin.inference.contracts.density import LogDensity, ValueDensity
+from onebasin.inference.contracts.density import LogDensity
+from onebasin.inference.contracts.values import ValueDensity
 from onebasin.inference.density.network import NetworkDensity, density_of
 from onebasin.inference.density.numpyro import NumpyroDensity, NumpyroValues
 from onebasin.models import Target

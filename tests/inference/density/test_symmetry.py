@@ -11,17 +11,9 @@ import numpyro.distributions as dist
 import pytest
 from jax.scipy.special import logsumexp
 
-from onebasin import (
-    BayesianNetwork,
-    Exchangeable,
-    Flip,
-    Network,
-    Parametrisation,
-    Rescalable,
-    Target,
-    stan,
-)
+from onebasin import Exchangeable, Flip, Target, stan
 from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
+from onebasin.networks import BayesianNetwork, Network, Parametrisation, Rescalable
 
 from ...each import each
 
@@ -168,5 +160,5 @@ def test_wrong_input_is_named():
         check_symmetry(target)
     with pytest.raises(ValueError, match="`engine` is 'jags'"):
         check_symmetry(target, engine="jags")
-    with pytest.raises(ValueError, match="`points` is 0"):
+    with pytest.raises(ValueError, match="`points` must be a whole number, at least 1; got 0"):
         check_symmetry(target, points=0)

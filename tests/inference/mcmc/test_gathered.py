@@ -123,13 +123,13 @@ def test_only_what_is_in_a_file_and_large_is_read_later(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("everything_is_large")
-@each("likelihood", [ob.Gaussian(0.5), ob.Categorical()])
+@each("likelihood", [ob.networks.Gaussian(0.5), ob.networks.Categorical()])
 def test_what_a_network_predicts_is_laid_down_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, likelihood: Any
 ):
     monkeypatch.setattr("onebasin.posteriors.network_groups.BLOCK", 20)
     rng = np.random.default_rng(0)
-    model = ob.BayesianNetwork(ob.Network(1, (2,), 2), likelihood=likelihood)
+    model = ob.networks.BayesianNetwork(ob.networks.Network(1, (2,), 2), likelihood=likelihood)
     x = rng.normal(size=(4, 1))
     y = rng.integers(0, 2, 4) if model.is_classifier else rng.normal(size=(4, 2))
     draws = {n: rng.normal(size=(2, 5, *shape)) for n, shape in model.network.shapes.items()}

@@ -133,7 +133,9 @@ def test_quantities_that_follow_are_there() -> None:
 @pytest.mark.slow
 def test_a_network_is_sampled() -> None:
     x = np.linspace(-1, 1, 12)[:, None]
-    target = ob.BayesianNetwork(ob.Network(1, (2,), 1, "tanh")).condition(x, np.sin(2 * x))
+    target = ob.networks.BayesianNetwork(ob.networks.Network(1, (2,), 1, "tanh")).condition(
+        x, np.sin(2 * x)
+    )
     tree = ob.infer(
         target,
         replace(SMALL, draws=20),
@@ -165,7 +167,7 @@ def test_starts_of_stan_programs_are_nutpies_own() -> None:
 def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nutpie", None)
     with pytest.raises(
-        ob.InferenceError,
+        ob.errors.InferenceError,
         match=r"not installed; install it with `pip install 'onebasin\[nutpie\]'`",
     ):
         run("numpyro")
@@ -176,5 +178,7 @@ def test_no_start_of_finite_density_is_said() -> None:
         x = numpyro.sample("x", dist.Normal(jnp.zeros(2), 1.0).to_event(1))
         numpyro.factor("nowhere", jnp.where(x[0] > -10, -jnp.inf, 0.0))
 
-    with pytest.raises(ob.InferenceError, match="No starting point with a finite log density"):
+    with pytest.raises(
+        ob.errors.InferenceError, match="No starting point with a finite log density"
+    ):
         ob.infer(Target("nowhere", numpyro_model=model), engine="nutpie", method=SMALL)

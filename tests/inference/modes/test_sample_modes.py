@@ -158,7 +158,9 @@ def test_a_small_relu_network_is_weighed():
     rng = np.random.default_rng(0)
     x = np.linspace(-2, 2, 25)[:, None]
     y = np.abs(x) + 0.05 * rng.standard_normal(x.shape)
-    network = ob.BayesianNetwork(ob.Network(1, (2,), 1, "relu"), ob.Gaussian(noise_sd=0.1))
+    network = ob.networks.BayesianNetwork(
+        ob.networks.Network(1, (2,), 1, "relu"), ob.networks.Gaussian(noise_sd=0.1)
+    )
     target = network.condition(x, y, name="relu")
     found = ob.sample_modes(target, **SHORT, most=6, seed=1)
     modes = found["modes"].to_dataset()

@@ -18,8 +18,22 @@ def test_a_former_name_is_the_class_of_now_and_says_so(name, caplog):
     former._say.cache_clear()
     new = former.CLASSES[name].rpartition(":")[2]
     for room in (ob, inference):
-        assert getattr(room, name) is getattr(ob, new)
-    assert caplog.messages == [f"`{name}` is now `{new}`; the old name goes with version 0.5"]
+        assert getattr(room, name) is getattr(inference, new)
+    shown = f"networks.{new}" if hasattr(ob.networks, new) else new
+    assert caplog.messages == [f"`{name}` is now `{shown}`; the old name goes with version 0.5"]
+
+
+def test_names_that_moved_to_a_module_are_found_and_say_so_once(caplog):
+    ob._former.cache_clear()
+    moved = {name: module for module, names in ob._MOVED.items() for name in names.split()}
+    for name, module in moved.items():
+        assert name not in dir(ob)
+        for _ in range(2):
+            assert getattr(ob, name) is getattr(getattr(ob, module), name)
+    assert caplog.messages == [
+        f"`{name}` is now `{module}.{name}`; the old name goes with version 0.5"
+        for name, module in moved.items()
+    ]
 
 
 def test_settings_are_taken_as_fields_and_say_so(caplog):

@@ -20,8 +20,10 @@ from ...each import each
 pytestmark = pytest.mark.filterwarnings("ignore:Estimated shape parameter")
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(12, 2))
-REGRESSION = ob.BayesianNetwork(ob.Network(2, (2,), 1, activation="tanh"))
-CLASSES = ob.BayesianNetwork(ob.Network(2, (2,), 3, activation="tanh"), likelihood=ob.Categorical())
+REGRESSION = ob.networks.BayesianNetwork(ob.networks.Network(2, (2,), 1, activation="tanh"))
+CLASSES = ob.networks.BayesianNetwork(
+    ob.networks.Network(2, (2,), 3, activation="tanh"), likelihood=ob.networks.Categorical()
+)
 # With noise: without it the density has no peak, for sigma goes to 0.
 NOISE = 0.3 * np.random.default_rng(1).normal(size=12)
 NUMBERS = REGRESSION.condition(X, X[:, 0] + NOISE)
@@ -34,7 +36,7 @@ METHODS = {
     "hmc": lambda t: ob.hmc(t, **CHAINS, max_steps=8),
     "advi": lambda t: ob.advi(t, iterations=20, draws=60),
     "symmetrised": lambda t: ob.symmetrised_vi(t, steps=20, draws=30, fits=2, report_draws=20),
-    "ensemble": lambda t: ob.ensemble(t, members=40, epochs=3),
+    "ensemble": lambda t: ob.networks.ensemble(t, members=40, epochs=3),
     "laplace": lambda t: ob.laplace(t, draws=60),
 }
 
@@ -56,7 +58,7 @@ def chains() -> xr.DataTree:
 
 def test_chains_of_a_network(chains, tmp_path):
     again = taken_by_arviz(chains, tmp_path)
-    output = ob.predict(REGRESSION, again["posterior"].to_dataset(), X)[..., 0]
+    output = ob.networks.predict(REGRESSION, again["posterior"].to_dataset(), X)[..., 0]
     sigma = again["posterior"]["sigma"].values[..., None]
     terms = norm.logpdf(NUMBERS.y[:, 0], output, sigma)
     np.testing.assert_allclose(again["log_likelihood"]["y"], terms, rtol=1e-5)
@@ -71,7 +73,9 @@ def test_chains_of_a_network(chains, tmp_path):
 def test_labels_of_a_network():
     draws = {n: RNG.normal(size=(2, 40, *shape)) for n, shape in CLASSES.network.shapes.items()}
     groups = network_groups(CLASSES, draws, LABELS.x, LABELS.y, seed=1, limit_mb=1)
-    terms = log_softmax(ob.predict(CLASSES, draws, X), axis=-1)[..., np.arange(12), LABELS.y]
+    terms = log_softmax(ob.networks.predict(CLASSES, draws, X), axis=-1)[
+        ..., np.arange(12), LABELS.y
+    ]
     found = groups["log_likelihood"].values["y"]
     np.testing.assert_allclose(found, terms, rtol=1e-5, atol=1e-7)
     replicated = groups["posterior_predictive"].values["y"]
@@ -82,7 +86,7 @@ def test_labels_of_a_network():
 
 
 def test_a_gaussian(chains, tmp_path):
-    taken_by_arviz(ob.fit_gaussian(chains).sample(60, seed=1), tmp_path)
+    taken_by_arviz(ob.approximations.fit_gaussian(chains).sample(60, seed=1), tmp_path)
 
 
 def test_a_block_of_draws_is_like_all_at_once(chains, monkeypatch):
@@ -111,8 +115,8 @@ def test_the_limit_holds_for_networks(chains):
 
 @pytest.mark.slow
 def test_what_is_distilled(chains, tmp_path):
-    settings = ob.DistillationSettings(iterations=20)
-    distilled = ob.distil(chains, X, settings=settings, seed=1)
+    settings = ob.approximations.DistillationSettings(iterations=20)
+    distilled = ob.approximations.distil(chains, X, settings=settings, seed=1)
     again = taken_by_arviz(distilled.sample(60, seed=1), tmp_path)
     assert "kinds" in again.attrs
 

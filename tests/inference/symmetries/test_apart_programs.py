@@ -88,5 +88,5 @@ def test_components_of_a_program_are_found_and_aligned_on_the_density(program, d
 
 def test_half_of_a_symmetry_is_refused_on_the_density():
     target = ob.stan_program(LOGIT, lines(), symmetry="a,b,s")
-    with pytest.raises(ob.SymmetryError, match="changes the log density"):
+    with pytest.raises(ob.errors.SymmetryError, match="changes the log density"):
         ob.check_symmetry(target)

@@ -46,7 +46,7 @@ def test_a_ridge_is_no_live_symmetry_since_the_maximum_is_unchanged():
 
 def test_a_networks_units_are_found_as_it_declares_them():
     rng = np.random.default_rng(1)
-    model = ob.BayesianNetwork(ob.Network(2, (3,), 1, "tanh"))
+    model = ob.networks.BayesianNetwork(ob.networks.Network(2, (3,), 1, "tanh"))
     network = model.condition(rng.normal(size=(12, 2)), rng.normal(size=12))
     found = ob.find_symmetry(network, seconds=60)
     assert [block.moved for block in found.symmetry] == [block.moved for block in network.symmetry]

@@ -12,12 +12,12 @@ import pytest
 from numpyro.infer.util import initialize_model
 from scipy.optimize import minimize
 
-from onebasin import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
 from onebasin.inference import Ensemble, Train, ensemble, infer, open_posterior, save, train
 from onebasin.inference.runs.checkpoint import FileKeeper
 from onebasin.inference.training.members import first_values
 from onebasin.inference.training.train import Batches, Trainer
 from onebasin.models import NetworkTarget
+from onebasin.networks import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
 
 from ...each import each
 from ..known import known_target, linear_target

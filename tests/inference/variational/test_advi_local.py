@@ -11,22 +11,20 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin import (
+from onebasin import Target, open_posterior, save
+from onebasin.base.seeds import Purpose, keys_for
+from onebasin.inference import Advi, infer
+from onebasin.inference.density.network import density_of
+from onebasin.inference.variational.engine import annealed, divergence_weight, step_sizes
+from onebasin.models import NetworkTarget
+from onebasin.networks import (
     BayesianNetwork,
     Categorical,
     Gaussian,
     Network,
     NormalPrior,
     Parametrisation,
-    Target,
-    open_posterior,
-    save,
 )
-from onebasin.base.seeds import Purpose, keys_for
-from onebasin.inference import Advi, infer
-from onebasin.inference.density.network import density_of
-from onebasin.inference.variational.engine import annealed, divergence_weight, step_sizes
-from onebasin.models import NetworkTarget
 
 from ..known import known_target, linear_target
 

@@ -12,7 +12,6 @@ import pytest
 from numpyro.infer.initialization import init_to_uniform
 from numpyro.infer.util import initialize_model
 
-from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.base.errors import AdviFailed
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference import Advi, advi, infer
@@ -20,6 +19,14 @@ from onebasin.inference.density.network import NetworkDensity, density_of
 from onebasin.inference.mcmc.stan_start import write
 from onebasin.inference.variational.stan import init_values
 from onebasin.models import NetworkTarget
+from onebasin.networks import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NormalPrior,
+    Parametrisation,
+)
 from onebasin.stan import command
 from onebasin.stan.network import read_draws
 from onebasin.stan.output import read

@@ -12,7 +12,8 @@ import xarray as xr
 from scipy.special import logsumexp
 
 import onebasin as ob
-from onebasin import Advi, Symmetrised, infer, mixture_gap
+from onebasin import Advi, Symmetrised, infer
+from onebasin.approximations import mixture_gap
 from onebasin.inference.variational.layout import layout_of
 from onebasin.models import NetworkTarget
 
@@ -158,9 +159,9 @@ def test_mixtures_have_a_gap_too() -> None:
 
 
 def test_without_symmetry_there_is_no_gap() -> None:
-    network = ob.Network(1, (3,), 1, "selu", skip="orthogonal")
+    network = ob.networks.Network(1, (3,), 1, "selu", skip="orthogonal")
     x = np.linspace(-1, 1, 9)[:, None]
-    target = ob.BayesianNetwork(network).condition(x, x[:, 0])
+    target = ob.networks.BayesianNetwork(network).condition(x, x[:, 0])
     gap = mixture_gap(target, posterior_of(np.zeros(11), np.ones(11)))
     assert gap.total.upper == gap.log_order == len(gap.layers) == 0
     assert "no interchangeable components" in repr(gap)

@@ -11,8 +11,15 @@ from numpyro import handlers
 from numpyro.infer.util import log_density
 from scipy import special, stats
 
-from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
+from onebasin.networks import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NormalPrior,
+    Parametrisation,
+)
 
 from ...each import each
 

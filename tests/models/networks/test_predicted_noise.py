@@ -11,6 +11,7 @@ from scipy import special, stats
 import onebasin as ob
 from onebasin.analysis.compare.comparable import unlike_weights
 from onebasin.analysis.diagnostics.invariants import invariants
+from onebasin.analysis.predictive import outputs
 from onebasin.analysis.predictive.drawn import draw_regression
 from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.analysis.predictive.points import Points, predict_points
@@ -20,8 +21,8 @@ from onebasin.posteriors.view import as_view
 
 from ...each import each
 
-MODEL = ob.BayesianNetwork(
-    ob.Network(2, (4,), out_dim=2), ob.Gaussian("predicted", noise_scale=0.6)
+MODEL = ob.networks.BayesianNetwork(
+    ob.networks.Network(2, (4,), out_dim=2), ob.networks.Gaussian("predicted", noise_scale=0.6)
 )
 X = np.random.default_rng(1).normal(size=(12, 2))
 Y = np.random.default_rng(2).normal(size=(12, 2))
@@ -56,18 +57,21 @@ def test_the_last_layer_has_a_second_head_and_data_have_not():
     target = MODEL.condition(X, Y)
     assert target.dims["W2"] == ("hidden1", "head")
     assert target.coords["head"] == ["mean[0]", "mean[1]", "noise[0]", "noise[1]"]
-    assert target.symmetry == ob.BayesianNetwork(ob.Network(2, (4,), out_dim=2)).symmetry
+    assert (
+        target.symmetry
+        == ob.networks.BayesianNetwork(ob.networks.Network(2, (4,), out_dim=2)).symmetry
+    )
     assert "network 2-4-4 (relu, means and noise)" in repr(target)
     assert "predicted too, 0.6 times the softplus" in MODEL._repr_html_()
 
 
 def test_the_description_leads_back_to_the_model():
-    assert ob.BayesianNetwork.from_description(MODEL.describe()) == MODEL
+    assert ob.networks.BayesianNetwork.from_description(MODEL.describe()) == MODEL
 
 
 def test_another_likelihood_takes_the_second_head_away():
-    constant = dataclasses.replace(MODEL, likelihood=ob.Gaussian())
-    assert constant == ob.BayesianNetwork(ob.Network(2, (4,), out_dim=2))
+    constant = dataclasses.replace(MODEL, likelihood=ob.networks.Gaussian())
+    assert constant == ob.networks.BayesianNetwork(ob.networks.Network(2, (4,), out_dim=2))
     assert unlike_weights(constant, MODEL) == "of a network that predicts its noise"
 
 
@@ -75,43 +79,64 @@ def test_a_plain_sum_cannot_predict_noise():
     with pytest.raises(
         ValueError, match=r"`noise_sd` is 'predicted', but .* 'sum'.*readout='linear'"
     ):
-        ob.BayesianNetwork(ob.Network(2, (4,), readout="sum"), ob.Gaussian("predicted"))
+        ob.networks.BayesianNetwork(
+            ob.networks.Network(2, (4,), readout="sum"), ob.networks.Gaussian("predicted")
+        )
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_another_word_for_noise_is_refused():
     with pytest.raises(ValueError, match="`noise_sd` is 'learned'; give a positive number, None"):
-        ob.Gaussian("learned")
+        ob.networks.Gaussian("learned")
 
 
 def test_predictions_are_means_and_noise(draws, tree):
-    mean, sd = ob.predict_with_noise(MODEL, tree, X)
+    mean, sd = ob.networks.predict_with_noise(MODEL, tree, X)
     expected = by_hand(draws)
     np.testing.assert_allclose(mean, expected[0], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(sd, expected[1], rtol=1e-10)
-    np.testing.assert_array_equal(ob.predict(MODEL, tree, X), mean)
+    np.testing.assert_array_equal(ob.networks.predict(MODEL, tree, X), mean)
+    np.testing.assert_array_equal(ob.predict(tree, X), mean)
+
+
+def test_the_former_order_of_predict_is_taken_with_one_notice(tree, caplog):
+    outputs._say_former.cache_clear()
+    for old in (ob.predict(MODEL, tree, X), ob.predict(model=MODEL, draws=tree, x=X)):
+        np.testing.assert_array_equal(old, ob.predict(tree, X))
+    (said,) = caplog.messages
+    assert said.startswith(
+        "`predict(model, draws, x)` is now `predict(posterior, x)`, and `networks.predict("
+    )
+
+
+def test_predictions_of_what_is_no_network_are_refused():
+    posterior = {"mu": np.zeros((2, 10))}
+    with pytest.raises(ValueError, match=r"`posterior` is not of a network .*`ob.networks.predict"):
+        ob.predict(posterior, X)
 
 
 @each("noise_sd", [0.3, None])
 def test_constant_noise_is_given_for_every_prediction(draws, noise_sd):
-    model = dataclasses.replace(MODEL, likelihood=ob.Gaussian(noise_sd))
+    model = dataclasses.replace(MODEL, likelihood=ob.networks.Gaussian(noise_sd))
     own = {**draws, "W2": draws["W2"][..., :2], "b2": draws["b2"][..., :2]}
     own["sigma"] = np.random.default_rng(4).uniform(1, 2, (2, 150))
-    mean, sd = ob.predict_with_noise(model, own, X)
+    mean, sd = ob.networks.predict_with_noise(model, own, X)
     expected = own["sigma"][..., None, None] if noise_sd is None else noise_sd
     np.testing.assert_array_equal(sd, np.broadcast_to(expected, mean.shape))
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_noise_of_predictions_is_refused_where_there_is_none(draws):
-    classifier = ob.BayesianNetwork(ob.Network(2, (4,), out_dim=4), ob.Categorical())
+    classifier = ob.networks.BayesianNetwork(
+        ob.networks.Network(2, (4,), out_dim=4), ob.networks.Categorical()
+    )
     with pytest.raises(ValueError, match=r"`model` is a classifier.* use `predict`"):
-        ob.predict_with_noise(classifier, draws, X)
-    inferring = ob.BayesianNetwork(ob.Network(2, (4,), out_dim=4))
+        ob.networks.predict_with_noise(classifier, draws, X)
+    inferring = ob.networks.BayesianNetwork(ob.networks.Network(2, (4,), out_dim=4))
     with pytest.raises(
         ValueError, match="`draws` lack sigma, which the network infers; they hold W1"
     ):
-        ob.predict_with_noise(inferring, draws, X)
+        ob.networks.predict_with_noise(inferring, draws, X)
 
 
 def test_log_likelihoods_and_replicates_are_of_the_predicted_noise(draws):
@@ -155,20 +180,22 @@ def test_alignment_leaves_predictions_as_they_are(tree):
     aligned = ob.align(tree).posterior
     assert not np.array_equal(aligned["posterior"]["W2"], tree["posterior"]["W2"])
     for ours, theirs in zip(
-        ob.predict_with_noise(MODEL, aligned, X), ob.predict_with_noise(MODEL, tree, X), strict=True
+        ob.networks.predict_with_noise(MODEL, aligned, X),
+        ob.networks.predict_with_noise(MODEL, tree, X),
+        strict=True,
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
 
 
 def test_one_gaussian_distils_the_noise_too(tree):
-    settings = ob.DistillationSettings(iterations=300)
-    found = ob.distil(tree, X, settings=settings)
+    settings = ob.approximations.DistillationSettings(iterations=300)
+    found = ob.approximations.distil(tree, X, settings=settings)
     assert found.mean["W2"].shape == (4, 4)
-    ob.predict_with_noise(MODEL, found.sample(5), X)
+    ob.networks.predict_with_noise(MODEL, found.sample(5), X)
 
 
 def test_posteriors_with_and_without_predicted_noise_are_compared_in_prediction(tree):
-    model = dataclasses.replace(MODEL, likelihood=ob.Gaussian(noise_sd=0.5))
+    model = dataclasses.replace(MODEL, likelihood=ob.networks.Gaussian(noise_sd=0.5))
     rng = np.random.default_rng(6)
     values = {n: rng.normal(size=(2, 150, *s)) for n, s in model.network.shapes.items()}
     other = build(model.condition(X, Y), values, {"lp": np.zeros((2, 150))}, {"seed": 1})

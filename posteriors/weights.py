@@ -15,8 +15,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
-from .variational import pareto_khat
-
+MIN_DRAWS_FOR_KHAT = 30  # fewer leave less than six draws in the tail, too few for arviz_stats' fit
+_FLAT = 1e-8
+_LARGEST_EXPONENT = 700.0  # exp of more overflows, of less than its negative underflows
 LogWeights = Float[np.ndarray, " draw"]
 EVEN = 0.8
 """Share of the draws that weights are worth from which on they are all but equal, and a k-hat of them says nothing."""
@@ -34,6 +35,39 @@ class Tails:
 
     mean: Float[np.ndarray, " entry"]
     square: Float[np.ndarray, " entry"]
+
+
+def pareto_khat(log_ratio: Float[np.ndarray, " draw"]) -> float:
+    """Return the Pareto shape of the importance ratios' right tail.
+
+    Parameters
+    ----------
+    log_ratio
+        log target density minus log approximating density, of draws from the approximation.
+
+    Returns
+    -------
+    float
+        k-hat by arviz_stats; 0 by convention where all ratios are equal (to 1e-8: the approximation
+        is exact), infinite where the ratios span more than a double can hold, NaN where a ratio is
+        not finite, there are fewer than 30 draws, or the largest ratios are all alike.
+    """
+    from arviz_stats.base import array_stats
+
+    if log_ratio.size < MIN_DRAWS_FOR_KHAT or not np.isfinite(log_ratio).all():
+        return float("nan")
+    if np.ptp(log_ratio) < _FLAT:
+        return 0.0
+    # The sign is that of leave-one-out, where the argument is a log likelihood and the weight its
+    # inverse: psislw negates what it is given.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # overflow: answered below
+        try:
+            khat = float(array_stats.psislw(-log_ratio)[1])
+        except ValueError:  # the largest ratios are all alike
+            return float("nan")
+    beyond = np.isnan(khat) and np.ptp(log_ratio) > _LARGEST_EXPONENT
+    return float("inf") if beyond else khat
 
 
 def smoothed(log_ratio: LogWeights) -> LogWeights:

@@ -1,0 +1,155 @@
+"""Arguments of public functions, held to their annotations before any work is done.
+
+A value of another kind is refused in one sentence that names the argument; whether a number is in range is for the
+function to say. Checked are words, numbers, paths, functions, and sequences and mappings of them. Annotations of arrays
+and of classes of our own are passed over: what takes those says more of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from numbers import Integral, Real
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import numpy as np
+
+from .errors import ArgumentTypeError
+
+_LARGEST = 2**63
+"""Whole numbers that arrays hold are below."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The values that an annotation allows, and their name in a message."""
+
+    allows: Callable[[Any], bool]
+    words: str
+
+
+def checks_arguments[F: Callable[..., Any]](function: F) -> F:
+    """Refuse arguments of another kind than their annotations say, by `ArgumentTypeError`; defaults are as they are."""
+    signature = inspect.signature(function)
+    kinds: dict[str, Kind] = {}
+
+    @wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        if not kinds:  # at the first call: annotations may name what is imported later
+            kinds.update(_kinds(function))
+        try:
+            arguments = signature.bind(*given, **named).arguments
+        except TypeError:  # one too many or too few, which Python's own words name
+            arguments = {}
+        for name, value in arguments.items():
+            kind = kinds.get(name)
+            if kind and value is not signature.parameters[name].default and not kind.allows(value):
+                raise ArgumentTypeError(f"`{name}` must be {kind.words}; got {_brief(value)}.")
+        return function(*given, **named)
+
+    return call  # type: ignore[return-value]
+
+
+def _kinds(function: Callable[..., Any]) -> dict[str, Kind]:
+    own = inspect.unwrap(function)
+    found = {name: kind_of(_evaluated(hint, own)) for name, hint in own.__annotations__.items()}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _evaluated(hint: Any, function: Any) -> Any:
+    """An annotation, or `Any` where it names what is imported for checkers of types alone."""
+    try:
+        return eval(hint, function.__globals__) if isinstance(hint, str) else hint
+    except Exception:
+        return Any
+
+
+def kind_of(hint: Any) -> Kind | None:
+    """Return the kind that a type allows; None where it is not for us to say."""
+    if isinstance(hint, type) and hint in _PLAIN:
+        return _PLAIN[hint]
+    origin, parts = get_origin(hint), get_args(hint)
+    if Callable in (hint, origin):
+        return Kind(callable, "a function")
+    if origin is Annotated:
+        return kind_of(parts[0])
+    if origin is Literal:
+        return Kind(
+            lambda v: isinstance(v, str) and v in parts, f"one of {', '.join(map(repr, parts))}"
+        )
+    if origin in (Union, UnionType):
+        kinds = [kind_of(part) for part in parts]
+        known = [kind for kind in kinds if kind is not None]
+        words = " or ".join(dict.fromkeys(kind.words for kind in known))
+        whole = len(known) == len(kinds)
+        return Kind(lambda v: any(k.allows(v) for k in known), words) if whole else None
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping(*map(kind_of, parts))
+    if isinstance(origin, type) and issubclass(origin, Iterable):
+        return _several([kind_of(part) for part in parts if part is not Ellipsis], origin, parts)
+    return None
+
+
+def _mapping(key: Kind | None, value: Kind | None) -> Kind:
+    def allows(given: Any) -> bool:
+        return isinstance(given, Mapping) and _all(given, key) and _all(given.values(), value)
+
+    return Kind(allows, f"a mapping of {key.words if key else 'names'}")
+
+
+def _several(members: list[Kind | None], origin: type, parts: tuple[Any, ...]) -> Kind | None:
+    member = members[0] if members else None
+    if member is None:
+        return None
+    fixed = len(parts) if origin is tuple and Ellipsis not in parts else None
+
+    def allows(given: Any) -> bool:
+        several = isinstance(given, Collection) and not isinstance(given, str | bytes | Mapping)
+        if not several or (isinstance(given, np.ndarray) and given.ndim != 1):
+            return False
+        return fixed in (None, len(given)) and _all(given, member)
+
+    count = "several" if fixed is None else f"a tuple of {fixed}"
+    return Kind(allows, f"{count}, each {member.words}")
+
+
+def _all(values: Iterable[Any], kind: Kind | None) -> bool:
+    return kind is None or all(map(kind.allows, values))
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not _is_bool(value) and abs(int(value)) < _LARGEST
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, Real) and not _is_bool(value) and math.isfinite(value)
+
+
+_PATH = Kind(lambda value: isinstance(value, str | os.PathLike), "a path")
+_PLAIN: dict[type, Kind] = {
+    NoneType: Kind(lambda value: value is None, "None"),
+    bool: Kind(_is_bool, "true or false"),
+    int: Kind(_is_whole, "a whole number"),
+    float: Kind(_is_finite, "a finite number"),
+    str: Kind(lambda value: isinstance(value, str), "text"),
+    Path: _PATH,
+    os.PathLike: _PATH,
+}
+
+
+def _brief(value: Any) -> str:
+    """A value in a message: its class where its own words are long."""
+    words = repr(value)
+    return (
+        words if len(words) <= 60 and "object at 0x" not in words else f"a {type(value).__name__}"
+    )

@@ -1,0 +1,214 @@
+"""Commands' words as what they stand for: posteriors, models, symmetries, variables.
+
+A view of a posterior is called by its file's name in messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onebasin.base.errors import ArgumentError, StudyError
+from onebasin.base.notices import notice
+
+if TYPE_CHECKING:  # brings JAX along, which help texts do without
+    import xarray as xr
+
+    from onebasin.models.symmetry.blocks import Symmetry
+    from onebasin.models.symmetry.elements import Shapes
+    from onebasin.models.target import Target
+    from onebasin.posteriors.view import DensityAtDraws, View
+
+Files = tuple[Path, ...]
+_STARTS = ("gaussian", "mean", "draw")
+"""What `align --reference` takes besides files."""
+
+
+def read(
+    files: Path | Sequence[Path],
+    argument: str = "RUN.nc",
+    program: Path | None = None,
+    data: Path | None = None,
+) -> View:
+    """Open a posterior, which stands on the command's line as `argument`; several files are its runs or chains.
+
+    Alignment of its draws is checked on the log density of a program, the one that is given or that the file records.
+    """
+    from onebasin.posteriors import schema
+    from onebasin.posteriors.view import view_of_files
+
+    paths = [files] if isinstance(files, Path) else list(files)
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+
+    def density(tree: xr.DataTree) -> DensityAtDraws | None:
+        if program is not None:
+            return _density_of(program, data)
+        if not str(tree.attrs.get(schema.PROGRAM_NAME, "")).endswith(".stan"):
+            return None
+        from onebasin.inference.runs.recorded import RecordedDensity
+
+        return RecordedDensity(tree.attrs, (Path(), *dict.fromkeys(p.parent for p in paths)))
+
+    return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}", density=density)
+
+
+def _density_of(program: Path, data: Path | None) -> DensityAtDraws:
+    from onebasin.inference.density.evaluate import log_density
+
+    files = ExitStack()  # as long as the function is there
+    target = files.enter_context(opened(program, data))
+
+    def evaluate(draws: xr.Dataset, files: ExitStack = files) -> xr.DataArray:
+        return log_density(target, draws)
+
+    return evaluate
+
+
+def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
+    """Tell which words are chains of one run, and name every posterior.
+
+    Names are files' stems, with as many folders before them as it takes to tell them apart.
+    """
+    from onebasin.posteriors.naming import grouped, stem
+
+    groups = grouped(runs)
+    files = [file.resolve() for group in groups for file in group]
+    if len(set(files)) < len(files):
+        raise ArgumentError("`RUN.nc` is given twice: give every posterior file once.")
+    stems = [stem([file.resolve() for file in group]) for group in groups]
+    for depth in range(1, max(len(path.parts) for path in stems) + 1):
+        names = ["/".join(path.parts[-depth:]) for path in stems]
+        if len(set(names)) == len(names):
+            return dict(zip(names, groups, strict=True))
+    whole = [str(group[0]) for group in groups]  # run.nc beside run.zarr
+    return dict(zip(whole, groups, strict=True))
+
+
+def files_of(runs: Sequence[Path]) -> list[Path]:
+    """All files that words stand for, patterns and folders among them."""
+    from onebasin.posteriors.naming import expanded
+
+    return [file for run in runs for file in expanded(run)]
+
+
+def title(runs: Sequence[Path]) -> Path:
+    """Name the one posterior whose files are given: its file, or what the names of its chains have in common."""
+    from onebasin.posteriors.naming import stem
+
+    files = files_of(runs)
+    return files[0] if len(files) == 1 else stem(files)
+
+
+def truth(posteriors: Mapping[str, Files], chosen: Path | None) -> str:
+    """Name the posterior that `--truth` chooses: by one of its files, or by its name; the first by default."""
+    if chosen is None:
+        return next(iter(posteriors))
+    wanted = {file.resolve() for file in files_of([chosen])}
+    for name, group in posteriors.items():
+        if chosen.name == name or wanted & {file.resolve() for file in group}:
+            return name
+    there = ", ".join(str(group[0]) for group in posteriors.values())
+    raise StudyError(
+        f"`--truth` is {chosen}, which is none of the files to compare ({there}); name it among them too."
+    )
+
+
+def kept_reference(posteriors: Mapping[str, Files], chosen: Path | None) -> str | None:
+    """Return the name of the kept reference that `--truth` chooses; a file among the runs comes first."""
+    if chosen is None:
+        return None
+    try:
+        truth(posteriors, chosen)
+    except StudyError as error:
+        from onebasin.truth import references
+
+        known = references()
+        if str(chosen) in known:
+            return str(chosen)
+        if chosen.exists() or chosen.suffix:
+            raise
+        there = ", ".join(str(group[0]) for group in posteriors.values())
+        raise StudyError(
+            f"`--truth` is {chosen}, which is none of the files to compare ({there}) and no reference; the references "
+            f"are: {', '.join(known) or 'none'}."
+        ) from error
+    return None
+
+
+def start(word: str) -> str | View:
+    """What `--reference` names: a word for how to begin, or another posterior."""
+    path = Path(word)
+    return read(path, "--reference") if names_file(word) else word
+
+
+def names_file(word: str) -> bool:
+    """Whether `--reference` names a file, rather than a word of its own or one that nothing is known of."""
+    path = Path(word)
+    return word not in _STARTS and (bool(path.suffix) or path.exists())
+
+
+def variables(words: Sequence[str] | None, view: View) -> list[str] | None:
+    """Names of `--var`, `mu,sigma` for two, unless a variable is called so; None without a word."""
+    split = ([word] if word in view.variables else word.split(",") for word in words or ())
+    return [name.strip() for names in split for name in names] or None
+
+
+def symmetry(words: Sequence[str] | None) -> Symmetry:
+    """Read the blocks of `--exchangeable`, one a word; how they are spelt says `models.symmetry.words`."""
+    from onebasin.models.symmetry.words import read as block_of
+
+    try:
+        return tuple(block_of(word) for word in words or ())
+    except ValueError as error:
+        said = str(error).replace("`exchangeable`", "`--exchangeable`", 1)
+        raise StudyError(said) from error
+
+
+def symmetry_of(words: Sequence[str] | None, view: View) -> Symmetry | None:
+    """What words mean of a posterior's variables; None without a word."""
+    from onebasin.posteriors.schema import SAMPLE_DIMS
+
+    blocks = symmetry(words)
+    names = {name for block in blocks for name in block.variables} & set(view.posterior)
+    sizes = {name: view.posterior[name].sizes for name in names}
+    shapes = {n: tuple(s for d, s in s.items() if d not in SAMPLE_DIMS) for n, s in sizes.items()}
+    return as_meant(blocks, shapes) or None
+
+
+def as_meant(symmetry: Symmetry, shapes: Shapes) -> Symmetry:
+    """What blocks mean of variables of these shapes; says so where it is not what was typed."""
+    from onebasin.models.symmetry import words
+
+    meant = tuple(words.as_meant(block, shapes) for block in symmetry)
+    for block, found in zip(symmetry, meant, strict=True):
+        if found != block and any(shapes[name] for name in block.axes):
+            lengths = " and ".join(str(shapes[n][0] if shapes[n] else 1) for n in block.axes)
+            notice(
+                f"--exchangeable {words.spell(block)}: {', '.join(block.axes)} have {lengths} entries, so that they "
+                f"change sign as a whole, which is also written {words.spell(found)}"
+            )
+    return meant
+
+
+@contextmanager
+def opened(
+    program: Path, data: Path | None, *, symmetry: Symmetry = (), **roles: Any
+) -> Iterator[Target]:
+    """Take a Stan program, or a NumPyro model, ``FILE.py:NAME``, with its data; the model's file can be run meanwhile.
+
+    `roles` are those of a Stan program's quantities, see `stan_program`.
+    """
+    from onebasin.models.numpyro_file import loaded, model_file_in
+
+    file = model_file_in(program)
+    if file is None:
+        from onebasin.stan import stan_program
+
+        yield stan_program(program, data, symmetry=symmetry, **roles)
+        return
+    from onebasin.models.numpyro_target import numpyro_model
+
+    with loaded(file) as model:
+        yield numpyro_model(model, data, symmetry=symmetry)

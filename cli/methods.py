@@ -1,0 +1,149 @@
+"""A method from options, which are its fields: one word for one thing; the registry knows which apply."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import fields
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from onebasin.base.checks import choose
+from onebasin.base.errors import StudyError
+from onebasin.base.settings import descriptions
+from onebasin.inference.contracts.engines import ENGINES, named, takes
+from onebasin.inference.contracts.method import Method
+from onebasin.inference.methods import METHODS, WORDS, method_named
+
+from .options import described, keyword
+
+OFFERED: Mapping[str, type[Method]] = {
+    name: method for name, method in METHODS.items() if "network" not in method.needs
+}
+"""The methods that a program or a model of one's own can be inferred by."""
+
+
+def setting_options(methods: Mapping[str, type[Method]]) -> list[inspect.Parameter]:
+    """Make an option of every field of some methods that programs and models have a use for.
+
+    A field of several methods is one option; None, that it was not given, leaves the field's default.
+    """
+    holders: dict[str, dict[str, type[Method]]] = {}
+    for method, cls in methods.items():
+        for field in fields(cls):
+            if field.name not in cls.networks_alone:
+                holders.setdefault(field.name, {})[method] = cls
+    return [_option(name, by_method, len(methods)) for name, by_method in holders.items()]
+
+
+def _option(name: str, holders: Mapping[str, type], methods: int) -> inspect.Parameter:
+    annotations = [cls.__pydantic_fields__[name].annotation for cls in holders.values()]  # type: ignore[attr-defined]
+    literals = [get_args(a) for a in annotations if get_origin(a) is Literal]
+    words = tuple(dict.fromkeys(word for each in literals for word in each))
+    meaning = descriptions(next(iter(holders.values())))[name].partition(". ")[0].rstrip(".")
+    scope = "" if len(holders) == methods else f" {', '.join(holders)}."
+    allowed = f" One of {', '.join(words)}." if words else ""
+    text = f"{meaning}.{allowed}{scope} By default {_defaults(name, holders)}."
+    kind = str if words else _plain(annotations[0])
+    return keyword(
+        name, None, Annotated[kind | None, described(text, autocompletion=lambda: list(words))]
+    )
+
+
+def _defaults(name: str, holders: Mapping[str, type]) -> str:
+    """The default of a field, or that of each method where they differ."""
+    found: dict[str, list[str]] = {}
+    for method, cls in holders.items():
+        default = next(field.default for field in fields(cls) if field.name == name)
+        if isinstance(default, bool):
+            written = "yes" if default else "no"
+        else:
+            written = f"{default:.4g}" if isinstance(default, float) else str(default)
+        found.setdefault(written, []).append(method)
+    if len(found) == 1:
+        return next(iter(found))
+    return ", ".join(f"{value} ({', '.join(methods)})" for value, methods in found.items())
+
+
+def _plain(annotation: Any) -> Any:
+    """The number or text of an annotation that may also be None."""
+    parts = [part for part in get_args(annotation) if part is not NoneType]
+    plain = parts[0] if parts else annotation
+    return get_args(plain)[0] if get_origin(plain) is Annotated else plain
+
+
+def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "stan") -> Method:
+    """Make a method from one of `methods.WORDS` and the options by field, None where one was not given.
+
+    `definition`, "numpyro" or "stan", is what the model or the program is stated for.
+    """
+    if word in METHODS and word not in OFFERED:
+        raise StudyError(
+            f"`--method` is {word}, which trains networks, and a Stan program has none; choose one of "
+            f"{', '.join(OFFERED)}."
+        )
+    choose("method", word, [*OFFERED, *(each for each in WORDS if each not in METHODS)])
+    if not _takes(METHODS[WORDS[word][0]], definition):
+        rest = ", ".join(other for other, cls in OFFERED.items() if _takes(cls, definition))
+        raise StudyError(
+            f"`--method` is {word}, which runs Stan programs alone; for a NumPyro model choose one of {rest}."
+        )
+    given = {option: value for option, value in options.items() if value is not None}
+    _check_fields(word, given, definition)
+    if "init_starts" in given and given.get("init") != "optimum":
+        raise StudyError(
+            f"`--init-starts` is {given['init_starts']}, but only --init optimum looks from several starting points; "
+            "give both."
+        )
+    return method_named(word, given)
+
+
+def _takes(method: type[Method], definition: str) -> bool:
+    """Whether an engine that takes a definition has a method."""
+    return any(definition in ENGINES[name].takes for name in method.engines)
+
+
+def _check_fields(word: str, given: Mapping[str, Any], definition: str) -> None:
+    """Refuse an option that the method, or the engine, has no use for, or that the word fixes."""
+    name, fixed = WORDS[word]
+    method = METHODS[name]
+    own = [each.name for each in fields(method)]
+    known = [name for name in own if name not in fixed and name not in method.networks_alone]
+    without = () if definition == "numpyro" else method.numpyro_alone
+    taken = [name for name in known if name not in without]
+    for field in given:
+        if field in taken:
+            continue
+        allowed = ", ".join(map(_flag, taken))
+        if field in known:
+            raise StudyError(
+                f"`{_flag(field)}` is for NumPyro models; --method {word} of a Stan program takes {allowed}."
+            )
+        raise StudyError(
+            f"`{_flag(field)}` does not apply to --method {word}, which takes {allowed}."
+        )
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def engine_for(method: Method, asked: str | None, definition: str) -> str:
+    """Return the engine that was asked for, where it takes the definition and has the method; else nothing."""
+    if asked is None:
+        return ""
+    asked = named(asked)
+    of = "a Stan program" if definition == "stan" else "a NumPyro model"
+    able = {
+        name: [each for each, cls in OFFERED.items() if takes(cls, name, definition)]
+        for name, engine in ENGINES.items()
+        if definition in engine.takes
+    }
+    if asked not in able:
+        raise StudyError(f"`--engine` is {asked}; {of} takes {' or '.join(able)}.")
+    if method.name not in able[asked]:
+        raise StudyError(
+            f"`--engine` is {asked}, which does not have {method.name} for {of}; use --method "
+            f"{' or '.join(able[asked])}."
+        )
+    return asked

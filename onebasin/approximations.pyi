@@ -1,0 +1,7 @@
+# The public names. `approximations.py` reads the imports of this file: a name stands here and nowhere else.
+
+from .analysis.gaussian import fit_gaussian as fit_gaussian
+from .analysis.gaussian.distillation import DistillationSettings as DistillationSettings
+from .analysis.gaussian.distillation import distil as distil
+from .analysis.summaries.elbo import elbo as elbo
+from .inference.variational.gap import mixture_gap as mixture_gap

@@ -1,0 +1,8 @@
+"""Bayesian neural networks: `ob.networks.BayesianNetwork(ob.networks.Network(5, (8,)))`, training, predictions, scores.
+
+`networks.pyi` beside this file lists the names.
+"""
+
+from .base.listed import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __package__, __file__)

@@ -1,0 +1,22 @@
+# The public names. `networks.py` reads the imports of this file: a name stands here and nowhere else.
+
+from .analysis.alignment.barriers import barriers as barriers
+from .analysis.alignment.transpositions import transpositions as transpositions
+from .analysis.predictive.convergence import summarise_predictions as summarise_predictions
+from .analysis.predictive.regression import score_predictions as score_predictions
+from .analysis.predictive.uncertainty import predictive_uncertainty as predictive_uncertainty
+from .analysis.summaries.unit_activity import unit_activity as unit_activity
+from .inference.training.ensemble import Ensemble as Ensemble
+from .inference.training.ensemble import ensemble as ensemble
+from .inference.training.settings import Train as Train
+from .inference.training.train import train as train
+from .models.data import load_data as load_data
+from .models.networks.architecture import Network as Network
+from .models.networks.bayesian import BayesianNetwork as BayesianNetwork
+from .models.networks.likelihood import Categorical as Categorical
+from .models.networks.likelihood import Gaussian as Gaussian
+from .models.networks.parametrisation import Parametrisation as Parametrisation
+from .models.networks.prediction import predict as predict
+from .models.networks.prediction import predict_with_noise as predict_with_noise
+from .models.networks.prior import NormalPrior as NormalPrior
+from .models.symmetry.blocks import Rescalable as Rescalable

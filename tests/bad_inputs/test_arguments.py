@@ -1,0 +1,262 @@
+"""Every argument of every public name, given what it cannot take: a right answer or an `OnebasinError`, in time."""
+
+from __future__ import annotations
+
+import inspect
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import onebasin as ob
+from onebasin.base.errors import OnebasinError
+
+from . import files as f
+from .test_kinds import LABELS, SHORT, X, Y, network, one, target, three
+
+SECONDS = 20
+HOSTILE: dict[str, Any] = {
+    "None": None,
+    "a thing": slice(3),
+    "a class": Exception,
+    "true": True,
+    "nan": np.nan,
+    "inf": -np.inf,
+    "-1": -1,
+    "0": 0,
+    "half": 0.5,
+    "1e12": 10**12,
+    "1e30": 10**30,
+    "no text": "",
+    "text": "no such thing",
+    "zero byte": "a\0b",
+    "bytes": b"mu",
+    "list": [],
+    "tuple": (),
+    "mapping": {},
+    "numbers": {3: 3},
+    "nones": [None],
+    "array": np.zeros(0),
+    "nans": np.full((3, 1), np.nan),
+    "masked": np.ma.masked_all((3, 1)),
+    "complex": 1j,
+}
+NUMBERS = {"nan", "inf", "a thing", "text", "nones", "complex"}
+"""What no parameter of numbers takes."""
+
+
+def _fit() -> Any:
+    return ob.advi(target(one), iterations=20, draws=10)
+
+
+def _simulated(rng: np.random.Generator) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {"x": rng.normal()}, {}
+
+
+CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
+    "align": lambda: {"posterior": f.mixture(), "symmetry": LABELS},
+    "aligned_quantity": lambda: {"symmetry": LABELS},
+    "barriers": lambda: {"posterior": f.network()},
+    "compare": lambda: {
+        "posteriors": {"a": f.mixture(), "b": f.mixture(seed=2)},
+        "truth": "a",
+        "permutations": 9,
+    },
+    "compare_with_reference": lambda: {
+        "posterior": f.mixture(),
+        "reference": f.mixture(seed=2),
+    },
+    "diagnose": lambda: {"posterior": f.mixture()},
+    "elbo": lambda: {"posterior": f.mixture()},
+    "failure_rates": lambda: {
+        "separations": [1.0],
+        "planted": ob.truth.PlantedComponents(repeats=2),
+    },
+    "fit_gaussian": lambda: {"posterior": f.mixture()},
+    "keep_compiled": lambda: {"folder": "kept"},
+    "load_data": lambda: {"name": "relu-teacher"},
+    "numpyro_model": lambda: {"model": three},
+    "open_posterior": lambda: {"path": "no.nc"},
+    "open_reference": lambda: {"name": "no such"},
+    "predict": lambda: {
+        "model": ob.networks.BayesianNetwork(ob.networks.Network(2, (2,))),
+        "draws": f.network()["posterior"].to_dataset(),
+        "x": np.zeros((1, 2)),
+    },
+    "predictive_uncertainty": lambda: {"posterior": f.network()},
+    "save": lambda: {"tree": f.mixture(), "path": "a.nc", "force": True},
+    "score_predictions": lambda: {"draws": np.ones((1, 4, 3, 1)), "y": Y},
+    "stan_program": lambda: {"path": "no.stan"},
+    "summarise_predictions": lambda: {"posterior": f.network()},
+    "transpositions": lambda: {"posterior": f.mixture(declared=True)},
+    "unit_activity": lambda: {"posterior": f.network()},
+    # Parts of models, and settings
+    "BayesianNetwork": lambda: {"network": ob.networks.Network(1, (2,))},
+    "Categorical": dict,
+    "Counterparts": lambda: {"tuples": (("a", "b"),)},
+    "Complement": lambda: {"names": ("x",)},
+    "Exchangeable": lambda: {"axes": {"mu": 0}},
+    "Family": lambda: {"name": "a", "simulate": _simulated, "condition": target},
+    "Flip": lambda: {"names": ("mu",)},
+    "Gaussian": dict,
+    "Network": lambda: {"in_dim": 1, "hidden": (2,)},
+    "NormalPrior": dict,
+    "Parametrisation": dict,
+    "PlantedComponents": dict,
+    "Rescalable": lambda: {"incoming": {"W": 0}, "outgoing": {"V": 0}},
+    "Target": lambda: {"name": "t", "numpyro_model": three},
+    **dict.fromkeys(
+        (
+            *(
+                "Advi",
+                "Dadvi",
+                "DistillationSettings",
+                "Ensemble",
+                "Hmc",
+                "Laplace",
+                "Mclmc",
+                "Modes",
+            ),
+            *("Nuts", "Optimize", "Pathfinder", "Symmetrised", "Train"),
+        ),
+        dict,
+    ),
+}
+"""What a call needs that takes little time, by the public name."""
+
+COSTLY: dict[str, Callable[[], dict[str, Any]]] = {
+    "calibrate": lambda: {
+        "family": ob.truth.Family.of_numpyro(lambda y=None: one("y"), observed="y"),
+        "method": ob.Nuts(chains=1, warmup=10, draws=10),
+        "simulations": 2,
+    },
+    "check_symmetry": lambda: {"target": target(symmetry=(ob.Exchangeable({"mu": 0}),))},
+    "cmdstan_model": lambda: {"path": "no.stan"},
+    "distil": lambda: {
+        "posterior": f.network(),
+        "x": np.zeros((2, 2)),
+        "settings": ob.approximations.DistillationSettings(steps=2),
+    },
+    "find_modes": lambda: {"target": target(), "starts": 2},
+    "find_symmetry": lambda: {"target": target()},
+    "generated_quantities": lambda: {"target": target(one), "draws": _fit()},
+    "infer": lambda: {"target": target(), "method": SHORT},
+    "jax_density": lambda: {"target": target()},
+    "log_density": lambda: {"target": target(one), "points": {"x": 0.0}},
+    "mixture_gap": lambda: {"target": target(one), "posterior": _fit()},
+    "open_library": lambda: {"program": "no.stan"},
+    "predict_with_noise": CHEAP["predict"],
+    "report": lambda: {"posteriors": f.mixture()},
+    "train": lambda: {
+        "target": network().condition(X, Y),
+        "start": {"W1": np.ones((1, 2)), "b1": np.ones(2), "W2": np.ones((2, 1)), "b2": np.ones(1)},
+        "settings": ob.networks.Train(epochs=1),
+    },
+    **dict.fromkeys(
+        (
+            *(
+                "advi",
+                "dadvi",
+                "ensemble",
+                "hmc",
+                "laplace",
+                "mclmc",
+                "nuts",
+                "optimize",
+                "pathfinder",
+            ),
+            *("sample_modes", "symmetrised_vi"),
+        ),
+        lambda: {"target": target()},
+    ),
+    **{
+        f"plot.{name}": lambda: {"posteriors": f.mixture()}
+        for name in ("elbo", "pair", "predictive", "uncertainty")
+    },
+    **{
+        f"plot.{name}": lambda: {"posterior": f.mixture(declared=True)}
+        for name in ("aligned", "barriers", "densities", "forest", "labels", "ranks", "traces")
+    },
+    "plot.calibration": lambda: {"calibration": None},
+    "plot.comparison": lambda: {"comparison": None},
+    "plot.failure_rates": lambda: {"rates": None},
+}
+RAISED = {"InferenceError", "OnebasinError", "PosteriorFileError", "StanError", "SymmetryError"}
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    def late(*_: Any) -> None:
+        raise TimeoutError(f"no answer in {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _is_number(parameter: inspect.Parameter) -> bool:
+    words = str(parameter.annotation).replace(" | None", "")
+    return words in ("int", "float", "<class 'int'>", "<class 'float'>")
+
+
+def faults_of(name: str, needed: Callable[[], dict[str, Any]]) -> Iterator[str]:
+    """Call a public name with every hostile value in the place of each argument, and say what goes wrong."""
+    function: Any = ob
+    for part in name.split("."):
+        function = getattr(function, part)
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        for word, value in HOSTILE.items():
+            call = f"{name}({parameter.name}={word})"
+            try:
+                with _in_time():
+                    function(**needed() | {parameter.name: value})
+            except OnebasinError as error:
+                if "object at 0x" in str(error):
+                    yield f"{call}: {error}"
+            except Exception as error:
+                last = error.__traceback__
+                while last is not None and last.tb_next is not None:
+                    last = last.tb_next
+                place = f"{last.tb_frame.f_code.co_filename}:{last.tb_lineno}" if last else ""
+                yield f"{call}: {type(error).__name__}: {str(error)[:200]} ({place})"
+            else:
+                if _is_number(parameter) and word in NUMBERS:
+                    yield f"{call}: taken"
+            finally:
+                plt.close("all")
+
+
+def test_every_public_name_is_tried():
+    assert CHEAP.keys() | COSTLY.keys() >= {n for n in ob.__all__ if n[0] != "_"} - RAISED - {
+        "plot"
+    }
+    assert {n.removeprefix("plot.") for n in COSTLY if n.startswith("plot.")} == set(
+        ob.plot.__all__
+    )
+
+
+def _check(table: dict[str, Callable[[], dict[str, Any]]], names: list[str]) -> None:
+    faults = [fault for name in names for fault in faults_of(name, table[name])]
+    assert not faults, f"{len(faults)} faults\n" + "\n".join(faults)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no alarms")
+def test_cheap_names_refuse_what_they_cannot_take(here):
+    _check(CHEAP, list(CHEAP))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COSTLY)
+def test_costly_names_refuse_what_they_cannot_take(here, name):
+    _check(COSTLY, [name])
