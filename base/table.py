@@ -85,7 +85,7 @@ Row = tuple[TableCell | Value, ...]
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows of a table that fold under a row of their own, such as the entries of a variable.
+    """Rows of a table that fold under their own row, such as the entries of a variable.
 
     Attributes
     ----------

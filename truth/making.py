@@ -197,7 +197,7 @@ def make(
     if order.quotient_of is not None:
         say(
             f"the posterior of {order.name} is one copy of that of {order.quotient_of.name}, which is sampled; its "
-            "parts are then put in order"
+            "components are then put in order"
         )
     while True:
         found = _once(order, folder, thin, labelling, progress)

@@ -1,4 +1,4 @@
-"""A command as a process of its own: signals, streams, temporary files.
+"""A command as a separate process: signals, streams, temporary files.
 
 Signals that ask a process to end, SIGTERM, SIGHUP, SIGQUIT and those that schedulers and clocks send, do what Ctrl-C
 does. Further signals are passed over while the command cleans up, and end it at once when it takes longer than

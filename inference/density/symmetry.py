@@ -325,7 +325,7 @@ def _derived_refusal(
     change = f"{name} does not move along with {others} as declared, but differs by {difference:.3g} at {at}"
     return SymmetryError(
         f"`symmetry` of {target.name!r} does not hold: {change}. Declare the axis along which it "
-        "has the parts, or leave it out.",
+        "has the components, or leave it out.",
         difference,
         change,
     )
@@ -350,7 +350,7 @@ def _of_check(check: SymmetryCheck) -> Iterator[CardPart]:
         change = f"changes the log density by {max(known):.2g} nats at most, which is rounding,"
         if not max(known):
             change = "does not change the log density"
-        yield Words(f"Moving parts as declared {change} {check.evidence.size}.")
+        yield Words(f"Moving components as declared {change} {check.evidence.size}.")
     names = [block.describe() for block in check.symmetry] or ["block"] * len(check.differences)
     yield Facts(
         tuple(

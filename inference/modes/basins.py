@@ -1,4 +1,4 @@
-"""Basins: regions that chains do not leave, each sampled by chains of its own.
+"""Basins: regions that chains do not leave, each sampled by its own chains.
 
 An optimum is a point; what holds probability is a basin. From each distinct optimum a short chain runs, and optima
 whose chains agree, or wander into one another's region, are one basin. Its first steps are as long as the optimum's

@@ -78,8 +78,8 @@ class Folding:
         if layout.log_order > math.log(ENUMERATED) and not layout.has_parts:
             raise ArgumentError(
                 f"`target` {target.name!r} declares a symmetry of {math.exp(layout.log_order):.3g} elements, and "
-                f"its parts do not stand apart (a matrix has them along two axes), so that {ENUMERATED} can be gone "
-                "through; sample it by `nuts`."
+                f"its components do not stand apart (a matrix has them along two axes), so that {ENUMERATED} can be "
+                "gone through; sample it by `nuts`."
             )
         return cls(layout.density, layout)
 

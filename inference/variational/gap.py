@@ -169,9 +169,9 @@ def mixture_gap(
         layout, family, p = fitted(target, posterior, fit=fit, evaluation=evaluation)
         if not (layout.has_parts and family.factorises):
             raise ArgumentError(
-                "`posterior` has parts that the family or the symmetry couples, so that layers have no terms of their "
-                "own; of `symmetrised_vi` the group `variational` has bounds of the whole, `information_lower` and "
-                "`information_upper`."
+                "`posterior` has components that the family or the symmetry couples, so that layers have no "
+                "separate terms; of `symmetrised_vi` the group `variational` has bounds of the whole, "
+                "`information_lower` and `information_upper`."
             )
         key_draws, key_terms = jax.random.split(key_for(Purpose.MIXTURE_GAP, seed))
         terms = _Terms(layout, family, p, sample(family, p, key_draws, draws), permutations)

@@ -74,8 +74,8 @@ class Family(ABC):
             If the family couples the parts, so that they have none.
         """
         raise ArgumentError(
-            f"`family` is {self.word!r}, which couples the parts, so that they have no distributions of their own. Use "
-            "mutual_information='infonce', or family='meanfield'."
+            f"`family` is {self.word!r}, which couples the components, so that they have no separate distributions. "
+            "Use mutual_information='infonce', or family='meanfield'."
         )
 
 
@@ -388,8 +388,8 @@ def family_of(name: str, layout: Layout, rank: int) -> Family:
         return LowRank(layout.density.size, rank)
     if layout.overlaps or not layout.has_parts:
         raise ArgumentError(
-            "`family` is 'block', but a coordinate of this target belongs to more than one part (a weight between two "
-            "hidden layers, an entry of a transition matrix), so that parts have no covariances of their own. Use "
+            "`family` is 'block', but a coordinate of this target belongs to more than one component (a weight between "
+            "two hidden layers, an entry of a transition matrix), so that components have no separate covariances. Use "
             "family='meanfield'."
         )
     indices = tuple(layout.columns(block).index for block in layout.blocks)

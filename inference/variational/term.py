@@ -264,7 +264,7 @@ def choose_estimator(name: str, family: Family, layout: Layout) -> str:
         _check_exact(layout, by_parts, few)
     elif name not in ("none", "infonce") and not by_parts:
         raise ArgumentError(
-            f"`mutual_information` is {name!r}, which needs parts that are independent under q; this family or "
+            f"`mutual_information` is {name!r}, which needs components that are independent under q; this family or "
             "symmetry couples them. Use 'infonce', or family='meanfield'."
         )
     return name
@@ -290,6 +290,6 @@ def _check_exact(layout: Layout, by_parts: bool, few: bool) -> None:
             check_size(block.size)
     elif not few:
         raise ArgumentError(
-            f"`mutual_information` is 'exact', but this family or symmetry couples the parts, and the group has more "
-            f"than {MAX_ELEMENTS} elements to go through. Use 'infonce', or family='meanfield'."
+            f"`mutual_information` is 'exact', but this family or symmetry couples the components, and the group has "
+            f"more than {MAX_ELEMENTS} elements to go through. Use 'infonce', or family='meanfield'."
         )

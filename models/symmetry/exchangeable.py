@@ -18,7 +18,7 @@ from .elements import Permuted, Shapes
 
 
 class Permuting(Block[Permuted]):
-    """A block whose group permutes components, each perhaps with a sign of its own."""
+    """A block whose group permutes components, each perhaps with its own sign."""
 
     turn = 0
 

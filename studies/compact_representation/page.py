@@ -95,7 +95,7 @@ PAPER_TABLE = View(
 
 
 def _of_mean(heading: str, measure: str, more: str = "") -> Field:
-    """Give a measure of the mean; that of draws which carry labels of their own says nothing."""
+    """Give a measure of the mean; that of draws which carry their own labels says nothing."""
 
     def value(row: Row) -> float | None:
         return row[f"mean_{measure}"] if row["one_basin"] else None

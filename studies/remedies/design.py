@@ -30,7 +30,7 @@ NAME = "remedies"
 
 @dataclass(frozen=True)
 class Fits:
-    """Mean-field fits, each from a start and with noise of its own, which differ in their seeds alone."""
+    """Mean-field fits, each with its own start and noise, which differ in their seeds alone."""
 
     fits: int
     advi: Advi

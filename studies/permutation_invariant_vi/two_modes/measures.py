@@ -132,7 +132,7 @@ def descend(
     sigmas: Float[np.ndarray, " run"],
     descent: Descent,
 ) -> tuple[Float[np.ndarray, "run plane"], Float[np.ndarray, "run plane plane"]]:
-    """Descend for many targets at once, each on draws of its own; return mu and Sigma after the last step.
+    """Descend for many targets at once, each on its own draws; return mu and Sigma after the last step.
 
     `alphas` are half the distances between the modes, `sigmas` each component's standard deviation.
     """
