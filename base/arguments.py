@@ -28,7 +28,7 @@ _LARGEST = 2**63
 
 @dataclass(frozen=True)
 class Kind:
-    """What an annotation allows, and how a message calls it."""
+    """The values that an annotation allows, and their name in a message."""
 
     allows: Callable[[Any], bool]
     words: str
@@ -71,7 +71,7 @@ def _evaluated(hint: Any, function: Any) -> Any:
 
 
 def kind_of(hint: Any) -> Kind | None:
-    """What a type allows; None where it is not for us to say."""
+    """Return the kind that a type allows; None where it is not for us to say."""
     if isinstance(hint, type) and hint in _PLAIN:
         return _PLAIN[hint]
     origin, parts = get_origin(hint), get_args(hint)
