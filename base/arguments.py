@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
-from .errors import ArgumentTypeError
+from .errors import ArgumentError, ArgumentTypeError
 
 _LARGEST = 2**63
 """Whole numbers that arrays hold are below."""
@@ -35,7 +35,10 @@ class Kind:
 
 
 def checks_arguments[F: Callable[..., Any]](function: F) -> F:
-    """Refuse arguments of another kind than their annotations say, by `ArgumentTypeError`; defaults are as they are."""
+    """Refuse arguments of another kind than their annotations say; defaults are as they are.
+
+    The error is `ArgumentTypeError`, and `ArgumentError` for NaN and infinity.
+    """
     signature = inspect.signature(function)
     kinds: dict[str, Kind] = {}
 
@@ -50,7 +53,10 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
         for name, value in arguments.items():
             kind = kinds.get(name)
             if kind and value is not signature.parameters[name].default and not kind.allows(value):
-                raise ArgumentTypeError(f"`{name}` must be {kind.words}; got {_brief(value)}.")
+                # NaN and infinity are of the right kind, and no value for it.
+                no_number = isinstance(value, float) and not math.isfinite(value)
+                refusal = ArgumentError if no_number else ArgumentTypeError
+                raise refusal(f"`{name}` must be {kind.words}; got {_brief(value)}.")
         return function(*given, **named)
 
     return call  # type: ignore[return-value]
