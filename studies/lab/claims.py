@@ -33,7 +33,7 @@ Verdict = Literal[
     "unclear",
 ]
 Holds = bool | Literal["open"] | None
-"""Result of a comparison: True if the claim holds; open where its numbers do not say, None where it cannot be judged."""
+"""Result of a comparison: True if the claim holds; open where numbers do not say, None where it cannot be judged."""
 
 
 @dataclass(frozen=True)
