@@ -156,7 +156,7 @@ class Table:
 
     @cached_property
     def numeric(self) -> tuple[bool, ...]:
-        """Tell whether a column holds numbers, and besides them nothing but empty cells."""
+        """Tell of each column whether it holds numbers and empty cells alone."""
         filled = [[c.value for c in column if not c.is_empty] for column in self._by_column()]
         return tuple(bool(values) and all(map(is_number, values)) for values in filled)
 

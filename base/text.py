@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 Flag = Literal["", "good", "warn", "bad"]
-"""True if what is shown is good news."""
+"""The mark of what is shown: good news, a warning, bad news, or none."""
 MARKS: Mapping[str, str] = {"": "", "good": "✓", "warn": "!", "bad": "✗"}
 """The sign of each flag, besides its colour."""
 

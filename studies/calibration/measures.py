@@ -62,7 +62,7 @@ def _approximate(frames: Frames) -> Iterable[Row]:
 
 
 def _verdict(wanted: str) -> Callable[[Row], Finding]:
-    """Tell whether a row's verdict is the one that is claimed; nothing where it could not be judged."""
+    """Return a test of whether a row's verdict is the one that is claimed; None where it could not be judged."""
 
     def tried(row: Row) -> Finding:
         holds = None if row["verdict"] == "cannot be judged" else row["verdict"] == wanted

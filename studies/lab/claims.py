@@ -33,7 +33,7 @@ Verdict = Literal[
     "unclear",
 ]
 Holds = bool | Literal["open"] | None
-"""True if a claim holds in a comparison; open where its numbers do not decide, None where it cannot be judged."""
+"""Result of a comparison: True if the claim holds; open where numbers do not say, None where it cannot be judged."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def tried(claims: Sequence[Claim], frames: Frames) -> tuple[tuple[Statement, ...
 Finding = tuple[str, Holds]
 """Numbers in words, and whether the claim holds."""
 Void = Callable[[Frames, Row], bool]
-"""True if a row's numbers cannot be trusted."""
+"""A function that tells whether a row's numbers cannot be trusted."""
 
 
 def gains(pairs: Pairs, margin: float) -> Holds:

@@ -54,7 +54,7 @@ class Effect:
 
 
 Rule = Callable[[Pairs, Effect], Holds]
-"""True if a claim holds of these pairs, where that is not by the side on which the interval lies."""
+"""A test of whether a claim holds of these pairs, where that is not by the side on which the interval lies."""
 
 
 @dataclass(frozen=True)

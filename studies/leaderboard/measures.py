@@ -143,7 +143,7 @@ def _where(row: Row) -> str:
 
 
 def _agree(*methods: str) -> Test:
-    """Tell whether all runs of these methods agree, tested together: one beyond its own bound alone decides nothing."""
+    """Return a test of whether all runs of these methods agree: one beyond its own bound alone decides nothing."""
     rows = _of(*methods)
 
     def test(frames: Frames) -> Iterable[Trial]:

@@ -31,7 +31,7 @@ class Problem:
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Axis names of the parameters."""
     kind: Literal["apart", "overlap", "modes"] = "apart"
-    """True if the parts that made the data are apart, so that every labelling is a mode; overlap; or have modes that no
+    """The components that made the data: apart, so that every labelling is a mode; overlapping; or with modes that no
     relabelling joins."""
 
     @property

@@ -36,7 +36,7 @@ from .posterior import (
 )
 
 OBJECTIVES: Mapping[str, bool] = {"mfvi": False, "sgm": True}
-"""True if the symmetrised ELBO is what is highest."""
+"""The objectives by name; True for the symmetrised ELBO."""
 TOGETHER = 0.5
 """An approximation interpolates where its means are less than this times as far apart as the truth's weights are."""
 _HALVINGS = 14
