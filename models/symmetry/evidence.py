@@ -16,7 +16,7 @@ from onebasin.base.card import in_brief
 SHOWN = 4
 """Names listed in a sentence."""
 
-DECLARED = "this call's, not the file's, and not checked: it cannot be checked on draws alone, as there is no program"
+DECLARED = "onebasin could not verify it, because the file has no program"
 """The evidence for a symmetry that was given with a file."""
 UNRECORDED = (
     "declared, not checked: this file records no check of it against the log density and it cannot be checked here, "

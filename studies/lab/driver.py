@@ -314,8 +314,8 @@ def _shares(cells: tuple[Cell, ...], workers: int | None) -> tuple[int, int]:
 
 def _what_is_kept(paths: Mapping[Cell, Path], cells: tuple[Cell, ...], run: Run) -> str:
     return (
-        f"{len(paths)} of {len(cells)} cells are finished and kept in {run.path}: the same command "
-        "goes on from there"
+        f"{len(paths)} of {len(cells)} cells are finished and kept in {run.path}: repeat the "
+        "command to resume"
     )
 
 

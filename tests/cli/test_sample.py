@@ -262,8 +262,8 @@ def test_interrupt_keeps_finished_chains_and_the_same_command_goes_on(sample, sa
     answer = sample()
     assert answer.code == 130
     assert answer.err == (
-        "onebasin: interrupted; 3 of 4 chains are finished, 3,020 of 4,000 draws kept in run.nc.chains: the same "
-        "command goes on from there\n"
+        "onebasin: interrupted; 3 of 4 chains are finished, 3,020 of 4,000 draws kept in run.nc.chains: repeat "
+        "the command to resume\n"
     )
     assert not Path("run.nc").exists()
     sampler.before = lambda call: None
