@@ -324,7 +324,7 @@ def test_seed_changes_the_draws_and_damaged_chains_are_made_anew_with_one_line(o
         assert answer.code == 0, answer.err
         damaged = [line for line in answer.err.splitlines() if "damaged" in line]
         assert damaged == [
-            "run.nc.chains/chain-0/state.npz is damaged (its checksum is missing or wrong): what it kept is made anew."
+            "run.nc.chains/chain-0/state.npz is damaged (its checksum is missing or wrong): what it kept is made again."
         ] * ("--seed" not in words)
         assert not Path("run.nc.chains").exists()
         return open_posterior("run.nc")["posterior"].to_dataset()["mu"].values
