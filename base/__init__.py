@@ -1,1 +1,1 @@
-"""What every package uses: settings, checks, errors, text, cards, progress, processes and files."""
+"""Shared by every package: settings, checks, errors, text, cards, progress, processes and files."""

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
-from .errors import ArgumentTypeError
+from .errors import ArgumentError, ArgumentTypeError
 
 _LARGEST = 2**63
 """Whole numbers that arrays hold are below."""
@@ -28,14 +28,17 @@ _LARGEST = 2**63
 
 @dataclass(frozen=True)
 class Kind:
-    """What an annotation allows, and how a message calls it."""
+    """The values that an annotation allows, and their name in a message."""
 
     allows: Callable[[Any], bool]
     words: str
 
 
 def checks_arguments[F: Callable[..., Any]](function: F) -> F:
-    """Refuse arguments of another kind than their annotations say, by `ArgumentTypeError`; defaults are as they are."""
+    """Refuse arguments of another kind than their annotations say; defaults are as they are.
+
+    The error is `ArgumentTypeError`, and `ArgumentError` for NaN and infinity.
+    """
     signature = inspect.signature(function)
     kinds: dict[str, Kind] = {}
 
@@ -50,7 +53,10 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
         for name, value in arguments.items():
             kind = kinds.get(name)
             if kind and value is not signature.parameters[name].default and not kind.allows(value):
-                raise ArgumentTypeError(f"`{name}` must be {kind.words}; got {_brief(value)}.")
+                # NaN and infinity are of the right kind, and no value for it.
+                no_number = isinstance(value, float) and not math.isfinite(value)
+                refusal = ArgumentError if no_number else ArgumentTypeError
+                raise refusal(f"`{name}` must be {kind.words}; got {_brief(value)}.")
         return function(*given, **named)
 
     return call  # type: ignore[return-value]
@@ -71,7 +77,7 @@ def _evaluated(hint: Any, function: Any) -> Any:
 
 
 def kind_of(hint: Any) -> Kind | None:
-    """What a type allows; None where it is not for us to say."""
+    """Return the kind that a type allows; None where it is not for us to say."""
     if isinstance(hint, type) and hint in _PLAIN:
         return _PLAIN[hint]
     origin, parts = get_origin(hint), get_args(hint)
@@ -128,7 +134,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not _is_bool(value) and abs(value) < _LARGEST
+    return isinstance(value, Integral) and not _is_bool(value) and abs(int(value)) < _LARGEST
 
 
 def _is_finite(value: Any) -> bool:

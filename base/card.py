@@ -1,4 +1,4 @@
-"""How an object shows itself to a person: a card that a notebook shows as HTML and a terminal as text.
+"""Cards: an object's summary for a person, which a notebook shows as HTML and a terminal as text.
 
 Convention: a card leads with what it means, in whole sentences, and numbers follow. `Backticks` set a name in code
 type. Texts may come from files: both renderings show them and obey nothing in them (`base.text`, `base.html`).
@@ -36,7 +36,7 @@ class Words:
     flag
         Whether it is good news.
     small
-        Whether it is a remark beside the rest.
+        Whether it is a remark, in addition to the rest.
     """
 
     text: str
@@ -71,7 +71,7 @@ Part = Words | Facts | Table
 
 @dataclass(frozen=True)
 class Card:
-    """What is shown of an object.
+    """The summary that is shown of an object.
 
     Attributes
     ----------

@@ -185,7 +185,7 @@ def as_numbers(argument: str, value: Any) -> np.ndarray:
 
 
 def _kind(value: Any) -> str:
-    """What came in the place of numbers, for a message."""
+    """Name the kind of a value that is not a number, for a message."""
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         return f"an array of {'complex numbers' if value.dtype.kind == 'c' else value.dtype}"
     return type(value).__name__

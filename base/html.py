@@ -31,7 +31,7 @@ background:none;white-space:normal;max-width:none}
 .onebasin.onebasin .name{white-space:nowrap}.onebasin td code{white-space:pre;background:none;padding:0}
 .onebasin caption{text-align:left;font-weight:600;caption-side:top;color:inherit;padding:0}
 """
-"""Of all cards; the class is doubled where notebooks have rules of their own for tables, to win over them."""
+"""Styles of all cards; the class is doubled to win over notebooks' rules for tables."""
 
 
 LEFT = ' style="text-align:left"'

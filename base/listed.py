@@ -1,4 +1,4 @@
-"""Modules of public names that are listed in a stub beside them; each name is loaded when it is first asked for.
+"""Modules of public names that are listed in a stub next to them; each name is loaded when it is first asked for.
 
 For packages lazy_loader does this. It has no place for a module's names, nor for functions that are defined elsewhere.
 """

@@ -1,6 +1,6 @@
 """Notices: single lines for whoever started a run, of what was met on the way and what is done about it.
 
-They go through Python's logging, under the name "onebasin": a script shows them on stderr, a program of one's own may
+They go through Python's logging, under the name "onebasin": a script shows them on stderr, your own program may
 direct or silence them, and the command line writes them as it writes its progress. What is only for a run's log (a
 chain begins, a chain has ended) goes the same way at the level INFO, which nobody sees who has not asked for it.
 """

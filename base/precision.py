@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 VARIABLE = "JAX_ENABLE_X64"
-"""What JAX reads as it is imported."""
+"""The variable that JAX reads as it is imported."""
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from .time_left import TimeLeft, in_words
 
 
 class Bars(Protocol):
-    """Where bars are seen."""
+    """The place where bars are shown."""
 
     def start(self) -> None:
         """Begin to show them."""
@@ -44,7 +44,7 @@ class Bars(Protocol):
         """Set how much of a bar is done, and what it says."""
 
     def say(self, message: str) -> None:
-        """Say something beside the bars."""
+        """Show a line next to the bars."""
 
 
 class _TimeLeftColumn(TimeRemainingColumn):
@@ -115,7 +115,7 @@ class ProgressBars:
 
     @property
     def moving(self) -> bool:
-        """Whether bars are seen to move."""
+        """Tell whether bars are seen to move."""
         return self._seen
 
     def expect(self, *, chains: int, warmup: int, draws: int, at_once: int) -> None:
@@ -161,7 +161,7 @@ class ProgressBars:
 
 
 def _moves(terminal: bool, environment: Mapping[str, str]) -> bool:
-    """Whether somebody sees bars move: in a `terminal` that can, but not in one that a CI has for its log.
+    """Tell whether somebody sees bars move: in a `terminal` that can, but not in one that a CI has for its log.
 
     Rich's own answer is yes in a pipe too where colours are forced, as they often are in a CI.
     """
@@ -170,7 +170,7 @@ def _moves(terminal: bool, environment: Mapping[str, str]) -> bool:
 
 
 def _in_ci(environment: Mapping[str, str]) -> bool:
-    """Whether a CI runs this process, as its variable says: then nobody watches, in a notebook either."""
+    """Tell whether a CI runs this process, as its variable says: then nobody watches, in a notebook either."""
     return environment.get("CI", "").lower() not in ("", "0", "false")
 
 
@@ -179,7 +179,7 @@ LINES_EVERY = 60.0
 
 
 class AllChains:
-    """How far several chains are together.
+    """The progress of several chains together.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class AllChains:
 
     @property
     def iterations(self) -> int:
-        """Of one chain."""
+        """The number of iterations of one chain."""
         return self._clock.warmup + self._clock.draws
 
     @property
@@ -235,7 +235,7 @@ class AllChains:
 
 
 class ChainBar:
-    """How far one chain is: its phase, its step size, how often it accepts, and its divergences so far.
+    """The progress of one chain: its phase, step size, acceptance rate, and divergences so far.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ class ChainBar:
 
     @property
     def moving(self) -> bool:
-        """Whether anybody sees it: if not, nothing needs to be found out for it."""
+        """Tell whether anybody sees it: if not, nothing needs to be found out for it."""
         return self._bars.moving
 
     def show(

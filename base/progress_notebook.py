@@ -1,4 +1,4 @@
-"""Bars in a notebook: one output for a run, written anew in place, which ends as a few lines of text.
+"""Bars in a notebook: one output for a run, rewritten in place, which ends as a few lines of text.
 
 A notebook keeps what it shows, so that what stays in the saved file is what the bars said last, without bars and times.
 No widgets are needed: any front end that shows HTML shows them.
@@ -145,7 +145,7 @@ def _row(bar: Bar, *, moving: bool) -> str:
 
 
 def _left(bars: list[Bar], seconds: float) -> str:
-    """How long it takes from here, by how long it took so far."""
+    """Estimate the remaining time from the time that it took so far."""
     bars = [bar for bar in bars if bar.timed]
     total, done = sum(bar.total for bar in bars), sum(bar.done for bar in bars)
     if seconds < 2 or not total or not 0.02 < done / total < 1:

@@ -1,4 +1,4 @@
-"""The log of a run: a file of lines with the time of each, beside what the run writes.
+"""The log of a run: a file of lines with the time of each, next to the run's output.
 
 It is added to, never replaced, so that a run that was stopped and goes on tells its whole story. What cannot be
 written to it, as on a full disk, is lost: a log ends no run.
@@ -19,10 +19,10 @@ from .notices import LOGGER, notice, record
 from .text import shown
 
 NAME = "run.log"
-"""What it is called in a run's folder."""
+"""The log's name in a run's folder."""
 
 PRINTED_BYTES = 2**20
-"""How much of what programs print a log takes."""
+"""Bytes of programs' output that a log takes."""
 _LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ")
 
 
@@ -113,7 +113,7 @@ def telling(say: Callable[[str], None]) -> Callable[[str], None]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether lines may be added: it is not there, empty, or begins as a log of ours."""
+    """Tell whether lines may be added: it is not there, empty, or begins as a log of ours."""
     if not path.exists():
         return not path.is_symlink()
     try:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 
 class Purpose(IntEnum):
-    """What keys are for; two purposes never share one."""
+    """The purposes of keys; two purposes never share one."""
 
     CHAIN_START = 0
     CHAIN = 1

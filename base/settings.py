@@ -26,7 +26,7 @@ from .errors import MAX_SEED, ArgumentError, ArgumentTypeError
 
 @plain_dataclass(frozen=True)
 class Rule:
-    """What a value of a type must be.
+    """The condition on the values of a type.
 
     Attributes
     ----------
@@ -46,10 +46,10 @@ def _as_given(value: Any, check: Callable[[Any], Any]) -> Any:
 _KEPT = WrapValidator(_as_given)
 
 Count = Annotated[int, Field(ge=1, le=MOST), Rule("be a whole number of at least 1")]
-"""How many of something."""
+"""A number of things, at least one."""
 
 WholeNumber = Annotated[int, Field(ge=0, le=MOST), Rule("be a whole number of at least 0")]
-"""How many of something that there may be none of."""
+"""A number of things, which may be zero."""
 
 Several = Annotated[int, Field(ge=2, le=MOST), Rule("be a whole number, at least 2")]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED), Rule(f"be a whole number from 0 to {MAX_SEED}")]

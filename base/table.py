@@ -38,13 +38,13 @@ class TableCell:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing but a dash is shown."""
+        """Tell whether nothing but a dash is shown."""
         return self.value is None or self.value == "" or bool(self.value != self.value)  # NaN
 
 
 @dataclass(frozen=True)
 class Column:
-    """How a column is headed and its numbers are written.
+    """A column's heading and the format of its numbers.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ Row = tuple[TableCell | Value, ...]
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows of a table that fold under a row of their own, such as the entries of a variable.
+    """Rows of a table that fold under their own row, such as the entries of a variable.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class Table:
 
     @cached_property
     def numeric(self) -> tuple[bool, ...]:
-        """Whether a column holds numbers, and besides them nothing but empty cells."""
+        """Tell of each column whether it holds numbers and empty cells alone."""
         filled = [[c.value for c in column if not c.is_empty] for column in self._by_column()]
         return tuple(bool(values) and all(map(is_number, values)) for values in filled)
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 Flag = Literal["", "good", "warn", "bad"]
-"""Whether what is shown is good news."""
+"""The mark of what is shown: good news, a warning, bad news, or none."""
 MARKS: Mapping[str, str] = {"": "", "good": "✓", "warn": "!", "bad": "✗"}
-"""What a flag is shown by, besides its colour."""
+"""The sign of each flag, besides its colour."""
 
 _ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode's categories of characters that act rather than show: controls, formats, surrogates, separators of lines."""

@@ -1,4 +1,4 @@
-"""How long several chains still take, by how long their iterations took so far.
+"""Estimate the time that several chains still take, from the time of their iterations so far.
 
 Iterations of the warmup and draws are priced apart: a warmup begins with short steps and long trajectories, and says
 little of what draws cost before its end. What a chain has kept from before costs nothing and prices nothing.
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 MEMORY = 100
 """Iterations over which the present price of a chain's iterations is taken."""
 LEAST_SECONDS = 2.0
-"""What was measured for less than this foretells nothing."""
+"""Shortest measurement that an estimate is made from."""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class _Spent:
 
 @dataclass
 class _Chain:
-    """How far one chain is, at which time; and what its iterations cost: lately, in the warmup, of draws."""
+    """The progress of one chain at a time, and the cost of its iterations: lately, in the warmup, of draws."""
 
     done: int
     at: float
@@ -58,7 +58,7 @@ class TimeLeft:
     warmup, draws : int
         Iterations of each.
     at_once : int
-        How many run beside each other.
+        Number of chains that run at once.
     """
 
     chains: int
@@ -100,7 +100,7 @@ class TimeLeft:
         return _last_end(ends, self.chains - len(seen), fresh, self.at_once)
 
     def _cost(self, chain: _Chain, price: float, draw: float) -> float:
-        """What a chain at work still takes, by its own prices where it has some."""
+        """Return the time that a running chain still takes, by its own prices where it has some."""
         own = price if chain.recent is None else chain.recent
         if chain.done >= self.warmup and chain.recent is not None:
             draw = chain.recent

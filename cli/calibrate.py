@@ -65,7 +65,7 @@ def calibrate(
     draws: int | None = option(None, "Draws of each chain or fit."),
     workers: int | None = option(None, "Groups of simulations at once; as many as cores."),
     out: Path | None = option(
-        None, "Folder in which ranks are kept: the same command goes on from it.", metavar="DIR"
+        None, "Folder for ranks; repeat the command to resume.", metavar="DIR"
     ),
     figure: Path | None = option(None, "Draw the ranks with their bands.", metavar="FILE.png"),
     json: Json = False,

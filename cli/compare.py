@@ -1,4 +1,4 @@
-"""`onebasin compare`: posterior files of one model beside the one that is taken for the truth, or a kept reference."""
+"""`onebasin compare`: posterior files of one model and the one that is taken for the truth, or a kept reference."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def compare(
     if reference is not None:
         if exchangeable:
             raise StudyError(
-                "`--exchangeable` does not apply to a reference, which has a symmetry of its own: leave it out."
+                "`--exchangeable` does not apply to a reference, which has its own symmetry: leave it out."
             )
         if permutations != PERMUTATIONS:
             raise StudyError(

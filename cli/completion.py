@@ -1,4 +1,4 @@
-"""What a shell offers where a value is typed: a command's few words; of files it lists what is there itself.
+"""Completions that a shell offers for a value: a command's few words; of files it lists what is there itself.
 
 Nothing is opened for it: an answer has to come at once.
 """

@@ -1,4 +1,4 @@
-"""What the commands write: tables and JSON on stdout, lines of progress on stderr.
+"""Output of the commands: tables and JSON on stdout, lines of progress on stderr.
 
 Everything that comes from files goes through `shown` on its way: it is shown, never obeyed.
 """
@@ -50,7 +50,7 @@ def say(text: str) -> None:
 
 
 def is_terminal() -> bool:
-    """Whether somebody sees what is written to stderr as it is written."""
+    """Tell whether somebody sees stderr as it is written."""
     return sys.stderr.isatty()
 
 
@@ -141,7 +141,7 @@ def write_headline(heading: str, sentence: str, flag: str) -> None:
 
 
 def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
-    """Write lines of a flag (or none), a name and a text; texts wrap beside their names."""
+    """Write lines of a flag (or none), a name and a text; texts wrap next to their names."""
     from rich.text import Text
 
     widest = max((len(plain(name)) for _, name, _ in rows), default=0)
@@ -153,7 +153,7 @@ def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
 
 
 def write_columns(caption: str, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
-    """Write columns of numbers beside names; neither words nor numbers are broken, long names are cut."""
+    """Write columns of numbers next to names; neither words nor numbers are broken, long names are cut."""
     import rich.box
     from rich.table import Table as RichTable
     from rich.text import Text

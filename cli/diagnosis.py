@@ -1,4 +1,4 @@
-"""What commands write of a diagnosis: the answer, its rows, why and what to do, then tables, each as wide as fits.
+"""Output of a diagnosis by commands: the answer, its rows, why and what to do, then tables, each as wide as fits.
 
 Everything that comes from files goes through `console.plain`: it is shown, never obeyed.
 """
@@ -72,7 +72,7 @@ def _write_numbers(diagnosis: Diagnosis, name: str) -> None:
 
 
 def _write_remarks(diagnosis: Diagnosis) -> None:
-    """Write what is to be read beside the answer, and what the answer does not rest on."""
+    """Write the remarks next to the answer, and the quantities not used for the verdict."""
     verdict = diagnosis.judgement
     for reason in () if verdict is None else verdict.remarks:
         for sentence in reason.sentences:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 Examples = tuple[tuple[str, str], ...]
-"""What it does, and the line."""
+"""Pairs of a description and a command line."""
 
 _TEXT = """
 onebasin
@@ -20,17 +20,17 @@ onebasin doctor
     look at everything, change nothing | onebasin doctor
     assemble CmdStan, too, if there is none | onebasin doctor --build
 onebasin truth
-    what references there are | onebasin truth list
+    all references | onebasin truth list
     is one intact, and what it claims to be? | onebasin truth check eight-schools
 onebasin truth make
-    one of ours, anew | onebasin truth make eight-schools
+    one of ours, again | onebasin truth make eight-schools
     of a program of yours | onebasin truth make mixture.stan data.json --out mixture
     another seed | onebasin truth make eight-schools --seed 2
 onebasin truth list
     all of them | onebasin truth list
 onebasin truth show
     one reference | onebasin truth show eight-schools
-    what no relabelling changes | onebasin truth show mixture-2 --invariants
+    label-free quantities | onebasin truth show mixture-2 --invariants
 onebasin truth check
     by code that did not make it | onebasin truth check eight-schools
     against another seed's | onebasin truth check one --against two
@@ -59,10 +59,10 @@ onebasin align
 onebasin compare
     the first file is the truth | onebasin compare nuts.nc advi.nc
     a network's predictions at other points | onebasin compare nuts.nc advi.nc --points test.npz
-    beside a reference posterior | onebasin compare run.nc --truth eight-schools
+    with a reference posterior | onebasin compare run.nc --truth eight-schools
 onebasin report
     one posterior | onebasin report run.nc --out report.html
-    several beside each other | onebasin report nuts.nc advi.nc --out both.html
+    several next to each other | onebasin report nuts.nc advi.nc --out both.html
 onebasin convert
     to Zarr | onebasin convert run.nc --out run.zarr
     chains of CmdStan to one file | onebasin convert chain_1.csv chain_2.csv --out run.nc
@@ -70,10 +70,10 @@ onebasin convert
 onebasin study
     what there is | onebasin study --list
     one of them, small | onebasin study relu-teacher --quick
-    go on where it was stopped: the same line again | onebasin study relu-teacher --quick --out runs/mine
+    resume a stopped run: the same line again | onebasin study relu-teacher --quick --out runs/mine
 onebasin truth leaderboard
     two references, small | onebasin truth leaderboard --only eight-schools,mixture-3 --quick
-    a method of your own, beside what is recorded of ours | onebasin truth leaderboard --add mine=sampler.py:sample
+    your own method, next to the records of ours | onebasin truth leaderboard --add mine=sampler.py:sample
     files of your own, one a reference | onebasin truth leaderboard --add 'mine=runs/{reference}.nc'
 onebasin cmdstan
     build it now, once a machine | onebasin cmdstan build

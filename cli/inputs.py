@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # brings JAX along, which help texts do without
 
 Files = tuple[Path, ...]
 _STARTS = ("gaussian", "mean", "draw")
-"""What `align --reference` takes besides files."""
+"""Words that `align --reference` takes besides files."""
 
 
 def read(
@@ -82,7 +82,7 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
         names = ["/".join(path.parts[-depth:]) for path in stems]
         if len(set(names)) == len(names):
             return dict(zip(names, groups, strict=True))
-    whole = [str(group[0]) for group in groups]  # run.nc beside run.zarr
+    whole = [str(group[0]) for group in groups]  # run.nc next to run.zarr
     return dict(zip(whole, groups, strict=True))
 
 
@@ -138,13 +138,13 @@ def kept_reference(posteriors: Mapping[str, Files], chosen: Path | None) -> str 
 
 
 def start(word: str) -> str | View:
-    """What `--reference` names: a word for how to begin, or another posterior."""
+    """Return what `--reference` names: a word for how to begin, or another posterior."""
     path = Path(word)
     return read(path, "--reference") if names_file(word) else word
 
 
 def names_file(word: str) -> bool:
-    """Whether `--reference` names a file, rather than a word of its own or one that nothing is known of."""
+    """Tell whether `--reference` names a file, rather than a word of its own or one that nothing is known of."""
     path = Path(word)
     return word not in _STARTS and (bool(path.suffix) or path.exists())
 
@@ -167,7 +167,7 @@ def symmetry(words: Sequence[str] | None) -> Symmetry:
 
 
 def symmetry_of(words: Sequence[str] | None, view: View) -> Symmetry | None:
-    """What words mean of a posterior's variables; None without a word."""
+    """Return the symmetry that words declare of a posterior's variables; None without a word."""
     from onebasin.posteriors.schema import SAMPLE_DIMS
 
     blocks = symmetry(words)
@@ -178,7 +178,7 @@ def symmetry_of(words: Sequence[str] | None, view: View) -> Symmetry | None:
 
 
 def as_meant(symmetry: Symmetry, shapes: Shapes) -> Symmetry:
-    """What blocks mean of variables of these shapes; says so where it is not what was typed."""
+    """Return the blocks as they apply to these shapes; say so where they differ from what was typed."""
     from onebasin.models.symmetry import words
 
     meant = tuple(words.as_meant(block, shapes) for block in symmetry)

@@ -1,4 +1,4 @@
-"""`onebasin truth leaderboard`: methods of ours, and of one's own, compared with the reference posteriors."""
+"""`onebasin truth leaderboard`: our methods, and your own, compared with the reference posteriors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine has: Python, JAX, the interpreter of Stan programs, CmdStan, the data sets, the cache."""
+"""Checks of this machine: Python, JAX, the interpreter of Stan programs, CmdStan, the data sets, the cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onebasin.base.files.leftovers import leftovers
 
 MIN_PYTHON = (3, 12)
 DATA = "data: "
-"""What the names of checks of data sets begin with."""
+"""Prefix of the names of checks of data sets."""
 _JAX_DEVICES = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "CUDA_VISIBLE_DEVICES")
 """Variables by which somebody chooses JAX's device."""
 
@@ -36,7 +36,7 @@ class Check:
 
     @property
     def matters(self) -> bool:
-        """Whether the machine is not as it should be where this is not."""
+        """Tell whether a failure of this check means that the machine is not as it should be."""
         return bool(self.engine) or self.asked
 
 
@@ -204,7 +204,7 @@ def _cache() -> Check:
 
 
 def _unfinished() -> list[Check]:
-    """What ended commands have left here and among temporary files, and chains that wait to go on."""
+    """Find files that ended commands have left here and among temporary files, and chains that wait to be resumed."""
     places = {Path.cwd(), Path(tempfile.gettempdir()).parent, Path(tempfile.gettempdir())}
     left = [str(path) for place in places for path in leftovers(place)]
     chains = [str(path.parent) for path in Path.cwd().glob("*.chains/chain-0")]
@@ -213,7 +213,7 @@ def _unfinished() -> list[Check]:
         remedy = "Remove them, if nothing that runs on another machine has made them."
         checks.append(Check("unfinished files", True, in_brief(left, 4), remedy))
     if chains:
-        remedy = "The command that began them goes on from there; else remove them."
+        remedy = "Repeat the command that began them to resume, or remove them."
         checks.append(Check("unfinished chains", True, in_brief(chains, 4), remedy))
     return checks
 

@@ -1,4 +1,4 @@
-"""Where the command line `onebasin` begins: signals are heeded before the commands are imported."""
+"""The entry point of the command line `onebasin`: signals are heeded before the commands are imported."""
 
 import sys
 from collections.abc import Sequence

@@ -20,7 +20,7 @@ from .options import described, keyword
 OFFERED: Mapping[str, type[Method]] = {
     name: method for name, method in METHODS.items() if "network" not in method.needs
 }
-"""The methods that a program or a model of one's own can be inferred by."""
+"""The methods by which your own program or model can be inferred."""
 
 
 def setting_options(methods: Mapping[str, type[Method]]) -> list[inspect.Parameter]:
@@ -99,7 +99,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
 
 
 def _takes(method: type[Method], definition: str) -> bool:
-    """Whether an engine that takes a definition has a method."""
+    """Tell whether an engine that takes a definition has a method."""
     return any(definition in ENGINES[name].takes for name in method.engines)
 
 

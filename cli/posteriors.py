@@ -135,7 +135,7 @@ def align(
     )
     if not alignment.converged:
         console.write_remark(
-            f"parts still moved in sweep {alignment.sweeps}: raise --max-sweeps", "warn"
+            f"components still moved in sweep {alignment.sweeps}: raise --max-sweeps", "warn"
         )
     console.write_remark(f"wrote {out}", "good")
 

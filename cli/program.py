@@ -64,7 +64,7 @@ def program(words: Sequence[str]) -> typer.Typer:
     """
     app = typer.Typer(
         name="onebasin",
-        help="Inference for models whose parts are interchangeable, in NumPyro and in Stan.",
+        help="Inference for models whose components are interchangeable, in NumPyro and in Stan.",
         cls=Group,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # whose tables leave a third of a line for the texts
@@ -106,7 +106,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _is_completion(words: Sequence[str]) -> bool:
-    """Whether a shell asks for completions, or the user for the script that makes it ask."""
+    """Tell whether a shell asks for completions, or the user for the script that makes it ask."""
     return asked_words() is not None or any(word.endswith("-completion") for word in words)
 
 

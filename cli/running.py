@@ -39,7 +39,7 @@ def carry_out(
     def kept() -> str:
         if run.record.get("status") == "done":
             return f"the run is finished, and the report is {run.report_path}"
-        return f"what is finished is kept in {run.path}: the same command goes on from there"
+        return f"finished cells are kept in {run.path}: repeat the command to resume"
 
     say = telling(console.say)
     made = {"versions": run.record["versions"], "settings": run.record["config"]}

@@ -1,4 +1,4 @@
-"""`onebasin sample`: any Stan program or NumPyro model; the options beside those below are fields of settings."""
+"""`onebasin sample`: any Stan program or NumPyro model; the options other than those below are fields of settings."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise

@@ -50,7 +50,7 @@ class Request:
 
     @property
     def model(self) -> ModelFile | None:
-        """Where the NumPyro model is; None for a Stan program."""
+        """The file of the NumPyro model; None for a Stan program."""
         return model_file_in(self.program)
 
     @property
@@ -66,12 +66,12 @@ class Request:
 
     @property
     def checkpoint(self) -> Path:
-        """Folder beside `out` in which chains are kept as they go, until all have ended."""
+        """Folder next to `out` in which chains are kept as they go, until all have ended."""
         return self.out.with_name(f"{self.out.name}.chains")
 
     @property
     def log(self) -> Path:
-        """File beside `out` that tells when the run did what."""
+        """File next to `out` that logs the times of the run's steps."""
         return self.out.with_name(f"{self.out.name}.log")
 
     @property
@@ -82,12 +82,12 @@ class Request:
         if not self.method.resumes:
             return f"--method {self.method.word} keeps nothing before it ends"
         if not self.method.correlated:
-            return f"what was trained is kept in {self.checkpoint}: the same command goes on from there"
+            return f"the training state is kept in {self.checkpoint}: repeat the command to resume"
         chains, draws = self.method.amount
         kept = [min(count, draws) for count in kept_draws(self.checkpoint)]
         return (
             f"{kept.count(draws)} of {chains} chains are finished, {sum(kept):,} of {chains * draws:,} draws kept in "
-            f"{self.checkpoint}: the same command goes on from there"
+            f"{self.checkpoint}: repeat the command to resume"
         )
 
 
@@ -138,7 +138,7 @@ def _run(request: Request, target: Target, *, force: bool, progress: bool, say: 
                 tree = open_posterior(request.out, lazy=True)
             except PosteriorFileError as error:
                 raise StudyError(
-                    f"`--out` is {request.out}, which this command has made, but it is damaged; make it anew with "
+                    f"`--out` is {request.out}, which this command has made, but it is damaged; make it again with "
                     "--force."
                 ) from error
             say(f"{request.out} holds what this command makes")
@@ -225,7 +225,7 @@ def _read_files(request: Request) -> list[Path]:
 
 
 def _holds(request: Request, target: Target, say: Say) -> bool:
-    """Whether the output is what this request makes, and nothing else."""
+    """Tell whether the output is what this request makes, and nothing else."""
     import h5py
 
     try:
@@ -262,7 +262,7 @@ def _clear(request: Request, say: Say) -> None:
 
 
 def _meant(engine: str, target: Target, say: Say) -> Symmetry:
-    """What is declared, once the lengths of what changes sign are known."""
+    """Return the declared symmetry, once the lengths of variables that change sign are known."""
     from onebasin.inference.contracts.engines import density_by
 
     if not any(block.axes and block.flipped for block in target.symmetry):

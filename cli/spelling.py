@@ -51,7 +51,7 @@ _IN_PYTHON = {
 
 
 def command_line(words: Sequence[str]) -> str:
-    """What was typed, in the shell's spelling."""
+    """Return the command that was typed, in the shell's spelling."""
     return shlex.join(["onebasin", *words])
 
 
@@ -119,7 +119,7 @@ class Command(_WithExamples, TyperCommand):
 
 
 def _spellings(ctx: Any) -> dict[str, str]:
-    """What stands on a command's line for each argument of the functions behind it.
+    """Return the spelling on a command's line of each argument of the functions behind it.
 
     An option that is named like the argument, an alias of one, or for `posterior` the file that was given.
     """
@@ -156,7 +156,7 @@ def _respelt(message: str, names: Mapping[str, str]) -> str:
 
 
 def usage(error: Any) -> str:
-    """What the parser says of a command that was not understood, without the words of the library beneath it."""
+    """Return the parser's message on a command that it did not understand, without the library's own words."""
     said = str(error.format_message()) or "Missing command."
     said = _EXTRA.sub(r"There is no place for \1", said)
     beneath = error.__cause__

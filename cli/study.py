@@ -1,4 +1,4 @@
-"""`onebasin study`: a paper's experiment, beside the paper's own words."""
+"""`onebasin study`: a paper's experiment, next to the paper's own words."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def study(
     parametrisations: str | None = option(None, "Some of the study's, separated by commas."),
     problems: str | None = option(None, "Some of the study's, separated by commas."),
     only: str | None = option(
-        None, "Cells to run, by their keys: split03.*,split*.stan; beside what the folder holds."
+        None,
+        "Cells to run, by their keys: split03.*,split*.stan; in addition to those in the folder.",
     ),
     rerun: Path | None = option(
         None, "Run this record, or folder of a run, again, and compare the numbers."

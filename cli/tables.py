@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from rich.console import JustifyMethod
 
 _WORD = re.compile(r"(?:[^ \n\[]*\[[^\]\n]{0,24}\][^ \n]*)|[^ \n]+")
-"""What stands between blanks; an index has blanks of its own, and a no-break space is none."""
+"""A word between blanks; an index has blanks of its own, and a no-break space is none."""
 NO_BREAK = "\u00a0"
 """A blank at which no line ends; written as a plain one."""
 _SHORT = 12
 """Headings up to this are not broken."""
 _FRAME = 3
-"""What a column takes beside its text; the frame of a table takes one more."""
+"""Characters that a column takes besides its text; the frame of a table takes one more."""
 
 
 def wrapped(text: Text, width: int, *, indent: int = 0) -> Text:
@@ -75,7 +75,7 @@ def drawn(
 
 
 def _parts(least: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Columns that stand beside each other, always with the first."""
+    """Columns that stand next to each other, always with the first."""
     part = [0]
     for i in range(1, len(least)):
         taken = 1 + sum(least[j] + _FRAME for j in (*part, i))
@@ -116,7 +116,7 @@ def _heading_width(heading: Text) -> int:
 
 
 def _words(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Where words begin and end, and whether a new line begins before them."""
+    """Yield where words begin and end, and whether a new line begins before them."""
     before = 0
     for word in _WORD.finditer(text):
         yield word.start(), word.end(), "\n" in text[before : word.start()]

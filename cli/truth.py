@@ -102,7 +102,7 @@ def make(
         if labelling is not None:
             fixed = open_reference(labelling).labelling
         with interruption_says(
-            lambda: f"what the chains came to is in {folder}: the same command goes on from there"
+            lambda: f"the chains so far are in {folder}: repeat the command to resume"
         ):
             reference, verdict = produce(
                 order,
@@ -182,9 +182,7 @@ def list_(json: Json = False) -> None:
 @app.command(cls=Command)
 def show(
     name: Name,
-    invariants: bool = option(
-        False, "Show the quantities that no relabelling changes instead.", "--invariants"
-    ),
+    invariants: bool = option(False, "Show label-free quantities instead.", "--invariants"),
     json: Json = False,
 ) -> None:
     """Show a reference: what it is of, how it was made, and its numbers."""
@@ -200,7 +198,7 @@ def show(
         "passes": ("good", "it passes every criterion"),
         "invariants pass": (
             "warn",
-            "what no relabelling changes passes; parameters under labels do not",
+            "label-free quantities pass; parameters under labels do not",
         ),
         "fails": ("bad", "it does not pass, and is no reference"),
     }[reference.status]

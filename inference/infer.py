@@ -55,7 +55,7 @@ def infer(
         A folder in which chains, or the state of training, are kept as they go; repeat the call to resume. NumPyro
         then gives the draws of an undisturbed run; Stan keeps what was drawn and takes a new random stream for the
         rest; nutpie keeps whole chains. More `chains` and `draws` resume from those that are there. Files there of
-        another model, data, settings or seed are left alone. Draws of more than 32 MB stay on disk, beside the folder,
+        another model, data, settings or seed are left alone. Draws of more than 32 MB stay on disk, next to the folder,
         until the posterior is closed; its method `load` takes them into memory.
     predictive_mb : float
         Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond

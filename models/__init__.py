@@ -1,4 +1,4 @@
-"""What is inferred: networks, priors, likelihoods, parametrisations, symmetries and data sets.
+"""Models and their parts: networks, priors, likelihoods, parametrisations, symmetries and data sets.
 
 `__init__.pyi` lists the public names; each is loaded when it is first asked for: `posteriors.schema` is read
 by what needs no JAX.

@@ -1,7 +1,7 @@
 """A NumPyro model in a Python file, by the words `FILE.py:NAME`.
 
 The file is code of whoever runs the command and is run as `python FILE.py` would run it, but for `__name__`: modules
-beside it can be imported. What it raises, as it is imported or later as the model runs, is said with the place in the
+next to it can be imported. What it raises, as it is imported or later as the model runs, is said with the place in the
 file where it came from.
 """
 
@@ -22,7 +22,7 @@ from onebasin.base.errors import ArgumentError, ArgumentTypeError, OnebasinError
 
 _LONGEST = 300
 _NUMPYROS_OWN = (OnebasinError, AssertionError)
-"""What a model's caller has words of its own for."""
+"""Errors of a model for which its caller has its own message."""
 _OF_ARGUMENTS = (ArgumentError, ArgumentTypeError)
 """Errors of functions that the file calls: the message needs the place in the file."""
 
@@ -33,7 +33,7 @@ class ModelFailed(OnebasinError, RuntimeError):
 
 @dataclass(frozen=True)
 class ModelFile:
-    """Where a model is.
+    """The location of a model.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class ModelFile:
 
     @property
     def spelt(self) -> str:
-        """As on the command line."""
+        """The location as written on the command line."""
         return f"{self.path}:{self.name}" if self.name else str(self.path)
 
 
@@ -63,7 +63,7 @@ def model_file_in(word: str | Path) -> ModelFile | None:
 
 @contextmanager
 def loaded(file: ModelFile) -> Iterator[Callable[..., Any]]:
-    """Run a file and hand out the function in it; modules beside the file can be imported meanwhile.
+    """Run a file and hand out the function in it; modules next to the file can be imported meanwhile.
 
     Yields
     ------
@@ -145,7 +145,7 @@ def _saying_where(model: Callable[..., Any], file: ModelFile) -> Callable[..., A
 
 
 def _where(error: Exception, path: Path) -> str:
-    """The last place in the user's file, or one beside it, that an error passed, and the error's first line."""
+    """The last place in the user's file, or one next to it, that an error passed, and the error's first line."""
     if isinstance(error, SyntaxError):
         place = f"{Path(error.filename or path).name}:{error.lineno}"
     else:

@@ -119,7 +119,7 @@ def as_array(value: Any) -> Any:
         return value
     try:
         array = np.asarray(value)
-    except ValueError:  # rows of unlike lengths, for which the model may have a use
+    except ValueError:  # rows of different lengths, for which the model may have a use
         return value
     return array if array.dtype.kind in "biuf" else value
 

@@ -25,7 +25,7 @@ Named = tuple[tuple[str, ...], np.ndarray]
 
 @dataclass(frozen=True, repr=False)
 class Target(Shown):
-    """What every inference method takes: a model conditioned on data.
+    """The input of every inference method: a model conditioned on data.
 
     Made of a NumPyro model without arguments; `ob.numpyro_model` makes one of a model with arguments, `ob.stan_program`
     of a Stan program, and `BayesianNetwork.condition` of a network.
@@ -61,7 +61,7 @@ class Target(Shown):
     """
 
     is_network: ClassVar[bool] = False
-    """Whether it is a `NetworkTarget`, whose class loads JAX."""
+    """True if it is a `NetworkTarget`, whose class loads JAX."""
 
     name: str
     _: KW_ONLY
@@ -120,7 +120,9 @@ class Target(Shown):
     def _card(self) -> Card:
         words = self._definition()
         lead = f"{words[:1].upper()}{words[1:]}: a model conditioned on data, which every method takes."
-        undeclared = "none is declared; `ob.diagnose` looks for interchangeable parts in the draws"
+        undeclared = (
+            "none is declared; `ob.diagnose` looks for interchangeable components in the draws"
+        )
         facts = Facts.of(
             ("engine", " and ".join(_ENGINES[name] for name in self.engines) or "none"),
             ("data", in_sizes(self._data())),
@@ -129,13 +131,13 @@ class Target(Shown):
         return Card(self.name, (Words(lead), facts))
 
     def _definition(self) -> str:
-        """What it is, in a few words."""
+        """Return a short description of the model."""
         if self.stan_program is not None:
             return f"Stan program {self.stan_program}"
         return "NumPyro model" if self.numpyro_model is not None else "no model"
 
     def _data(self) -> Mapping[str, Any]:
-        """What it is conditioned on, by name."""
+        """Return the data that it is conditioned on, by name."""
         if self.stan_program is not None:
             return getattr(self.stan_program, "data", {})
         return {name: array for name, (_, array) in (self.inputs | self.outputs).items()}

@@ -161,7 +161,7 @@ pd.DataFrame(
 
 # %% [markdown]
 # With three units alignment leaves far less than it leaves of noise. With eight it makes most of
-# what it finds, and the verdict is "use only what has no labels". Barriers fall here too, but
+# what it finds, and the verdict is "use only label-free quantities". Barriers fall here too, but
 # remain:
 
 # %%

@@ -52,7 +52,7 @@ plain
 # ## The truth
 #
 # Four chains of NUTS. Their units change places, and aligning does not tell them apart, so the
-# verdict is: use what has no labels. Of what the network predicts R-hat is fine, and predictions
+# verdict is: use label-free quantities. Of what the network predicts R-hat is fine, and predictions
 # are what the remedies are held against here. (It also says that trees end at their limit: a draw
 # costs a thousand gradients. That is the price of the truth.)
 

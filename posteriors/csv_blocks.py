@@ -22,7 +22,7 @@ import numpy as np
 from onebasin.base.errors import ArgumentError
 
 NUMBERS = 1 << 21
-"""Numbers that are parsed at once: a table's text and its arrays do not fit into memory beside each other."""
+"""Numbers that are parsed at once: a table's text and its arrays do not fit into memory together."""
 
 _HEAD = 1 << 20
 """Bytes of rows by which two tables are told apart."""
@@ -30,7 +30,7 @@ _HEAD = 1 << 20
 
 @dataclass(frozen=True)
 class Survey:
-    """What a table holds, without its numbers.
+    """The shape, header and comments of a table, without its numbers.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Survey:
     header : tuple of str
         Names of the columns; empty where there are none.
     rows : int
-        How many there are.
+        Number of rows.
     comments : tuple of str
         Lines of comment, without their ``#``.
     rows_before : dict
@@ -84,7 +84,7 @@ def open_table(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
 
 
 def _delimiter_of(header: str) -> str:
-    """What fields end at: the sign that the header has most of, a comma in doubt."""
+    """Return the sign that ends fields: the one that the header has most of, a comma in doubt."""
     bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\([^)]*\)', "", header)
     return max(",;\t", key=bare.count)
 
@@ -132,7 +132,7 @@ def survey(path: Path) -> Survey:
 
 
 def rows_at_once(width: int, *, numbers: int | None = None) -> int:
-    """How many rows of a table of this width are parsed at once."""
+    """Return the number of rows of a table of this width that are parsed at once."""
     return max(1, (numbers or NUMBERS) // max(width, 1))
 
 

@@ -28,7 +28,7 @@ _COLUMNS = {stat: column for column, (stat, _) in reversed(STATS.items())}
 
 
 def is_table(file: ChainFile) -> bool:
-    """Whether a CSV file says of every row which chain it is of."""
+    """Tell whether a CSV file says of every row which chain it is of."""
     return not file.header.is_stans and any(name in file.survey.header for name in CHAIN_COLUMNS)
 
 

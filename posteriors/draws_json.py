@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _GROWTH = 5
-"""How much larger than its text a parsed number is, about."""
+"""Approximate size of a parsed number relative to its text."""
 
 
 def read(path: Path) -> xr.DataTree:

@@ -25,7 +25,7 @@ from .storable import dataset_of, gathered, storable_names
 
 
 def names_files(value: Any) -> bool:
-    """Whether a value is a path, or several of them."""
+    """Tell whether a value is a path, or several of them."""
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(path, str | os.PathLike) for path in value)
     return isinstance(value, str | os.PathLike)

@@ -1,7 +1,7 @@
-"""Runs of one model in files of their own, put together: every file's chains become chains of one posterior.
+"""Runs of one model in separate files, put together: every file's chains become chains of one posterior.
 
-So many machines make one posterior: each runs a chain or some, with a seed of its own. What says how the runs were made
-must agree; what each has of its own (seed, machine, command, times) is kept in the attribute `joined`. CSV files of
+So many machines make one posterior: each runs a chain or some, with its own seed. What says how the runs were made
+must agree; what differs between runs (seed, machine, command, times) is kept in the attribute `joined`. CSV files of
 CmdStan, which are chains already, are read by `stan_csv`.
 """
 
@@ -91,7 +91,7 @@ def join(trees: Sequence[xr.DataTree], paths: Sequence[Path], *, lazy: bool) -> 
         return loaded(tree)
 
 
-def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, beside: Path) -> None:
+def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) -> None:
     """Refuse a run that is not of the first one's posterior."""
     method = run.attrs.get(schema.METHOD) or first.attrs.get(schema.METHOD)
     if (method and method not in _MCMC) or schema.ALIGNMENT in run.children:
@@ -101,23 +101,23 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, beside: Path)
             else f"of the method {method}"
         )
         raise FormatError(
-            path, f"is {what}, which is no chain beside those of {beside}: join runs of nuts or hmc"
+            path, f"is {what}, which cannot be joined with {other}: join runs of nuts or hmc"
         )
     for name, word in _AGREE.items():
         if run.attrs.get(name) != first.attrs.get(name):
             raise FormatError(
                 path,
-                f"has another {word} than {beside}: give runs of one posterior, or `compare` them",
+                f"has another {word} than {other}: give runs of one posterior, or `compare` them",
             )
-    for name, (value, other) in _differing(_settings(run), _settings(first)):
+    for name, (value, there) in _differing(_settings(run), _settings(first)):
         raise FormatError(
             path,
-            f"was made with {name} {value}, and {beside} with {other}: give runs with equal settings",
+            f"was made with {name} {value}, and {other} with {there}: give runs with equal settings",
         )
     for name, (here, there) in _differing(_shapes(run), _shapes(first)):
         raise FormatError(
             path,
-            f"holds other variables or numbers of draws than {beside}: {name} is {here or 'missing'} here and "
+            f"holds other variables or numbers of draws than {other}: {name} is {here or 'missing'} here and "
             f"{there or 'missing'} there",
         )
 
@@ -136,7 +136,7 @@ def _settings(run: xr.DataTree) -> dict[str, Any]:
 
 
 def _shapes(run: xr.DataTree) -> dict[str, tuple[int, ...]]:
-    """Of every variable the number of draws and the shape of one."""
+    """Return the number of draws and the shape of one, by variable."""
     return {
         str(name): tuple(size for dim, size in values.sizes.items() if dim != "chain")
         for name, values in run[schema.POSTERIOR].data_vars.items()
@@ -156,7 +156,7 @@ def _check_chains(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> None:
             twin = seen.setdefault(digest.digest(), path)
             if twin is not path:
                 raise FormatError(
-                    path, f"holds a chain of {twin} once more: give every run a seed of its own"
+                    path, f"holds a chain of {twin} once more: give every run its own seed"
                 )
 
 
@@ -181,7 +181,7 @@ def _chains(datasets: Sequence[xr.Dataset], due: int) -> xr.Dataset | None:
 
 
 def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str, Any]:
-    """What all runs say alike, totals of what adds up, and what each has of its own."""
+    """Return the attributes that all runs share, totals of those that add up, and each run's own."""
     kept: dict[str, Any] = {
         str(name): value
         for name, value in runs[0].attrs.items()

@@ -29,7 +29,7 @@ _BY_PRODUCT = re.compile(
 
 
 def is_named_as_generated(name: str) -> bool:
-    """Whether a name is one that predictions, residuals and pointwise log densities usually have."""
+    """Tell whether a name is one that predictions, residuals and pointwise log densities usually have."""
     return _BY_PRODUCT.search(name) is not None
 
 
@@ -54,7 +54,7 @@ class Kinds:
 
     @property
     def is_guess(self) -> bool:
-        """Whether some variable is taken for a generated quantity by its name or type alone."""
+        """Tell whether some variable is taken for a generated quantity by its name or type alone."""
         return any(self.of[name] == "generated" for name in self.guessed)
 
 

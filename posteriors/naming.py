@@ -1,4 +1,4 @@
-"""Which files are one posterior: the chains of a CmdStan run are files of their own.
+"""Which files are one posterior: the chains of a CmdStan run are separate files.
 
 Files `NAME_1.csv`, `NAME_2.csv`, ... of one folder (or `NAME-1.csv`, `NAME.1.csv`) belong together, and are called
 NAME; a folder that is no Zarr store stands for the CSV files in it, and a pattern (`'fits/a_*.csv'`) for the files that
@@ -22,7 +22,7 @@ _SUFFIXES = (".json.zip", ".zarr.zip", ".nc", ".nc4", ".netcdf", ".zarr", *_TABL
 
 
 def is_csv(path: Path) -> bool:
-    """Whether a name is that of a table as text, packed or not."""
+    """Tell whether a name is that of a table as text, packed or not."""
     return path.name.lower().endswith(_TABLES)
 
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 BLOCK = 2**22
 """Outputs that are computed at once."""
 PURPOSE = 1001
-"""Beside the seed of a run: random numbers for predictions, which no method draws for anything else."""
+"""Added to the seed of a run: random numbers for predictions, which no method draws for anything else."""
 
 
 def bytes_a_draw(model: BayesianNetwork, y: np.ndarray) -> int:
-    """What one draw's log likelihoods and predictions take."""
+    """Return the bytes that one draw's log likelihoods and predictions take."""
     return len(y) * 8 + y.size * (2 if model.is_classifier else 4)
 
 
@@ -93,7 +93,7 @@ def network_groups(
 def _blocks(shape: tuple[int, int], size: int) -> list[tuple[slice, slice]]:
     """Parts of chains and draws: all at once where that is little, else a chain's draws some at a time.
 
-    The last block of a chain begins earlier rather than to be shorter, as another length would be compiled anew.
+    The last block of a chain begins earlier rather than to be shorter, as another length would be compiled again.
     """
     chains, draws = shape
     if chains * draws * size <= BLOCK:

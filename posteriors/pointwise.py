@@ -1,4 +1,4 @@
-"""What a posterior keeps beside its draws, a number an observation and draw: log likelihoods and predictions.
+"""Groups that hold a number per observation and draw: log likelihoods and predictions.
 
 These have as many numbers as draws and observations together, so that a limit holds them to some megabytes: above it
 every second, third, ... draw is kept, the same ones in all groups, and where too few would be left, none.
@@ -76,7 +76,7 @@ def _unfilled(filed: Mapping[str, xr.DataArray]) -> dict[str, np.ndarray]:
 
 
 def _named(values: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
-    """What is in a file, with the names of its axes in a group."""
+    """Return a file's values with the names of their axes in a group."""
     axes = dict(zip(values.dims, like.dims, strict=True))
     return values.drop_vars(list(values.coords)).rename(axes).assign_attrs(like.attrs)
 

@@ -139,7 +139,7 @@ ATTEMPTS = "attempts"
 JOINED = "joined"
 """JSON: of every run that was put together with others its file, chains, seed, command, time and machine."""
 RESTARTS = "restarts"
-"""Of each chain the draws, from 0, at which a new random stream began, as JSON; absent where there is one a chain."""
+"""Draws at which a new random stream began, by chain, from 0, as JSON; absent where each chain has one stream."""
 STEIN_IDENTITIES = "stein_identities"
 """JSON: how far draws of unadjusted dynamics are from satisfying what draws of the density must."""
 CONVERGED = "converged"
@@ -195,7 +195,7 @@ _SHAPES: Mapping[str, Any] = {
     KINDS: dict[str, Kind],
     RESTARTS: list[list[int]],
 }
-"""What the JSON of an attribute is."""
+"""The type of the JSON of an attribute."""
 
 
 def plain(value: Any) -> Any:
@@ -276,7 +276,7 @@ def symmetry_of(attributes: Attributes) -> Symmetry:
 
 
 def evidence_of(attributes: Attributes) -> Evidence | None:
-    """What attributes say that the symmetry was held against; None where they do not."""
+    """Return the recorded check of the symmetry; None where the attributes hold none."""
     text = attributes.get(SYMMETRY_EVIDENCE)
     if not isinstance(text, str) or not text:
         return None

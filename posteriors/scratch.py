@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Shapes = Mapping[str, Mapping[str, tuple[tuple[int, ...], np.dtype]]]
-"""Of every group: its variables, with the shape of one draw and the type."""
+"""The variables of every group, with the shape of one draw and the type."""
 
 
 _READ_AT_ONCE = 2**21
@@ -112,7 +112,7 @@ class Scratch:
                 made.attrs["dtype"] = "bool"  # how xarray keeps truth values
 
     def _chunks(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """What is written and read together of a variable with many entries; None for one that is small."""
+        """Return the shape that is written and read at once of a large variable; None for a small one."""
         if np.prod(shape, dtype=int) <= self._entries:
             return None
         sizes: list[int] = []
@@ -254,7 +254,7 @@ class Room:
 
     @cached_property
     def filed(self) -> xr.DataTree | None:
-        """What holds them on disk, if they are there; nothing can be put afterwards, and closing it removes them."""
+        """Return the draws on disk, if there are any; nothing can be added afterwards, and closing removes them."""
         if self._scratch is None or self._folder is None:
             return None
         with self._writing(self._folder):
@@ -274,6 +274,6 @@ class Room:
             why = error.strerror if isinstance(error, OSError) else f"it {error}"
             raise WriteError(
                 folder,
-                f"{folder} has no room for the draws of all chains beside those that are kept ({why}); make room "
+                f"{folder} has no room for the draws of all chains and for those that are kept ({why}); make room "
                 "there and run the same again.",
             ) from error

@@ -76,24 +76,24 @@ class ChainFile:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The file's path."""
         return self.survey.path
 
     @cached_property
     def header(self) -> Header:
-        """What it says of its run."""
+        """The settings of the run, from its comments."""
         return Header(self.survey.comments)
 
     @property
     def skipped(self) -> int:
-        """How many rows are no draws."""
+        """The number of leading rows that are not draws."""
         if self.header.method.startswith("advi-"):
             return min(1, self.survey.rows)
         return rows_of_warmup(self.header, self.survey.rows_before, self.survey.rows)
 
     @property
     def draws(self) -> int:
-        """How many are."""
+        """The number of rows that are draws."""
         return self.survey.rows - self.skipped
 
     def check(self) -> None:
@@ -206,7 +206,7 @@ def collect(
 
 
 Stats = dict[str, tuple[int, type]]
-"""Of every statistic: its column and its type."""
+"""The column and the type of every statistic."""
 
 
 def layout(file: ChainFile) -> tuple[dict[str, Entries], Stats]:
@@ -250,29 +250,29 @@ def _check_together(files: Sequence[ChainFile]) -> None:
     """Refuse files that are not chains of one posterior."""
     first = files[0]
     for number, file in enumerate(files[1:], 1):
-        beside = f"and {first.path}"
+        other = f"and {first.path}"
         if file.header.model != first.header.model:
             raise FormatError(
                 file.path,
-                f"is of the model {file.header.model or '(unnamed)'}, {beside} of "
+                f"is of the model {file.header.model or '(unnamed)'}, {other} of "
                 f"{first.header.model or '(unnamed)'}: give the chains of one model",
             )
         if file.header.method != first.header.method:
             raise FormatError(
                 file.path,
-                f"is of the method {file.header.method}, {beside} of {first.header.method}: give chains of one run",
+                f"is of the method {file.header.method}, {other} of {first.header.method}: give chains of one run",
             )
         if file.survey.header != first.survey.header:
             raise FormatError(
                 file.path,
-                f"{_difference(file.survey.header, first.survey.header)}, unlike {first.path}: give the chains of "
-                "one model",
+                f"{_difference(file.survey.header, first.survey.header)}, different from {first.path}: give the "
+                "chains of one model",
             )
         twin = next((other for other in files[:number] if _same_draws(file, other)), None)
         if twin is not None:
             raise FormatError(
                 file.path,
-                f"holds the same draws as {twin.path}: give every chain once, with seeds of their own",
+                f"holds the same draws as {twin.path}: give every chain once, each with its own seed",
             )
     sizes = [file.draws for file in files]
     if len(set(sizes)) > 1:
@@ -290,7 +290,7 @@ def _same_draws(a: ChainFile, b: ChainFile) -> bool:
 
 
 def _difference(names: Sequence[str], other: Sequence[str]) -> str:
-    """How the columns of one file differ from another's."""
+    """Say how the columns of one file differ from another's."""
     lacks = next((name for name in other if name not in set(names)), None)
     if lacks is not None:
         return f"has no column {lacks}"

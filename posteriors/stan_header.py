@@ -1,4 +1,4 @@
-"""What CmdStan says of a run in its CSV file's comments, as attributes of a posterior."""
+"""Read the run's settings from the comments of CmdStan's CSV file, as attributes of a posterior."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Header:
 
     @cached_property
     def entries(self) -> dict[str, str]:
-        """What is said of a name where it is said first; empty for a file that Stan did not write."""
+        """The first value of each name in the comments; empty for a file that Stan did not write."""
         found = (_ENTRY.fullmatch(line) for line in self.comments)
         out: dict[str, str] = {}
         for entry in found:
@@ -56,7 +56,7 @@ class Header:
 
     @property
     def is_stans(self) -> bool:
-        """Whether CmdStan wrote the file."""
+        """Tell whether CmdStan wrote the file."""
         return "stan_version_major" in self.entries or "method" in self.entries
 
     @property
@@ -78,22 +78,22 @@ class Header:
 
     @property
     def holds_instead(self) -> str | None:
-        """What the file holds in place of draws, or None."""
+        """The name of the content that the file holds instead of draws, or None."""
         return _NO_DRAWS.get(self.entries.get("method", ""))
 
     @property
     def keeps_warmup(self) -> bool:
-        """Whether rows of warmup stand before the draws."""
+        """Tell whether rows of warmup stand before the draws."""
         return self.entries.get("save_warmup", "0") in ("1", "true")
 
     @property
     def saved_draws(self) -> int | None:
-        """How many draws a finished run of this kind has written; None where nothing is said."""
+        """The number of draws that a finished run of this kind has written; None where the file does not say."""
         return self._kept("num_samples")
 
     @property
     def saved_warmup(self) -> int:
-        """How many rows of warmup a finished run has written."""
+        """The number of rows of warmup that a finished run has written."""
         warms_up = self.keeps_warmup and self.method in ("nuts", "hmc")
         return (self._kept("num_warmup") or 0) if warms_up else 0
 
@@ -154,7 +154,7 @@ def _times(headers: Sequence[Header], phase: str) -> list[float] | None:
 
 
 def rows_of_warmup(header: Header, before: dict[str, int], rows: int) -> int:
-    """How many of a file's rows are warmup: those before the line that says that adaptation has ended."""
+    """Count a file's rows of warmup: those before the line that says that adaptation has ended."""
     if not header.keeps_warmup:
         return 0
     marked = next((count for line, count in before.items() if line.startswith(_ADAPTED)), 0)

@@ -1,4 +1,4 @@
-"""What a posterior can store: names and shapes of variables, refused before anything is sampled.
+"""Check that a posterior can store the names and shapes of variables, before anything is sampled.
 
 A posterior file is NetCDF with the axes `chain` and `draw`: a variable of such a name, or of the name of another one's
 axis, would vanish in it, and a tuple or a name with a slash end the run after its last draw. In other makers'
@@ -103,7 +103,7 @@ def check_values(
         if not _is_array(value):
             raise ArgumentTypeError(
                 f"`{argument}` has a variable {name} whose value is of type {type(value).__name__}; it must be one "
-                "array of numbers, so give the parts names of their own."
+                "array of numbers, so give each part its own name."
             )
         shape = np.shape(value)
         if name in dims and len(dims[name]) != len(shape):
@@ -174,7 +174,7 @@ def _can_be_written(name: Any) -> bool:
 
 
 def _is_array(value: Any) -> bool:
-    """Whether a value is a number or an array of numbers, as NumPy has them: no tuple, key or mapping."""
+    """Tell whether a value is a number or an array of numbers, as NumPy has them: no tuple, key or mapping."""
     if isinstance(value, Number):
         return True
     try:

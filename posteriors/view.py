@@ -49,7 +49,7 @@ Posterior = Any
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What a posterior's tree holds, each thing parsed when it is first asked for.
+    """The content of a posterior's tree, each thing parsed when it is first asked for.
 
     Attributes
     ----------
@@ -289,12 +289,12 @@ class View:
 
     @cached_property
     def symmetry_evidence(self) -> Evidence | None:
-        """What the declared symmetry was held against; None where the posterior does not say."""
+        """The recorded check of the declared symmetry; None where the posterior has none."""
         return schema.evidence_of(self.tree.attrs)
 
     @cached_property
     def declares_equal_modes(self) -> bool:
-        """Whether it declares a symmetry that makes equal modes and is not refuted, still to be divided out."""
+        """Tell whether it declares a symmetry that makes equal modes and is not refuted, still to be divided out."""
         evidence = self.symmetry_evidence
         if schema.ALIGNMENT in self.tree.attrs or (evidence is not None and not evidence.holds):
             return False
@@ -302,24 +302,24 @@ class View:
 
     @cached_property
     def is_variational(self) -> bool:
-        """Whether the draws are independent ones from an approximation, not a Markov chain."""
+        """Tell whether the draws are independent ones from an approximation, not a Markov chain."""
         stats = self.group(schema.SAMPLE_STATS)
         fitted = {schema.VARIATIONAL, schema.DISTILLED} & set(self.tree.children)
         return bool(fitted) or (stats is not None and schema.LOG_Q in stats)
 
     @property
     def is_independent(self) -> bool:
-        """Whether no draw depends on the one before, by how they were made: of a fit, or of an ensemble."""
+        """Tell whether no draw depends on the one before, by how they were made: of a fit, or of an ensemble."""
         return self.is_variational or self.is_ensemble
 
     @cached_property
     def is_point_estimate(self) -> bool:
-        """Whether it holds one value, the highest point of a log density, and no draws."""
+        """Tell whether it holds one value, the highest point of a log density, and no draws."""
         return self.attribute(schema.METHOD) == "optimize"
 
     @cached_property
     def is_ensemble(self) -> bool:
-        """Whether the draws are members of an ensemble, trained one by one, and no Markov chain."""
+        """Tell whether the draws are members of an ensemble, trained one by one, and no Markov chain."""
         trained = schema.TRAINING in self.tree.children
         return trained or self.attribute(schema.METHOD) == "ensemble"
 

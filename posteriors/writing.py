@@ -165,7 +165,7 @@ def _check_draws(tree: xr.DataTree, path: Path, form: Format) -> None:
 
 
 def _lost(tree: xr.DataTree, form: Format) -> Iterator[str]:
-    """What a format has no place for of a posterior."""
+    """Name the content of a posterior that a format cannot store."""
     if not form.groups:
         return
     others = [name for name in tree.children if name not in form.groups]
@@ -195,7 +195,7 @@ def _lost(tree: xr.DataTree, form: Format) -> Iterator[str]:
 
 
 def _labelled(posterior: Any, dim: str) -> bool:
-    """Whether an axis has labels besides the numbers of its places."""
+    """Tell whether an axis has labels besides the numbers of its places."""
     if dim not in posterior.coords:
         return False
     return not np.array_equal(posterior.coords[dim].values, np.arange(posterior.sizes[dim]))

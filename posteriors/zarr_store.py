@@ -27,12 +27,12 @@ _ORDER = "onebasin_variables"
 
 
 def is_store(folder: Path) -> bool:
-    """Whether a folder is a Zarr store."""
+    """Tell whether a folder is a Zarr store."""
     return any((folder / mark).is_file() for mark in _MARKS)
 
 
 def place_in(archive: zipfile.ZipFile) -> str | None:
-    """Where in an archive its store begins: empty for its root; None if there is none."""
+    """Return the folder in an archive where its store begins: empty for its root; None without a store."""
     roots = [
         PurePosixPath(name).parent
         for name in archive.namelist()
@@ -157,7 +157,7 @@ def _chunks(path: Path, place: PurePosixPath) -> Iterator[tuple[int, bytes]]:
 
 
 def _is_blosc(size: int, head: bytes, most: int) -> bool:
-    """Whether a chunk's header is true: the library believes it, and ends the process where it is not."""
+    """Tell whether a chunk's header is true: the library believes it, and ends the process where it is not."""
     if len(head) < _BLOSC.size:
         return False
     *_, whole, block, compressed = _BLOSC.unpack(head)

@@ -1,4 +1,4 @@
-"""Which programs the interpreter runs: those that come through its check in a process of their own.
+"""Which programs the interpreter runs: those that come through its check in a separate process.
 
 The rule looks at the program and its data alone, never at a cache. CmdStan runs a program that the interpreter refuses,
 or that ends the interpreter's process, and the reason is kept. A program that does not parse, or that refuses its data,
@@ -112,7 +112,7 @@ def write_readable(folder: Path, data: Mapping[str, Any]) -> Path:
 
 
 class _Data:
-    """Data beside the text that stands for them; equal to any other, so that the text alone is remembered."""
+    """Data with the text that stands for them; equal to any other, so that the text alone is remembered."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = values

@@ -1,7 +1,7 @@
 """CmdStan's command lines: what a compiled program is called with, method by method.
 
 Words and order are CmdStan's; a fixed order keeps command lines comparable. Paths have to be absolute, since a program
-runs in a folder of its own. cmdstanpy composes most of these, but has no static HMC, loses a variational fit whose step
+runs in its own folder. cmdstanpy composes most of these, but has no static HMC, loses a variational fit whose step
 size was given, and cannot stop a run.
 """
 
@@ -16,7 +16,7 @@ METRICS = {"diag": "diag_e", "dense": "dense_e", "unit": "unit_e"}
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """What a run reads and writes.
+    """The files that a run reads and writes.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """Where a run begins.
+    """The state that a run begins from.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class Adapted:
-    """What an earlier warmup came to.
+    """The result of an earlier warmup.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ def pathfinder(
     history: int,
     save_paths: bool,
 ) -> list[str]:
-    """Run Pathfinder; with `save_paths`, each path's own draws are written beside the output."""
+    """Run Pathfinder; with `save_paths`, each path's own draws are written next to the output."""
     return [
         *start.arguments(),
         *files.arguments(),

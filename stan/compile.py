@@ -1,11 +1,11 @@
 """Compiling a Stan program once per content, in the user's cache.
 
 A program's key in the cache is its translation to C++ with all that it includes, the CmdStan directory and its version,
-and the flags that it is compiled with. So a changed line, a changed include or another CmdStan compiles anew; a changed
+and the flags that it is compiled with. So a changed line, a changed include or another CmdStan compiles again; a new
 name, date or place does not. `make` sees a fixed name in a folder of ours, and nothing that a user has written but C++.
 
-A compiled program lies beside its SHA-256, and is made anew when the two do not agree. Nearly all of the time goes into
-a program's object. In a home of ours it is kept too, and the executable and the library are linked from the same one; a
+A compiled program lies next to its SHA-256, and is made again when the two do not agree. Most of the time goes into the
+program's object. In a home of ours it is kept too, and the executable and the library are linked from the same one; a
 CmdStan of the user's compiles its executables by its own makefile.
 """
 
@@ -51,7 +51,7 @@ _SHOWN_LINES = 20
 
 @dataclass(frozen=True)
 class _Product:
-    """What a program is compiled to.
+    """A file that a program is compiled to.
 
     Attributes
     ----------
@@ -69,13 +69,13 @@ class _Product:
 
     @property
     def key(self) -> str:
-        """What it adds to the key in the cache; an executable adds nothing."""
+        """The addition to the key in the cache; empty for an executable."""
         own = (self.file, str(self.folder), *self.variables)
         return "" if self.file == NAME else "\0".join(own)
 
     @property
     def object(self) -> _Product:
-        """What it is linked from, the same for an executable and a library of equal variables."""
+        """The object file that it is linked from, the same for an executable and a library of equal variables."""
         return _Product(_OBJECT, Path(), self.variables)
 
 
@@ -166,7 +166,7 @@ def _compiled(
         if not _is_whole(entry, product):
             name = shown(path.name)
             if entry.exists():
-                report(f"the compiled {name} in the cache is damaged; it is made anew")
+                report(f"the compiled {name} in the cache is damaged; it is made again")
             if product.folder != where.path:
                 build_interface(product.folder, product.variables, report)
             if not _is_whole(_entry(product.object, translation, where), product.object):
@@ -251,7 +251,7 @@ def _make_from_object(
 
 
 def _fill(entry: Path, product: _Product, build: Path, translation: Translation) -> None:
-    """Fill a folder beside the entry with what was made, then move it into place."""
+    """Fill a folder next to the entry with what was made, then move it into place."""
     with working_folder(entry.name, entry.parent) as temporary:
         part = temporary / "entry"
         part.mkdir()

@@ -1,4 +1,4 @@
-"""A Stan program's data: read from JSON, and refused where Stan has no words of its own for what is wrong."""
+"""A Stan program's data: read from JSON, and refused where Stan has no message for what is wrong."""
 
 from __future__ import annotations
 
@@ -78,6 +78,6 @@ def _array(name: str, value: Any) -> np.ndarray:
 
 def _ragged(name: str) -> StanDataError:
     return StanDataError(
-        f"`data` has rows of unlike lengths in {name}, or lists within lists too deep for an array; "
+        f"`data` has rows of different lengths in {name}, or lists within lists too deep for an array; "
         "give every row of an array one length."
     )

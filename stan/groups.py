@@ -23,12 +23,12 @@ _LOG_LIKELIHOOD = re.compile(r"^(?P<before>.*?)_?log_?lik(elihood)?_?(?P<after>.
 _REPLICATED = (re.compile(r"^(?P<of>.+?)_?rep$"), re.compile(r"^(?P<of>.+?)_(pred|tilde|sim)$"))
 _LOG_PRIOR = ("log_prior", "lprior")
 _USUAL = ("y", "Y", "y_obs", "obs")
-"""What data are called that a program has a likelihood of."""
+"""Usual names of the data that a program has a likelihood of."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """What a user says of a program's quantities; where nothing is said, the convention holds.
+    """The user's assignment of a program's quantities to groups; names not given follow the convention.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def check_roles(roles: Roles, derived: Iterable[str], program: str) -> None:
 
 @dataclass(frozen=True)
 class Found:
-    """What of a program's quantities belongs where.
+    """A program's quantities, sorted by group.
 
     Attributes
     ----------

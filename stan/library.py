@@ -52,7 +52,7 @@ def open_library(
     seed : int
         Of random numbers in the block `transformed data`, and of generated quantities.
     threads : bool
-        Whether several threads may compute at once in a compiled library, by a compilation of its own; otherwise they
+        Whether several threads may compute at once in a compiled library, by a separate compilation; otherwise they
         take turns, and what is compiled for the executable serves. The interpreter always lets them.
     on_print : callable, optional
         Called with what the program prints; Python's logger `onebasin` is told, at level INFO, if not given.
@@ -116,14 +116,14 @@ def _open_compiled(
     if source.is_file() and source.stat().st_mtime > file.stat().st_mtime:
         raise StanProgramError(
             f"`program` is {shown(str(file))}, which was compiled before {shown(source.name)} was changed; give the "
-            ".stan file, or compile it anew."
+            ".stan file, or compile it again."
         )
     interface = Interface(file)
     ours = ".".join(map(str, bridge_home(progress=progress).version))
     if interface.stan_version != ours:
         raise StanProgramError(
             f"`program` is {shown(str(file))}, a library of Stan {interface.stan_version}, and this is Stan {ours}; "
-            "give the .stan file, or compile it anew."
+            "give the .stan file, or compile it again."
         )
     values = read_data(Path(data)) if isinstance(data, str | Path) else dict(data or {})
     return StanLibrary(

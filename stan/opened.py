@@ -174,7 +174,7 @@ class Interface(Opened):
             super().__init__(file)
         except OSError as error:
             raise StanProgramError(
-                f"`path` is {shown(str(file))}, which cannot be loaded as a library ({error}); compile it anew."
+                f"`path` is {shown(str(file))}, which cannot be loaded as a library ({error}); compile it again."
             ) from None
         except AttributeError:
             raise StanProgramError(

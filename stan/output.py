@@ -18,14 +18,14 @@ from .translation import last_words
 _SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
 
 _CHUNK = 1 << 16
-"""Numbers that are parsed at once: a chain's text and its arrays do not fit into memory beside each other."""
+"""Numbers that are parsed at once: a chain's text and its arrays do not fit into memory together."""
 
 _METRICS = {
     "Diagonal elements of inverse mass matrix:": 1,
     "Elements of inverse mass matrix:": 2,
     "No free parameters for unit metric": 0,
 }
-"""How the comments announce a metric, and its number of axes; of a unit metric nothing follows."""
+"""The comments that announce a metric, and its number of axes; nothing follows for a unit metric."""
 
 
 @dataclass(frozen=True)

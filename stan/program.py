@@ -44,7 +44,7 @@ class StanProgram:
     Attributes
     ----------
     path : Path
-        The ``.stan`` file; its includes are looked up beside it.
+        The ``.stan`` file; its includes are looked up next to it.
     data : mapping
         The `data` block's variables: numbers, lists or arrays.
     roles : Roles
@@ -294,7 +294,7 @@ class ReadyProgram:
 
     @property
     def name(self) -> str:
-        """What it is called where it is spoken of."""
+        """The program's name in messages."""
         return shown(self.source.stem)
 
 
@@ -322,7 +322,7 @@ def check_variables(target: Target, names: Iterable[str]) -> None:
         if colon:
             raise StanProgramError(
                 f"{program} declares the tuple {variable.partition('.')[0]}, and a posterior stores arrays alone; "
-                "declare its parts as variables of their own, or the tuple within a block of braces."
+                "declare its parts as separate variables, or the tuple within a block of braces."
             )
         plain[variable.partition(".")[0]] = None
     check_names(plain, dims=target.dims, argument=program)

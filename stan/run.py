@@ -15,7 +15,7 @@ from .program import ReadyProgram
 from .translation import in_own_names, last_words
 
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
-"""What keeps memory with the program between gradients, in glibc's words.
+"""Settings of glibc that keep memory with the program between gradients.
 
 The driver of our homes does so itself, whoever runs it; executables of a CmdStan of the user's are told.
 """

@@ -24,7 +24,7 @@ from .translation import in_own_names
 
 _LOG = logging.getLogger("onebasin.printed")
 STEP = 6.0554544523933429e-06
-"""Of differences, as in `native/calls.c`: the third root of the rounding of a double."""
+"""The step of finite differences, as in `native/calls.c`: the third root of the rounding of a double."""
 
 
 class StanLibrary:

@@ -24,23 +24,23 @@ from .home.integrity import check_whole
 from .interpreter.includes import without_foreign_lines
 
 NAME = "program"
-"""What every program is called while it is translated and compiled."""
+"""The name of every program while it is translated and compiled."""
 
-_BESIDE = "beside"
+_INCLUDED = "included"
 """The link to the program's own folder."""
 
 _NAMESPACE = re.compile(r"\b\w+_model_namespace::\w+: ")
-"""Where in the C++ a check of data failed, which says nothing of the program."""
+"""The C++ location of a failed check of data, which says nothing about the program."""
 
 SHOWN_LINES, SHOWN_WIDTH = 12, 400
 
 _TELLING = ("Er", "Ex", "Initialization", "Rejecting", "Posterior is improper")
-"""Of a program's messages: how many lines are shown, how wide, and how those begin that say what went wrong."""
+"""Limits of a program's messages: lines shown, their width, and the starts of lines that say what went wrong."""
 
 
 @dataclass(frozen=True)
 class ProgramInfo:
-    """What a Stan program declares.
+    """The declarations of a Stan program.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class ProgramInfo:
 
     @property
     def derived(self) -> tuple[str, ...]:
-        """What follows from the parameters: transformed parameters and generated quantities."""
+        """The names of the transformed parameters and generated quantities."""
         return (*self.transformed, *self.generated)
 
 
@@ -127,14 +127,14 @@ def check_declares(info: ProgramInfo, path: Path) -> None:
 def in_own_names(words: str, path: Path) -> str:
     """Give what `stanc`, the C++ compiler or a compiled program says with the program's own names in it."""
     words = _NAMESPACE.sub("", words)
-    words = words.replace(f"'{NAME}.stan'", f"'{shown(path.name)}'").replace(f"'{_BESIDE}/", "'")
+    words = words.replace(f"'{NAME}.stan'", f"'{shown(path.name)}'").replace(f"'{_INCLUDED}/", "'")
     return words.replace(
-        f"Current include paths: {_BESIDE}", f"Current include paths: {shown(str(path.parent))}"
+        f"Current include paths: {_INCLUDED}", f"Current include paths: {shown(str(path.parent))}"
     )
 
 
 def _stage(path: Path, folder: Path) -> Path:
-    (folder / _BESIDE).symlink_to(path.parent.resolve())
+    (folder / _INCLUDED).symlink_to(path.parent.resolve())
     staged = folder / f"{NAME}.stan"
     staged.write_bytes(path.read_bytes())
     return staged
@@ -150,7 +150,7 @@ def _inspect(staged: Path, path: Path, where: Home) -> ProgramInfo:
         transformed=tuple(info["transformed parameters"]),
         generated=tuple(info["generated quantities"]),
         includes=tuple(
-            path.parent / Path(name).relative_to(_BESIDE) for name in info["included_files"]
+            path.parent / Path(name).relative_to(_INCLUDED) for name in info["included_files"]
         ),
         tuples=tuple(name for name, kind in drawn.items() if isinstance(kind["type"], list)),
     )
@@ -158,7 +158,12 @@ def _inspect(staged: Path, path: Path, where: Home) -> ProgramInfo:
 
 def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
     """Call `stanc` in the program's staging folder; give what it prints."""
-    command = [str(where.path / "bin" / "stanc"), option, f"--include-paths={_BESIDE}", staged.name]
+    command = [
+        str(where.path / "bin" / "stanc"),
+        option,
+        f"--include-paths={_INCLUDED}",
+        staged.name,
+    ]
     try:
         done = subprocess.run(
             command,

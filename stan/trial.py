@@ -1,4 +1,4 @@
-"""A trial of a compiled program in a process of its own, before it is opened in one that has other work to do.
+"""A trial of a compiled program in a separate process, before it is opened in one that has other work to do.
 
 `python -m onebasin.stan.trial LIBRARY DATA SEED` constructs the model and evaluates its gradient at a few points. A
 crash, as of endless recursion, ends that process alone. Rejected points and printed text do not matter here.
@@ -49,7 +49,7 @@ def check_survives(library: Path, program: Path, data: str, seed: int) -> None:
     if done.code < 0:
         raise StanRunError(
             f"{shown(program.stem)} {ending(done.code)} as its log density was evaluated; check its functions and "
-            "loops. It was tried in a process of its own, and nothing is lost."
+            "loops. It was tried in a separate process, and nothing is lost."
         )
 
 

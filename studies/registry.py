@@ -1,4 +1,4 @@
-"""The table of studies: a later one is one entry here and one module beside it."""
+"""The table of studies: a later one is one entry here and one module next to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a study lives, and what it is."""
+    """A study's module, its paper and its summary."""
 
     module: str
     """Name of the module, relative to this room where it begins with a dot; it has a `STUDY`."""
@@ -39,7 +39,7 @@ STUDIES: Mapping[str, Entry] = MappingProxyType(
         "permutation-invariant-vi": Entry(
             ".permutation_invariant_vi",
             "Gelberg, van der Ouderaa, van der Wilk and Gal 2024",
-            "VI averaged over permutations: its information by the permanent, by InfoNCE, and HMC beside it",
+            "VI averaged over permutations: its information by the permanent and by InfoNCE, with HMC for comparison",
         ),
         "orthogonal-skips": Entry(
             ".orthogonal_skips",
@@ -54,12 +54,12 @@ STUDIES: Mapping[str, Entry] = MappingProxyType(
         "remedies": Entry(
             ".remedies",
             "Our own; after Kurle, Januschowski, Gasthaus and Wang 2021",
-            "what to do about a network's symmetry: every remedy beside NUTS, on three data sets, twice",
+            "what to do about a network's symmetry: every remedy compared with NUTS, on three data sets, twice",
         ),
         "leaderboard": Entry(
             ".leaderboard",
             "Our own; after Magnusson et al. 2025 (posteriordb)",
-            "every method beside the reference posteriors: error against gradients and seconds",
+            "every method compared with the reference posteriors: error against gradients and seconds",
         ),
         "calibration": Entry(
             ".calibration",

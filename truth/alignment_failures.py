@@ -1,10 +1,10 @@
-"""How often alignment gets a label wrong, by how far components lie apart, beside the best that any rule can do.
+"""Measure how often alignment gets a label wrong, by separation of the components, next to the best possible rule.
 
 Convention: a draw holds K components of d features, independent and Gaussian. Along the first feature their means are
 `separation` apart, in units in which a component's standard deviation is 1 unless `sds` says other; where components
 may change sign, so are the means and their mirror images. All other features have mean 0: noise for a rule that does
 not know it. Every draw is then moved by a random element of the group, and a rule fails on a draw where the element
-that it finds does not undo the planted one, up to one element for all draws. A rule with labels of its own is told that
+that it finds does not undo the planted one, up to one element for all draws. A rule with its own labels is told that
 element, the most frequent one, by the other half of the draws, so that without separation its rate is 1 - 1 / |G|, and
 not less by luck.
 
@@ -40,14 +40,14 @@ RULES = {
     "gaussian": "iterated Gaussian",
     "posterior": "another posterior",
 }
-"""References by the words that `failure_rates` takes, and what they are called beside its numbers."""
+"""References by the words that `failure_rates` takes, and their names next to its numbers."""
 MOST_COMPONENTS = 5
 """3,840 elements with signs: the most that is gone through for every draw."""
 
 
 @dataclass(frozen=True)
 class PlantedComponents:
-    """What `ob.truth.failure_rates` plants: Gaussian components whose labels are known, and then hidden.
+    """The draws that `ob.truth.failure_rates` plants: Gaussian components whose labels are known, and then hidden.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def failure_rates(
     *,
     rules: Sequence[str] = tuple(RULES),
 ) -> FailureRates:
-    """Measure how often each reference of `ob.align` gets a draw's labels wrong, beside the best that any rule can do.
+    """Measure how often each reference of `ob.align` gets a draw's labels wrong, next to the best that any rule can do.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def best_elements(
     # Log densities of a component (axis 1) at a place (axis 2), as it is and with its sign changed (last axis).
     both = seen[:, :, None, None, :] * np.array([1.0, -1.0])[:, None]
     gap = (both - planted.means(separation)[:, None, :]) / planted.widths[:, None]
-    densities = -0.5 * (gap**2).sum(axis=-1)  # and what every element has alike
+    densities = -0.5 * (gap**2).sum(axis=-1)  # and a term that is the same for every element
     total = np.zeros((len(seen), len(elements)))
     for place in range(planted.components):
         total += densities[:, orders[:, place], place, (signs[:, place] < 0).astype(int)]
@@ -320,7 +320,7 @@ _RULES = {"draw": "one draw", "mean": "mean", "gaussian": "Gaussian", "posterior
 
 
 def of_failure_rates(rates: FailureRates) -> Card:
-    """How often each rule is wrong, beside the best there is."""
+    """Show how often each rule is wrong, next to the best rule."""
     planted = rates.planted
     means = {name: shares.mean(axis=0) for name, shares in rates.rates.items()}
     best = rates.optimal.mean(axis=0)

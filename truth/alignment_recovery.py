@@ -1,4 +1,4 @@
-"""How far an aligned posterior lies from the truth that made the data.
+"""Measure the distance of an aligned posterior from the truth that made the data.
 
 Convention: the truth is known up to the symmetry, so that it is first moved by the group element that brings
 it closest to the aligned posterior's mean, in posterior standard deviations of the moved variables; all elements are

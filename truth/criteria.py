@@ -1,4 +1,4 @@
-"""posteriordb's criteria for a reference posterior, as its maker holds draws against them.
+"""posteriordb's criteria for a reference posterior, as its maker applies them to draws.
 
 Source: posteriordb, `doc/REFERENCE_POSTERIOR_DEFINITION.md`, and the keys `checks_made` of its files. ESS has to lie
 within four standard errors of the number of draws, as that of independent ones does; of many quantities some ESS of
@@ -62,7 +62,7 @@ def checks_made(
 
 
 def needs_thinning(checks: Mapping[str, bool]) -> bool:
-    """Whether more thinning, of as many more draws, is what could mend what fails."""
+    """Tell whether more thinning, of as many more draws, could fix what fails."""
     return not (
         checks["ess_within_bounds"]
         and checks["abs_mean_lag1_ac_below_0_05"]
@@ -73,7 +73,7 @@ def needs_thinning(checks: Mapping[str, bool]) -> bool:
 def diagnostics(
     table: pd.DataFrame, *, chains: int, draws: int, divergences: list[int], energies: list[float]
 ) -> dict[str, Any]:
-    """What posteriordb's files say under this word."""
+    """Return the diagnostics under the keys of posteriordb's files."""
     return {
         "diagnostic_information": {"names": list(table.index)},
         "ndraws": chains * draws,

@@ -35,7 +35,7 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Labelling:
-    """What draws are matched with.
+    """The centres and scales that draws are matched with.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Labelling:
         return align(view, symmetry, reference=self.target, restarts=4)
 
     def to_json(self) -> dict[str, Any]:
-        """What the file's information says of it."""
+        """Return the labelling as the file's information records it."""
         return {
             "rule": RULE,
             "canonical": self.canonical,

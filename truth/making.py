@@ -1,7 +1,7 @@
 """Making a reference: an order, and its chains, thinned until draws are independent, labelled and described.
 
-Chains are kept as they go, in the folder `chains` beside the files, so that the same command goes on from there; more
-thinning goes on with the same chains. Energies and divergences are those of all iterations after the warmup, not of
+Chains are kept as they go, in the folder `chains` next to the files, so that the same command resumes them; more
+thinning continues the same chains. Energies and divergences are those of all iterations after the warmup, not of
 the kept ones alone.
 """
 
@@ -88,7 +88,7 @@ class Order:
 
     @property
     def sampled(self) -> Target:
-        """What chains are run on."""
+        """The target that the chains sample."""
         return self.quotient_of or self.target
 
     def __post_init__(self) -> None:
@@ -122,7 +122,7 @@ def order_of_problem(name: str) -> Order:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What the chains come to, before it is written.
+    """The result of the chains, before it is written.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class Made:
     quotient: Quotient | None = None
 
     def checks(self, table: pd.DataFrame) -> dict[str, bool]:
-        """Hold one of the tables against the criteria."""
+        """Check one of the tables by the criteria."""
         chains, draws = self.tree["posterior"].sizes["chain"], self.tree["posterior"].sizes["draw"]
         kept = self.tree["sample_stats"].to_dataset()[schema.ENERGY].values
         energies = [*criteria.efmi(self.energy), *criteria.efmi(kept)]
@@ -197,7 +197,7 @@ def make(
     if order.quotient_of is not None:
         say(
             f"the posterior of {order.name} is one copy of that of {order.quotient_of.name}, which is sampled; its "
-            "parts are then put in order"
+            "components are then put in order"
         )
     while True:
         found = _once(order, folder, thin, labelling, progress)
@@ -308,7 +308,7 @@ def _worst(view: View, names: tuple[str, ...]) -> float:
 
 
 def _seen(alignment: Alignment, names: tuple[str, ...]) -> dict[str, object]:
-    """How chains were labelled, and R-hat of those that had no part in the labelling."""
+    """Report how chains were labelled, and R-hat of those that were not used for the labelling."""
     view = as_view(alignment.posterior)
     held_out = view.part("chain", slice(view.num_chains // 2, None))
     worst = None

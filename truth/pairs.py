@@ -79,14 +79,14 @@ class Pairs:
 
     @property
     def above(self) -> bool | None:
-        """Whether the first is above the second; None where the interval holds zero."""
+        """Tell whether the first is above the second; None where the interval holds zero."""
         low, high = self.interval
         if low > 0:
             return True
         return False if high < 0 else None
 
     def gains(self, margin: float) -> bool | None:
-        """Whether the first is above; False where it is not by more than `margin`, None where that is open."""
+        """Tell whether the first is above; False where it is not by more than `margin`, None where that is open."""
         low, high = self.interval
         if low > 0:
             return True

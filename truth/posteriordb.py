@@ -25,7 +25,7 @@ def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
     Parameters
     ----------
     reference : Reference
-        With all its draws beside it.
+        With all its draws next to it.
     folder : Path
         Top of the database, made where it does not exist.
 

@@ -40,7 +40,7 @@ _LEFT_OUT = (schema.COMMAND, schema.WALL_TIME, schema.FINGERPRINT)
 
 
 def place_of(name: str, seed: int, *, make: bool = False) -> Path:
-    """Where a reference is made if nothing else is said: a folder of the user's cache."""
+    """Return the default folder of a reference, in the user's cache."""
     top = make_user_cache(CACHE) if make else user_cache(CACHE)
     return top / f"{name}-seed{seed}"
 
@@ -69,7 +69,7 @@ def produce(
     order : Order
         What to make.
     folder : Path
-        Made where it does not exist; what is kept there of an earlier run of the same order is gone on with.
+        Made where it does not exist; an earlier run of the same order that is kept there is resumed.
     labelling : Labelling, optional
         The canonical labelling; fitted to the first half of the chains if not given.
     progress : bool
@@ -85,7 +85,7 @@ def produce(
 
 
 def recorded_check(reference: Reference) -> checker.Verdict:
-    """Check a reference that has all its draws beside it, and write what came of it."""
+    """Check a reference that has all its draws next to it, and write the result."""
     verdict = checker.check(reference.folder, reference.name)
     with replacing(reference.file("check.json")) as part:
         part.write_text(json.dumps(verdict.to_dict(), indent=1) + "\n", encoding="utf-8")

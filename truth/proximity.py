@@ -1,4 +1,4 @@
-"""How close a network is to an equivalent one: the nearest permuted copy of its weights, and bounds on how far it is.
+"""Measure how close a network is to an equivalent one: the nearest permuted copy of its weights, with bounds.
 
 Convention: w are all weights and biases of a network with one hidden layer of H units, u_i the D that belong to unit i
 (incoming weights, bias, outgoing weights); g permutes units. Distances are Euclidean and, where nothing else is
@@ -80,7 +80,7 @@ def units_of(values: Values, block: Exchangeable) -> Float[np.ndarray, "network 
     for name, axis in block.axes.items():
         if not isinstance(axis, int):
             raise ArgumentError(
-                f"`block` moves several axes of {name}, whose parts are then no rows; give one axis a variable."
+                f"`block` moves several axes of {name}, whose components are then no rows; give one axis a variable."
             )
         value = np.moveaxis(np.asarray(values[name], dtype=np.float64), axis + 1, 1)
         rows.append(value.reshape(*value.shape[:2], -1))

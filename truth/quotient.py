@@ -1,10 +1,10 @@
 """One copy of a posterior: draws of a model with a symmetry as draws of the same model with its parts in order.
 
 Let G be the finite group of the first model's symmetry, let both have normalised priors, p and q, and the same
-likelihood. Points with their parts in order have the probability 1 / |G| under p. So if q = |G| p at all of them, q has
-no mass elsewhere, and drawing from the second posterior is drawing from the first one and putting parts in order. That
-is checked at every draw. Chains then run where there is no wall: the one at equal biases, and the curvature that the
-chart of ordered biases makes of it, is what slows a sampler of the second model down.
+likelihood. Points with their components in order have the probability 1 / |G| under p. So if q = |G| p at all of them,
+q has no mass elsewhere, and drawing from the second posterior is drawing from the first one and putting parts in order.
+That is checked at every draw. Chains then run where there is no wall: the one at equal biases, and the curvature that
+the chart of ordered biases makes of it, is what slows a sampler of the second model down.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Values = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Quotient:
-    """How draws of one model became those of another.
+    """The mapping of one model's draws to those of another.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Quotient:
     log_density_difference: tuple[float, float]
 
     def to_json(self) -> dict[str, Any]:
-        """What the file's information says of it."""
+        """Return the quotient as the file's information records it."""
         order = " and ".join(self.increasing)
         rule = f"Every draw of {self.of} is replaced by the one of its equal copies in which {order} increases."
         return {"rule": rule, **asdict(self)}
@@ -109,8 +109,8 @@ def one_copy(run: xr.DataTree, sampled: Target, target: Target) -> tuple[xr.Data
     log_copies = Group(symmetry, {n: v.shape[1:] for n, v in moved.items()}).log_order
     if not np.all(np.abs(difference - log_copies) <= TOLERANCE):
         raise StudyError(
-            f"`quotient_of` of {target.name} is {sampled.name}, but at draws of that model with their parts in order "
-            f"the log densities differ by {difference.min():.6g} to {difference.max():.6g} nats instead of "
+            f"`quotient_of` of {target.name} is {sampled.name}, but at draws of that model with their components in "
+            f"order the log densities differ by {difference.min():.6g} to {difference.max():.6g} nats instead of "
             f"{log_copies:.6g}, the logarithm of the number of equal copies; state the two with the same likelihood, "
             "and with priors that are normalised."
         )

@@ -1,6 +1,6 @@
-"""A reference posterior as it is kept: information, summary, and some of its draws, in a folder of its own.
+"""A reference posterior as it is kept: information, summary, and some of its draws, in its own folder.
 
-`NAME.info.json` has posteriordb's keys and, beside them, what a posterior modulo a symmetry needs; `NAME.summary.json`
+`NAME.info.json` has posteriordb's keys and the additional ones of a posterior modulo a symmetry; `NAME.summary.json`
 moments and quantiles with their Monte Carlo errors; `NAME.draws.nc` a thousand draws; `NAME.full.nc`, where the
 reference was made and not in the package, all 10,000.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .labelling import Labelling
 
 KEPT = Path(__file__).parent / "references"
-"""Where the references of the package are."""
+"""The folder of the package's references."""
 PARTS = ("info.json", "summary.json", "draws.nc")
 FULL = "full.nc"
 
@@ -84,7 +84,7 @@ def open_reference(name: str | Path) -> Reference:
 
     See Also
     --------
-    compare : posteriors held against one of them.
+    compare : compare posteriors with one of them.
 
     References
     ----------
@@ -152,7 +152,7 @@ class Reference:
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """What is said of it, under posteriordb's keys and those of symmetry, labelling, versions and checksums."""
+        """The information, under posteriordb's keys and those of symmetry, labelling, versions and checksums."""
         return dict(self._json("info.json"))
 
     @cached_property
@@ -181,7 +181,7 @@ class Reference:
 
     @cached_property
     def full(self) -> xr.DataTree | None:
-        """All draws, canonically labelled and thinned, where they are beside it."""
+        """All draws, canonically labelled and thinned, where they are next to it."""
         return self._tree(FULL) if self.file(FULL).is_file() else None
 
     @property
@@ -206,7 +206,7 @@ class Reference:
 
     @property
     def known(self) -> Known:
-        """What a run is held against."""
+        """The facts that a run is compared with."""
         return known_of_reference(self)
 
     def _json(self, part: str) -> Any:
@@ -214,7 +214,7 @@ class Reference:
             return json.loads(self.file(part).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ReferenceError(
-                f"`name` has a file {self.file(part)} that cannot be read ({error}); make it anew with "
+                f"`name` has a file {self.file(part)} that cannot be read ({error}); make it again with "
                 f"`onebasin truth make {self.name}`."
             ) from None
 
@@ -241,7 +241,7 @@ def measured(view: View, functions: Mapping[str, Invariant]) -> Draws:
 
 
 def status_of(info: Mapping[str, Any]) -> str:
-    """What a reference's information says of it, in a word."""
+    """Return the status that a reference's information gives, in a word."""
     if all(info["checks_made"].values()):
         return "passes"
     return "invariants pass" if all(info["checks_of_invariants"].values()) else "fails"

@@ -69,7 +69,7 @@ def listed_rows(rows: list[dict[str, Any]]) -> Table:
 
 
 def facts(reference: Reference) -> list[tuple[str, str]]:
-    """What is said of one: words and texts."""
+    """Return the facts about one reference, as names and texts."""
     info = reference.info
     method = info["inference"]["method_arguments"]
     evidence = info["evidence"]

@@ -94,12 +94,12 @@ def align(
     seed : int
         Of random starts.
     max_bytes : int
-        About how much memory may be used beside the draws.
+        About how much memory may be used in addition to the draws.
     threads : int, optional
         Among which draws are shared out; as many as there are cores by default. The result is the
         same.
     progress : callable, optional
-        Called with draws gone through and draws in all, which are reckoned with all sweeps.
+        Called with draws gone through and draws in all, counted over all sweeps.
     log_density : callable, optional
         The log density in nats at draws, from a Dataset to an array (chain, draw), such as
         ``lambda draws: ob.log_density(target, draws)``. It is evaluated at every draw that moved, before and after, and
@@ -221,7 +221,7 @@ def _refuse_other_rule(earlier: AlignmentRule, rule: AlignmentRule) -> None:
 
 
 def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReference:
-    """What an alignment matched its draws with, in the units of other draws."""
+    """Return the reference of an earlier alignment, in the units of other draws."""
     theirs = {name: np.shape(mean) for name, mean in aim.reference.mean.items()}
     for name, shape in features.shapes.items():
         if theirs.get(name) != shape:

@@ -155,7 +155,7 @@ class Barriers(Shown):
 
     @property
     def sentence(self) -> str:
-        """What was found, in words."""
+        """The result in words."""
         before, after = (float(np.median(b.height)) for b in (self.as_they_came, self.aligned))
         count = float(np.median(self.transpositions))
         return (
@@ -305,7 +305,7 @@ def _with_noise(model: BayesianNetwork, view: View) -> BayesianNetwork:
 
 
 def of_barriers(found: Barriers) -> Card:
-    """How far the loss rises between networks, before and after alignment."""
+    """Show how far the loss rises between networks, before and after alignment."""
     sides = {"as they came": found.as_they_came, "aligned": found.aligned}
     rows = tuple(
         (name, *(number(q) for q in np.quantile(side.height, (0.5, 0.9, 1.0))))

@@ -1,4 +1,4 @@
-"""What an aligned posterior has to satisfy: the log density of the draws as they came, and nothing left behind."""
+"""Conditions on an aligned posterior: the log density of the draws as they came, and nothing left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reference is, and what it costs to give place j of the reference to component i of a draw.
+"""References, and the cost of giving place j of the reference to component i of a draw.
 
 The cost of a draw x against a reference (m, w) is the weighted squared distance
 
@@ -28,7 +28,7 @@ from onebasin.models.symmetry.blocks import Block, axes_of
 
 @dataclass(frozen=True, eq=False)
 class AlignmentReference:
-    """What draws are matched with.
+    """The means and scales that draws are matched with.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class AlignmentReference:
     weight : mapping of str to array
         One number for a whole variable, or (*event).
     offset : float
-        Added to the cost of a draw; what a density has beside the distance.
+        Added to the cost of a draw; the terms of a density other than the distance.
     factor : float
         Multiplies the distance: 1, or 1/2 in a negative log density.
     """
@@ -67,7 +67,7 @@ def distance(
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """How the other axis of a variable has been moved: entry `order[l]` of the result is entry l as it came.
+    """A move of a variable's other axis: entry `order[l]` of the result is entry l as it came.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Turn:
 
 
 class Term(NamedTuple):
-    """What a variable (or its square) is multiplied by.
+    """A factor that a variable (or its square) is multiplied by.
 
     `target` is (place, rest), or (rest, place) in one piece where the variable's other axis has been moved.
     """
@@ -186,7 +186,7 @@ _THIN = 32
 
 
 def _factors(values: np.ndarray, term: Term, turns: Mapping[str, Turn]) -> _Factors:
-    """What to multiply for inner products of each component of each draw with each place."""
+    """Return the factors of inner products of each component of each draw with each place."""
     rows = np.moveaxis(values**2 if term.square else values, term.axis + 1, -1)
     rows = rows if rows.ndim == 3 else rows.reshape(len(rows), -1, rows.shape[-1])
     if term.name not in turns:

@@ -3,7 +3,7 @@
 One sweep gives every block its best element in turn, the others held. A block is settled while no block that shares
 a variable with it has moved since it was solved, and is passed over; a draw whose blocks are all settled is done. A
 single block is solved exactly; blocks that share a variable, or a permutation on two axes, end in a local optimum
-(Ainsworth, Hayase and Srinivasa 2023, algorithm 1), so that random starts are tried beside the first one and each
+(Ainsworth, Hayase and Srinivasa 2023, algorithm 1), so that random starts are tried after the first one and each
 draw keeps its cheapest.
 """
 
@@ -77,7 +77,7 @@ class MatchingProblem:
 
     @property
     def exact(self) -> bool:
-        """Whether one sweep finds the optimum for a fixed reference."""
+        """Tell whether one sweep finds the optimum for a fixed reference."""
         seen: set[str] = set()
         for block in self.symmetry:
             if seen & set(block.variables) or method(block, self.features.shapes) == "exchange":
@@ -87,7 +87,7 @@ class MatchingProblem:
 
 
 def _work(block: Block, shapes: Shapes) -> int:
-    """What solving a block takes for one draw, against moving one number."""
+    """Estimate the work of solving a block for one draw, in moves of one number."""
     size = block.size(shapes)
     if method(block, shapes) == "enumeration":
         return min(ELEMENTS_AT_ONCE, round(math.exp(min(block.log_order(size), 10.0))))

@@ -31,7 +31,7 @@ from onebasin.posteriors import schema
 Arrays = dict[str, np.ndarray]
 
 MAX_BYTES = 2**25
-"""What a chunk may take, with all that is computed of it, if nothing else is asked for."""
+"""Bytes that a chunk may take, with all that is computed of it, if nothing else is asked for."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class DrawReader:
     argument : str
         What error messages call it.
     extra : int
-        Numbers that are computed from each draw beside its variables.
+        Numbers that are computed from each draw in addition to its variables.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is matched: a posterior's weights, or the activations of a network's hidden units.
+"""Features that are matched: a posterior's weights, or the activations of a network's hidden units.
 
 Features are arrays (draw, *event) that the symmetry's blocks move, under a symmetry of their own: that
 of the weights without its scalings, which are divided out first, with counterparts as one array; or of
@@ -72,7 +72,7 @@ class Features:
 
     @property
     def units(self) -> FeatureUnits:
-        """What they are read in."""
+        """The units that features are read in."""
         if self.found_units is None:
             raise RuntimeError("features are read as they come: `in_units` finds units.")
         return self.found_units

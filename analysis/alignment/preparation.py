@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """How features are taken from any posterior of one model.
+    """A recipe that takes features from any posterior of one model.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Preparation:
 def prepare(
     view: View, symmetry: Symmetry, cost: str, x: Any, gauge: str, max_bytes: int
 ) -> Preparation:
-    """Gather what alignment needs to know beside the draws.
+    """Gather the settings that alignment needs in addition to the draws.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
             seen = ", ".join(resolved.words)
             raise ArgumentError(
                 f"`posterior` cannot be aligned. Its draws show that components of {seen} change places. "
-                f"{resolved.reason} To move a part of what moves together would leave the posterior. {advice(view)}"
+                f"{resolved.reason} To move only some of these parameters would leave the posterior. {advice(view)}"
             )
         if not resolved.blocks:
             raise ArgumentError(
@@ -171,7 +171,7 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
 def _unclear(seen: Sequence[Candidate]) -> str:
     if not seen:
         return "no labels that switch: there is nothing to align"
-    return f"that parts of {seen[0].word} change places and overlap, which no alignment undoes for sure"
+    return f"that components of {seen[0].word} change places and overlap, which no alignment undoes for sure"
 
 
 def _inputs(view: View, model: BayesianNetwork | None, x: Any) -> np.ndarray:

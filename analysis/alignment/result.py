@@ -97,7 +97,7 @@ class Alignment(Shown):
 
     @cached_property
     def caveat(self) -> str:
-        """What nobody has checked of the symmetry, in a sentence; empty where nothing is left."""
+        """The part of the symmetry that is not checked, in a sentence; empty where all is checked."""
         checked = self.density is not None and self.density.compared
         if self.found:
             words = " and ".join(f"`{word}`" for word in self.found)
@@ -137,7 +137,7 @@ class Alignment(Shown):
 
     @cached_property
     def density(self) -> DensityCheck | None:
-        """How the log density of moved draws was compared with that of the draws as they came; None where it was not.
+        """Comparison of the log density of moved draws with that of the draws as they came; None if there is none.
 
         Raises
         ------
@@ -243,7 +243,7 @@ def _compact(word: str, array: np.ndarray) -> np.ndarray:
 
 
 def of_alignment(alignment: Alignment) -> Card:
-    """What was moved and how much that brought, then the rule."""
+    """Show the variables that were moved, how much that brought, and the rule."""
     flag: Flag = "" if alignment.converged else "warn"
     return Card("Aligned draws", tuple(_of_alignment(alignment)), flag)
 
@@ -363,7 +363,7 @@ def _pieces(
 
 
 def _named(values: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
-    """What is in a scratch, with the axes, labels and attributes of what it is of."""
+    """Return a scratch's values with the axes, labels and attributes of the original variable."""
     axes = dict(zip(values.dims, like.dims, strict=True))
     bare = values.drop_vars(list(values.coords)).rename(axes)
     return bare.assign_coords(like.coords).assign_attrs(like.attrs)

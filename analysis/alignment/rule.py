@@ -35,7 +35,7 @@ _SAID = {
 
 @dataclass(frozen=True)
 class AlignmentRule:
-    """What decides an alignment beside the draws and their symmetry.
+    """The choices that decide an alignment, besides the draws and their symmetry.
 
     Attributes
     ----------
@@ -90,7 +90,9 @@ class AlignmentRule:
             text += "the squared distance of hidden activations."
         else:
             scales = ", ".join(f"{name} by {scale:.4g}" for name, scale in self.scales.items())
-            text += f"the squared distance of whole parts, variables divided by scales ({scales})."
+            text += (
+                f"the squared distance of whole components, variables divided by scales ({scales})."
+            )
         return text
 
 
@@ -111,7 +113,7 @@ class AlignmentTarget:
 
     @classmethod
     def of(cls, centre: Mapping[str, Any], scale: Mapping[str, Any]) -> AlignmentTarget:
-        """What is matched with a diagonal Gaussian that is known by its numbers, such as a kept reference's labelling.
+        """Make a target from a diagonal Gaussian that is known by its numbers, such as a kept reference's labelling.
 
         Parameters
         ----------

@@ -81,7 +81,7 @@ def solve(
 
 
 def method(block: Block, shapes: Shapes) -> str:
-    """How a block is solved: ``assignment``, ``enumeration`` or ``exchange``."""
+    """Choose how a block is solved: ``assignment``, ``enumeration`` or ``exchange``."""
     if block.axes and not block.complemented:
         if all(len(axes_of(places)) == 1 for places in block.axes.values()):
             return "assignment"
@@ -196,7 +196,7 @@ Order = Int[np.ndarray, "draw place"]
 
 
 def single_numbers(block: Block, shapes: Shapes) -> bool:
-    """Whether each component of a block is one number, which no other variable belongs to."""
+    """Tell whether each component of a block is one number, which no other variable belongs to."""
     return set(block.variables) == set(block.axes) and [len(shapes[n]) for n in block.axes] == [1]
 
 

@@ -41,7 +41,7 @@ _MIXED = 400
 
 @dataclass(frozen=True)
 class Switching:
-    """What alignment did to a posterior.
+    """Effects of alignment on a posterior.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ def switching(
     noise: bool = True,
     seed: int = 0,
 ) -> Switching:
-    """Measure switching of labels, and what alignment gained beside what it gains on noise.
+    """Measure switching of labels, and the gain of alignment in comparison with its gain on noise.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def switching(
         check_count("lags", lag)
     if noise and alignment.rule.cost != "weights":
         raise ArgumentError(
-            f"`noise` is true, but draws were aligned by {alignment.rule.cost}, which shuffled parts "
+            f"`noise` is true, but draws were aligned by {alignment.rule.cost}, which shuffled components "
             "do not have; align by weights, or give noise=False."
         )
     canonical = _canonical(alignment)
@@ -146,7 +146,7 @@ def labelling_numbers(element: Element) -> Int[np.ndarray, "chain draw"]:
 
 
 def _discrete(element: Element) -> Num[np.ndarray, "chain draw entry"]:
-    """What tells elements apart but for scalings, side by side."""
+    """Concatenate the discrete labels of an element's parts, without scalings."""
     arrays = [labels_of(part) for part in element]
     return np.concatenate([a.reshape(*a.shape[:2], -1) for a in arrays], axis=2)
 
@@ -286,17 +286,17 @@ class OneLabelling:
 
     @property
     def probability(self) -> float:
-        """Of so many independent chains in one labelling."""
+        """Probability that so many independent chains have one labelling by chance."""
         return math.exp((1 - self.chains) * self.log_order)
 
     @property
     def improbable(self) -> bool:
-        """Whether chance is no explanation."""
+        """Tell whether chance is too improbable as an explanation."""
         return self.probability < IMPROBABLE
 
     @property
     def sentence(self) -> str:
-        """What it says of the symmetry."""
+        """The conclusion about the symmetry, in words."""
         if self.chains == 1:
             return "One chain in one labelling: other modes cannot be seen."
         begin = (
@@ -305,8 +305,8 @@ class OneLabelling:
         )
         if not self.improbable:
             return f"{begin}: no evidence for or against the symmetry."
-        why = "an order, equal starts or an unlike prior fixed the labels"
-        other = "" if self.known else ", or the parts are not interchangeable"
+        why = "an order, equal starts or different priors fixed the labels"
+        other = "" if self.known else ", or the components are not interchangeable"
         return f"{begin}: {why}{other}."
 
 
@@ -321,7 +321,7 @@ def one_labelling(alignment: Alignment) -> OneLabelling | None:
 
 
 def _alike(element: Element) -> bool:
-    """Whether most draws of every chain have the same labels, which are those in the middle, component by component."""
+    """Tell whether most draws of every chain have the median labels, component by component."""
     alike: Any = True
     for part in element:
         for labels in part:

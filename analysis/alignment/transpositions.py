@@ -160,11 +160,11 @@ def transpositions_of(element: Element) -> Transpositions:
 
 
 def of_transpositions(found: Transpositions) -> Card:
-    """How many exchanges of two parts brought draws into one labelling."""
+    """Show how many exchanges of two components brought draws into one labelling."""
     total = found.total.ravel()
     words = (
         f"Draws are {number(np.median(total))} transpositions (median) from the common labelling, and up to "
-        f"{number(total.max())}: exchanges of two parts each."
+        f"{number(total.max())}: exchanges of two components each."
     )
     rows = tuple(
         (f"block {place}", number(np.median(layer)), number(layer.max()))

@@ -202,8 +202,8 @@ class _Spread:
         least = max(double, float(np.finfo(self.centre.dtype).eps)) * self.largest
         if 0 < self.size < least:
             raise ArgumentError(
-                f"`{argument}` holds {name} whose parts and draws spread by {self.size:.3g} about values as large as "
-                f"{self.largest:.3g}, and that is lost in rounding; take off what they have in common "
+                f"`{argument}` holds {name} whose components and draws spread by {self.size:.3g} about values as "
+                f"large as {self.largest:.3g}, and that is lost in rounding; take off what they have in common "
                 "before they are stored."
             )
 

@@ -1,1 +1,1 @@
-"""Posteriors beside one another: predictions, moments, two-sample tests."""
+"""Comparison of posteriors: predictions, moments, two-sample tests."""

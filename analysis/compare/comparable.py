@@ -152,7 +152,7 @@ def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:
 
 
 def _facts(model: BayesianNetwork | None) -> dict[str, object]:
-    """What must be the same: architecture and kind of likelihood."""
+    """Return the facts that must be the same: architecture and kind of likelihood."""
     if model is None:
         return {"network": None}
     network = asdict(model.network)
@@ -190,7 +190,7 @@ def _check_data(name: str, view: View, truth: str, other: View) -> None:
 
 
 def _equal(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether arrays are the same, up to what single precision keeps of them and of the largest entry."""
+    """Tell whether arrays are the same, up to single precision of each entry and of the largest one."""
     if a.shape != b.shape:
         return False
     if not {a.dtype.kind, b.dtype.kind} <= set("biuf"):

@@ -1,7 +1,7 @@
-"""Several posteriors of one model beside a chosen truth: predictions, and weights modulo symmetry.
+"""Several posteriors of one model next to a chosen truth: predictions, and weights modulo symmetry.
 
-Convention: distances are to the truth, scores are against labels or targets. The row of the floor is the truth's second
-half taken for a posterior of its own and held against its first half (chains, or the draws of a single one): with half
+Convention: distances are to the truth, scores are against labels or targets. The row `floor` is the truth's second
+half taken for a posterior of its own and compared with its first half (chains, or the draws of a single one): with half
 of the draws on either side it is noisier than the rows above it, and what lies near it cannot be told from the truth.
 In weight space only the half of the truth that had no part in labels and scales is compared (`frame`); there
 the floor is that half halved again.
@@ -68,7 +68,7 @@ def compare(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Hold posteriors against one of them: in prediction, and in weight space modulo symmetry.
+    """Compare posteriors with one of them: in prediction, and in weight space modulo symmetry.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def compare(
         At least two, of the same model and data; of networks also in different parametrisations. Each in any form that
         `ob.diagnose` takes.
     truth : str
-        The name of the one that the others are held against.
+        The name of the one that the others are compared with.
     x : array (obs, in), optional
         Inputs to predict at; by default those that the truth was fitted to and keeps.
     y : array (obs,) or (obs, out), optional

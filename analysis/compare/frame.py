@@ -43,7 +43,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class CommonFrame:
-    """What draws are aligned with and divided by.
+    """The reference that draws are aligned with and the scales that they are divided by.
 
     Attributes
     ----------

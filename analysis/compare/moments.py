@@ -39,7 +39,7 @@ POWER = 0.8
 
 @dataclass(frozen=True, eq=False)
 class MomentComparison:
-    """How far apart two posteriors' means are.
+    """The distance of two posteriors' means.
 
     Attributes
     ----------

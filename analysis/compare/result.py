@@ -1,4 +1,4 @@
-"""What a comparison of posteriors returns: one row a posterior, and what the rows mean in words."""
+"""The result of a comparison of posteriors: one row a posterior, and the rows' meaning in words."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MOMENTS = ("max_abs_z", "max_abs_d", "verdict")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Shown):
-    """Posteriors beside a truth.
+    """Posteriors compared with a truth.
 
     Attributes
     ----------
     kind : str
         `classification`, `regression`, or `parameters` where the posteriors are of no network.
     truth : str
-        Name of the posterior that the others are held against.
+        Name of the posterior that the others are compared with.
     table : DataFrame
         One row a posterior, the truth first, and `floor` last. Columns of a classification: agreement, total_variation
         (halved), total_variation_sum (not), accuracy, log_score, calibration_error, brier,
@@ -39,7 +39,7 @@ class Comparison(Shown):
         in the truth's standard deviations of f), rmse, coverage_50, coverage_95, crps, log_score. Of
         parameters: max_abs_z, max_abs_d and verdict, of `moments.compare_moments`. Always:
         energy, energy_p, mmd, mmd_p of `two_sample.two_sample`, and num_draws, the draws that these
-        are of (for the floor, of its second part). NaN where there is nothing to say.
+        are of (for `floor`, of its second part). NaN where there is nothing to say.
     notes : tuple of str
         What was compared, in words.
     warnings : tuple of str
@@ -124,7 +124,7 @@ def of_comparison(comparison: Comparison) -> Card:
 
 
 def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Say of each posterior how it predicts and where its draws lie, beside what the truth's own halves do."""
+    """Say of each posterior how it predicts and where its draws lie, next to the truth's own halves."""
     table = comparison.table
     floor = table.loc[FLOOR]
     mixed = not floor.get("energy_p", math.nan) <= SMALL

@@ -1,4 +1,4 @@
-"""Whether two samples are of one distribution: energy distance and maximum mean discrepancy.
+"""Tests of whether two samples have one distribution: energy distance and maximum mean discrepancy.
 
 Convention: samples are (draw, param), variables already in the units that count. The energy distance is
 the squared one, 2 E|X - Y| - E|X - X'| - E|Y - Y'| (Székely and Rizzo 2013, equation 2.1; SciPy's, in one
@@ -34,7 +34,7 @@ _BATCH = 64
 
 @dataclass(frozen=True)
 class TwoSample:
-    """How far apart two samples are.
+    """The distance of two samples, with its tests.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a comparison of posteriors means: sentences for a reader, and warnings."""
+"""Conclusions from a comparison of posteriors: sentences for a reader, and warnings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOWN = 6
 
 @dataclass(frozen=True)
 class Setting:
-    """What a comparison was made of, for its notes.
+    """The ingredients of a comparison, for its notes.
 
     Attributes
     ----------
@@ -86,8 +86,8 @@ def _sentences(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
     if "total_variation" in table:
         yield "Total variation is half the sum of absolute differences; Xiao et al. 2023, equation 2, is the sum."
     yield (
-        f"`floor` is the second half of `{setting.truth}` against its first: what lies near it cannot be "
-        "told from the truth."
+        f"Baseline (`floor`): the distance between the two halves of `{setting.truth}`. Values this small are "
+        "noise."
     )
     if setting.rule:
         yield f"{setting.rule} Labels were fitted on the first half of `{setting.truth}`."
@@ -100,7 +100,7 @@ def _sentences(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
         )
         tests = int(table["energy_p"].notna().sum())
         yield (
-            f"p-values are by {setting.permutations} permutations, each for itself; there are {tests} of a kind."
+            f"p-values are by {setting.permutations} permutations, each for itself; there are {tests} of each kind."
         )
     if setting.shared is not None and setting.shared.only_in:
         sides: dict[str, list[str]] = {}
@@ -114,10 +114,10 @@ def _sentences(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
 
 def _warnings(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
     if setting.own_points and setting.points is not None:
-        yield "The points are training data, which scores flatter; give others to see predictions."
+        yield "The points are training data, where scores are optimistic; give other points to see predictions."
     ours = setting.targets[setting.truth]
     other = [f"`{name}` ({target})" for name, target in setting.targets.items() if target != ours]
-    if other and setting.points is None:  # the data of networks have been held against each other
+    if other and setting.points is None:  # the data of networks have been compared
         yield (
             f"Targets have other names than that of `{setting.truth}` ({ours}): "
             f"{', '.join(other)}. Are they the same model of the same data?"

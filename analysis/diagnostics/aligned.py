@@ -1,8 +1,8 @@
-"""Diagnostics modulo a symmetry: the same posterior raw, aligned, and by what the symmetry leaves alone.
+"""Diagnostics modulo a symmetry: the same posterior raw, aligned, and by label-free quantities.
 
-R-hat of aligned draws flatters: every chain had a part in the reference that all were aligned with. So the
-invariants stand beside it, chains that stay apart are counted, and a reference fitted on half of the chains
-can be held against the other half.
+R-hat of aligned draws is optimistic: every chain helped to fit the reference that all are aligned with. So the
+invariants stand next to it, chains that stay apart are counted, and a reference fitted on half of the chains
+can be compared with the other half.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NATS = 20.0
 SHRINKS = 0.9
 """Aligned over raw standard deviation below which alignment is said to shrink the spread."""
 LIKE_NOISE = 0.95
-"""Ratio of the gain on draws to the gain on shuffled draws above which the two are alike."""
+"""Ratio of the gain on draws to the gain on shuffled draws above which the two are the same."""
 
 
 def diagnose_aligned(
@@ -137,7 +137,7 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         share = diagnosis.switching.reassigned
         lag = max((lag for lag, value in share.items() if math.isfinite(value)), default=None)
         later = (
-            f"; {100 * share[lag]:.0f} % of the parts have another place {lag} draws later"
+            f"; {100 * share[lag]:.0f} % of the components have another place {lag} draws later"
             if lag
             else ""
         )
@@ -160,7 +160,7 @@ def _rhats(diagnosis: AlignedDiagnosis) -> str:
     return (
         f"Worst R-hat: {raw.value:.3f} raw, {aligned.value:.3f} aligned"
         + (f", {diagnosis.held_out_rhat.value:.3f} held out" if diagnosis.held_out_rhat else "")
-        + (f", {fixed.value:.3f} of what the symmetry leaves alone." if fixed.parameter else ".")
+        + (f", {fixed.value:.3f} of label-free quantities." if fixed.parameter else ".")
     )
 
 
@@ -179,20 +179,21 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         yield one.sentence
     left = _left_out(diagnosis)
     if left:
+        differ, it = ("differs", "it") if len(left) == 1 else ("differ", "them")
         yield (
-            f"{', '.join(left)} did not move along and still disagree between chains: declare them too, "
-            "if they belong to the parts."
+            f"{', '.join(left)} still {differ} between chains, and alignment did not move {it}: if indexed by "
+            f"component, declare {it} with the components."
         )
     if not diagnosis.alignment.converged:
         yield (
-            f"The alignment still moved parts in its last of {diagnosis.alignment.sweeps} sweeps: give "
+            f"The alignment still moved components in its last of {diagnosis.alignment.sweeps} sweeps: give "
             "more with `max_sweeps`."
         )
     if diagnosis.raw.rhat.value <= limit and diagnosis.shrinkage < SHRINKS:
         yield (
             f"R-hat is good without alignment ({diagnosis.raw.rhat.value:.3f}), which only shrinks the spread "
             f"(to {diagnosis.shrinkage:.2f} of the raw standard deviation): either every chain visits all "
-            "labellings, or the parts are alike without being modes. Use the raw draws for what does "
+            "labellings, or the components are equal without being modes. Use the raw draws for what does "
             "not depend on labels."
         )
     overlap = max(diagnosis.switching.labellings, default=1) > 1
@@ -205,7 +206,7 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         )
     elif overlap:
         yield (
-            "Parts overlap, so that aligned means and standard deviations depend on the rule of the "
+            "Components overlap, so that aligned means and standard deviations depend on the rule of the "
             "alignment, which is stored with them; compare invariants where that matters."
         )
 
@@ -220,7 +221,7 @@ def _left_out(diagnosis: AlignedDiagnosis) -> list[str]:
 
 
 def _far(diagnosis: AlignedDiagnosis) -> bool:
-    """Whether the lower mode is negligible, and not for Monte Carlo errors alone."""
+    """Tell whether the lower mode is negligible, and not for Monte Carlo errors alone."""
     heights = diagnosis.raw.heights
     return heights is not None and heights.unlike and heights.gap[0] > NATS
 
@@ -231,6 +232,6 @@ def _heights(diagnosis: AlignedDiagnosis) -> str:
         return ""
     means = ", ".join(f"{mean:.1f}" for mean in heights.means)
     if not heights.unlike:
-        return f" Mean log density by chain: {means}, alike within Monte Carlo errors."
+        return f" Mean log density by chain: {means}, equal within Monte Carlo errors."
     negligible = " Chains far below the highest sit in negligible modes: start from an optimum."
     return f" Mean log density by chain: {means}." + negligible * _far(diagnosis)

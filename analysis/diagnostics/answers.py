@@ -1,4 +1,4 @@
-"""The verdict as data: what the answer says, its three rows, its causes, and what stands beside them.
+"""The verdict as data: what the answer says, its three rows, its causes, and the remarks next to them.
 
 Where draws are not finite or chains stand still nothing else is looked at. Of Markov chains a `Case` is judged. A
 variational fit rests on k-hat alone, and members of an ensemble are no draws.
@@ -186,7 +186,7 @@ def _labels_cause(labels: Labels, case: Case) -> Reason:
 
 
 def _labels_remedy(labels: Labels, case: Case) -> Reason:
-    """What to do about labels: only what was tried, and works."""
+    """Say what to do about labels: only what was tried, and works."""
     options: dict[str, Any] = {"options": _options(labels.words)} if labels.words else {}
     if labels.turning:
         return Reason("labels", "warned", "use no rotation")
@@ -218,7 +218,7 @@ def labels_move(labels: Labels) -> Reason:
 
 
 def _options(words: tuple[str, ...]) -> str:
-    """How to declare what was found, in Python and on the command line."""
+    """Spell the declaration of what was found, in Python and on the command line."""
     quoted = [f'"{word}"' for word in words]
     given = quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
     options = " ".join(f"--exchangeable {in_shell(word)}" for word in words)
@@ -287,7 +287,7 @@ def _predictions_row(case: Case, answer: Answer) -> Reason:
 
 
 def _sampler(raw: Diagnosis, causes: tuple[Reason, ...]) -> Reason:
-    """What the sampler says of itself."""
+    """Judge what the sampler recorded about itself."""
     own = tuple(check for check in raw.checks if check.name in _SAMPLER_CHECKS)
     checks = blamed(own, causes)
     found = [check for check in checks if check.outcome in ("failed", "warned")]

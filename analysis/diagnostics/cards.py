@@ -1,4 +1,4 @@
-"""What a notebook and a terminal show of a diagnosis: the answer first, then tables."""
+"""Cards of a diagnosis for notebooks and terminals: the answer first, then tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def card_of_numbers(checks: str, warnings: Sequence[str], tables: Sequence[Table
 def card_of_alignment(
     sentences: Sequence[str], warnings: Sequence[str], tables: Sequence[Table]
 ) -> Card:
-    """Show what alignment did, and tables of aligned parameters and of what the symmetry leaves alone."""
+    """Show what alignment did, and tables of aligned parameters and of label-free quantities."""
     words = [Words(sentence) for sentence in sentences]
     words += [Words(sentence, flag="warn") for sentence in warnings]
     return Card("Modulo its symmetry", (*words, *tables))

@@ -1,7 +1,7 @@
 """Causes that draws show: chains that stand still, funnels, modes, and how many draws are missing.
 
 Stuck: a Metropolis chain repeats its draws honestly, with runs as long as its share of repeats makes them; so a run is
-judged beside that share. One entry may honestly be narrow in one chain, where labels are permuted, and so the spread is
+judged by that share. One entry may honestly be narrow in one chain, where labels are permuted, and so the spread is
 that of a whole variable.
 
 Funnels: a scale goes with the spread of a vector, so that no step size suits both of its ends. Every centred
@@ -98,7 +98,7 @@ ALONE = 0.6
 SMALL = 0.25
 """Median rank, among all draws, of the scale at divergences, below which these lie where it is small."""
 FEW, MANY = 5, 10
-"""Divergences needed beside other signs, and by themselves."""
+"""Divergences needed together with other signs, and by themselves."""
 SHORT_VECTOR = 8
 """Positive variables of at most so many entries are scales entry by entry."""
 
@@ -136,12 +136,12 @@ class Funnel:
 
     @property
     def diverges(self) -> bool:
-        """Whether enough divergences lie at the narrow end."""
+        """Tell whether enough divergences lie at the narrow end."""
         return self.divergences >= FEW and self.rank < SMALL
 
     @property
     def diverges_often(self) -> bool:
-        """Whether so many do that nothing else is needed."""
+        """Tell whether so many do that nothing else is needed."""
         return self.divergences >= MANY and self.rank < SMALL
 
 
@@ -233,7 +233,7 @@ class Heights:
     means, errors
         By chain.
     lowest, highest
-        Chains of the pair that differs most beside its error.
+        Chains of the pair that differs most in units of its error.
     unlike
         Whether they differ by more than errors explain.
     """
@@ -265,7 +265,7 @@ class Heights:
 
 
 def compare_heights(means: Sequence[float], errors: Sequence[float]) -> Heights:
-    """Compare chains' mean log densities, beside their Monte Carlo errors."""
+    """Compare chains' mean log densities, in units of their Monte Carlo errors."""
     mean, error = np.asarray(means, np.float64), np.asarray(errors, np.float64)
     apart = mean[:, None] - mean[None, :]
     both = np.hypot(error[:, None], error[None, :])
@@ -285,14 +285,14 @@ def chain_ess(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray
 def settled(
     values: Float[np.ndarray, "chain draw param"], half_rhat: Float[np.ndarray, "chain param"]
 ) -> tuple[bool, bool]:
-    """Whether chains have settled, each by itself, and whether they have if heights are known to be unlike.
+    """Tell whether chains have settled, each by itself, and whether they have if heights are known to differ.
 
     Parameters
     ----------
     values
         The worst entries.
     half_rhat
-        R-hat of every chain beside itself.
+        R-hat between the two halves of every chain.
     """
     ess = float(np.nanmedian(chain_ess(values)))
     agrees = float(np.nanmedian(np.nanmax(half_rhat, axis=0))) < SETTLED_RHAT
@@ -300,7 +300,7 @@ def settled(
 
 
 def times_as_many(ess: float, needed: float, rhat: float, limit: float) -> int:
-    """How many times as many draws it takes, by ESS and by R-hat's excess over one."""
+    """Return by what factor draws must grow, by ESS and by R-hat's excess over one."""
     by_ess = needed / ess if ess > 0 else 1.0
     by_rhat = (rhat - 1) / (limit - 1) if math.isfinite(rhat) else 1.0
     return max(2, math.ceil(max(by_ess, by_rhat)))

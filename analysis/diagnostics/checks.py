@@ -1,6 +1,6 @@
 """Every check of one posterior that applies, from its numbers: the draws, the chains, what the sampler or fit recorded.
 
-Each function looks at one diagnostic and returns a `Reason`; the order is that in which problems should be mended. A
+Each function looks at one diagnostic and returns a `Reason`; the order is that in which problems should be fixed. A
 number that is NaN, missing or infinite passes nowhere. Unadjusted dynamics leaves a bias of the step size in its draws,
 which no comparison of chains can show; gradients of the log density at the draws can: they have to satisfy two
 identities, whose misses bound how far means and variances are off (`inference/microcanonical/step_bias.py`).
@@ -26,11 +26,11 @@ BIAS = "step-size bias"
 LOST = 1.0
 """Energy variance per parameter from which on the integrator does not follow the density at all."""
 SHIFT = 0.1
-"""How far a mean may be off, in standard deviations given the others: the Monte Carlo error of 100 draws."""
+"""Error allowed in a mean, in standard deviations given the others: the Monte Carlo error of 100 draws."""
 SPREAD = 0.2
-"""How far a variance may be off, as a share: a tenth of the standard deviation."""
+"""Error allowed in a variance, as a share: a tenth of the standard deviation."""
 GROSS = 2.5
-"""How many times as far off the draws are of no use: a quarter of a standard deviation, half of a variance."""
+"""Factor on these errors from which the draws are of no use: a quarter of a standard deviation, half of a variance."""
 COLUMNS = {"R-hat": "rhat", "bulk ESS": "ess_bulk", "tail ESS": "ess_tail"}
 """Checks of parameters, and the column of each."""
 
@@ -77,14 +77,14 @@ _WHY = {
 
 
 def besides(diagnosis: Diagnosis) -> Iterator[Reason]:
-    """Name what the answer does not rest on, and say how the draws came about."""
+    """Name the quantities that are not used for the verdict, and say how the draws came about."""
     of, limit = diagnosis.kinds.of, diagnosis.limits.deciding_rhat
     for reason, names in diagnosis.left_out.items():
         if not names:
             continue
         guessed = reason == "generated" and {*diagnosis.kinds.guessed} & {*names}
         guess = ", as their names say" if guessed else ""
-        numbers: dict[str, Any] = {"names": names, "why": f"{_WHY[reason]}{guess}."}
+        numbers: dict[str, Any] = {"names": names, "why": f"{_WHY[reason]}{guess}"}
         table = diagnosis.parameters
         rhats = table["rhat"][[variable_of(entry, of) in names for entry in table.index]]
         if bad := int((rhats > limit).sum()):
@@ -343,7 +343,7 @@ def is_gross(sampler: SamplerSummary) -> bool:
 
 
 def bounds(sampler: SamplerSummary) -> dict[str, float]:
-    """How far off means and variances may be at most; empty where nothing tells."""
+    """Return bounds on the errors of means and variances; empty where nothing is known."""
     found = sampler.identities
     if found is None:
         return {}

@@ -3,7 +3,7 @@
 Convention: a template is what was found, or that and what to do, or what was found, what it means and what to do. None
 of these texts ends with a full stop.
 A piece in ``[[...]]`` is left out where a number that it asks for is missing. Besides Python's format specifications
-there are ``names`` (in code type, the first four), ``chains``, ``counts``, ``count NOUN``, ``rhat`` and ``beside``: as
+there are ``names`` (in code type, the first four), ``chains``, ``counts``, ``count NOUN``, ``rhat`` and ``digits``: as
 many decimals as tell the number from its limit (`limits` of the reason). `Backticks` set a name in code type.
 """
 
@@ -27,7 +27,7 @@ NAMED = 4
 
 @dataclass(frozen=True)
 class Sentences:
-    """What a reason says.
+    """The sentences of a reason.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Sentences:
 
     @property
     def evidence(self) -> str:
-        """What was found and what it means, in a whole sentence."""
+        """The finding and its meaning, in a whole sentence."""
         return ended(f"{self.fact}: {self.meaning}" if self.meaning else self.fact)
 
     @property
@@ -112,7 +112,7 @@ class _Writer(Formatter):
                 return f"{value:,} {rest if value == 1 else plural}"
             case "rhat":
                 return rhat(value, self.limits)
-            case "beside":
+            case "digits":
                 return f"{value:,.{decimals_beside(value, self.limits, int(rest))}f}"
         return super().format_field(value, specification)
 

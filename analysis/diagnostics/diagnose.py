@@ -54,7 +54,7 @@ def diagnose(
         Also fit the reference of an alignment on the first half of the chains, and report the others' R-hat.
     rhat_max : float
         R-hat above this is warned of. At its default 1.05 decides: 1.01 is what equal chains with 100 effective draws
-        each have in the mean. A limit of one's own decides as it stands.
+        each have in the mean. Your own limit decides as it stands.
     ess_threshold : float, optional
         Bulk ESS below this decides, tail ESS is warned of; by default 100 times the number of chains.
     bfmi_threshold : float
@@ -67,7 +67,7 @@ def diagnose(
     Returns
     -------
     Diagnosis
-        Its `verdict` is ``usable``, ``aligned`` (after alignment), ``invariant`` (what has no labels) or
+        Its `verdict` is ``usable``, ``aligned`` (after alignment), ``invariant`` (label-free quantities) or
         ``unusable``; `judgement` holds the sentences, `aligned` the numbers modulo the symmetry.
 
     Raises
@@ -133,7 +133,7 @@ def diagnose(
 
 
 def _answered(diagnosis: Diagnosis, verdict: Verdict) -> Diagnosis:
-    """Judge the checks by what the answer rests on, and say beside it what it leaves open."""
+    """Judge the checks by what the answer rests on, and add what it leaves open."""
     diagnosis = replace(diagnosis, judgement=verdict)
     diagnosis = replace(diagnosis, checks=blamed(check(diagnosis), verdict.causes))
     open_ = (*remarks(diagnosis, verdict), *verdict.remarks)

@@ -139,7 +139,7 @@ def _of_block(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.
 
 
 def _of_pairs(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.ndarray]]:
-    """What belongs to what: covariances over the parts of two variables, each a number a part."""
+    """Return covariances over the components of two variables with one number each: what belongs to what."""
     single = [name for name, places in block.axes.items() if len(axes_of(places)) == 1]
     found = []
     for first, second in combinations(single, 2):

@@ -132,26 +132,26 @@ class Case:
 
     @cached_property
     def identified(self) -> Facts:
-        """What has to be sampled well: entries that no alignment finds need not be, if there are others."""
+        """Facts on what has to be sampled well: entries that no alignment finds need not be, if there are others."""
         overlap = self.labels.state == "overlap" and len(self.unmoved.table)
         return self.unmoved if overlap else self.after
 
     @cached_property
     def is_sound(self) -> bool:
-        """Whether chains agree, modulo labels, with enough effective draws."""
+        """Tell whether chains agree, modulo labels, with enough effective draws."""
         bad = self.unmoved.bad if self.labels.state == "overlap" else self.after.bad
         return bad.empty and not self.after.lp_is_bad
 
     @cached_property
     def is_sorted(self) -> bool:
-        """Whether alignment brings the chains together in all that moves."""
+        """Tell whether alignment brings the chains together in all that moves."""
         table = self.after.table
         moved = table[table["variable"].isin(self.labels.variables)]
         return not bool((moved["rhat"] > self.limits.deciding_rhat).any())
 
     @cached_property
     def worst_invariant(self) -> Extreme:
-        """The largest R-hat of what the symmetry leaves alone: invariants, and parameters that do not move."""
+        """The largest R-hat of label-free quantities: invariants, and parameters that do not move."""
         return Extreme.of(pd.concat([self.labels.invariants["rhat"], self.unmoved.table["rhat"]]))
 
     @cached_property
@@ -171,7 +171,7 @@ class Case:
 
     @property
     def keeps_heights(self) -> bool:
-        """Whether the log density agrees between chains, whatever their labels: else they are no equal modes."""
+        """Tell whether the log density agrees between chains, whatever their labels: else they are no equal modes."""
         apart = self.before.lp_numbers[0] > self.limits.deciding_rhat
         return not apart and not (self.heights is not None and self.heights.unlike)
 
@@ -183,12 +183,12 @@ class Case:
 
     @property
     def is_open(self) -> bool:
-        """Whether chains disagree, so that labels that were not found may switch all the same."""
+        """Tell whether chains disagree, so that labels that were not found may switch all the same."""
         return self.answer == "unusable" and not self._chains_agree
 
     @cached_property
     def invariants_agree(self) -> bool:
-        """Whether what the symmetry leaves alone, beside the log density, agrees between chains."""
+        """Tell whether label-free quantities, besides the log density, agree between chains."""
         if self.after.lp_is_bad or not self.unmoved.bad.empty:
             return False
         table = self.labels.invariants.drop(index="lp", errors="ignore")
@@ -214,7 +214,7 @@ class Case:
 
     @cached_property
     def causes(self) -> tuple[Reason, ...]:
-        """What keeps it from being sound modulo labels, most likely first; nothing where it is."""
+        """Causes that keep it from being sound modulo labels, most likely first; none where it is."""
         doubt = self.modes.doubt if self.modes else ""
         weights = (_cause("weights", "weights", fact=doubt),) if doubt else ()
         if self.is_sound or self.blames_labels:
@@ -223,7 +223,7 @@ class Case:
 
     @cached_property
     def sampler_fails(self) -> tuple[Reason, ...]:
-        """What forbids use although chains agree: steps that bias the draws; divergences, many or at small scales."""
+        """Causes that forbid use though chains agree: biasing steps; many divergences, or at small scales."""
         sampler, raw = self.before.raw.sampler, self.before.raw
         bias = next((check for check in raw.checks if check.name == BIAS), None)
         if sampler is not None and bias is not None and bias.kind and is_gross(sampler):
@@ -284,7 +284,7 @@ class Case:
         if found is not None and found.unlike:
             numbers |= found.apart
         elif found is not None:
-            numbers["heights"] = "alike"
+            numbers["heights"] = "equal"
         return _cause("modes", "modes", **numbers)
 
     @property
@@ -322,7 +322,7 @@ class Case:
         return funnel.diverges or energies or (funnel.divergences > 0 and bool(ess < low))
 
     def _settled(self) -> bool:
-        """Whether chains have settled, each in a mode of its own."""
+        """Tell whether chains have settled, each in its own mode."""
         if self.after.raw.num_chains < 2 or self.after.raw.num_draws < Limits.FEW:
             return False
         worst = self.identified.bad_rhat.sort_values("rhat", ascending=False).index[:LOOKED_AT]
@@ -335,9 +335,9 @@ class Case:
 
 
 MEANS, SPREADS = 0.1, 1.1
-"""Parts are alike whose means differ by less than this share of their sd, and whose sds by less than this factor."""
+"""Components are equal if their means differ by less than this share of their sd, and their sds by this factor."""
 MOST_PARTS = 64
-"""Variables with more parts are no labels' ones."""
+"""Variables with more components are no labels' ones."""
 
 
 def alike_parts(facts: Facts) -> Iterator[Reason]:

@@ -1,4 +1,4 @@
-"""Whether a posterior's labels switch: modulo what is declared or given, and what the draws themselves show.
+"""Switching of a posterior's labels: modulo what is declared or given, and what the draws themselves show.
 
 What is declared is divided out first, and the search looks for the rest. A network's labels are known from its
 architecture, so that nothing is searched for there.
@@ -32,20 +32,20 @@ from .measure import Facts
 from .result import AlignedDiagnosis
 
 ALIKE = 4.0
-"""Monte Carlo errors by which means of parts may differ where all parts have one and the same posterior."""
+"""Monte Carlo errors by which means of components may differ where all have one and the same posterior."""
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What is known of labels.
+    """Known facts about labels.
 
     Attributes
     ----------
     state
         ``none``: no switching is seen; ``stay``: a symmetry is declared, and all draws have one labelling; ``switch``:
-        labels switch, and alignment sorts them; ``overlap``: they switch, and parts overlap or turn into one another;
+        labels switch, and alignment sorts them; ``overlap``: they switch, and components overlap or turn;
         ``partial``: they switch, together with quantities that cannot be moved along, so that nothing is aligned.
     facts
         The posterior modulo the symmetry.
@@ -77,14 +77,14 @@ class Labels:
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
-        """Numbers of what the symmetry leaves alone."""
+        """Numbers of label-free quantities."""
         if self.aligned is not None:
             return self.aligned.invariants
         return summary(invariants(self.facts.view, self.symmetry))
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What to declare."""
+        """Texts to declare."""
         return () if self.reason else tuple(c.word for c in self.found)
 
     @property
@@ -158,7 +158,7 @@ def _search(
         return Labels("partial", after, declared, certain, aligned, reason=reason, doubtful=tied)
     for candidate in certain:
         after = after.moved(candidate.values)
-    # Of candidates that overlap the first is told of, and beside certain ones those that turn: no label sorts these.
+    # Of candidates that overlap the first is reported, and with certain ones those that turn: no label sorts these.
     open_ = tuple(each for each in rest if not each.certain and (each.turns or not certain))[:1]
     if open_:
         after = after.moved(open_[0].values)
@@ -191,7 +191,7 @@ def _discover(facts: Facts) -> tuple[Candidate, ...]:
 def _state(
     before: Facts, declared: Symmetry, seen: tuple[Candidate, ...]
 ) -> Literal["stay", "switch", "overlap"]:
-    """What a declared symmetry's labels do, by what the draws show of them."""
+    """Judge by the draws what a declared symmetry's labels do."""
     if seen:
         return "switch" if all(candidate.certain for candidate in seen) else "overlap"
     known = {name for block in declared for name in block.variables}
@@ -202,7 +202,7 @@ def _state(
 
 
 def _alike(block: Block, facts: Facts) -> bool:
-    """Whether parts have equal means, up to Monte Carlo errors: all of them are one posterior's, or zero."""
+    """Tell whether components have equal means, up to Monte Carlo errors: all of them are one posterior's, or zero."""
     shapes = {n: v.shape[2:] for n, v in facts.values.items() if n in block.variables}
     measured = block.restricted(shapes)
     if measured is None:
@@ -234,7 +234,7 @@ def _aligned_values(aligned: AlignedDiagnosis, facts: Facts) -> dict[str, np.nda
 
 
 def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
-    """What is to be divided out: what was given, else what is declared, as far as all of its variables are there."""
+    """Choose the blocks to divide out: those given, else those declared, as far as all of their variables are there."""
     view = facts.view
     if given is not None:
         return equal_modes(given)

@@ -116,7 +116,7 @@ Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What decides about one posterior.
+    """Facts that decide about one posterior.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class Facts:
 
     @property
     def lp_is_bad(self) -> bool:
-        """Whether the log density's R-hat or ESS is bad; one that is not known is not."""
+        """Tell whether the log density's R-hat or ESS is bad; one that is not known is not."""
         rhat, ess = self.lp_numbers
         return rhat > self.rhat_limit or ess < self.raw.min_ess
 

@@ -83,7 +83,7 @@ class Diagnosis(Shown):
     symmetric : bool
         Whether the target declares interchangeable parts, hence equal modes.
     limits : Limits
-        What the warnings hold the numbers against.
+        The limits that the warnings compare the numbers with.
     symmetry_caveat : str
         What nobody has checked of the symmetry that it declares, in a sentence; empty where nothing is left.
     has_chains : bool
@@ -94,7 +94,7 @@ class Diagnosis(Shown):
     deciding : tuple of str
         Variables that the answer rests on.
     left_out : mapping of str to tuple of str
-        Those that it does not rest on, by reason: ``generated``, ``transformed``, ``integer``.
+        Those that are not used for it, by reason: ``generated``, ``transformed``, ``integer``.
     checks : tuple of Reason
         Every check that applies, with what came of it: passed, warned, failed or not judged.
     notes : tuple of str
@@ -153,7 +153,7 @@ class Diagnosis(Shown):
 
     @property
     def is_shown_aligned(self) -> bool:
-        """Whether the answer rests on aligned draws of what the symmetry moves."""
+        """Tell whether the answer rests on aligned draws of the parameters that the symmetry moves."""
         return self.aligned is not None and self.verdict == "aligned"
 
     @cached_property
@@ -205,17 +205,17 @@ class Diagnosis(Shown):
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """What keeps it from being usable as it is, most likely first."""
+        """Causes that keep it from being usable as it is, most likely first."""
         return tuple(cause.name for cause in self.judgement.causes) if self.judgement else ()
 
     @property
     def exchangeable(self) -> tuple[str, ...]:
-        """What to declare with ``--exchangeable``, one text a block."""
+        """Texts to declare with ``--exchangeable``, one a block."""
         return self.judgement.exchangeable if self.judgement else ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong or to be looked at, and what to do next, in sentences."""
+        """Sentences on what is wrong or to be looked at, and what to do next."""
         return said_once(c for c in self.checks if c.outcome in ("failed", "warned"))
 
     @property
@@ -225,16 +225,16 @@ class Diagnosis(Shown):
 
     @property
     def passed(self) -> bool:
-        """Whether every check was judged and passed."""
+        """Tell whether every check was judged and passed."""
         return self.outcome == "passed"
 
     @property
     def checks_in_words(self) -> str:
-        """What the checks come to, in one line."""
+        """The checks' outcomes, in one line."""
         return in_words(self.checks)
 
     def outcome_of(self, name: str) -> Outcome | None:
-        """What came of one check.
+        """Return the outcome of one check.
 
         Parameters
         ----------
@@ -376,7 +376,7 @@ class AlignedDiagnosis(Shown):
 
     @property
     def invariant_rhat(self) -> Extreme:
-        """The largest R-hat of what the symmetry leaves alone."""
+        """The largest R-hat of label-free quantities."""
         return Extreme.of(self.invariants["rhat"])
 
     def _card(self) -> Card:

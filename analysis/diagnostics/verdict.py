@@ -1,4 +1,4 @@
-"""What a diagnosis comes to, as data: limits, reasons, and the answer to "may I use this posterior?".
+"""The outcome of a diagnosis, as data: limits, reasons, and the answer to "may I use this posterior?".
 
 Convention: a number has one outcome wherever it stands: passed, warned (read on before relying on it), failed (it
 forbids use) or not judged, for a number that is NaN, missing or infinite is no evidence. `Limits` decides. A check that
@@ -36,7 +36,7 @@ FLAGS: dict[Outcome, Flag] = {
 
 @dataclass(frozen=True)
 class Limits:
-    """What counts as good enough: every limit that decides about Markov chains or is warned of.
+    """Limits of what counts as good enough: every limit that decides about Markov chains or is warned of.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Limits:
 
     @property
     def deciding_rhat(self) -> float:
-        """R-hat above which use is forbidden; a limit of one's own decides as it stands."""
+        """R-hat above which use is forbidden; your own limit decides as it stands."""
         return self.DECIDES if self.rhat == 1.01 else self.rhat
 
     def least_ess(self, chains: int) -> float:
@@ -151,7 +151,7 @@ class Reason:
 
     @property
     def said(self) -> Sentences:
-        """What was found, what it means and what to do, each the middle of a sentence."""
+        """The finding, its meaning and the remedy, each the middle of a sentence."""
         return sentences_of(self.kind, self.numbers)
 
     @property
@@ -161,17 +161,17 @@ class Reason:
 
     @property
     def fact(self) -> str:
-        """What was found, or why it could not be judged, with the numbers; empty where there is nothing to say."""
+        """The finding, or why it could not be judged, with the numbers; empty where there is nothing to say."""
         return self.said.fact
 
     @property
     def remedy(self) -> str:
-        """What to do, in whole sentences; may be empty."""
+        """The remedy, in whole sentences; may be empty."""
         return self.said.remedy
 
     @property
     def sentence(self) -> str:
-        """What was found and what it means, in a whole sentence."""
+        """The finding and its meaning, in a whole sentence."""
         return self.said.evidence
 
     evidence = sentence
@@ -183,7 +183,7 @@ class Reason:
 
     @property
     def in_short(self) -> str:
-        """What was found and what to do, without what it means."""
+        """The finding and the remedy, without the meaning."""
         return f"{ended(self.fact)} {self.remedy}".strip()
 
     def to_dict(self, *fields: str) -> dict[str, Any]:
@@ -220,8 +220,8 @@ def in_words(checks: Sequence[Reason]) -> str:
 
 
 Answer = Literal["usable", "aligned", "invariant", "partly", "unusable"]
-"""Usable; usable after alignment; usable for what has no labels (predictions, `lp`, invariants); usable but for what is
-named; not usable."""
+"""Usable; usable after alignment; usable for label-free quantities (predictions, `lp`, invariants); usable except for
+named quantities; not usable."""
 
 COLOURS: dict[Answer, Flag] = {
     "usable": "good",
@@ -235,7 +235,7 @@ COLOURS: dict[Answer, Flag] = {
 HEADINGS: dict[Answer, str] = {
     "usable": "Usable",
     "aligned": "Usable after alignment",
-    "invariant": "Usable for what has no labels",
+    "invariant": "Usable for label-free quantities",
     "partly": "Usable in part",
     "unusable": "Not usable",
 }
@@ -259,9 +259,9 @@ class Verdict:
     exchangeable : tuple of str
         What to declare with ``--exchangeable``, one text a block; empty where nothing is to be declared.
     remarks : tuple of Reason
-        What is to be read beside the answer: what was warned of and is not said yet, and what could not be judged.
+        Remarks to be read next to the answer: what was warned of and is not said yet, and what could not be judged.
     besides : tuple of Reason
-        What the answer does not rest on (generated quantities, integers, constants, NaN by structure), and how the
+        Quantities not used for the verdict (generated quantities, integers, constants, NaN by structure), and how the
         draws came about.
     """
 
@@ -295,7 +295,7 @@ class Verdict:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Sentences on what is not used for the verdict."""
+        """Sentences on the quantities that are not used for the verdict."""
         return said_once(self.besides)
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from .words_of_checks import APART, OTHERS
 
 _MOVE = (
     "Sample again from other starting points, with a longer warmup or a higher target acceptance rate; do not just "
-    "leave the chain out, for what stopped it may be a part of the posterior that the others never met"
+    "leave the chain out, because it may have stopped in a region of the posterior that the others never met"
 )
 _NUTS = "Sample with NUTS (`--method nuts`, `ob.nuts`)"
 _MODES = (
@@ -45,14 +45,14 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "funnel": (
         "where `{scale}` is {side}, `{vector}` becomes narrow (rank correlation {correlation:.2f})[[; {there} of "
-        "{divergences} divergences lie in that quarter of the draws]][[; E-BFMI is {bfmi:beside 2}]][[; `{scale}` has "
+        "{divergences} divergences lie in that quarter of the draws]][[; E-BFMI is {bfmi:digits 2}]][[; `{scale}` has "
         "{ess:.0f} effective draws]]",
         "Non-centre `{vector}`: sample {vector}_raw ~ normal(0, 1) and compute {vector} as its location plus {scale} "
         "times {vector}_raw; a higher target acceptance rate (0.95 or 0.99) helps less",
     ),
     "modes": (
         "[[each chain agrees with itself and not with the others (R-hat {rhat:rhat} of `{name}`; {bad} of {entries} "
-        "entries)]][[{settled} in places of their own]]"
+        "entries)]][[{settled} in different places]]"
         f"[[; {APART.replace('below', 'lower than')}]][[; their heights are {{heights}}]]",
         _MODES,
     ),
@@ -75,7 +75,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Take a richer family or more steps, or sample with NUTS; until then use it for starting points alone",
     ),
     "heavy weights": (
-        "Pareto k-hat of the weights is {khat:beside 2}, above {limit:.2f}: a few draws decide, and the {count:,} "
+        "Pareto k-hat of the weights is {khat:digits 2}, above {limit:.2f}: a few draws decide, and the {count:,} "
         "weighted draws are worth {worth:,.0f} independent ones",
         _NUTS,
     ),
@@ -96,15 +96,15 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "no khat": (
         "k-hat cannot be computed, and nothing else tells how far an approximation is from its posterior",
-        "Record `lp` and `log_q` of at least {least} draws, or hold the draws against those of MCMC with `compare`",
+        "Record `lp` and `log_q` of at least {least} draws, or compare the draws with those of MCMC by `compare`",
     ),
     "optima": (
         "Members of an ensemble are optima and no draws, and no number here tells how far they are from the posterior",
         OTHERS,
     ),
     # Labels: what they do (`moves`), the cause, the row
-    "labels change places": "The parts of {names:names} change places",
-    "labels turn": "The parts of {names:names} turn into one another",
+    "labels change places": "The components of {names:names} change places",
+    "labels turn": "The components of {names:names} turn into one another",
     "labels change sign": "{names:names} {verb} sign{end}",
     "labels complement": "{names:names} or 1 minus {them} cannot be told apart",
     "labels": (
@@ -113,7 +113,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "{remedy}",
     ),
     "labels with others": (
-        "{moves}. {why} To move a part of what moves together would leave the posterior, so nothing was aligned",
+        "{moves}. {why} To move only some of these parameters would leave the posterior, so nothing was aligned",
         "{advice} If other quantities that differ do not belong to the components, the chains disagree about them: "
         "sample again, longer or from other starting points",
     ),
@@ -122,8 +122,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "{options}, and they are checked on the log density]]"
     ),
     "use no labels": (
-        "[[To look at the parts all the same, align them by {options}. ]]Use what has no labels, or tell the parts "
-        "apart in the model: an order, unlike priors"
+        "[[To look at the components all the same, align them by {options}. ]]Use label-free quantities, or tell "
+        "the components apart in the model: an order, different priors"
     ),
     "use no rotation": (
         "Use what no rotation changes, such as L L' of loadings L, or a Procrustes rotation; or fix the rotation in "
@@ -142,8 +142,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Chains differ as if labels of {names:names} had switched, but the log density differs with them"
     ),
     "labels in company": "Labels of {names:names} switch, with more than alignment can move",
-    "labels turning": "The parts of {turning:names} turn into one another, which no labels sort",
-    "labels overlap": "Labels of {names:names} switch, and alignment cannot tell the parts",
+    "labels turning": "The components of {turning:names} turn into one another, which no labels sort",
+    "labels overlap": "Labels of {names:names} switch, and alignment cannot tell the components apart",
     "labels stay": "All draws have one labelling of {names:names}.[[ {caveat}]]",
     "labels of one chain": (
         "No labels switch within the chain; that others would have the same cannot be seen"
@@ -164,7 +164,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         f"Log densities are not known well enough: `lp` has {{ess:.0f}} effective draws[[; {APART}]]"
     ),
     "invariants": (
-        "R-hat of what the symmetry leaves alone is at most {rhat:rhat}[[ (`{name}`)]]"
+        "Label-free quantities agree between chains (R-hat at most {rhat:rhat}[[, `{name}`]])"
         f"[[; {APART}]]"
     ),
     "no invariants": "Neither `lp` nor other quantities without labels are there",
@@ -174,12 +174,12 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "independent draws": "Independent draws need no convergence",
     "worth of weights": (
         "The {count:,} weighted draws are worth {worth:,.0f} independent ones, and [[k-hat of the weights is "
-        "{khat:beside 2}]][[the weights are {even}]]"
+        "{khat:digits 2}]][[the weights are {even}]]"
     ),
-    "khat value": "k-hat is {khat:beside 2}",
+    "khat value": "k-hat is {khat:digits 2}",
     # The sampler
     "sampler sound": (
-        "No divergences[[{trees}]][[; E-BFMI is at least {bfmi:beside 2}]][[; by the gradients at the draws no mean is "
+        "No divergences[[{trees}]][[; E-BFMI is at least {bfmi:digits 2}]][[; by the gradients at the draws no mean is "
         "off by more than {most_shift:.2g} standard deviations, no variance by more than {most_spread:.0%}]]"
     ),
     "sampler unjudged": "{what} could not be judged",
@@ -195,7 +195,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "usable": (
         "You may use it: R-hat is at most {rhat:rhat}, and there are at least {ess:,.0f} effective draws"
     ),
-    "tails": "Its tails are rough: `{name}` has a tail ESS of {ess:beside 0}",
+    "tails": "Its tails are rough: `{name}` has a tail ESS of {ess:digits 0}",
     "one labelling": "All chains have one labelling of the declared symmetry",
     "nothing recorded": "{what} could not be judged, for nothing of the kind was recorded",
     "aligned": (
@@ -204,21 +204,22 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "aligned at every draw": (
         "Every R-hat is good, yet labels switch all the time: {least}{names:names} {move}[[ (declare {words:names})]], "
-        "so that the mean of one part is an average over all parts. Use aligned means"
+        "so that the mean of one component is an average over all components. Use aligned means"
     ),
-    "invariant": "Use only what has no labels: predictions, densities, sums over parts. {why}",
+    "invariant": "Use only label-free quantities: predictions, densities, sums over components. {why}",
     "parts turn": (
-        "Parts of {names:names} turn into one another: alignment would sort them, not find them"
+        "Components of {names:names} turn into one another: alignment can only sort them, not tell which is which"
     ),
     "parts overlap": (
-        "Parts of {names:names} overlap[[ (parts {first} and {second} are {distance:.1f} sds apart)]]: alignment would "
-        "sort them, not find them"
+        "Components of {names:names} overlap[[ ({first} and {second} are {distance:.1f} sds apart)]]: alignment can "
+        "only sort them, not tell which is which"
     ),
     "parts apart": (
-        "Alignment does not bring the chains' {names:names} together, while what has no labels agrees"
+        "Alignment does not bring the chains' {names:names} together, while label-free quantities agree"
     ),
     "parts alike": (
-        "Labels of {names:names} switch, and the parts overlap: alignment would sort them, not find them"
+        "Labels of {names:names} switch, and the components overlap: alignment can only sort them, not tell which is "
+        "which"
     ),
     "bias bounded": (
         "Its draws may have a bias of the step size, which agreement between chains does not show: by the gradients at "
@@ -229,8 +230,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Its draws have a bias of the step size, which agreement between chains does not show"
     ),
     "usable fit": (
-        "You may use it: k-hat is {khat:beside 2}, so that the approximation is close enough to the posterior, and "
-        "importance weights can mend the rest. The answer rests on k-hat alone; R-hat does not apply"
+        "You may use it: k-hat is {khat:digits 2}, so that the approximation is close enough to the posterior, and "
+        "importance weights can correct the rest. The answer rests on k-hat alone; R-hat does not apply"
     ),
     "usable weights": (
         "You may use it. {why} Means, intervals and sds rest on enough draws, and short chains from the draws stay"
@@ -241,18 +242,18 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "usable independent": (
         "You may use it: nothing was sampled by a Markov chain, and the {draws:,} draws are independent"
     ),
-    # Beside the answer
+    # Next to the answer
     "one chain only": "One chain: other modes, and other labels, cannot be seen. Run four",
     "alike parts": (
         "`{name}[0..{last}]` have one and the same posterior: if they are labels of a mixture, their means say nothing "
-        "about any one part"
+        "about any one component"
     ),
     "as an ensemble": (
         "As an ensemble over modes the chains may still predict well: score them by "
         "`ob.networks.score_predictions`, and see by `ob.networks.summarise_predictions` where they agree"
     ),
     "rests not on": (
-        "The answer does not rest on {names:names}: {why}[[ R-hat is above {limit:g} for {bad} of their {count} "
+        "Not used for the verdict: {names:names} ({why})[[. R-hat is above {limit:g} for {bad} of their {count} "
         "entries]]"
     ),
     "the same": "{names:names}: the same in every draw",
@@ -265,4 +266,4 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "no khat of ratios": "k-hat is not defined: importance ratios are not finite",
     "undefined": ("Left out, because it is finite in no draw: {names:names} ({count:count entry})"),
 }
-"""What was found, what it means and what to do, by kind."""
+"""Sentences of findings, meanings and remedies, by kind."""

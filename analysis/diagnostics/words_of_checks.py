@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 NOT_RECORDED = (
-    "What was not recorded cannot be judged: keep the sampler's statistics `diverging`, `tree_depth`, `energy` and "
-    "`lp` in the group `sample_stats`, and `max_tree_depth` as an attribute"
+    "Statistics that were not recorded cannot be judged: keep the sampler's statistics `diverging`, `tree_depth`, "
+    "`energy` and `lp` in the group `sample_stats`, and `max_tree_depth` as an attribute"
 )
 _LOST = "Find out where the model or the sampler loses it before using these draws"
 _STEPS = "Lower `energy_variance`, warm up longer, or use `adjusted=True`"
 _CURVED = "the integrator could not follow the posterior's curvature, so the draws may be biased"
 _ACCEPT = "Raise the target acceptance rate (0.95 or 0.99), or reparametrise"
-OTHERS = "Hold their predictions against those of MCMC with `compare`"
+OTHERS = "Compare their predictions with those of MCMC by `compare`"
 _DISAGREE = "The chains' log densities disagree (R-hat of `lp` {rhat:rhat}; means by chain {means}"
 APART = "chain {lowest} lies {gap:.3g} ± {error:.1g} nats below chain {highest}"
 _ABOVE = "R-hat is above {limit:g} for {bad} of {count} parameters (worst {rhat:rhat}, `{name}`)"
@@ -54,8 +54,8 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         "Draw more if you need them precisely",
     ),
     "rhat besides": (
-        "R-hat is above {limit:g} for {bad} of {count} quantities that the answer does not rest on (worst {rhat:rhat}, "
-        "`{name}`)"
+        "R-hat is above {limit:g} for {bad} of {count} quantities that are not used for the verdict (worst "
+        "{rhat:rhat}, `{name}`)"
     ),
     "rhat": (
         _ABOVE,
@@ -65,8 +65,8 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     "rhat of a symmetry": (
         _ABOVE,
         "the chains disagree",
-        "The target declares a symmetry, so that these may be equal modes under other names: judge by what it leaves "
-        "alone (`lp`, predictions), or use a parametrisation without it (ordered biases, unit-norm weights)",
+        "The target declares a symmetry, so that these may be equal modes under other names: judge by label-free "
+        "quantities (`lp`, predictions), or use a parametrisation without it (ordered biases, unit-norm weights)",
     ),
     "cannot be computed": (
         "{what} cannot be computed for {names:names} ({count:count parameter})",
@@ -91,15 +91,15 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "lp unlike": (
         f"{_DISAGREE})",
-        f"{APART}, in a mode of unlike height, or has not arrived",
+        f"{APART}, in a mode of another height, or has not arrived",
         "Run longer, or start from other points",
     ),
     "lp slow": (
-        "The log density `lp` has {ess:beside 0} effective draws of {draws}, fewer than {limit:.0f}",
+        "The log density `lp` has {ess:digits 0} effective draws of {draws}, fewer than {limit:.0f}",
         "Draw more",
     ),
     "ess low": (
-        "{word} ESS is below {limit:.0f} ({each:g} a chain); the smallest is {ess:beside 0} of {draws} draws "
+        "{word} ESS is below {limit:.0f} ({each:g} a chain); the smallest is {ess:digits 0} of {draws} draws "
         "(`{name}`)",
         "{use} are not reliable yet",
         "Draw more, or reparametrise",
@@ -136,7 +136,7 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     "steps unknown": (
         "Unadjusted steps with an energy variance of {variance:.2g} per parameter",
         "the draws have a bias of the step size, which neither R-hat nor ESS shows",
-        "Hold what matters against a run with a smaller `energy_variance`, `adjusted=True` or `nuts`",
+        "Compare what matters with a run with a smaller `energy_variance`, `adjusted=True` or `nuts`",
     ),
     "steps biased": (
         "By the gradients of the log density at the draws [[the mean of `{mean}` is off by at least {shift:.2g} "
@@ -148,7 +148,7 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         "Unadjusted steps with an energy variance of {variance:.2g} per parameter, and by the gradients at the draws "
         "no mean is off by more than {most_shift:.2g} standard deviations, no variance by more than {most_spread:.0%}",
         "a bias of the step size is not excluded, which neither R-hat nor ESS shows",
-        "Take more draws, which narrow these bounds, or hold what matters against `adjusted=True` or `nuts`",
+        "Take more draws, which narrow these bounds, or compare what matters with `adjusted=True` or `nuts`",
     ),
     "optimiser stopped": (
         "The optimiser stopped before its criterion was met",
@@ -162,21 +162,21 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "khat not computed": (
         "k-hat was not computed",
-        "it needs `lp` and `log_q` of at least {least} draws, and largest ratios that are not all alike",
+        "it needs `lp` and `log_q` of at least {least} draws, and largest ratios that are not all equal",
         "",
     ),
     "khat": (
-        "Pareto k-hat is {khat:beside 2}, above {limit:beside 2}",
+        "Pareto k-hat is {khat:digits 2}, above {limit:digits 2}",
         "the approximation misses part of the posterior",
         "Compare its intervals with those of MCMC before using them, or try a richer family (full rank) or a better "
         "parametrisation",
     ),
     "khat of distinct": (
-        "Pareto k-hat of the {distinct} distinct draws is {khat:beside 2}, above {limit:beside 2}, where draws were "
+        "Pareto k-hat of the {distinct} distinct draws is {khat:digits 2}, above {limit:digits 2}, where draws were "
         "resampled",
         "the approximation misses part of the posterior",
         "Run it again without resampling (CmdStan: `psis_resample=0`; cmdstanpy: `psis_resample=False`), which gives "
         "the k-hat of all draws",
     ),
 }
-"""What was found, what it means and what to do, by kind."""
+"""Sentences of findings, meanings and remedies, by kind."""

@@ -1,4 +1,4 @@
-"""What was found: slots that move together, as a block of a symmetry, with the numbers that speak for it."""
+"""Candidates: slots that move together, as a block of a symmetry, with the numbers that speak for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .slots import Labels, Slot, Values, numbered
 
 @dataclass(frozen=True)
 class CandidateNumbers:
-    """What speaks for a candidate.
+    """Numbers that speak for a candidate.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Candidate:
 
     @property
     def block(self) -> Block:
-        """As a block of a symmetry, to align by."""
+        """The candidate as a block of a symmetry, to align by."""
         complements = tuple(slot.name for slot in self.slots if slot.complement)
         tuples = tuple(slot.members for slot in self.slots if slot.members)
         tuples += tuple((slot.name, f"-{slot.name}") for slot in self.slots if slot.reflected)
@@ -105,10 +105,10 @@ class Candidate:
 
     @property
     def word(self) -> str:
-        """What to declare with ``--exchangeable``."""
+        """The text to declare with ``--exchangeable``."""
         return spell(self.block)
 
     @property
     def size(self) -> int:
-        """How many components; 1 where whole variables change sign."""
+        """Number of components; 1 where whole variables change sign."""
         return self.slots[0].size

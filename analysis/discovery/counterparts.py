@@ -66,7 +66,7 @@ def families(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
 def _may_switch(
     a: Float[np.ndarray, "chain draw *event"], b: Float[np.ndarray, "chain draw *event"], bad: bool
 ) -> bool:
-    """Whether two parameters may be one quantity of two components whose labels change."""
+    """Tell whether two parameters may be one quantity of two components whose labels change."""
     flat = [v.reshape(*v.shape[:2], -1) for v in (a, b)]
     difference, total = flat[0] - flat[1], flat[0] + flat[1]
     below = (difference < 0).mean(axis=(0, 1))
@@ -98,7 +98,7 @@ def apart(slots: Iterable[Slot], moved: Values) -> dict[str, np.ndarray]:
 
 
 def are_tied(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether two labellings of draws (chain, draw) tell one another in all but a few draws."""
+    """Tell whether two labellings of draws (chain, draw) determine each other in all but a few draws."""
     pairs, counts = np.unique(np.stack([first.ravel(), second.ravel()]), axis=1, return_counts=True)
     common = counts > 0.01 * first.size
     sides = [len(np.unique(side[common])) for side in pairs]

@@ -45,7 +45,7 @@ class LeavesPosterior(ArgumentError):
 
 @dataclass(frozen=True)
 class DensityCheck:
-    """How many draws were moved, at how many of them the log density was compared, and why not if at none."""
+    """Numbers of draws that were moved and whose log density was compared, and why not if none."""
 
     moved: int
     compared: int = 0

@@ -5,12 +5,11 @@ draws have in one labelling cannot be seen at all.
 
 Of a thinned part of the draws every slot is sorted alone; one that gains more than noise does is a seed. Its elements
 are tried on all other slots with as many components: those that come closer move along. Such a candidate is certain
-where it mends R-hat, or where labels change at every draw and it leaves little of what noise would leave; otherwise its
-components overlap or turn into one another. Slots with few components come first, and where one of them
-mends everything, those with many are not looked at. Thresholds
-were set on simulated posteriors of 52 families with known answers, and hold for others: see
-docs/explanations/finding-symmetries.md. Literature: Stephens 2000 (JRSS B 62), Papastamoulis 2016 (JSS 69),
-Papastamoulis and Ntzoufras 2022 (Stat. Comput. 32).
+where it repairs R-hat, or where labels change at every draw and it leaves little of what noise would leave; otherwise
+its components overlap or turn into one another. Slots with few components come first, and where one of them
+repairs everything, those with many are not looked at. Thresholds were set on simulated posteriors
+of 52 families with known answers, and hold for others: see docs/explanations/finding-symmetries.md. Literature:
+Stephens 2000 (JRSS B 62), Papastamoulis 2016 (JSS 69), Papastamoulis and Ntzoufras 2022 (Stat. Comput. 32).
 """
 
 from __future__ import annotations
@@ -157,7 +156,7 @@ class _Search:
         self.lenses = [lens for slot in free if (lens := self._lens(slot)) is not None]
 
     def best(self) -> Candidate | None:
-        """The best candidate: certain, then mending most, then leaving least beside noise; else one that turns."""
+        """The best: certain, then repairing most, then leaving least relative to noise; else one that turns."""
         turning = self._turning()
         found = self._found({(s.name, s.axes) for each in turning for s in each.slots})
         if turning and not any(candidate.certain for candidate in found):
@@ -202,7 +201,7 @@ class _Search:
 
     def _mends_all(self, candidate: Proposal) -> bool:
         clear = candidate.certain and candidate.gain.sorting.certainty >= CLEAR_ELEMENTS
-        return clear and candidate.mended >= self.num_bad
+        return clear and candidate.repaired >= self.num_bad
 
     def _lens(self, slot: Slot) -> Lens | None:
         """A slot's lens; None where it cannot be a seed nor move along."""
@@ -234,7 +233,7 @@ class _Search:
                 yield lens, gain
 
     def _candidate(self, seed: Lens, alone: Gain) -> Proposal | None:
-        """What moves with a seed, sorted together, and what that mends."""
+        """Propose the slots that move with a seed, sorted together, and count the entries that this repairs."""
         lenses, sorting = [seed], alone.sorting
         for _ in range(2):
             lenses = [seed, *self._along(seed, sorting)]
@@ -249,7 +248,7 @@ class _Search:
         return judge(moving, gain, entries, first=self.first)
 
     def _along(self, seed: Lens, sorting: Sorting) -> list[Lens]:
-        """Of every other variable the slot, if any, that the seed's elements bring closest."""
+        """Choose of every other variable the slot, if any, that the seed's elements bring closest."""
         others: dict[str, tuple[float, Lens]] = {}
         for lens in [*self.lenses, *self._mirrored(seed)]:
             slot = lens.slot
@@ -267,7 +266,7 @@ class _Search:
         return [lens for _, lens in others.values() if lens in closest]
 
     def _mirrored(self, seed: Lens) -> list[Lens]:
-        """What may become its complement, or change its sign, where two components change places."""
+        """Find entries that may become their complement, or change sign, where two components change places."""
         if seed.slot.size != 2:
             return []
         weights = [
@@ -299,7 +298,7 @@ def thinned(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray,
 
 
 def _switches(slot: Slot, values: Float[np.ndarray, "draw ..."]) -> bool:
-    """Whether entries are spread about as wide as they are large, as where labels change all the time."""
+    """Tell whether entries are spread about as wide as they are large, as where labels change all the time."""
     raw = slot.raw(values)
     squares = np.mean(raw**2, axis=(0, 1))
     kept = squares > 1e-24 * squares.max(initial=0.0)

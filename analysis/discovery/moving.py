@@ -48,7 +48,7 @@ class Moving:
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """What moves."""
+        """The slots that move."""
         return tuple(lens.slot for lens in self.lenses)
 
     def like_first(self, values: Values) -> Moving:
@@ -122,7 +122,7 @@ def finish(
     *,
     certain: bool,
 ) -> Candidate | None:
-    """Move all draws, with slots that come a little closer; None where R-hat of all entries is not mended."""
+    """Move all draws, with slots that come a little closer; None where R-hat of all entries is not repaired."""
     moving = moving.like_first(values)
     elements = moving.elements(values)
     others = (lens.slot for lens in lenses)
@@ -153,7 +153,7 @@ def _numbers(
     bad: Mapping[str, np.ndarray],
     rhat: Rhat,
 ) -> CandidateNumbers:
-    """What moving gains, and what it does to the R-hat of every entry."""
+    """Measure the gain of moving, and its effect on the R-hat of every entry."""
     before = np.concatenate([rhat(_flat(values[name])) for name in own])
     after = np.concatenate([rhat(_flat(value)) for value in own.values()])
     was_bad = np.concatenate([bad[name] for name in own])

@@ -54,7 +54,7 @@ def companions(candidates: Sequence[Candidate], values: Values) -> tuple[str, ..
 
 
 def is_mirrored_elsewhere(candidate: Candidate) -> bool:
-    """Whether what changes as a whole still follows the labels afterwards: if any, another point mirrors it."""
+    """Tell whether variables that change as a whole still follow the labels: if any, another point mirrors it."""
     whole = {s.name: candidate.values[s.name] for s in candidate.slots if s.mirrors or not s.axes}
     return bool(followers([candidate.labels], whole))
 
@@ -151,7 +151,7 @@ def _ascends(drawn: Float[np.ndarray, "chain draw part"]) -> bool:
 def _between_chains(
     drawn: Float[np.ndarray, "chain draw entry"], of_chain: Int[np.ndarray, " chain"], sure: bool
 ) -> bool:
-    """Whether an entry differs between chains, and agrees among the chains of each labelling."""
+    """Tell whether an entry differs between chains, and agrees among the chains of each labelling."""
     different = set(of_chain.tolist())
     if len(different) < 2 or (sure and len(different) == len(of_chain)):
         return False
@@ -164,7 +164,7 @@ def _between_chains(
 
 
 def _within_chains(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels) -> bool:
-    """Whether an entry's mean depends on the labelling of the draw.
+    """Tell whether an entry's mean depends on the labelling of the draw.
 
     Draws between two changes of the labelling count as one: as slow as the labels change, any entry may drift.
     """

@@ -12,7 +12,7 @@ from .slots import Slot
 from .sorting import Gain
 
 CLEAR_ELEMENTS = 0.95
-"""Certainty from which a candidate comes before others that mend as much."""
+"""Certainty from which a candidate comes before others that repair as much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,41 +27,41 @@ class Proposal:
         The ratios are the lesser of all together and the seed's own.
     certain : bool
         As of a `Candidate`.
-    mended : int
+    repaired : int
         About how many entries' R-hat was bad and is good afterwards.
     """
 
     moving: Moving
     gain: Gain
     certain: bool
-    mended: int
+    repaired: int
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """What moves, the seed first."""
+        """The slots that move, the seed first."""
         return self.moving.slots
 
     @property
     def places(self) -> set[tuple[str, tuple[int, ...]]]:
-        """Where that is."""
+        """The places of these slots."""
         return {place for slot in self.slots for place in slot.places}
 
 
 def is_part(one: Proposal, other: Proposal) -> bool:
-    """Whether another exchanges more parameters, those of one among them, and mends as much."""
+    """Tell whether another exchanges more parameters, those of one among them, and repairs as much."""
     own, theirs = ({n for s in each.slots if s.members for n in s.names} for each in (one, other))
-    return bool(own) and own < theirs and other.certain and other.mended >= one.mended
+    return bool(own) and own < theirs and other.certain and other.repaired >= one.repaired
 
 
 def rank(candidate: Proposal) -> tuple[bool, int, bool, float]:
-    """Order candidates: certain, mending most, clear, leaving least beside noise; signs count against one."""
+    """Order candidates: certain, repairing most, clear, leaving least relative to noise; signs count against one."""
     unclear = candidate.gain.sorting.certainty < CLEAR_ELEMENTS
     left = beside(candidate.slots[0], candidate.gain)
-    return (not candidate.certain, -candidate.mended, unclear, left)
+    return (not candidate.certain, -candidate.repaired, unclear, left)
 
 
 def beside(seed: Slot, gain: Gain) -> float:
-    """What is left beside noise, counted higher where signs may change, which are freer to gain."""
+    """Return the variance left relative to noise, counted higher where signs may change, which are freer to gain."""
     return gain.beside_noise * (1.7 if seed.signed else 1)
 
 
@@ -72,7 +72,7 @@ def judge(moving: Moving, gain: Gain, entries: MovedEntries, *, first: bool) -> 
     """
     signed = any(slot.signed for slot in moving.slots)
     after = split_rhat(entries.own) > BAD_RHAT
-    mended = round(float((entries.before & ~after).sum()) / entries.share)
+    repaired = round(float((entries.before & ~after).sum()) / entries.share)
     if entries.before.any():
 
         def by_chain() -> bool:
@@ -80,7 +80,7 @@ def judge(moving: Moving, gain: Gain, entries: MovedEntries, *, first: bool) -> 
 
         repairs = bool(np.mean(~after) >= MENDED)
         certain = repairs and _mends(gain, by_chain)
-        ambiguous = first and repairs and _perhaps_mends(gain, mended, signed=signed)
+        ambiguous = first and repairs and _perhaps_repairs(gain, repaired, signed=signed)
     else:
         certain = _alternates(gain)
         # An entry of a square belongs to two parts, so that noise of single parts is no yardstick for squares alone.
@@ -88,20 +88,20 @@ def judge(moving: Moving, gain: Gain, entries: MovedEntries, *, first: bool) -> 
         ambiguous = not signed and not squares and _perhaps_alternates(gain)
     if not (certain or ambiguous):
         return None
-    return Proposal(moving, gain, certain, mended)
+    return Proposal(moving, gain, certain, repaired)
 
 
 def _mends(gain: Gain, by_chain: Callable[[], bool]) -> bool:
-    """Some entry was bad: labels differ between chains, which whole chains' elements or sure draws' mend."""
+    """Some entry was bad: labels differ between chains, and whole chains' elements or sure draws' repair that."""
     certainty, left = gain.sorting.certainty, gain.beside_noise
     if gain.gain >= 0.9:
         return False
     return (certainty >= 0.985 and left < 0.75) or (certainty >= 0.8 and left < 0.9 and by_chain())
 
 
-def _perhaps_mends(gain: Gain, mended: int, *, signed: bool) -> bool:
+def _perhaps_repairs(gain: Gain, repaired: int, *, signed: bool) -> bool:
     little = gain.beside_noise < (0.6 if signed else 0.8)
-    return little and gain.sorting.certainty > 0.8 and (gain.switching > 0.8 or mended > 0)
+    return little and gain.sorting.certainty > 0.8 and (gain.switching > 0.8 or repaired > 0)
 
 
 def _alternates(gain: Gain) -> bool:

@@ -62,7 +62,7 @@ def with_alike(candidate: Candidate, values: Values) -> Candidate:
 
 
 def _possible(values: Values, size: int) -> Iterator[Slot]:
-    """Where quantities may have that many components, or mirror two."""
+    """Yield slots in which quantities may have that many components, or mirror two."""
     flat = {name: v.reshape(-1, *v.shape[2:]) for name, v in values.items()}
     yield from (slot for slot in slots(flat) if slot.size == size)
     shapes: dict[tuple[int, ...], list[str]] = {}

@@ -115,7 +115,7 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
     used = blocks if source in ("given", "found") else view.declared_symmetry
     in_file = to_json(equal_modes(used)) == to_json(equal_modes(view.declared_symmetry))
     if not in_file:
-        told = f"The symmetry is {DECLARED}."
+        told = f"You gave this symmetry; {DECLARED}."
         return Resolved(blocks, source, candidates, False, False, told, _if_any(used, told))
     known = view.network is not None if evidence is None else evidence.holds
     status = _if_any(used, _status(view))

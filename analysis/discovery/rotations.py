@@ -19,9 +19,9 @@ from .sorting import Gain, best_sorting, noise_like, spread
 MOST = 12
 """Components that are turned at most."""
 FAR_MORE = 0.5
-"""What rotations leave over what they leave of draws that do not turn, below which components turn."""
+"""Variance left by rotations, relative to that of draws that do not turn, below which components turn."""
 BESIDE_NOISE = 0.6
-"""What rotations leave over what they leave of noise, below which they do more than turn noise."""
+"""Variance left by rotations, relative to that of noise, below which they do more than turn noise."""
 
 _ENTRIES = 48
 _ROUNDS = 12

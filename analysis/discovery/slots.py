@@ -1,4 +1,4 @@
-"""Where interchangeable components may sit in draws: an axis of a variable, both axes of a square, a whole variable.
+"""Places of interchangeable components in draws: an axis of a variable, both axes of a square, a whole variable.
 
 Convention: draws of a variable are (draw, *event). What a slot shows of its components are features (draw, component,
 feature), each divided by its root mean square, at most `DIRECTIONS` leading directions of them. Where no sign changes,
@@ -71,7 +71,7 @@ class Slot:
 
     @property
     def mirrors(self) -> bool:
-        """Whether it is no array of components, but changes as two of them change places."""
+        """Tell whether it is not an array of components, but changes when two of them change places."""
         return self.complement or self.reflected
 
     @property
@@ -119,7 +119,7 @@ class Slot:
 
 
 def _of_square(values: Float[np.ndarray, "draw row column"]) -> Features:
-    """Of component k what no order of the others changes: its diagonal entry, its row and its column, sorted."""
+    """Return features of component k that no order changes: its diagonal entry, its row and its column, sorted."""
     size = values.shape[1]
     off = ~np.eye(size, dtype=bool)
     rows = np.sort(values[:, off].reshape(len(values), size, size - 1), axis=2)

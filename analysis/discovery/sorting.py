@@ -1,7 +1,7 @@
 """Components brought into one order, draw by draw, and how much that gains over the same on noise.
 
 Each component has a mean and a variance of every feature over the draws; a draw's element is the one under which its
-components are likeliest (Stephens 2000, section 4), means and variances are taken anew, and so on until no draw moves.
+components are likeliest (Stephens 2000, section 4), means and variances are taken again, and so on until no draw moves.
 Noise is Gaussian with the components' own covariance over features, all components alike: sorting brings it closer too,
 and by how much is the yardstick. It is sorted once, where the draws leave clearly less; otherwise three times, of which
 the least counts, as a local optimum would let noise look bad.
@@ -34,7 +34,7 @@ MANY = 12
 
 NOISES = 3
 CLEAR = 0.35
-"""Draws beside quickly sorted noise below which no better sorting of noise would change a decision."""
+"""Ratio of draws to quickly sorted noise below which no better sorting of noise would change a decision."""
 
 _ROUNDS = 25
 _FEW_ROUNDS = 10
@@ -141,7 +141,7 @@ def best_sorting(features: Features, signed: Mask, rng: np.random.Generator) -> 
 
 
 def may_be_sorted(features: Features, signed: Mask, rng: np.random.Generator) -> bool:
-    """Whether it is worth it to sort many components: whether half of the draws are clear about theirs."""
+    """Tell whether many components are worth sorting: whether half of the draws are clear about theirs."""
     if features.shape[1] <= MANY:
         return True
     return best_sorting(features[::2], signed, rng).certainty > 0.5
@@ -166,7 +166,7 @@ def gain_together(
 ) -> Gain:
     """Measure what a seed and what moves along gain: the lesser ratios, as slots that barely differ dilute them.
 
-    What the seed alone leaves beside noise is enough to know where it is clear.
+    The variance that the seed alone leaves, relative to noise, is enough where the case is clear.
     """
     if alone.beside_noise < CLEAR:
         left = sorting.spread / float(features.var(axis=0).mean())
@@ -274,7 +274,7 @@ def _certainty(
 def _starts(
     features: Features, signed: Mask, rng: np.random.Generator
 ) -> Sequence[tuple[Permutations, Signs]]:
-    """As they came; by the leading direction; like one draw taken at random (twice)."""
+    """Propose starts: as they came; by the leading direction; like one draw taken at random (twice)."""
     starts = [identity(features), _by_direction(features, signed)]
     for row in rng.integers(len(features), size=2 if features.shape[1] <= MANY else 0):
         variance = np.maximum(features.var(axis=(0, 1)), _FLOOR) * np.ones_like(features[0])

@@ -62,7 +62,7 @@ def of_target(attributes: Mapping[str, object]) -> str:
 def prediction_groups(
     source: View, draws: Mapping[str, np.ndarray], *, seed: int, limit_mb: float
 ) -> dict[str, xr.Dataset]:
-    """Groups beside draws of a network's weights.
+    """Groups to store with draws of a network's weights.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ _LEAST = 1e-12
 """Added to probabilities, whose root has no gradient at 0."""
 
 Pair = Annotated[int, Field(ge=2), Rule("be a whole number of at least 2")]
-"""How many of something of which there have to be two."""
+"""A number of things of which there have to be at least two."""
 
 Weights = dict[str, jax.Array]
 Progress = Callable[[int, int], None]
@@ -57,7 +57,7 @@ Progress = Callable[[int, int], None]
 
 @settings
 class DistillationSettings:
-    """How a Gaussian is distilled.
+    """Settings of the distillation of a Gaussian.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class DistillationSettings:
 
 
 class _Lesson(NamedTuple):
-    """What is learned from: inputs, features of the posterior there, what outputs are divided by."""
+    """The data to learn from: inputs, features of the posterior there, and the scales of outputs."""
 
     points: Float[Array, "point in"]
     features: Float[Array, "point draw out"]

@@ -1,4 +1,4 @@
-"""What a distillation gives: a diagonal Gaussian over a network's weights, and posteriors drawn from it."""
+"""Results of a distillation: a diagonal Gaussian over a network's weights, and posteriors drawn from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from onebasin.posteriors.view import View
 from .common import of_target, parameter_table, prediction_groups, size_of
 
 PURPOSE = 1002
-"""Beside a seed: random numbers for the noise of predictions."""
+"""Used with a seed: random numbers for the noise of predictions."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,7 +117,7 @@ def of_distilled(student: Distilled) -> Card:
     of = of_target(student.source.attributes)
     lead = (
         f"A Gaussian with a diagonal covariance over {size_of(student.mean):,} weights, trained to predict as the "
-        f"posterior{of} does: the energy score of its predictions fell from {number(first)} to {number(last)}. Hold "
-        "`.sample(1000)` against the posterior with `ob.compare`."
+        f"posterior{of} does: the energy score of its predictions fell from {number(first)} to {number(last)}. "
+        "Compare `.sample(1000)` with the posterior by `ob.compare`."
     )
     return Card("Distilled Gaussian", (Words(lead), parameter_table(student.mean, student.sd)))

@@ -3,7 +3,7 @@
 Convention: z (sample, param) has mean 0 and mean square 1 in every column, R = z'z / sample is the
 correlation matrix, and structures are of standardised parameters. Shrinkage a makes it (1 - a) R + a I, which
 leaves marginal variances alone. Draws count as independent; those of a chain are not quite, so that the
-Ledoit-Wolf shrinkage, which reckons with their number, is too small rather than too large.
+Ledoit-Wolf shrinkage, which takes their number into account, is too small rather than too large.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def factors(z: Samples, rank: int) -> Factors:
 
     The alternative, principal components with such a diagonal, was behind on held-out draws of two networks by
     0.8 nats a draw (62 parameters) and 2.7 (310); on held-out chains behind by 0.8 and ahead by 0.8.
-    It does not find loadings beside unequal unique variances, this does.
+    It does not find loadings next to unequal unique variances; this does.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""Fits in files: NetCDF with the group `gaussian`, and the source's data groups beside it.
+"""Fits in files: NetCDF with the group `gaussian`, and the source's data groups next to it.
 
 Convention: all numbers stand as float64 arrays, bit by bit as they were; what is words stands as JSON in the
-attribute `gaussian`, and the source's attributes beside that.
+attribute `gaussian`, and the source's attributes next to that.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class GaussianFit(Shown):
 
     @property
     def gauge(self) -> str | None:
-        """How the alignment before divided out positive scalings, if any (`balanced`, `unit` or `keep`).
+        """The rule by which the earlier alignment divided out positive scalings (`balanced`, `unit` or `keep`).
 
         None where the draws were not aligned. With `keep`, and without alignment, the fit is to the
         parametrisation as it was sampled.
@@ -252,7 +252,7 @@ def _of_fit(fit: GaussianFit) -> Iterator[Part]:
     draws = fit.settings.get("fitted_draws", 0)
     yield Words(
         f"A Gaussian with the means and a {fit.covariance} covariance of {draws:,} draws{of_target(fit.attributes)}, "
-        f"{fit.layout.size:,} parameters: one basin. Hold `.sample(1000)` against the posterior with `ob.compare`."
+        f"{fit.layout.size:,} parameters: one basin. Compare `.sample(1000)` with the posterior by `ob.compare`."
     )
     aligned = schema.ALIGNMENT in fit.attributes
     symmetry = schema.symmetry_of(fit.attributes)

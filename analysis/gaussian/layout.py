@@ -94,7 +94,7 @@ class VariableLayout:
         return values
 
     def log_jacobian(self, rows: Rows) -> Float[np.ndarray, "chain draw"]:
-        """What a log density over rows needs added to be one over values."""
+        """Return the term that turns a log density over rows into one over values."""
         return -rows[..., self.is_log].sum(axis=-1)
 
     def split(self, row: Float[np.ndarray, "*lead param"]) -> dict[str, np.ndarray]:

@@ -14,7 +14,7 @@ from onebasin.base.table import MARKS, Column, Row, RowGroup, Table, TableCell, 
 from onebasin.base.text import shown
 
 MEANINGS: Mapping[str, str] = {"good": "good", "warn": "look at this", "bad": "bad"}
-"""What a flag's mark says to those who do not see it."""
+"""Text of a flag's mark for readers who do not see it."""
 
 _HYPHENATED = re.compile(r"\b(?:R-hat|k-hat|E-BFMI)\b")
 """Names that a line should not break in."""

@@ -139,7 +139,7 @@ class AnswerCard:
     name
         The posterior's name, where a page has several.
     stats
-        Key figures beside it.
+        Key figures next to it.
     """
 
     verdict: Verdict
@@ -149,7 +149,7 @@ class AnswerCard:
 
 @dataclass(frozen=True)
 class Provenance:
-    """How one posterior was made: pairs of a fact's name and its value."""
+    """The origin of one posterior: pairs of a fact's name and its value."""
 
     name: str
     facts: tuple[tuple[str, str], ...]

@@ -2,7 +2,7 @@
 
 Convention: the page is one file that asks for nothing outside itself: no script, font, style sheet
 or picture elsewhere, and its policy allows no script but its own. Everything is escaped; a name in
-`backticks` becomes code. A file is written beside its place and then moved there, so that a killed
+`backticks` becomes code. A file is written next to its place and then moved there, so that a killed
 run leaves no half page.
 """
 

@@ -171,7 +171,7 @@ def draw_bands(
 
 
 def draw_curves(axes: Axes, data: Curve | None, truth: Curve | None) -> None:
-    """Draw what predictions are held against: the true function as a line, data as dots."""
+    """Draw what predictions are compared with: the true function as a line, data as dots."""
     if truth is not None:
         order = np.argsort(truth.x)
         axes.plot(

@@ -1,4 +1,4 @@
-"""Whether the ranks of a calibration are uniform, as differences of ECDFs with the bands that they should stay in."""
+"""A check that the ranks of a calibration are uniform: differences of ECDFs with the bands that they should stay in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = 3
 
 @runtime_checkable
 class Calibrated(Protocol):
-    """What `calibrate` returns, as far as it is drawn."""
+    """The result of `calibrate`, as far as it is drawn."""
 
     @property
     def names(self) -> tuple[str, ...]:

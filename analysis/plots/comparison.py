@@ -36,7 +36,7 @@ LONGEST = 22
 
 @dataclass(frozen=True)
 class Measure:
-    """What a panel shows: its label, with the unit, and the value that is right, where there is one."""
+    """The measure that a panel shows: its label, with the unit, and the value that is right, where there is one."""
 
     label: str
     ideal: float | None = None
@@ -81,8 +81,8 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     Returns
     -------
     matplotlib.figure.Figure
-        Of distances the floor is hollow, in the truth's row: the truth's halves from each other, below which nothing
-        can be told apart. Dashed: the floor, the truth's own score, or the coverage that is right.
+        The baseline of distances is hollow, in the truth's row: the truth's halves from each other, below which nothing
+        can be told apart. Dashed: the baseline, the truth's own score, or the coverage that is right.
 
     Raises
     ------
@@ -114,13 +114,13 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     panels = {MEASURES[name]: table[name] for name in chosen}
     figure = draw_comparison(panels, rows, truth=comparison.truth, floor=FLOOR)
     told = [_in_words(measure, values, rows) for measure, values in panels.items()]
-    return figure.on_paper(f"Held against {comparison.truth}. {' '.join(told)}")
+    return figure.on_paper(f"Compared with {comparison.truth}. {' '.join(told)}")
 
 
 def _in_words(measure: Measure, values: pd.Series, rows: Sequence[str]) -> str:
     told = [f"{name} {format_number(values[name])}" for name in rows if pd.notna(values[name])]
     if FLOOR in values and pd.notna(values[FLOOR]):
-        told.append(f"the floor {format_number(values[FLOOR])}")
+        told.append(f"the baseline {format_number(values[FLOOR])}")
     return f"{measure.label}: {', '.join(told)}."
 
 
@@ -136,7 +136,7 @@ def draw_comparison(
     rows
         The names, from top to bottom.
     truth, floor
-        Names of what the others are held against. Of a distance, which the truth has none of, the floor stands in its
+        Names of what the others are compared with. The truth has no distance from itself: the baseline stands in its
         row, hollow: the truth's halves from each other.
     """
     columns = min(2, len(panels))
@@ -200,7 +200,7 @@ def _add_legend(figure: Picture, panels: Mapping[Measure, pd.Series], truth: str
         handles.append(
             Line2D([], [], color=INK, marker="o", markerfacecolor="none", linestyle="none")
         )
-        labels.append("floor: the truth's halves, from each other")
+        labels.append("baseline: the truth's halves, from each other")
     handles.append(Line2D([], [], color=MUTED, linewidth=0.9, linestyle=(0, (4, 3))))
-    labels.append("floor, truth's own score, or right coverage")
+    labels.append("baseline, truth's own score, or right coverage")
     add_legend(figure, handles, labels, columns=2)

@@ -47,7 +47,7 @@ Place = tuple[int, ...]
 COMPONENTS, ENTRIES = 8, 3
 """Lines in a row at most: of components, and of entries that change as a whole, which lie closer together."""
 POINTS = 1200
-"""Of one line's traces in all panels of a row, at most."""
+"""Points of one line's traces in all panels of a row, at most."""
 LONGEST = 22
 """Characters of a label."""
 NUMBERED = 12
@@ -240,7 +240,7 @@ def _of_few_parts(dataset: xr.Dataset, rows: tuple[Row, ...], most: int) -> tupl
 
 @dataclass(frozen=True)
 class Kind:
-    """What the draws are.
+    """The kind of draws.
 
     Attributes
     ----------

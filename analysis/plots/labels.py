@@ -140,7 +140,7 @@ def _alignment_of(posterior: object, symmetry: Symmetry | str | Sequence[str] | 
 
 
 def _blocks(view: View, symmetry: Symmetry | str | Sequence[str] | None) -> Symmetry:
-    """What changes places: given, else declared, else seen in the draws, whether alignment could undo it or not."""
+    """Find blocks that change places: given, else declared, else seen in the draws, even if not sorted by alignment."""
     resolved = resolve(view, symmetry, look=True)
     blocks = tuple(each.block for each in resolved.candidates) or resolved.equal_modes
     if not blocks:
@@ -186,7 +186,7 @@ def _drawn(columns: Mapping[str, xr.Dataset], rows: Sequence[Row], view: View) -
 
 
 def _worst(view: View, dataset: xr.Dataset, symmetry: Symmetry) -> str:
-    """The largest R-hat of all that moves, where chains can be held against one another."""
+    """The largest R-hat of all that moves, where chains can be compared."""
     if view.is_variational or view.is_ensemble:
         return ""
     names = dict.fromkeys(name for block in symmetry for name in block.variables)

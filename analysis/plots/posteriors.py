@@ -1,4 +1,4 @@
-"""What a plot was given: one posterior, or several by name."""
+"""The posteriors that a plot was given: one, or several by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.posteriors.view import Posterior, View, as_view
 
 ALONE = "posterior"
-"""What one posterior is called that came without a name."""
+"""Name of a single posterior that came without one."""
 
 Posteriors = Posterior | Mapping[str, Posterior]
 
@@ -54,7 +54,7 @@ def titled[T](panels: Mapping[str, T]) -> dict[str, T]:
 
 
 def _are_several(posteriors: Posteriors) -> bool:
-    """Whether it is a mapping of posteriors; one of arrays is a single posterior."""
+    """Tell whether it is a mapping of posteriors; one of arrays is a single posterior."""
     if isinstance(posteriors, xr.DataTree | xr.Dataset) or not isinstance(posteriors, Mapping):
         return False
     arrays = (np.ndarray, xr.DataArray)

@@ -143,7 +143,7 @@ def _bands(
 def _observed(points: Points) -> np.ndarray:
     if points.y is None:
         raise ArgumentError(
-            "`y` is missing, and there is nothing to hold predictions against: give it."
+            "`y` is missing, and there is nothing to compare predictions with: give it."
         )
     return points.y
 
@@ -195,13 +195,13 @@ class Intervals:
 
     @property
     def inside(self) -> Bool[np.ndarray, " obs"]:
-        """Whether what was observed lies in its interval."""
+        """Tell which observed values lie in their intervals."""
         return (self.low <= self.observed) & (self.observed <= self.high)
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """How sure a classifier is of its most probable class, and how often that class is right."""
+    """Confidence of a classifier in its most probable class, and whether that class is right."""
 
     confidence: Float[np.ndarray, " obs"]
     right: Bool[np.ndarray, " obs"]

@@ -34,7 +34,7 @@ class Check:
 
     @property
     def is_stepped(self) -> bool:
-        """Whether cumulative shares are drawn."""
+        """Tell whether cumulative shares are drawn."""
         whole = np.array_equal(self.observed, np.round(self.observed))
         return whole or self.observed.size < FEW
 
@@ -74,7 +74,7 @@ def _draw(axes: Axes, check: Check) -> None:
 
 
 def _range(check: Check) -> tuple[float, float]:
-    """Where the observed values lie and most of the predicted ones, so that no single outlier hides them."""
+    """Find the range of the observed values and most predicted ones, so that no single outlier hides them."""
     ends = np.quantile(check.predicted, [0.001, 0.999])
     low = min(float(check.observed.min()), float(ends[0]))
     high = max(float(check.observed.max()), float(ends[1]))
@@ -110,7 +110,7 @@ def predictive_checks(views: Mapping[str, View]) -> Picture:
 
 
 def _checks_of(view: View) -> list[Check]:
-    """What is both predicted and observed, all finite, of the same shape."""
+    """Find variables that are both predicted and observed, all finite, of the same shape."""
     predicted, observed = (
         view.group(name) for name in (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA)
     )
@@ -129,7 +129,7 @@ def _checks_of(view: View) -> list[Check]:
         why = kept.get(schema.POSTERIOR_PREDICTIVE) if isinstance(kept, dict) else None
         reason = f" ({str(why).rstrip('.')})" if why else ""
         raise ArgumentError(
-            f"`{view.argument}` holds no predicted data beside the observed{reason}: keep them in the groups "
+            f"`{view.argument}` holds no predicted data with the observed{reason}: keep them in the groups "
             "`posterior_predictive` and `observed_data`, under one name and finite."
         )
     return found[:VARIABLES]

@@ -47,7 +47,7 @@ SCREEN_DPI, NOTEBOOK_DPI = 96, 120
 MARGIN = 0.08
 """Inches around panels, and so around all."""
 COLOURS = 256
-"""Of an image: half the bytes of one with all colours, and nobody sees a difference."""
+"""Colours of an image: half the bytes of one with all colours, and nobody sees a difference."""
 
 
 class Picture(Figure):

@@ -37,7 +37,7 @@ from .style import (
     style_axes,
 )
 
-LONGEST = 22  # characters of a name beside its trace
+LONGEST = 22  # characters of a name next to its trace
 POINTS_SHOWN = 400  # of a trace, whose panel is about 400 pixels wide
 TWO_LEVELS = 0.82
 """Share of a chain's variance that lies between two levels from which on it is said to have two: 0.64 for a normal

@@ -1,4 +1,4 @@
-"""What regressions predict along one input, inside the data's range and outside it, with both kinds of uncertainty.
+"""Predictions of regressions along one input, inside the data's range and outside it, with both kinds of uncertainty.
 
 Convention: bands are of one standard deviation on either side of the mean, as in Figure 1 of Kurle, Januschowski,
 Gasthaus and Wang 2021. Where there are data, what lies outside their range is shaded, and the vertical axis shows at
@@ -110,7 +110,7 @@ def _check(view: View, output: int) -> None:
 
 
 def _places(first: View, x: Any) -> np.ndarray:
-    """Where bands are computed, in increasing order."""
+    """Choose the inputs at which bands are computed, in increasing order."""
     inputs = Points.of(network_of(first), inputs_of(first, x), None).x
     low, high = float(inputs.min()), float(inputs.max())
     beyond = (high - low) / 2 if x is None else 0.0

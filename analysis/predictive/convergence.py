@@ -1,4 +1,4 @@
-"""Whether chains agree on a network's predictions: R-hat, ESS and Monte Carlo errors, point by point.
+"""Agreement of chains on a network's predictions: R-hat, ESS and Monte Carlo errors, point by point.
 
 Weights of networks have labels, which switch between chains without meaning; outputs have none. So they can be judged
 where parameters cannot.

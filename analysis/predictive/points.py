@@ -1,4 +1,4 @@
-"""What one network's posterior predicts at some points: means, spread, scores, a few points at a time.
+"""Predictions of one network's posterior at some points: means, spread, scores, a few points at a time.
 
 Convention: of a classifier, `centre` are class probabilities averaged over draws; of a regression the mean of the
 network's output f, without noise, as is the RMSE. Coverage, CRPS and log score are of predictions with noise, drawn
@@ -60,7 +60,7 @@ Output = Float[np.ndarray, "obs out"]
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Where predictions are compared.
+    """Points at which predictions are compared.
 
     Attributes
     ----------

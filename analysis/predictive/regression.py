@@ -384,7 +384,7 @@ def _of_scores(scores: PredictiveScores) -> Iterator[Part]:
 
 
 def _coverage(scores: PredictiveScores) -> str:
-    """Hold the coverage against what independent points would have by chance."""
+    """Compare the coverage with that of independent points by chance."""
     from scipy.stats import binom
 
     if not 0 <= scores.coverage_95 <= 1:

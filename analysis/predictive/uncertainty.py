@@ -164,7 +164,7 @@ def _conditional(
 def _pieces(view: View, names: list[str], outputs: int) -> Iterator[dict[str, np.ndarray]]:
     """Draws of all chains at once where they are few, else of one chain, some at a time.
 
-    Pieces are as alike as they can be, since every length is compiled anew.
+    Pieces are as equal as they can be, since every length is compiled again.
     """
     variables = {name: checked(view.posterior[name], view.argument).variable for name in names}
     chains, draws = view.num_chains, view.num_draws
@@ -179,7 +179,7 @@ def _pieces(view: View, names: list[str], outputs: int) -> Iterator[dict[str, np
 
 @dataclass(frozen=True)
 class _Moments:
-    """What is known of the draws so far: their number, mean, squared deviations from it, and summed noise."""
+    """Moments of the draws so far: their number, mean, squared deviations from it, and summed noise."""
 
     count: int = 0
     mean: Any = 0.0

@@ -1,4 +1,4 @@
-"""What the words of a report mean, for readers who meet them for the first time."""
+"""Definitions of a report's terms, for readers who meet them for the first time."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ PREDICTION: tuple[tuple[str, str], ...] = (
 ALIGNMENT: tuple[tuple[str, str], ...] = (
     (
         "Labelling, aligned",
-        "Parts that are interchangeable have no names of their own: draws that differ in the order of the parts say "
+        "Interchangeable components have no names of their own: draws that differ in the order of the components say "
         "the same. Aligned draws are all brought into one order.",
     ),
     (
         "Invariant",
-        "A quantity that no change of labels changes, such as a mean over the parts.",
+        "A quantity that no change of labels changes, such as a mean over the components.",
     ),
 )
 

@@ -132,7 +132,7 @@ def report(
     symmetry : tuple of blocks, optional
         Modulo what; by default what a posterior declares, or what is found in its draws.
     truth : str, optional
-        Of several: the one that the others are held against, by default the first.
+        Of several: the one that the others are compared with, by default the first.
     force : bool
         Whether a file that is there may be replaced.
 

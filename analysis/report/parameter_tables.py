@@ -44,7 +44,7 @@ def grouped_table(
 ) -> Table:
     """Tabulate parameters by variable: one that has several entries is a row that its entries fold under.
 
-    Numbers have the diagnosis's outcomes; the R-hat of `raw`, the table before alignment, stands beside.
+    Numbers have the diagnosis's outcomes; the R-hat of `raw`, the table before alignment, stands next to it.
     """
     before = None if raw is None else raw["rhat"].reindex(table.index)
     rows = dict(zip(map(str, table.index), _rows(diagnosis, table, before), strict=True))

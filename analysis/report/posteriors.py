@@ -100,7 +100,7 @@ _METHODS = {"nuts": "NUTS", "hmc": "HMC"}
 
 
 def _lede(subjects: Sequence[Subject]) -> str:
-    """What the page is of; whether it may be used, the answer says."""
+    """Say how the posteriors of the page were made; the answer says whether they may be used."""
     if len(subjects) == 1:
         return f"{_made(subjects[0])}."
     return f"{len(subjects)} posteriors. " + " ".join(f"`{s.name}`: {_made(s)}." for s in subjects)

@@ -1,4 +1,4 @@
-"""How a posterior was made, read from its attributes, for the page's last section."""
+"""The origin of a posterior, read from its attributes, for the page's last section."""
 
 from __future__ import annotations
 

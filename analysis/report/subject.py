@@ -58,7 +58,7 @@ class Subject:
 
     @property
     def is_shown_aligned(self) -> bool:
-        """Whether what the symmetry moves is shown aligned."""
+        """Tell whether parameters that the symmetry moves are shown aligned."""
         return self.diagnosis.is_shown_aligned
 
     @cached_property
@@ -126,7 +126,7 @@ class Subject:
 
     @property
     def has_chains(self) -> bool:
-        """Whether the draws are Markov chains."""
+        """Tell whether the draws are Markov chains."""
         return self.diagnosis.has_chains
 
     def stat(self, name: str) -> Quantity | None:

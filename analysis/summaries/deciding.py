@@ -79,7 +79,7 @@ def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.n
 
 
 def _is_whole(view: View, name: str) -> bool:
-    """Whether a variable's numbers are whole ones, more than one of them."""
+    """Tell whether a variable's numbers are whole ones, more than one of them."""
     variable = view.posterior[name]
     if variable.dtype.kind != "f":
         return variable.dtype.kind in "biu"

@@ -1,4 +1,4 @@
-"""What a variational fit comes to: its ELBO at the end, the bounds around it, and whether it has converged.
+"""The outcome of a variational fit: its ELBO at the end, the bounds around it, and whether it has converged.
 
 Convention: numbers are in nats, and the larger an ELBO the better. The ELBO of q is a lower bound of the log evidence
 (the log of the normalising constant of the density as it was stated: constants that a program leaves out are left out
@@ -91,7 +91,7 @@ class Elbo(Shown):
 
     @property
     def is_symmetrised(self) -> bool:
-        """Whether there are bounds of a symmetrised ELBO."""
+        """Tell whether there are bounds of a symmetrised ELBO."""
         return "symmetrised_elbo_lower" in self.table
 
     @property
@@ -101,7 +101,7 @@ class Elbo(Shown):
 
     @property
     def value(self) -> float:
-        """Of the best fit, the best lower bound of the log evidence in nats (symmetrised where there is one)."""
+        """The best fit's best lower bound of the log evidence in nats (symmetrised where there is one)."""
         return float(self._lower.iloc[self.best])
 
     @property
@@ -113,12 +113,12 @@ class Elbo(Shown):
 
     @property
     def converged(self) -> bool:
-        """Whether every fit met its stopping rule."""
+        """Tell whether every fit met its stopping rule."""
         return bool(self.table["converged"].all())
 
     @property
     def state(self) -> State:
-        """Of all fits together, ``converged``, ``level``, ``rising``, ``unfinished`` or ``failed``.
+        """State of all fits together, ``converged``, ``level``, ``rising``, ``unfinished`` or ``failed``.
 
         ``level`` is a fit whose stopping rule was not met, and whose ELBO rises by less than a nat all the same;
         ``rising`` one whose ELBO rises by more, whether the rule was met or not; ``unfinished`` is what is neither.
@@ -135,7 +135,7 @@ class Elbo(Shown):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What the numbers mean."""
+        """The meaning of the numbers, in sentences."""
         return tuple(self._sentences())
 
     @property
@@ -214,7 +214,7 @@ class Elbo(Shown):
 
     @property
     def _is_exact(self) -> pd.Series:
-        """Whether the two bounds of the information lie within their errors."""
+        """Tell whether the two bounds of the information lie within their errors."""
         upper, lower = self.table["information_upper"], self.table["information_lower"]
         error = self.table["information_lower_mcse"] + self.table["information_upper_mcse"]
         return upper - lower <= np.maximum(error, 1e-6 * upper.abs())

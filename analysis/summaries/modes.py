@@ -23,7 +23,7 @@ NEGLIGIBLE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class ModesSummary:
-    """What the group `modes` says; docs/reference/posterior.md tells of its columns.
+    """The contents of the group `modes`; docs/reference/posterior.md describes its columns.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class ModesSummary:
             return (
                 f"One of {1 + self.not_sampled} modes that {self.starts} starts led to was sampled."
             )
-        settled = f"Chains settled in {self.count} unlike modes"
+        settled = f"Chains settled in {self.count} different modes"
         if not self.known:
             return f"{settled}, and their weights are not known."
         decided = 1 - self._column("weight_low")[0] < NEGLIGIBLE
@@ -70,7 +70,7 @@ class ModesSummary:
 
     @property
     def remark(self) -> str:
-        """How much may have been missed; empty where nothing speaks for it."""
+        """Remark on the probability that may have been missed; empty without signs of it."""
         if not self.unseen:
             return ""
         return (
@@ -118,7 +118,7 @@ class ModesSummary:
 
 
 def modes_of(view: View) -> ModesSummary | None:
-    """What a posterior says of its modes; None where it was not put together from any."""
+    """Read a posterior's modes; None where it was not put together from any."""
     table = view.group(schema.MODES)
     if table is None or "mode" not in table.sizes or "log_weight" not in table:
         return None

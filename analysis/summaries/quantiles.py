@@ -1,4 +1,4 @@
-"""Moments and quantiles of quantities, each with its Monte Carlo error: what one posterior is held against another by.
+"""Moments and quantiles of quantities, each with its Monte Carlo error, by which posteriors are compared.
 
 Convention: rows are quantities, columns those of `DESCRIBED`. Of a Markov chain the errors come from effective sample
 sizes: of the mean, of the sd, and of each quantile by itself (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021,

@@ -1,4 +1,4 @@
-"""What a sampler recorded about itself: divergences, trees, energy, acceptance, cost.
+"""A sampler's records about itself: divergences, trees, energy, acceptance, cost.
 
 Convention: names and units of docs/reference/posterior.md (seconds; a gradient evaluation is a leapfrog
 step of a kept draw). What was not recorded is None or NaN, never zero; a statistic that is NaN in every draw was not
@@ -23,7 +23,7 @@ JUDGED = (schema.LP, schema.ENERGY, schema.DIVERGING, schema.TREE_DEPTH)
 
 @dataclass(frozen=True)
 class Distance:
-    """How far draws are from satisfying an identity in all coordinates of the unconstrained space.
+    """The distance of draws from satisfying an identity in all coordinates of the unconstrained space.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Distance:
 
 @dataclass(frozen=True)
 class Identities:
-    """What gradients of the log density at the draws say of their bias (`inference/microcanonical/step_bias.py`).
+    """Bounds on the draws' bias by gradients of the log density (`inference/microcanonical/step_bias.py`).
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Identities:
 
 @dataclass(frozen=True)
 class SamplerSummary:
-    """How a Markov chain sampler fared.
+    """Statistics of a Markov chain sampler.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class SamplerSummary:
 
 
 def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
-    """Read the group `sample_stats` and the cost attributes of a posterior made by MCMC, beside the draws."""
+    """Read the group `sample_stats` and the cost attributes of a posterior made by MCMC, in addition to the draws."""
     return SamplerSummary(
         **_divergences(view),
         **_trees(view),
@@ -147,7 +147,7 @@ def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
 
 
 def restarts_of(view: View) -> tuple[tuple[int, ...], ...]:
-    """Of each chain the draws at which a new random stream began; empty where nothing is said of it."""
+    """Return for each chain the draws at which a new random stream began; empty if not recorded."""
     return tuple(tuple(map(int, draws)) for draws in view.parsed(schema.RESTARTS) or ())
 
 

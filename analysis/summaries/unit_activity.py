@@ -1,4 +1,4 @@
-"""What a fit has learned of every hidden unit: divergence from the prior, signal to noise, and which units are active.
+"""Activity of every hidden unit in a fit: divergence from the prior, signal to noise, and which units are active.
 
 Convention: divergences are KL[q || prior] in nats, of independent normals from their means and sds: exact of a
 mean-field fit; of any other draws a lower bound, since among distributions of these moments the normal one is nearest
@@ -158,7 +158,7 @@ def _model(view: View) -> BayesianNetwork:
 
 
 def _is_one_gaussian(view: View) -> bool:
-    """Whether draws are of one Gaussian, which knows each unit by its place; those of Pathfinder are of several."""
+    """Tell whether draws are of one Gaussian, which knows each unit by its place; Pathfinder has several."""
     fit = view.group(schema.VARIATIONAL)
     return view.is_variational and (fit is None or schema.LOG_RATIO not in fit)
 

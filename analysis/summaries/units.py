@@ -60,7 +60,7 @@ def units_of(*samples: Float[np.ndarray, "_ _ param"]) -> Units:
 
 
 def in_rows(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "param all"]:
-    """Put each parameter's draws in one piece, so that their sums do not depend on what stands beside them."""
+    """Put each parameter's draws in one piece, so that their sums do not depend on the parameters next to them."""
     size = values.shape[0] * values.shape[1]
     return np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[2], size)
 

@@ -1,4 +1,4 @@
-"""How good a variational approximation is: PSIS k-hat and the ELBO.
+"""Quality of a variational approximation: PSIS k-hat and the ELBO.
 
 Convention: the ELBO grows when better. `lp` and `log_q` are log densities of the same draw in the
 unconstrained space, each up to a constant, which k-hat does not see. Source of k-hat as a verdict
@@ -26,7 +26,7 @@ out too small: in simulations by up to 0.2. With this limit 17 of 171 fits passe
 
 @dataclass(frozen=True)
 class VariationalSummary:
-    """How a variational fit fared.
+    """Statistics of a variational fit.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from ..errors import NameTaken, WriteError
 from .leftovers import sweep, unfinished
 
 _HERE = -100
-"""What Linux calls the working folder where a path is relative (AT_FDCWD)."""
+"""Linux's number for the working folder where a path is relative (AT_FDCWD)."""
 _EXCHANGE = 2
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 
@@ -35,7 +35,7 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
     path : Path
         The file or folder, there already or not; the folder around it exists.
     new : bool
-        Whether something that has appeared there meanwhile stays: then this one gets another name beside it.
+        Whether something that has appeared there meanwhile stays: then this one gets another name next to it.
 
     Yields
     ------

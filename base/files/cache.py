@@ -19,7 +19,7 @@ class CacheError(OnebasinError, RuntimeError):
 
 
 def user_cache(part: str = "") -> Path:
-    """Where a folder of the user's cache for onebasin is, or would be.
+    """Return the path of a folder of the user's cache for onebasin, whether it exists or not.
 
     What is there of the cache and the folder is made private to the user, where others could look into it.
 

@@ -1,4 +1,4 @@
-"""What a file says of its own size, before anything is allocated.
+"""Check the size that a file claims to have, before anything is allocated.
 
 A few bytes can claim an array of any size: chunks that were never written, values that compress a thousandfold, a
 header alone. Such a claim is refused where the machine's memory cannot hold it, or where no file of that size could
@@ -153,7 +153,7 @@ def memory() -> int:
 
 
 def _available() -> int | None:
-    """What the system says can be had without swapping others out; all there is where it does not say."""
+    """Return the memory that is available without swapping; all memory where the system does not say."""
     try:
         facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
         return 1024 * sum(int(facts[name].split()[0]) for name in ("MemAvailable", "SwapFree"))

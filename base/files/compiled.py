@@ -1,4 +1,4 @@
-"""What JAX compiles, kept on disk for later processes: compiling takes longer than sampling a small model does."""
+"""Keep JAX's compiled code on disk for later processes: compiling takes longer than sampling a small model."""
 
 from __future__ import annotations
 

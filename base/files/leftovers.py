@@ -33,7 +33,7 @@ _PLACES = "places"
 
 
 def unfinished(path: Path) -> Path:
-    """Give the name under which this process makes `path`, beside it; each call gives another."""
+    """Give the name under which this process makes `path`, next to it; each call gives another."""
     note_place(path.absolute().parent, Path(tempfile.gettempdir()))
     name = os.fsencode(path.name)[:_LONGEST].decode(errors="ignore")
     return path.with_name(f".{name}.onebasin-{Maker.own()}-{secrets.token_hex(4)}")
@@ -138,7 +138,7 @@ def _remove_stale(lock: Path) -> None:
 
 
 def _is_left(name: str) -> bool:
-    """Whether a name is one of `unfinished`, and its process has ended."""
+    """Tell whether a name is one of `unfinished`, and its process has ended."""
     found = _NAME.fullmatch(name)
     maker = Maker.read(found["maker"]) if found else None
     return maker is not None and maker.has_ended

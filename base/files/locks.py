@@ -1,6 +1,6 @@
 """Locks of outputs and run folders: one writer at a time, whom the next one can name.
 
-A lock is a hidden file that is held by `flock`: beside an output (``.run.nc.lock``), inside a folder (``.lock``). The
+A lock is a hidden file that is held by `flock`: next to an output (``.run.nc.lock``), inside a folder (``.lock``). The
 kernel lets go of it when its holder ends, however it ends, so that a file left by a killed process blocks nobody; the
 next holder takes it over, and whoever holds it deletes it. It tells who that is. `filelock` would empty the file before
 it knows whether it may have it, and so lose the name. On NFS a lock holds between machines where the server offers
@@ -34,7 +34,7 @@ _LONGEST_COMMAND = 200
 
 
 @contextmanager
-def locked(path: Path, *, argument: str, beside: bool = False) -> Iterator[None]:
+def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[None]:
     """Hold the lock of a file that is to be written, or of a folder that is there.
 
     Parameters
@@ -43,8 +43,8 @@ def locked(path: Path, *, argument: str, beside: bool = False) -> Iterator[None]
         The file, whose folder exists; or the folder.
     argument : str
         What the message calls it.
-    beside : bool
-        Whether the lock lies beside it even where it is a folder, as that of an output does.
+    alongside : bool
+        Whether the lock lies next to it even where it is a folder, as that of an output does.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def locked(path: Path, *, argument: str, beside: bool = False) -> Iterator[None]
     OSError
         If no file can be made there.
     """
-    place = lock_file(path, beside=beside)
+    place = lock_file(path, alongside=alongside)
     note_place(place.absolute().parent, Path(tempfile.gettempdir()))
     descriptor = _acquire(place, path, argument)
     try:
@@ -66,9 +66,9 @@ def locked(path: Path, *, argument: str, beside: bool = False) -> Iterator[None]
             os.close(descriptor)
 
 
-def lock_file(path: Path, *, beside: bool = False) -> Path:
+def lock_file(path: Path, *, alongside: bool = False) -> Path:
     """The file that is locked for a file or folder."""
-    inside = path.is_dir() and not beside
+    inside = path.is_dir() and not alongside
     return path / ".lock" if inside else path.with_name(f".{path.name}.lock")
 
 

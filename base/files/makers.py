@@ -57,12 +57,12 @@ class Maker:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it is certain that the process runs, on this machine."""
+        """Tell whether it is certain that the process runs, on this machine."""
         return self.machine == _machine() and not self.has_ended
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is certain that the process is no more."""
+        """Tell whether it is certain that the process is no more."""
         if self.machine != _machine():
             return False
         if not is_running(self.pid):
@@ -72,7 +72,7 @@ class Maker:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this number is at work on this machine, as far as can be known."""
+    """Tell whether a process of this number is at work on this machine, as far as can be known."""
     if os.name == "nt":  # where `os.kill` would end the process
         return True
     try:
@@ -92,7 +92,7 @@ def _start(pid: int) -> str | None:
 
 
 def _stat(pid: int) -> list[str]:
-    """What Linux says of a process, from its state on; a name in brackets before it may hold anything."""
+    """Read Linux's facts about a process, from its state on; a name in brackets before it may hold anything."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

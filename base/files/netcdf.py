@@ -71,7 +71,7 @@ def read_tree(
     writer : str
         Who writes such files, for the message.
     lazy : bool
-        Whether the file stays open, and its arrays are read when they are asked for, piece by piece and each time anew;
+        Whether the file stays open, and its arrays are read when they are asked for, piece by piece each time;
         otherwise it is read into memory.
 
     Raises
@@ -110,7 +110,7 @@ def read_tree(
         ) from reason
     if damaged:
         raise error(
-            f"{wanted} is damaged: its content is not what was written; take another copy, or make it anew."
+            f"{wanted} is damaged: its content is not what was written; take another copy, or make it again."
         )
     if group not in tree.children:
         raise error(f"{wanted} holds no group `{group}`.")

@@ -69,7 +69,7 @@ def claim(
     with ExitStack() as held:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            held.enter_context(locked(path, argument=argument, beside=True))
+            held.enter_context(locked(path, argument=argument, alongside=True))
         except OSError as reason:
             raise error(_unwritable(path, argument, reason)) from reason
         sweep(path.parent)
@@ -157,7 +157,7 @@ def _kind_of_folder(
 
 
 def _kind(path: Path) -> int:
-    """What is there, as `stat.S_IFMT` tells it; 0 for nothing."""
+    """Return the type of the file at a path, as `stat.S_IFMT` gives it; 0 for none."""
     try:
         return stat.S_IFMT(os.lstat(path).st_mode)
     except FileNotFoundError:
@@ -165,7 +165,7 @@ def _kind(path: Path) -> int:
 
 
 def _is_same(path: Path, given: Path) -> bool:
-    """Whether two names are of one file, by links too."""
+    """Tell whether two names are of one file, by links too."""
     try:
         return path.samefile(given)
     except OSError:  # one of them is not there

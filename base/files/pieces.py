@@ -15,7 +15,7 @@ PIECE: int = 2**22
 
 
 def is_read_later(variable: xr.DataArray) -> bool:
-    """Whether a variable's numbers are still in a file, too many of them to be taken at once."""
+    """Tell whether a variable's numbers are still in a file, too many of them to be taken at once."""
     return (
         variable.nbytes > PIECE and not variable.variable._in_memory
     )  # of which xarray says nothing publicly

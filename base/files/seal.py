@@ -28,7 +28,7 @@ _CHUNK = 1 << 20
 
 
 class Seal(Enum):
-    """What the seal says of a file."""
+    """The content of a file's seal."""
 
     SEALED = "sealed"
     UNSEALED = "unsealed"
@@ -52,7 +52,7 @@ def seal(path: Path) -> None:
 
 
 def examine(path: Path) -> Seal:
-    """Hold a file against its trailer, a chunk at a time.
+    """Compare a file with its trailer, a chunk at a time.
 
     Raises
     ------

@@ -32,15 +32,15 @@ class Sink(io.RawIOBase):
         self._error: OSError | None = None
 
     def readable(self) -> bool:
-        """Whether it can be read: yes."""
+        """Tell whether it can be read: yes."""
         return True
 
     def writable(self) -> bool:
-        """Whether it can be written: yes."""
+        """Tell whether it can be written: yes."""
         return True
 
     def seekable(self) -> bool:
-        """Whether it has places: yes."""
+        """Tell whether it has places: yes."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:

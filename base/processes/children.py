@@ -27,7 +27,7 @@ from selectors import EVENT_READ, DefaultSelector
 from ..errors import RunCancelled
 
 KEPT_BYTES = 256 * 1024
-"""How much of the beginning, and how much of the end, of what a program prints is kept."""
+"""Bytes of a program's output that are kept from its beginning, and from its end."""
 
 _GUARD = ("/bin/sh", "-c", "trap '' HUP INT TERM; read -r nothing; kill -KILL 0")
 _LOOK_SECONDS = 0.05
@@ -235,7 +235,7 @@ class _Lines:
 
 
 def _pieces(process: subprocess.Popen[bytes], cancel: threading.Event) -> Iterator[bytes]:
-    """What a program prints, until it closes its stdout."""
+    """Yield the output of a program, until it closes its stdout."""
     assert process.stdout is not None
     pipe = process.stdout.fileno()
     if os.name == "nt":  # whose selectors know sockets alone

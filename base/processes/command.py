@@ -1,4 +1,4 @@
-"""A command as a process of its own: signals, streams, temporary files.
+"""A command as a separate process: signals, streams, temporary files.
 
 Signals that ask a process to end, SIGTERM, SIGHUP, SIGQUIT and those that schedulers and clocks send, do what Ctrl-C
 does. Further signals are passed over while the command cleans up, and end it at once when it takes longer than
@@ -24,7 +24,7 @@ from typing import NoReturn
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 INTERRUPTION = "interrupted; files appear whole or not at all"
-"""What is said of a command that has nothing more to say of what it keeps."""
+"""Message of an interrupted command that reports nothing else about its files."""
 
 PATIENCE_SECONDS = 5.0
 UNHEARD_SECONDS = 2.0

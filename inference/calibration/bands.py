@@ -27,7 +27,7 @@ Cdf = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Band:
-    """Where an ECDF of uniform numbers lies.
+    """The band that holds an ECDF of uniform numbers.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Band:
 
 
 def counts_below(numbers: Float[np.ndarray, " number"]) -> Int[np.ndarray, " point"]:
-    """How many of some numbers are at or below each of the points of their ECDF."""
+    """Count the numbers at or below each of the points of their ECDF."""
     return np.searchsorted(np.sort(numbers), _points(len(numbers)), side="right")
 
 
@@ -85,7 +85,7 @@ def seen_shift(count: int, alpha: float) -> float:
 
 
 def _of_ratio(ratio: float) -> Cdf:
-    """Of Phi(z), z ~ N(0, ratio^2): truths lie `ratio` posterior sds around the posterior mean."""
+    """Return the distribution of Phi(z), z ~ N(0, ratio^2): truths lie `ratio` posterior sds around the mean."""
     return lambda u: ndtr(ndtri(u) / ratio)
 
 

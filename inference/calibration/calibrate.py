@@ -30,7 +30,7 @@ from .result import Calibration
 
 Arrays = dict[str, np.ndarray]
 MEASURES = ("share", "z", "ess", "rhat", "kept")
-"""What is kept of a truth's rank."""
+"""Numbers that are kept of a truth's rank."""
 
 
 @checks_arguments
@@ -72,7 +72,7 @@ def calibrate(
         From 0 to 2^32 - 1. Simulation number i depends on the seed and i alone: more simulations go on from those that
         are there.
     quantities : mapping of str to callable, optional
-        Test quantities beside the family's own: see `Family`.
+        Test quantities in addition to the family's own: see `Family`.
     after : callable, optional
         What is made of each posterior, instead of which it is then judged: from the target, the posterior and a seed
         to a posterior, such as draws of one Gaussian.
@@ -180,7 +180,7 @@ def _joined(parts: Sequence[Arrays], simulations: int) -> Arrays:
 
 
 class _Run:
-    """What the groups of a run share."""
+    """The settings that the groups of a run share."""
 
     def __init__(self, family: Family, way: Way, looking: Looking, seed: int) -> None:
         self.family, self.way, self.looking, self.seed = family, way, looking, seed
@@ -298,7 +298,7 @@ def _with_truth(simulation: Simulation, drawn: Drawn) -> tuple[dict[str, np.ndar
 def _ranks(
     simulation: Simulation, drawn: Drawn, numbers: Numbers, place: int
 ) -> dict[str, list[float]]:
-    """Of every quantity where its truth lies."""
+    """Return the place of the truth among the draws, for every quantity."""
     chains = next(iter(drawn.draws.values())).shape[0]
     out: dict[str, list[float]] = {measure: [] for measure in MEASURES}
     for found in numbers.values():

@@ -91,7 +91,7 @@ AT_ONCE = 25
 SIDE_BY_SIDE = 50_000
 """Operations of a gradient up to which trees of simulations grow side by side.
 
-There each simulation waits for the longest tree among all, some four times the mean. What that costs is small beside
+There each simulation waits for the longest tree among all, some four times the mean. What that costs is small next to
 what 25 gradients save that are evaluated together, as long as each is short: they take 2.6 times as long as one
 simulation's of a network with ten weights (1,200 operations), 7.6 times of a mixture (23,000), and 17.8 times of a
 hidden Markov model (92,000; processor time of one busy core), where one simulation after the other costs less.
@@ -146,7 +146,7 @@ class CompiledChains:
         ]
 
     def _side_by_side(self, like: Target, data: Mapping[str, np.ndarray]) -> bool:
-        """Whether simulations advance side by side; all but trees have one length."""
+        """Tell whether simulations advance side by side; all but trees have one length."""
         if not isinstance(self.settings, Nuts):
             return True
 

@@ -1,4 +1,4 @@
-"""What is simulated, and what a method makes of it."""
+"""Simulate data, and draw from the posterior of each simulation with a method."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a method made of one simulation's data.
+    """The draws of a method for one simulation's data.
 
     Attributes
     ----------

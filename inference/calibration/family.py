@@ -321,7 +321,7 @@ class _PriorPredictive:
 
 
 def _is_drawn(site: Mapping[str, Any]) -> bool:
-    """Whether a site is drawn, or follows from what is."""
+    """Tell whether a site is drawn, or follows from what is."""
     return site["type"] == "deterministic" or (site["type"] == "sample" and not site["is_observed"])
 
 

@@ -1,7 +1,7 @@
 """Many simulations by one compiled program: ADVI and symmetrised variational inference on NumPyro.
 
 Objectives, starts, keys, optimiser and stopping rule are those of `advi` and `symmetrised_vi` with one fit. Fits go on
-beside one another until all have settled; of each, what it was when it settled is taken.
+side by side until all have settled; of each, what it was when it settled is taken.
 """
 
 from __future__ import annotations
@@ -118,5 +118,5 @@ class CompiledFits:
 
 
 def _either(settled: np.ndarray, old: jax.Array, new: jax.Array) -> jax.Array:
-    """What was kept (fit, ...) of fits that had settled, of others what is new."""
+    """Return the old values (fit, ...) of fits that had settled, and the new values of others."""
     return jnp.where(settled.reshape(-1, *[1] * (old.ndim - 1)), old, new)

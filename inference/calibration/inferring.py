@@ -1,4 +1,4 @@
-"""How the posteriors of simulations are made: all by one compiled program where that can be, else one by one."""
+"""Draw from the posteriors of simulations: all by one compiled program where that can be, else one by one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ After = Callable[[Target, xr.DataTree, int], xr.DataTree]
 
 @dataclass(frozen=True)
 class Way:
-    """How simulations are inferred.
+    """The way in which simulations are inferred.
 
     Attributes
     ----------
@@ -224,4 +224,4 @@ class _Densities:
 
 
 POINTWISE = "log_lik"
-"""What a Stan program calls the log likelihood of each observation."""
+"""A Stan program's name for the log likelihood of each observation."""

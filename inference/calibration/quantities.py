@@ -39,7 +39,7 @@ LogDensities = Mapping[str, Float[np.ndarray, " point"]]
 
 @dataclass(frozen=True)
 class Looking:
-    """What is looked at.
+    """The quantities that are ranked.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ def _named(name: str, found: Any, points: int) -> Numbers:
 
 @dataclass(frozen=True)
 class Ranked:
-    """Where a truth lies among draws.
+    """The place of a truth among draws.
 
     Attributes
     ----------

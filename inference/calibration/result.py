@@ -1,4 +1,4 @@
-"""What a calibration found: ranks, how far off each test quantity is, and a verdict in words."""
+"""The result of a calibration: ranks, how far off each test quantity is, and a verdict in words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Off:
-    """How far off a test quantity is.
+    """The deviation of a test quantity.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Off:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
-    """What simulation-based calibration found.
+    """The result of simulation-based calibration.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class Calibration:
 
     @property
     def simulations(self) -> int:
-        """How many there are."""
+        """The number of simulations."""
         return len(self.share)
 
     @cached_property
@@ -272,7 +272,7 @@ class Calibration:
         return self.share[self.usable, self.names.index(name)]
 
     def band(self) -> bands.Band:
-        """Where the ECDF of each quantity's shares lies, in 95 of 100 runs all of them, if the posterior is right.
+        """Return the band of the ECDFs of shares, which holds all in 95 of 100 runs if the posterior is right.
 
         Returns
         -------

@@ -284,6 +284,6 @@ def implemented(method: type[Method], engine: str) -> str:
 
 
 def _has(target: Target, definition: str) -> bool:
-    """Whether a target has a definition for NumPyro or for Stan."""
+    """Tell whether a target has a definition for NumPyro or for Stan."""
     own = target.numpyro_model if definition == "numpyro" else target.stan_program
     return target.is_network or own is not None

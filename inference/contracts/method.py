@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from onebasin.posteriors.pointwise import Values
 
 LIMIT_MB = 256.0
-"""As `posteriors.pointwise.LIMIT_MB`, whose imports are heavy."""
+"""The value of `posteriors.pointwise.LIMIT_MB`, whose imports are heavy."""
 
 
 @settings
@@ -87,7 +87,7 @@ class Method:
 
     @property
     def label(self) -> str:
-        """What a posterior's attribute `method` says."""
+        """The value of a posterior's attribute `method`."""
         return self.name
 
     @property

@@ -22,7 +22,7 @@ class ValueDensity(Protocol):
         """Quantities that follow from the variables."""
 
     def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
-        """What follows from the variables at points (point, ...); `seed` is that of random quantities among them."""
+        """Return the derived quantities at points (point, ...); `seed` is that of random quantities among them."""
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
         """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""

@@ -24,7 +24,7 @@ from ..contracts.values import ValueDensity
 Arrays = dict[str, np.ndarray]
 
 AGREEMENT = 1e-6
-"""Of a quantity's size: larger differences are none of rounding."""
+"""The share of a quantity's size above which a difference is not rounding."""
 SEEDS = 5
 """Seeds that are tried before a quantity that differs is taken to be without random numbers."""
 
@@ -86,7 +86,7 @@ class Derived:
                 yield name, float(np.nanmax(np.abs(found - moved[name])))
 
     def is_random(self, name: str) -> bool:
-        """Whether a quantity differs under some other seed."""
+        """Tell whether a quantity differs under some other seed."""
         seeds = range(self.seed + 2, self.seed + 2 + SEEDS)
         return any(
             not _same(self.density.derived_at(self.points, seed)[name], self.values[name])
@@ -99,7 +99,7 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def is_close(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether values of a derived quantity are the same up to rounding."""
+    """Tell whether values of a derived quantity are the same up to rounding."""
     size = np.maximum(np.abs(a), np.abs(b))
     finite = size[np.isfinite(size)]
     slack = AGREEMENT * (finite.max() if finite.size else 0.0)

@@ -36,11 +36,11 @@ class Chart(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the coordinates."""
+        """The shape of the coordinates."""
 
     @property
     def event_shape(self) -> tuple[int, ...]:
-        """Of the values."""
+        """The shape of the values."""
 
     @property
     def support(self) -> Any:
@@ -48,7 +48,7 @@ class Chart(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether values have one point of coordinates each."""
+        """Tell whether values have one point of coordinates each."""
 
     def forward(self, z: jax.Array) -> jax.Array:
         """Values."""
@@ -57,7 +57,7 @@ class Chart(Protocol):
         """Coordinates."""
 
     def log_jacobian(self, z: jax.Array, value: jax.Array) -> jax.Array:
-        """What the log density of the coordinates has beyond that of the values."""
+        """Return the difference between the log density of the coordinates and that of the values."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Bijection:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the coordinates."""
+        """The shape of the coordinates."""
         return tuple(biject_to(self.support).inverse_shape(self.event_shape))
 
     def forward(self, z: jax.Array) -> jax.Array:
@@ -106,7 +106,7 @@ class Softmax:
 
     @property
     def event_shape(self) -> tuple[int, ...]:
-        """Of the values."""
+        """The shape of the values."""
         return self.shape
 
     def forward(self, z: jax.Array) -> jax.Array:
@@ -128,7 +128,7 @@ class Softmax:
 
 
 def is_simplex(support: Any) -> bool:
-    """Whether values are weights that sum to one along the last axis."""
+    """Tell whether values are weights that sum to one along the last axis."""
     while isinstance(support, constraints.independent):
         support = support.base_constraint
     return support is constraints.simplex
@@ -179,7 +179,7 @@ class LogRatio:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the coordinates."""
+        """The shape of the coordinates."""
         return (*self.event_shape[:-1], self.event_shape[-1] - 1)
 
     @property
@@ -267,7 +267,7 @@ def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _in_second_row(before: np.ndarray, after: np.ndarray, axes: int) -> bool:
-    """Whether the second coordinate is of another row of the last two axes than the first, by what it changes."""
+    """Tell whether the second coordinate is of another row of the last two axes than the first, by what it changes."""
     changed = np.argwhere(~np.isclose(before, after, rtol=0, atol=0))
     row = axes - 2
     return bool(changed.size) and bool((changed[:, row] > 0).any())

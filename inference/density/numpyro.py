@@ -58,7 +58,7 @@ def require_numpyro(target: Target) -> Callable[[], None]:
 
 
 def sites_of(target: Target) -> dict[str, dict[str, Any]]:
-    """What the target's NumPyro model states, by one run of it.
+    """Return the sites of the target's NumPyro model, by one run of it.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def sites_of(target: Target) -> dict[str, dict[str, Any]]:
 
 
 def is_observation(site: Mapping[str, Any]) -> bool:
-    """Whether a site holds data; one that `numpyro.factor` adds to the density holds none."""
+    """Tell whether a site holds data; one that `numpyro.factor` adds to the density holds none."""
     if site["type"] != "sample" or not site["is_observed"]:
         return False
     return not isinstance(_innermost(site["fn"]), Unit)
@@ -158,7 +158,7 @@ class NumpyroDensity:
         return vector
 
     def places(self) -> dict[str, np.ndarray]:
-        """Where every coordinate of a variable stands in the vector."""
+        """Return the place of every coordinate of a variable in the vector."""
         sizes = {name: int(np.prod(self.charts[name].shape)) for name in sorted(self.charts)}
         ends = np.cumsum(list(sizes.values()))
         return {
@@ -184,7 +184,7 @@ class NumpyroDensity:
         return self.ravel({n: c.inverse(jnp.asarray(values[n])) for n, c in self.charts.items()})
 
     def log_jacobian(self, vector: Float[Array, " param"]) -> Float[Array, ""]:
-        """What the log density of a vector has beyond that of its values."""
+        """Return the difference between the log density of a vector and that of its values."""
         coordinates, values = self.unravel(vector), self.constrain(vector)
         terms = [c.log_jacobian(coordinates[n], values[n]) for n, c in self.charts.items()]
         return sum(terms, jnp.zeros((), vector.dtype))
@@ -284,7 +284,7 @@ def _innermost(fn: Any) -> Any:
 
 
 def _has_moving_bounds(support: Any) -> bool:
-    """Whether bounds may depend on other variables; NumPyro's rule."""
+    """Tell whether bounds may depend on other variables; NumPyro's rule."""
     bounds = [getattr(support, name, 0) for name in ("lower_bound", "upper_bound")]
     return not all(isinstance(bound, int | float) for bound in bounds)
 
@@ -310,7 +310,7 @@ class NumpyroValues:
         del progress
         self.density = NumpyroDensity.of(target)
         self._quantities = jax.jit(jax.vmap(self._derived))
-        self._compiled = jax.jit(jax.vmap(self._one))  # once: a new function would compile anew
+        self._compiled = jax.jit(jax.vmap(self._one))  # once: a new function would compile again
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -325,7 +325,7 @@ class NumpyroValues:
         return tuple(self.derived_at(self.points(1, 0), 0))
 
     def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
-        """What follows from the variables at points (point, ...)."""
+        """Return the derived quantities at points (point, ...)."""
         del seed  # a model's draws all have names
         inferred = {name: values[name] for name in self.names}
         return {n: np.asarray(v) for n, v in self._quantities(inferred).items()}

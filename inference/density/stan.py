@@ -19,7 +19,7 @@ from ..contracts.values import ValueDensity
 RADIUS = 2.0
 """Points to try are uniform within it, in the unconstrained space."""
 TRIES = 100
-"""Of a point with a finite log density."""
+"""Attempts to find a point with a finite log density."""
 
 
 def stan_density(target: Target, progress: Callable[[str], None] | None = None) -> ValueDensity:
@@ -60,7 +60,7 @@ class StanDensity:
         self.derived = tuple(n for n in everything if n not in self.names)
 
     def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
-        """What follows from the parameters at points (point, ...); `seed` is that of `_rng` functions."""
+        """Return the derived quantities at points (point, ...); `seed` is that of `_rng` functions."""
         library = self.library
         everything = {"include_tp": True, "include_gq": True}
         points = self._points(values)

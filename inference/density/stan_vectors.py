@@ -215,7 +215,7 @@ class StanVectors:
         return jnp.concatenate([jnp.ravel(coordinates[name]) for name in self.charts])
 
     def places(self) -> dict[str, Int[np.ndarray, ...]]:
-        """Where every coordinate of a parameter stands in the vector."""
+        """Return the place of every coordinate of a parameter in the vector."""
         places, first = {}, 0
         for name, chart in self.charts.items():
             size = int(np.prod(chart.shape))

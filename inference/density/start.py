@@ -1,4 +1,4 @@
-"""What both densities say of starting points: names, shapes, and that there are none."""
+"""Messages of both densities about starting points: names, shapes, and that there are none."""
 
 from __future__ import annotations
 

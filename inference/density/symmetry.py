@@ -33,7 +33,7 @@ from .changes import Derived, spread_draws
 Values = dict[str, np.ndarray]
 
 ELEMENTS_A_DRAW = 3
-"""Elements that every draw is moved by: one alone may leave the part in its place that is unlike the others."""
+"""Elements that every draw is moved by: one alone may leave the part in its place that differs from the others."""
 TRIES = 20
 """Random elements of which the first that moves something is taken."""
 TOLERANCE = 1e-8
@@ -79,7 +79,7 @@ class SymmetryError(InferenceError):
 
 @dataclass(frozen=True, repr=False)
 class SymmetryCheck(Shown):
-    """What was measured.
+    """The measurements of a check.
 
     Attributes
     ----------
@@ -325,7 +325,7 @@ def _derived_refusal(
     change = f"{name} does not move along with {others} as declared, but differs by {difference:.3g} at {at}"
     return SymmetryError(
         f"`symmetry` of {target.name!r} does not hold: {change}. Declare the axis along which it "
-        "has the parts, or leave it out.",
+        "has the components, or leave it out.",
         difference,
         change,
     )
@@ -343,14 +343,14 @@ def of_check(check: SymmetryCheck) -> Card:
 
 def _of_check(check: SymmetryCheck) -> Iterator[CardPart]:
     if not check.differences:
-        yield Words("There is nothing to hold against the log density.")
+        yield Words("There is nothing to compare on the log density.")
         return
     known = [difference for difference in check.differences if not math.isnan(difference)]
     if known:
         change = f"changes the log density by {max(known):.2g} nats at most, which is rounding,"
         if not max(known):
             change = "does not change the log density"
-        yield Words(f"Moving parts as declared {change} {check.evidence.size}.")
+        yield Words(f"Moving components as declared {change} {check.evidence.size}.")
     names = [block.describe() for block in check.symmetry] or ["block"] * len(check.differences)
     yield Facts(
         tuple(

@@ -92,7 +92,8 @@ def _moved(
 
     for _ in range(TRANSITIONS):
         step = min(STEP, 0.9 * size**-0.25) * rng.uniform(0.7, 1.1)
-        momentum = rng.standard_normal(points.shape)
+        half = rng.standard_normal((len(points) // 2, size))
+        momentum = np.concatenate([half, -half])  # so that no mean momentum moves all chains
         before = heights - 0.5 * (momentum**2).sum(axis=1)
         place, height, slope = points, heights, slopes
         with np.errstate(all="ignore"):

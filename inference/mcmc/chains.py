@@ -1,7 +1,7 @@
 """Several chains of one method: at once on the machine's cores, each kept on disk as it goes.
 
 A chain's draws depend on the target, the settings, the seed and the chain's number alone, not on the
-number of chains, their order or what ran beside them. So what is found of a chain in the checkpoint folder is
+number of chains, their order or what ran next to them. So what is found of a chain in the checkpoint folder is
 taken as it is, and the rest is run.
 """
 
@@ -34,7 +34,7 @@ from .places import ChainPlace, Draws, Gathered, KeptPlace, Standing
 
 
 def how_it_went(stats: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """What is said of a chain that has ended, by its statistics."""
+    """Summarise a chain that has ended, by its statistics."""
     diverging = stats.get("diverging")
     return {
         "acceptance": float(stats["acceptance_rate"].mean()),

@@ -166,7 +166,7 @@ class ChainRunner:
                     self._compiled[device_of(like)] = (lowered.compile(), draws.compile())
 
     def start(self, number: int) -> HMCState:
-        """Where a chain begins."""
+        """Return the state that a chain begins from."""
         return here(jax.tree.map(lambda leaf: leaf[number], self._states))
 
     def advance(
@@ -210,7 +210,7 @@ def kernel_of(density: NumpyroDensity | StanVectors, settings: Nuts | Hmc) -> HM
 
 
 def _with_metric(state: HMCState, variances: Float[Array, " param"]) -> HMCState:
-    """The same place with a diagonal metric of one's own."""
+    """Return the same place with a given diagonal metric."""
     scale = jnp.sqrt(variances)
     metric = {
         "inverse_mass_matrix": variances,
@@ -250,7 +250,7 @@ def _advance(
 
 
 def _keep(state: HMCState) -> dict[str, Any]:
-    """What is kept of an iteration, under ArviZ's names."""
+    """Return the kept values of an iteration, under ArviZ's names."""
     return {
         "z": state.z,
         "diverging": state.diverging,

@@ -1,9 +1,9 @@
 """NUTS by the package nutpie (https://github.com/pymc-devs/nutpie), on Stan programs and NumPyro models.
 
-Every chain is a run of nutpie's with a seed of its own, so that it depends on the run's seed and its number alone. A
+Every chain is a run of nutpie's with its own seed, so that it depends on the run's seed and its number alone. A
 Stan program is sampled by its library without Python in between; a NumPyro model by calls of its compiled gradient,
 some tens of microseconds each, of which one chain at a time makes one. nutpie cannot go on amid a chain: what was
-broken off is begun anew, and a chain that is to be longer is drawn again, with the same beginning.
+broken off is begun again, and a chain that is to be longer is drawn again, with the same beginning.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class ChainRunner:
         watch.bar.end(took, **how_it_went(stats))
 
     def _sampled(self, number: int, watch: _Watch, cancel: threading.Event) -> Any:
-        """What nutpie returns of a chain."""
+        """Return nutpie's result for a chain."""
         import nutpie
 
         s = self.settings
@@ -174,7 +174,7 @@ class _StanModel:
         )
 
     def compiled(self, number: int) -> Any:
-        """What nutpie samples; `transformed data` has the same random numbers in all chains."""
+        """Return the model that nutpie samples; `transformed data` has the same random numbers in all chains."""
         del number
         return self._parts.with_data(seed=self._job.seed)
 
@@ -197,7 +197,7 @@ class _NumpyroModel:
             )
 
     def compiled(self, number: int) -> Any:
-        """What nutpie samples: vectors, from the start of a chain."""
+        """Return the function of vectors that nutpie samples, from the start of a chain."""
         from nutpie.compiled_pyfunc import from_pyfunc
 
         size, start = self._starts.shape[1], self._starts[number]
@@ -249,7 +249,7 @@ class _Watch:
 
 
 def _seed(seed: int, chain: int) -> int:
-    """Of a chain: from the run's seed and the chain's number alone."""
+    """Return a chain's seed, from the run's seed and the chain's number alone."""
     return int(np.random.SeedSequence([seed, chain]).generate_state(1)[0])
 
 

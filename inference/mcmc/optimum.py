@@ -30,7 +30,7 @@ Vector = Float[Array, " param"]
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where a run of the optimiser ended.
+    """The point where a run of the optimiser ended.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Optimum:
 
     @property
     def is_flat(self) -> bool:
-        """Whether the gradient vanishes, up to what rounding leaves of it."""
+        """Tell whether the gradient vanishes, up to what rounding leaves of it."""
         slack = FLAT[self.vector.dtype.name] * max(1.0, abs(self.potential))
         return bool(np.max(np.abs(self.gradient), initial=0.0) <= slack)
 
@@ -114,7 +114,7 @@ class BestOptimum:
         done: Callable[[int], None] = lambda _: None,
         given: Sequence[Any] = (),
     ) -> list[Optimum]:
-        """Where the run from each start ended; `done` as of `best`."""
+        """Return the end of the run from each start; `done` as of `best`."""
         found = []
         for number, start in enumerate(np.asarray(starts), 1):
             found.append(self._run(start, given))
@@ -122,7 +122,7 @@ class BestOptimum:
         return found
 
     def _run(self, start: np.ndarray, given: Sequence[Any]) -> Optimum:
-        """Where the run from a point ends."""
+        """Return the end of the run from a point."""
         wall = self._wall(start, given)
 
         def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:

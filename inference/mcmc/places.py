@@ -1,4 +1,4 @@
-"""Where a chain's draws go as they come: into memory, or into a folder from which a killed run goes on.
+"""Store a chain's draws as they come: in memory, or in a folder from which a killed run is resumed.
 
 A chain's folder holds sealed chunks, ``draws-000000.npz`` and so on, each of consecutive draws with their statistics,
 and one sealed ``state.npz``: how many chunks and draws there are, and all that the engine needs to go on from there.
@@ -38,7 +38,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a chain has come, and all that going on from there needs.
+    """The progress of a chain, with all that is needed to resume it.
 
     Attributes
     ----------
@@ -64,14 +64,14 @@ class Standing:
 
 @runtime_checkable
 class Draws(Protocol):
-    """What takes the draws of all chains, a block at a time."""
+    """A receiver of the draws of all chains, a block at a time."""
 
     def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
         """Take draws of the chain `number`, arrays (draw, ...), from the draw `first` on, with their statistics."""
 
 
 class ChainPlace:
-    """Where one chain is kept; this one hands its draws on at once, and keeps nothing to go on from.
+    """The place where one chain is kept; this one hands its draws on at once, and cannot be resumed.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class ChainPlace:
 
 
 class KeptPlace(ChainPlace):
-    """Where one chain is kept in a folder.
+    """The place where one chain is kept in a folder.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class KeptPlace(ChainPlace):
         damaged = [p for p in map(self._chunk, range(chunks)) if not _is_whole(p)]
         if arrays is None or damaged:
             for path in damaged[:1]:
-                notice(f"{path} is damaged or missing: the chain is made anew.")
+                notice(f"{path} is damaged or missing: the chain is made again.")
             clear(self.folder)  # what of an engine's lies there goes with a damaged state
             self._write_state(Standing(0))  # so that the folder is known to be ours, and this run's
             return
@@ -271,15 +271,15 @@ class Gathered:
 
     @property
     def draws(self) -> Mapping[str, Values]:
-        """Of every variable its draws (chain, draw, ...); on disk until they are asked for, where they are many."""
+        """The draws (chain, draw, ...) of every variable; on disk until they are asked for, where they are many."""
         return self._room.group(schema.POSTERIOR)
 
     @property
     def stats(self) -> Mapping[str, Values]:
-        """Of every statistic its values (chain, draw), likewise."""
+        """The values (chain, draw) of every statistic, likewise."""
         return self._room.group(schema.SAMPLE_STATS)
 
     @property
     def filed(self) -> xr.DataTree | None:
-        """What holds them on disk, if they are there; closing it removes them."""
+        """The tree that holds them on disk, if there is one; closing it removes them."""
         return self._room.filed

@@ -1,4 +1,4 @@
-"""What NUTS and static HMC have in common: chains, adaptation, starts."""
+"""Settings that NUTS and static HMC have in common: chains, adaptation, starts."""
 
 from __future__ import annotations
 

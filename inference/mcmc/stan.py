@@ -41,7 +41,7 @@ STATS = {
 """CmdStan's names and ArviZ's; static HMC has neither tree depth nor divergences."""
 
 _NOT_WRITTEN = "cannot write output file"
-"""What our driver of Stan's services ends with on a full disk; CmdStan's own does not look."""
+"""The last message of our driver of Stan's services on a full disk; CmdStan's own does not check."""
 
 KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
 SIGNIFICANT_FIGURES = 12
@@ -71,7 +71,7 @@ class ChainRunner:
         _StanChain(self, place).run(cancel)
 
     def start(self, number: int, scratch: Path, cancel: threading.Event) -> Path | float:
-        """Where a chain starts: within a radius, or at the values of a file."""
+        """Return the start of a chain: a radius, or a file of values."""
         s = self.settings
         if s.init == "random":
             return s.init_radius
@@ -134,7 +134,7 @@ class _StanChain:
 
     @property
     def _csv(self) -> Path:
-        """What the chain's next program writes."""
+        """The file that the chain's next program writes."""
         return csv_file(self._folder, self._from.program)
 
     def run(self, cancel: threading.Event) -> None:

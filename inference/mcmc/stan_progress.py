@@ -1,4 +1,4 @@
-"""How far a chain of CmdStan is: by the iterations that it prints, and by the draws that it has written."""
+"""Follow a chain of CmdStan by the iterations that it prints, and by the draws that it has written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STEP, _DIVERGENT, _ACCEPT = b"stepsize__", b"divergent__", b"accept_stat__"
 BUFFERED = 2**18
 """Bytes of draws that may wait in a program's buffers: where more of them have not come to the file, none will."""
 FEWEST_BYTES = 2
-"""Of a number in a file of draws, with its comma."""
+"""Bytes of a number in a file of draws, with its comma."""
 
 
 class NotWritten(StanRunError):

@@ -7,7 +7,7 @@ What a chain of CmdStan goes on from, when the program that ran it was killed or
 A program writes its draws into the chain's folder, a whole row at a time. The rows that are whole are taken into the
 chain's chunks, and a program of the chain's next number goes on: from the last draw, with the step size and the metric
 that the warmup came to, and with a random stream of its own, since CmdStan does not tell the state of the first. A
-warmup that was killed is begun anew, with the same outcome.
+warmup that was killed is begun again, with the same outcome.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .places import Standing
 ITERATIONS = 2000
 _CONVERGED = "Convergence detected"
 _ROUNDING = 1e-7
-"""Of a log density: optima that differ by less are one."""
+"""Rounding of a log density: optima that differ by less are one."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def seed_of(seed: int, chain: int, program: int) -> int:
 
 
 def _read(csv: Path) -> Output | None:
-    """Where a run ended, if its log density is finite there.
+    """Read the end of a run, if its log density is finite there.
 
     A run whose line search fails, mostly because an optimum can be held no more exactly, ends with an error but
     writes the point that it had reached.
@@ -200,13 +200,13 @@ _LAST = "last-"
 
 
 def csv_file(folder: Path, program: int) -> Path:
-    """Where the program of a number, from 0, writes its draws."""
+    """Return the file to which the program of a number, from 0, writes its draws."""
     return folder / f"stan-{program}.csv"
 
 
 @dataclass(frozen=True)
 class GoingOn:
-    """Where the next program of a chain begins.
+    """The state that the next program of a chain begins from.
 
     Attributes
     ----------
@@ -256,7 +256,7 @@ class GoingOn:
         }
 
     def how_it_went(self, draws: int) -> dict[str, Any]:
-        """What is said of a chain that has ended, after so many draws."""
+        """Summarise a chain that has ended, after so many draws."""
         return {
             "acceptance": self.accepted / draws,
             "step_size": None if self.adaptation is None else self.adaptation.step_size,

@@ -26,7 +26,7 @@ State = Any
 
 @runtime_checkable
 class Runner(Protocol):
-    """What takes the steps of chains.
+    """An object that takes the steps of chains.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Runner(Protocol):
     like: State
 
     def start(self, number: int) -> State:
-        """Where a chain begins."""
+        """Return the state that a chain begins from."""
 
     def advance(
         self, state: State, first: int, last: int, *, keep: bool
@@ -148,7 +148,7 @@ class Walk:
         self._bar.show(done, step_size=float(stats["step_size"][-1]), **self._so_far())
 
     def _so_far(self) -> dict[str, Any]:
-        """What the bar says of the draws; what the warmup was like says nothing of them."""
+        """Return the bar's numbers of the draws; those of the warmup do not describe them."""
         known = self.drawn and not np.isnan(self.accepted)
         acceptance = self.accepted / self.drawn if known else None
         return {"acceptance": acceptance, "divergences": self.divergences if self.drawn else None}

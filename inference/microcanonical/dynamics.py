@@ -56,7 +56,7 @@ class ChainState(NamedTuple):
 
 @runtime_checkable
 class Dynamics(Protocol):
-    """What the unadjusted and the adjusted chain do each in its own way."""
+    """The steps in which the unadjusted and the adjusted chain differ."""
 
     def init(self, vector: Vector, key: jax.Array) -> Any:
         """The place of a vector."""
@@ -204,7 +204,7 @@ class Advance:
     def _row(
         self, state: ChainState, said: dict[str, jax.Array], each: jax.Array | int
     ) -> dict[str, jax.Array]:
-        """What is kept of a row, statistics under ArviZ's names."""
+        """Return the kept values of a row, statistics under ArviZ's names."""
         means = {name: said[name] / each for name in MEANS if name in said}
         return {
             **said,
@@ -218,7 +218,7 @@ class Advance:
 
 
 MEANS = ("energy_variance", "acceptance_rate")
-"""Of what is said of iterations, a row has the mean; of the rest the sum."""
+"""Statistics of iterations whose mean a row holds; it holds the sum of the others."""
 
 
 def _either(which: jax.Array, first: Tuning, second: Tuning) -> Tuning:

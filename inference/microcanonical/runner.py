@@ -37,7 +37,7 @@ Vector = Float[Array, " param"]
 def first_points(
     density: NumpyroDensity | StanVectors, settings: Mclmc, seed: int | jax.Array
 ) -> tuple[jax.Array, Callable[[jax.Array], Vector]]:
-    """What each chain's start is made of, (chain, ...), and how: traced, so that all is compiled at once.
+    """Return the inputs of each chain's start, (chain, ...), and the traced function that makes it of them.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def first_points(
 
 
 def climbed(density: NumpyroDensity | StanVectors, settings: Mclmc, point: Vector) -> Vector:
-    """Where Adam comes to, from a point, on the log density of all data."""
+    """Return the point that Adam reaches, from a point, on the log density of all data."""
     if not settings.start_steps:
         return point
     adam = optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.start_steps))
@@ -121,7 +121,7 @@ class MclmcRunner:
             self._constrain = constrain.lower(lowered.out_info[1]["z"]).compile()
 
     def start(self, number: int) -> ChainState:
-        """Where a chain begins."""
+        """Return the state that a chain begins from."""
         state: ChainState = jax.tree.map(lambda leaf: leaf[number], self._states)
         return state
 

@@ -1,4 +1,4 @@
-"""What draws of a density must satisfy, coordinate by coordinate: the evidence of a step-size bias.
+"""Identities that draws of a density must satisfy, coordinate by coordinate: the evidence of a step-size bias.
 
 For draws of a density p over vectors, whose score is the gradient g of log p, integration by parts gives E[g_i] = 0
 and E[(z_i - c_i) g_i] = -1 for any constants c (Stein's identities). Draws of another density do not satisfy them: were
@@ -27,7 +27,7 @@ BATCHES = 10
 ERROR_RATE = 0.01
 """Rate at which true draws leave an interval of any coordinate, all coordinates of both identities together."""
 CLOSE = {"float64": 1e-6, "float32": 1e-2}
-"""How near a recorded log density is to that of the draw put back into the unconstrained space, relatively."""
+"""Relative tolerance between a recorded log density and that of the draw put back into the unconstrained space."""
 
 
 @runtime_checkable
@@ -35,7 +35,7 @@ class Vectors(LogDensity, Protocol):
     """A log density that knows which coordinate is whose."""
 
     def places(self) -> dict[str, np.ndarray]:
-        """Where every coordinate of a variable stands in the vector."""
+        """Return the place of every coordinate of a variable in the vector."""
 
 
 Means = dict[str, Float[np.ndarray, " param"]]
@@ -56,7 +56,7 @@ class Identities:
         self._batch = jax.jit(self._means)
 
     def of(self, posterior: xr.DataTree) -> dict[str, Any] | None:
-        """How far draws are from satisfying the identities, with simultaneous intervals of all coordinates.
+        """Measure how far draws are from satisfying the identities, with simultaneous intervals of all coordinates.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""How a chain tunes itself in its warmup: step size, length and metric.
+"""Tune a chain in its warmup: step size, length and metric.
 
 The unadjusted chain's step size is that at which the energy error of a step has the variance asked for: the error grows
 as the third power of the step, so that every step gives an estimate of it (blackjax's `mclmc_find_L_and_step_size`).
@@ -9,7 +9,7 @@ the acceptance rate (Hoffman and Gelman 2014, section 3.2, with their constants)
 
 Where the metric is diagonal, the warmup has parts that end at an eighth, a quarter, a half and the whole of it. Each of
 the first three learns variances in its second half, and hands them on as the next one's metric, in which the step size
-is tuned anew: coordinates whose scales are powers of ten apart are not learnt at once.
+is tuned again: coordinates whose scales are powers of ten apart are not learnt at once.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ FIRST_VARIANCE = 0.5
 MEMORY = 150
 """Steps whose energy errors count for the step size."""
 TRUST = 1.5
-"""How far from the variance asked for, in factors e of the step size, a step's error still says something."""
+"""Distance from the variance asked for, in factors e of the step size, within which a step's error is used."""
 CAUTION = 0.8
-"""What is left of a step size at which a step was not finite."""
+"""Factor of a step size at which a step was not finite."""
 LENGTH = 0.5
 ADJUSTED_LENGTH = 1.0
 """Length of the momentum's memory, in roots of the number of parameters."""
 FEWEST_SHRUNK = 5.0
-"""Draws that the unit metric counts for beside the variances of the warmup."""
+"""Draws that the unit metric counts for in addition to the variances of the warmup."""
 
 Scalar = Float[Array, ""]
 
 
 class Tuning(NamedTuple):
-    """What a chain knows of itself.
+    """The state of a chain's tuning.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Tuner:
         self.ends = (warmup // 8, warmup // 4, warmup // 2) if self.scaled else ()
 
     def first(self) -> Tuning:
-        """What is known before the first step."""
+        """Return the tuning before the first step."""
         zero = jnp.zeros(())
         empty = jnp.zeros(self.size)
         step = jnp.asarray(self.length / 4)
@@ -174,13 +174,13 @@ class Tuner:
         return jax.lax.cond(is_end, self._measured, lambda t: t, tuning)
 
     def _part(self, iteration: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Where the part of the warmup that an iteration belongs to begins and ends."""
+        """Return the first and the last iteration of the part of the warmup that an iteration belongs to."""
         bounds = jnp.asarray((0, *self.ends, self.settings.warmup), jnp.int32)
         place = jnp.searchsorted(bounds[1:-1], iteration, side="right")
         return bounds[place], bounds[place + 1]
 
     def _measured(self, tuning: Tuning) -> Tuning:
-        """The same in the metric of the variances learnt, to be tuned anew."""
+        """The same in the metric of the variances learnt, to be tuned again."""
         seen = jnp.maximum(tuning.seen, 2)
         variances = tuning.squares / (seen - 1)
         typical = jnp.exp(jnp.mean(jnp.log(jnp.maximum(variances, 1e-30))))
@@ -193,7 +193,7 @@ class Tuner:
         )
 
     def last(self, tuning: Tuning) -> Tuning:
-        """What sampling goes on with."""
+        """Return the tuning that sampling uses."""
         if self.settings.adjusted:
             return tuning._replace(step_size=jnp.exp(tuning.log_average))
         return tuning

@@ -94,7 +94,7 @@ def _below_one(odds: Float[np.ndarray, " mode"]) -> Float[np.ndarray, " mode"]:
 def shares_of_draws(
     weights: Float[np.ndarray, " mode"], draws: int, rng: np.random.Generator
 ) -> list[int]:
-    """Of each of a chain's draws, in a random order, which mode it is of: every mode as often as its weight says.
+    """Choose the mode of each of a chain's draws, in a random order: every mode as often as its weight says.
 
     Systematic: a mode's number of draws is its expectation, rounded up or down.
     """
@@ -136,7 +136,7 @@ class WeighedModes:
 
     @property
     def basins(self) -> tuple[Basin, ...]:
-        """Of every mode its basin."""
+        """The basin of every mode."""
         return self.regions.basins
 
 

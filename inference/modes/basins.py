@@ -1,4 +1,4 @@
-"""Basins: regions that chains do not leave, each sampled by chains of its own.
+"""Basins: regions that chains do not leave, each sampled by its own chains.
 
 An optimum is a point; what holds probability is a basin. From each distinct optimum a short chain runs, and optima
 whose chains agree, or wander into one another's region, are one basin. Its first steps are as long as the optimum's
@@ -106,7 +106,7 @@ class Regions:
         return np.argmax([self._place(basin, points)[0] for basin in self.basins], axis=0)
 
     def inside(self, number: int, points: Points) -> Bool[np.ndarray, " point"]:
-        """Whether points belong to a basin, and are their own copy nearest to its centre."""
+        """Tell whether points belong to a basin, and are their own copy nearest to its centre."""
         scores, home = zip(*(self._place(basin, points) for basin in self.basins), strict=True)
         return (np.argmax(scores, axis=0) == number) & home[number]
 
@@ -197,7 +197,7 @@ def first_basins(
 
 
 def _first_variances(top: Top) -> Vector:
-    """Of a coordinate with the others held, by the curvature; at most 1, by which steps begin elsewhere."""
+    """Return a coordinate's variance with the others fixed, by the curvature; at most 1, as steps begin elsewhere."""
     return 1 / np.maximum(top.weight, 1)
 
 
@@ -253,7 +253,7 @@ def fitted(folding: Folding, tops: Sequence[Top], chains: Sequence[int], walks: 
 
 
 def _agree(folding: Folding, one: Basin, other: Basin, walks: Walks) -> bool:
-    """Whether chains of two basins have one distribution, modulo the symmetry."""
+    """Tell whether chains of two basins have one distribution, modulo the symmetry."""
     flat = other.folded.reshape(-1, other.folded.shape[-1])
     near, _ = folding.fold(flat, one.normal.mean, one.weight)
     chains = np.concatenate([one.folded, near.reshape(other.folded.shape)])

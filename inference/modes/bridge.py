@@ -72,7 +72,7 @@ class Normal:
 
     @property
     def variances(self) -> Float[np.ndarray, " param"]:
-        """Of every coordinate."""
+        """The variance of every coordinate."""
         return np.sum(self.factor**2, axis=1)
 
     @property

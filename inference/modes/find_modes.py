@@ -1,4 +1,4 @@
-"""Where a target's density has optima: many starts, and the distinct ends modulo its symmetry."""
+"""Find the optima of a target's density: many starts, and the distinct ends modulo its symmetry."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Optimum:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FoundModes(Shown):
-    """What `find_modes` found.
+    """The result of `find_modes`.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class FoundModes(Shown):
 
     @property
     def sentence(self) -> str:
-        """What was found, in words."""
+        """The result in words."""
         count = len(self.optima)
         ends = "one optimum" if count == 1 else f"{count} optima that no symmetry joins"
         return (
@@ -98,8 +98,9 @@ def find_modes(
 ) -> FoundModes:
     """Find the optima of a target's log density from many random points, modulo its symmetry.
 
-    It takes seconds, and says whether chains may settle in unlike modes. An optimum is no mode yet: several may lie in
-    one basin, and the highest may hold next to nothing. `sample_modes` samples and weighs what chains can tell apart.
+    It takes seconds, and says whether chains may settle in different modes. An optimum is no mode yet: several may
+    lie in one basin, and the highest may hold next to nothing. `sample_modes` samples and weighs what chains can tell
+    apart.
 
     Parameters
     ----------

@@ -78,8 +78,8 @@ class Folding:
         if layout.log_order > math.log(ENUMERATED) and not layout.has_parts:
             raise ArgumentError(
                 f"`target` {target.name!r} declares a symmetry of {math.exp(layout.log_order):.3g} elements, and "
-                f"its parts do not stand apart (a matrix has them along two axes), so that {ENUMERATED} can be gone "
-                "through; sample it by `nuts`."
+                f"its components do not stand apart (a matrix has them along two axes), so that {ENUMERATED} can be "
+                "gone through; sample it by `nuts`."
             )
         return cls(layout.density, layout)
 
@@ -130,7 +130,7 @@ class Folding:
     def _elements(
         self,
     ) -> tuple[Int[np.ndarray, "element param"], Int[np.ndarray, "element param"]]:
-        """Of every element, the identity first, which coordinate comes to each place, and its sign."""
+        """The coordinate that comes to each place and its sign, by element, the identity first."""
         assert self.layout is not None
         numbered = jnp.arange(1, self.density.size + 1, dtype=float)
         moved = np.asarray(jax.vmap(self.layout.act, (0, None))(self.layout.elements(), numbered))
@@ -268,7 +268,7 @@ def _is_one(folding: Folding, top: Top, end: Optimum) -> bool:
 
 
 class _Curvature:
-    """What an optimum's surroundings are like; compiled once."""
+    """The curvature around an optimum; compiled once."""
 
     def __init__(self, folding: Folding) -> None:
         self._folding = folding

@@ -54,7 +54,7 @@ Proposed = tuple[Int[Array, "sample part"], Float[Array, " sample"]]
 @pytree()
 @dataclass(frozen=True)
 class Estimate:
-    """What an estimator says of every draw.
+    """The numbers that an estimator gives for every draw.
 
     Attributes
     ----------

@@ -148,7 +148,7 @@ def _gradient(
 
 
 def _surely_all(flips: jax.Array | None) -> bool:
-    """Whether all parameters are known to be flipped when this is compiled: it saves three products."""
+    """Tell whether all parameters are known to be flipped when this is compiled: it saves three products."""
     return not isinstance(flips, jax.core.Tracer) and bool(np.all(np.asarray(flips)))
 
 

@@ -118,8 +118,8 @@ def sides(
     """Values of both sides of every draw, and effective numbers of permutations; arguments as of `interval`."""
     if max_exact > MAX_PARTS:
         raise ArgumentError(
-            f"`max_exact` is {max_exact}; the exact permanent allows at most {MAX_PARTS} parts. Lower it: more parts "
-            "than that get a lower and an upper bound."
+            f"`max_exact` is {max_exact}; the exact permanent allows at most {MAX_PARTS} components. Lower it: more "
+            "components than that get a lower and an upper bound."
         )
     key_lower, key_upper = jax.random.split(rng_key)
     if ratios.num_parts <= max_exact:
@@ -258,7 +258,7 @@ def _total(terms: list[jax.Array]) -> jax.Array:
 
 
 def _fewest(numbers: list[jax.Array]) -> jax.Array:
-    """Of layers' effective numbers (draw,), those of the layer with the lowest mean."""
+    """Return the effective numbers (draw,) of the layer with the lowest mean."""
     stacked = jnp.stack(numbers)
     return stacked[jnp.argmin(jnp.mean(stacked, axis=1))]
 

@@ -13,7 +13,7 @@ A distribution over permutations that is near p(s) ~ exp(sum_i M_{i, s(i)}), nor
 
 Marginals from fractional messages (c = 3/4, fixed sweeps); rows in order of their entropy, the most certain
 first; then each row takes a free column with weight gamma_ij / sum over the rows still to come of gamma_kj, the hazard
-of column j. Uniform where all parts are alike, a single permutation where they are far apart. Any column can be drawn
+of column j. Uniform where all parts are equal, a single permutation where they are far apart. Any column can be drawn
 at any row, so that no permutation has probability zero.
 
 It is equivariant: with the columns permuted, so are the permutations drawn. The lower bounds of `estimators` rest on
@@ -37,7 +37,7 @@ CONVERGED = {"float32": 1e-5, "float64": 1e-9}
 """Largest difference of row and column marginals at which messages count as converged."""
 
 BALANCING = 10
-"""How often the marginals that train are scaled to row and column sums of one."""
+"""Times that the marginals that train are scaled to row and column sums of one."""
 
 
 def marginals(
@@ -93,7 +93,7 @@ def training_marginals(
 
     Rows and columns are scaled in turn (Sinkhorn and Knopp 1967), columns last, so that a pair that is next to
     impossible stays so: `path_gradient` multiplies it by the square of a precision, which nothing but its probability
-    holds down. `doubly_stochastic` hands out what is missing to all pairs alike.
+    holds down. `doubly_stochastic` hands out what is missing to all pairs equally.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def log_permanent_and_marginals(
 def exact_marginals(ratios: LogRatios) -> Float[Array, "draw part part_bis"]:
     """Exact marginals P of every draw for `path_gradient`, quickly; no derivative.
 
-    Ten times as fast as `exact` for twelve parts. What underflows beside the largest term of its size is left out.
+    Ten times as fast as `exact` for twelve parts. What underflows relative to the largest term of its size is left out.
     For draws from q that is nothing: their identity has the weight one, and E exp(M_ij) = 1. Of matrices that are no
     log ratios of draws from q, the marginals are finite, but poor.
 
@@ -84,7 +84,7 @@ def check_size(num_parts: int) -> None:
     """Refuse matrices that are too large."""
     if num_parts > MAX_PARTS:
         raise ArgumentError(
-            f"The exact permanent was asked for {num_parts} parts; its cost doubles with each, and at most "
+            f"The exact permanent was asked for {num_parts} components; its cost doubles with each, and at most "
             f"{MAX_PARTS} are allowed. Use `importance` for a lower bound and `bethe` for an upper one."
         )
 
@@ -155,7 +155,7 @@ def _neighbours(num_parts: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 @lru_cache(maxsize=MAX_PARTS)
 def _tables(num_parts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of each row, subset and member: the place of the subset without the member (-1: padding), and the member.
+    """Return, by row, subset and member, the place of the subset without the member (-1: padding), and the member.
 
     Rows of padding repeat the first subset, so that none is empty and every log sum is finite.
     """

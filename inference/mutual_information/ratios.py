@@ -147,13 +147,13 @@ def _check(log_density: jax.Array, flipped: jax.Array | None) -> None:
     shape = log_density.shape
     if len(shape) != 3 or shape[1] != shape[2] or shape[1] == 0:
         raise ArgumentError(
-            f"`log_density` has the shape {shape}; it must be (draw, part, part), one row a part's distribution and "
-            "one column a part of the draw."
+            f"`log_density` has the shape {shape}; it must be (draw, component, component), one row for each "
+            "component's distribution and one column for each component of the draw."
         )
     if flipped is not None and flipped.shape != shape:
         raise ArgumentError(
-            f"`flipped` has the shape {flipped.shape}; it must be that of `log_density`, {shape}: the same parts with "
-            "their signs flipped. Leave it out where flips are no symmetry."
+            f"`flipped` has the shape {flipped.shape}; it must be that of `log_density`, {shape}: the same components "
+            "with their signs flipped. Leave it out where flips are no symmetry."
         )
 
 

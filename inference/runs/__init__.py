@@ -1,1 +1,1 @@
-"""What a posterior holds beside its draws: data, log likelihoods, predictions, log priors."""
+"""Groups that a posterior holds next to its draws: data, log likelihoods, predictions, log priors."""

@@ -1,4 +1,4 @@
-"""What a run keeps on its way: arrays in a file, marked with the run that they are of."""
+"""Checkpoints of a run: arrays in a file, marked with the run that they are of."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
     if not path.exists():
         return None
     if examine(path) is not Seal.SEALED:
-        notice(f"{path} is damaged (its checksum is missing or wrong): what it kept is made anew.")
+        notice(f"{path} is damaged (its checksum is missing or wrong): what it kept is made again.")
         return None
     arrays = read_arrays(path)
     return None if str(arrays.pop(MARK)) != fingerprint else arrays
@@ -48,10 +48,10 @@ class Kept:
 
 
 class Keeper:
-    """Where training is kept as it goes; this one keeps nothing."""
+    """The place where training is kept as it goes; this one keeps nothing."""
 
     def load(self, like: Kept) -> Kept:
-        """What is kept, or `like` itself, the start."""
+        """Return the kept state, or `like` itself, the start."""
         return like
 
     def save(self, make: Callable[[], Kept]) -> None:

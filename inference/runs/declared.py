@@ -1,4 +1,4 @@
-"""A declared symmetry beside a run: held against the log density before it, and against its draws afterwards."""
+"""The check of a declared symmetry in a run: on the log density before it, and on its draws afterwards."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POINTS = 5
 
 @dataclass(frozen=True)
 class Trial:
-    """What a run needs to try its target's symmetry twice; made by `begin`.
+    """The state that a run needs to try its target's symmetry twice; made by `begin`.
 
     Attributes
     ----------

@@ -75,7 +75,7 @@ def fingerprint(
 def _target(
     target: Target | None, engine: str, progress: Callable[[str], None] | None
 ) -> Iterator[Any]:
-    """What decides draws of a target on an engine."""
+    """Yield all that decides draws of a target on an engine."""
     if target is None:
         yield package_versions(*NUMPYRO_VERSIONS)
         return
@@ -137,7 +137,7 @@ def _numpyro(target: Target) -> str:
 
 
 def _process() -> dict[str, str]:
-    """What computes in this process: JAX's flags for random numbers and products, and the versions that are loaded."""
+    """Return JAX's flags for random numbers and products in this process, and the versions that are loaded."""
     import jax
     import numpyro  # noqa: F401 - loads all of which the versions are asked for
 

@@ -1,4 +1,4 @@
-"""All that a posterior holds beside its draws, whatever the model is stated in."""
+"""All that a posterior holds next to its draws, whatever the model is stated in."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Draws = dict[str, Values]
 def stan_groups(
     target: Target, draws: Mapping[str, Values], origin: Origin
 ) -> tuple[Draws, dict[str, DrawGroup], Found]:
-    """Take draws apart: what stays in the posterior, the groups beside it, and what is what.
+    """Take draws apart: what stays in the posterior, the groups next to it, and what is what.
 
     What the declared symmetry moves stays, whatever it is called. Nothing is copied and no draw left out: the program
     has computed them.
@@ -104,7 +104,7 @@ POINTWISE = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE)
 
 @dataclass(frozen=True)
 class Beside:
-    """What is beside the draws, and what of the draws is left.
+    """The groups next to the draws, and the draws that are left.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class Beside:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def datasets(self, coords: Mapping[str, Any]) -> dict[str, xr.Dataset]:
-        """The groups beside `posterior`."""
+        """The groups next to `posterior`."""
         found = {name: group.to_dataset(coords) for name, group in self.groups.items()}
         data = {schema.OBSERVED_DATA: self.observed, schema.CONSTANT_DATA: self.constant}
         for name, arrays in data.items():
@@ -145,7 +145,7 @@ def beside(
     limit_mb: float,
     folder: Path | None = None,
 ) -> Beside:
-    """Find or compute all that goes beside a run's draws.
+    """Find or compute all that goes next to a run's draws.
 
     What is much of it goes to `folder`, if one is given. Draws are never lost over it: where a log likelihood or a
     prediction cannot be computed, a notice says why, and so does `left_out`.

@@ -98,7 +98,7 @@ Groups = dict[str, Arrays]
 
 @dataclass(frozen=True)
 class Sites:
-    """What of a model's sites takes part.
+    """The sites of a model that take part.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Sites:
     latent, observed : tuple of str
         Names of its variables and of its data.
     draws : bool
-        Whether it can draw data anew.
+        Whether it can draw data again.
     """
 
     model: Callable[[], None]
@@ -153,7 +153,7 @@ class Sites:
             return {}
 
     def predicted(self, values: Mapping[str, Any], key: jax.Array) -> Arrays:
-        """Data drawn anew, in single precision.
+        """Data drawn again, in single precision.
 
         Raises
         ------
@@ -177,7 +177,7 @@ class Sites:
 
 
 def reason(error: Exception) -> str:
-    """What an error of somebody's model says, in a line."""
+    """Say an error of somebody's model in a line."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
@@ -257,7 +257,7 @@ def _filled(
 
     for chain in range(chains):
         for first in range(0, kept, step):
-            # The last one begins earlier rather than to be shorter: another length would be compiled anew.
+            # The last one begins earlier rather than to be shorter: another length would be compiled again.
             rows = slice(first := min(first, kept - step), first + step)
             part = {
                 name: jnp.asarray(np.asarray(value[chain, rows])) for name, value in values.items()

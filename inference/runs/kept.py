@@ -25,7 +25,7 @@ _LOCK = ".lock"
 
 
 def chain_folder(folder: Path, number: int, fingerprint: str) -> Path:
-    """Where a chain of a run is kept; beside that of another run, where there is one."""
+    """Return the folder of a chain of a run; next to that of another run, where there is one."""
     usual = folder / f"chain-{number}"
     own = folder / f"chain-{number}-{fingerprint[:8]}"
     return own if own.exists() or _mark(state_file(usual)) not in (None, fingerprint) else usual
@@ -37,7 +37,7 @@ def chunk_file(folder: Path, index: int) -> Path:
 
 
 def state_file(folder: Path) -> Path:
-    """Where the state of training is kept, or of a chain in its folder."""
+    """Return the file for the state of training, or for that of a chain in its folder."""
     return folder / "state.npz"
 
 
@@ -88,7 +88,7 @@ def remove(folder: Path) -> list[str]:
 
 
 def kept_draws(folder: Path) -> list[int]:
-    """How many draws are kept of each chain in a folder."""
+    """Count the kept draws of each chain in a folder."""
     found = []
     for path in sorted(folder.glob("chain-*")):
         if _CHAIN.fullmatch(path.name):
@@ -117,7 +117,7 @@ def remove_chain(path: Path) -> None:
 
 
 def _is_our_chain(path: Path) -> bool:
-    """Whether a folder of our name has our state, or nothing that anybody would miss."""
+    """Tell whether a folder of our name has our state, or nothing that anybody would miss."""
     if path.is_symlink() or not path.is_dir():
         return False
     if state_file(path).exists():
@@ -134,7 +134,7 @@ def _mark(path: Path) -> str | None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file of our name has our mark, or is damaged: an archive of other arrays is somebody else's."""
+    """Tell whether a file of our name has our mark, or is damaged: an archive of other arrays is somebody else's."""
     if path.is_symlink() or not path.is_file():
         return False
     try:

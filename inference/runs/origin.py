@@ -1,4 +1,4 @@
-"""What a posterior is of, as it was when the run began: its program's text, its data's hash, kinds of its variables."""
+"""The origin of a posterior, when the run began: its program's text, its data's hash, kinds of its variables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from onebasin.posteriors.kinds import GENERATED, PARAMETER, TRANSFORMED, is_name
 
 @dataclass(frozen=True)
 class Origin:
-    """Where draws come from.
+    """The origin of draws.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Origin:
 
 
 NOWHERE = Origin()
-"""Of draws that nobody's model gave."""
+"""The origin of draws without a model."""
 
 
 def origin_of(target: Target, engine: str, progress: Callable[[str], None] | None = None) -> Origin:

@@ -50,7 +50,7 @@ def build(
     attributes : mapping
         How it was made: numbers and text, or anything that JSON can say.
     origin : Origin, optional
-        What the target was made of when the run began; without it, nothing is computed beside the draws.
+        What the target was made of when the run began; without it, nothing is computed next to the draws.
     groups : mapping of str to Dataset
         More groups: parameters and ELBO trace of a variational fit, modes and their weights.
     predictive_mb : float

@@ -1,4 +1,4 @@
-"""What produced a result: versions of the libraries, the commit of the sources, and the machine."""
+"""The origin of a result: versions of the libraries, the commit of the sources, and the machine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def machine(engine: str = "numpyro") -> str:
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    """What git says of the repository that a folder lies in; None where it says nothing."""
+    """Return git's facts about the repository that a folder lies in; None without one."""
     elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
     environment = {name: value for name, value in os.environ.items() if name not in elsewhere}
     command = ["git", "-C", str(folder), *words]

@@ -31,7 +31,7 @@ from .posterior import build
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import NetworkTarget
 WEIGHTS = "onebasin.inference.fits.approximate:weighted"
-"""What gives an approximation importance weights."""
+"""The function that gives an approximation importance weights."""
 
 
 @checks_arguments
@@ -108,7 +108,7 @@ def run(
 
 
 def _numbers(target: Target) -> int:
-    """How many numbers a draw has at least: of a network it is known before anything is compiled."""
+    """Return the least number of numbers in a draw: of a network it is known before anything is compiled."""
     if not target.is_network:
         return 0
     shapes = cast("NetworkTarget", target).model.network.shapes

@@ -30,7 +30,7 @@ Names = frozenset[str]
 
 @dataclass(frozen=True)
 class _Flow:
-    """What a number depends on.
+    """The values that a number depends on.
 
     Attributes
     ----------

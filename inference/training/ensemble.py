@@ -102,7 +102,7 @@ def ensemble(target: Target, **keywords: Any) -> xr.DataTree:
     Notes
     -----
     Members maximise the posterior density of the model as it is stated: its prior is the weight decay. There is no
-    adversarial training and no predicted variance, unlike in the paper.
+    adversarial training and no predicted variance, which the paper has.
 
     References
     ----------

@@ -44,7 +44,7 @@ def trained(job: Job[Ensemble]) -> Found:
 
 
 def first_values(target: Target, settings: Ensemble, seed: int) -> dict[str, np.ndarray]:
-    """Where training starts: natural values (member, ...)."""
+    """Return the start of training: natural values (member, ...)."""
     with precision(settings.dtype):
         density = NetworkDensity.of(target)
         keys = keys_for(Purpose.MEMBER_START, seed, settings.members)

@@ -36,7 +36,7 @@ from .settings import Train
 
 @dataclass(frozen=True)
 class Batches:
-    """How `num_obs` observations are dealt into batches of `size`, at most `num_obs`."""
+    """Batches of `size`, at most `num_obs`, into which `num_obs` observations are dealt."""
 
     num_obs: int
     size: int
@@ -48,7 +48,7 @@ class Batches:
 
     @property
     def weight(self) -> float:
-        """What a batch's sum is multiplied by."""
+        """The factor of a batch's sum."""
         return self.num_obs / self.size
 
     def epoch(self, rng_key: jax.Array, epoch: Array | int) -> Int[Array, "batch obs"]:
@@ -75,7 +75,7 @@ def check_batches(target: Target, batch_size: int | None) -> None:
 
 @dataclass(frozen=True, repr=False)
 class Trained(Shown):
-    """What training ended in.
+    """The result of training.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Trained(Shown):
 
 
 class State(NamedTuple):
-    """Where training is: a vector of each member, and Adam's memory of it."""
+    """The state of training: a vector of each member, and Adam's memory of it."""
 
     points: Float[Array, "member param"]
     adam: optax.OptState

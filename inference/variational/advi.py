@@ -44,7 +44,7 @@ class Advi(Variational):
         Share of the iterations, from 0 to 1, over which the weight of the divergence from the prior rises from 0 to 1;
         until then the stopping rule waits (NumPyro).
     batch_size : int or None
-        Observations in each gradient, drawn anew without replacement for every pass over the data and weighted up to
+        Observations in each gradient, drawn again without replacement for every pass over the data and weighted up to
         all of them; `None` for all. Networks on the NumPyro engine only. The ELBO is always that of all data.
     local_reparametrisation : bool or None
         Whether layers' values are drawn instead of weights, and the weights' divergence from the prior is in closed
@@ -103,7 +103,7 @@ class Advi(Variational):
 
     @property
     def label(self) -> str:
-        """What a posterior's attribute `method` says."""
+        """The value of a posterior's attribute `method`."""
         return f"advi-{self.family}"
 
     @property
@@ -118,7 +118,7 @@ class Advi(Variational):
 
     @property
     def records_parameters(self) -> bool:  # type: ignore[override]
-        """Whether means and standard deviations are recorded at every evaluation."""
+        """Tell whether means and standard deviations are recorded at every evaluation."""
         return self.trace_parameters
 
     @property

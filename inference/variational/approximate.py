@@ -60,7 +60,7 @@ class Begun(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is trained on a target; made once by `planned`, and begun for each seed.
+    """The plan of a training on a target; made once by `planned`, and begun for each seed.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Plan:
 
     @property
     def label(self) -> str:
-        """What the progress bar says."""
+        """The text of the progress bar."""
         return f"symmetrised VI ({self.information.choice})" if self.information else "ADVI"
 
     def on(self, density: NumpyroDensity) -> Plan:
@@ -114,7 +114,7 @@ class Plan:
         return Begun(elbo, state, key_for(Purpose.FIT_EVALUATIONS, seed), draws)
 
     def _means(self, seed: int | jax.Array, start: Mapping[str, Any] | None) -> jax.Array:
-        """Where the means start: (fit, param)."""
+        """Return the means that training starts from, (fit, param)."""
         s, density, fits = self.settings, self.density, self.settings.amount[0]
         if start is not None:
             vector = density.given_start(start)

@@ -77,7 +77,7 @@ class Objective:
     ) -> Float[Array, " sample"]:
         """Log likelihood of some observations for each draw.
 
-        With local reparametrisation the draws serve what is no normal weight, and the layers' values are drawn anew.
+        With local reparametrisation the draws serve what is no normal weight, and the layers' values are drawn again.
         """
         density = self.density
         if not isinstance(density, NetworkDensity):
@@ -171,7 +171,7 @@ class Objective:
 def applies_locally(
     density: NumpyroDensity | StanVectors, family: Family, wanted: bool | None
 ) -> bool:
-    """Whether layers' values are drawn, given the setting `local_reparametrisation`.
+    """Tell whether layers' values are drawn, given the setting `local_reparametrisation`.
 
     Raises
     ------

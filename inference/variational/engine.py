@@ -5,7 +5,7 @@ weighted up to all data, beta rises from 0 to 1 over the annealed share of the s
 that a symmetry adds, once. ADVI is the case without one. Where neither layers' values are drawn nor a symmetry adds
 anything, the expectation is that of the joint density of each draw, which serves every model.
 
-Every `evaluate_every` steps the ELBO of all data and the information are estimated anew, with full weight; the trace of
+Every `evaluate_every` steps the ELBO of all data and the information are estimated with full weight; the trace of
 their sum decides when to stop (`has_settled`), but not before beta is one: until then another objective is trained.
 """
 
@@ -43,7 +43,7 @@ Inputs = tuple[jax.Array, jax.Array | None]
 
 
 def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
-    """Whether the mean or the median relative change over the last `WINDOW` evaluations is below `tolerance`.
+    """Tell whether the mean or the median relative change over the last `WINDOW` evaluations is below `tolerance`.
 
     The rule of Stan's ADVI (Kucukelbir et al. 2017, section 2.6), with a fixed window.
     """
@@ -55,7 +55,7 @@ def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
 
 
 class State(NamedTuple):
-    """Where training is, with a leading axis of fits; `carried` is what the ELBO takes from step to step."""
+    """The state of training, with a leading axis of fits; the ELBO takes `carried` from step to step."""
 
     params: Parameters
     adam: optax.OptState
@@ -64,7 +64,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Optimised:
-    """What training ended in.
+    """The result of training.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ class Elbo:
         return State(optax.apply_updates(state.params, updates), adam, carried)
 
     def prepare(self, carried: jax.Array, number: jax.Array) -> tuple[jax.Array, Inputs]:
-        """What is carried on, and the inputs of a step's losses.
+        """Return the carried state, and the inputs of a step's losses.
 
         ADVI carries its key; with a symmetry each fit has its own, and the epoch's order of observations is carried.
         """
@@ -256,7 +256,7 @@ class Elbo:
     def _gain(
         self, params: Parameters, key_draws: jax.Array, key_terms: jax.Array, draws: jax.Array
     ) -> jax.Array | float:
-        """What has the training gradient of the information; zero where there is none."""
+        """Return a term with the training gradient of the information; zero where there is none."""
         s = self.settings
         if self.information is None or not isinstance(s, Symmetrised):
             return 0.0

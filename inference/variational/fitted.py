@@ -36,7 +36,7 @@ SYMMETRISED, MEAN_FIELD = "symmetrised-vi", "advi-meanfield"
 def fitted(
     target: Target, posterior: xr.DataTree, *, fit: int = 0, evaluation: int | None = None
 ) -> tuple[Layout, Family, Parameters]:
-    """What was fitted to a target with interchangeable parts, at the end or at an evaluation of its trace.
+    """Return the approximation of a target with interchangeable parts, at the end or at an evaluation of its trace.
 
     Raises
     ------
@@ -171,9 +171,9 @@ def average_log_density(
     if not information.by_parts or layout.overlaps:
         if not information.enumerable:
             raise ArgumentError(
-                "`target` has parts that the family or the symmetry couples (several hidden layers do), and a group "
-                "too large to go through: the density of the average over it is not known. `symmetrised_vi` reports "
-                "bounds of its ELBO."
+                "`target` has components that the family or the symmetry couples (several hidden layers do), and a "
+                "group too large to go through: the density of the average over it is not known. `symmetrised_vi` "
+                "reports bounds of its ELBO."
             )
         both = base - information.enumerated(p, points)
         return base, both, both

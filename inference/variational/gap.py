@@ -1,4 +1,4 @@
-"""What one Gaussian's ELBO lacks to that of its mixture over a symmetry: KL[q || q^G], with bounds, layer by layer.
+"""The gap between the ELBOs of a Gaussian and of its mixture over a symmetry: KL[q || q^G], with bounds, by layer.
 
 Source: Kurle et al. 2021, equation 6 (there without numbers); the same as Gelberg et al. 2024, Theorem 4.1, as the
 mutual information I(g; g w) of a group element and the draw that it moved. The gap is 0 where q is invariant, as where
@@ -138,7 +138,7 @@ def mixture_gap(
     Notes
     -----
     The gap is the mutual information of a group element (permutations of units and, for odd activations, their signs)
-    and the draw of q that it moved. It lies between 0, where the units' distributions are alike, and the logarithm of
+    and the draw of q that it moved. It lies between 0, where the units' distributions are equal, and the logarithm of
     the group's order, where they are apart.
 
     References
@@ -169,9 +169,9 @@ def mixture_gap(
         layout, family, p = fitted(target, posterior, fit=fit, evaluation=evaluation)
         if not (layout.has_parts and family.factorises):
             raise ArgumentError(
-                "`posterior` has parts that the family or the symmetry couples, so that layers have no terms of their "
-                "own; of `symmetrised_vi` the group `variational` has bounds of the whole, `information_lower` and "
-                "`information_upper`."
+                "`posterior` has components that the family or the symmetry couples, so that layers have no "
+                "separate terms; of `symmetrised_vi` the group `variational` has bounds of the whole, "
+                "`information_lower` and `information_upper`."
             )
         key_draws, key_terms = jax.random.split(key_for(Purpose.MIXTURE_GAP, seed))
         terms = _Terms(layout, family, p, sample(family, p, key_draws, draws), permutations)
@@ -268,18 +268,16 @@ def _bounds(lower: Values, upper: Values, log_order: float) -> Bounds:
 
 
 def _names(target: Target, layout: Layout) -> list[str]:
-    """Of a network its hidden layers, of other targets the variables of each block."""
+    """Name the hidden layers of a network, or the variables of each block of other targets."""
     if target.is_network:
         return [f"hidden{number + 1}" for number in range(len(layout.blocks))]
     return [", ".join(block.sites) for block in layout.blocks]
 
 
 def of_gap(gap: MixtureGap) -> Card:
-    """How large it is, what that means, and each layer's part."""
+    """Show the gap, its meaning, and each layer's part."""
     if gap.layers.empty:
-        words = (
-            "The target has no interchangeable parts, so that its only mode is mixed with nothing."
-        )
+        words = "The target has no interchangeable components, so that its only mode is mixed with nothing."
         return Card("There is no mixture to compare with", (Words(words),))
     total = gap.total
     value = f"{number(total.lower, 4)} to {number(total.upper, 4)} nats"
@@ -293,7 +291,7 @@ def _parts(gap: MixtureGap) -> Iterator[Part]:
         f"{measured(total.lower, total.lower_mcse)}, at most {measured(total.upper, total.upper_mcse)}, and never more "
         f"than {number(gap.log_order, 4)}."
     )
-    yield Words("It is zero where all units are alike, and largest where all of them are apart.")
+    yield Words("It is zero where all units are the same, and largest where all of them are apart.")
     heads = ("", "units", "gap ≥", "gap ≤", "most")
     rows = tuple(
         (row.layer, str(row.units), *(number(v, 4) for v in (row.lower, row.upper, row.log_order)))

@@ -74,8 +74,8 @@ class Family(ABC):
             If the family couples the parts, so that they have none.
         """
         raise ArgumentError(
-            f"`family` is {self.word!r}, which couples the parts, so that they have no distributions of their own. Use "
-            "mutual_information='infonce', or family='meanfield'."
+            f"`family` is {self.word!r}, which couples the components, so that they have no separate distributions. "
+            "Use mutual_information='infonce', or family='meanfield'."
         )
 
 
@@ -98,7 +98,7 @@ def lower_triangle(lower: jax.Array) -> jax.Array:
 
 
 def log_diagonal(scale: jax.Array) -> jax.Array:
-    """What `lower_triangle` takes, from Cholesky factors."""
+    """Return the argument of `lower_triangle`, from Cholesky factors."""
     diagonal = jnp.diagonal(scale, axis1=-2, axis2=-1)
     eye = jnp.broadcast_to(jnp.eye(scale.shape[-1], dtype=scale.dtype), scale.shape)
     return jnp.tril(scale, -1) + jnp.log(diagonal)[..., None] * eye
@@ -371,7 +371,7 @@ class PerComponent(Family):
 
 
 GAUSSIANS: Mapping[str, Callable[[int], Family]] = {"meanfield": MeanField, "fullrank": FullRank}
-"""Of ADVI, from the number of coordinates."""
+"""The families of ADVI, from the number of coordinates."""
 
 
 def family_of(name: str, layout: Layout, rank: int) -> Family:
@@ -388,8 +388,8 @@ def family_of(name: str, layout: Layout, rank: int) -> Family:
         return LowRank(layout.density.size, rank)
     if layout.overlaps or not layout.has_parts:
         raise ArgumentError(
-            "`family` is 'block', but a coordinate of this target belongs to more than one part (a weight between two "
-            "hidden layers, an entry of a transition matrix), so that parts have no covariances of their own. Use "
+            "`family` is 'block', but a coordinate of this target belongs to more than one component (a weight between "
+            "two hidden layers, an entry of a transition matrix), so that components have no separate covariances. Use "
             "family='meanfield'."
         )
     indices = tuple(layout.columns(block).index for block in layout.blocks)

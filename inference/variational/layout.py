@@ -1,4 +1,4 @@
-"""Where a symmetry's interchangeable parts stand in the unconstrained vector, and how the group moves the vector.
+"""The places of a symmetry's interchangeable parts in the unconstrained vector, and the group's action on it.
 
 A block of H parts permutes them and, where it has flips, changes the sign of some of their coordinates. Where each
 of its sites has one axis of parts, the parts are rows of an index (part, param) into the vector. It is different
@@ -45,7 +45,7 @@ Element = list[tuple[jax.Array, jax.Array]]
 
 @dataclass(frozen=True)
 class Move:
-    """How a block moves a site's coordinates, and whether a part's flip changes their sign.
+    """A site's coordinates that a block moves, and whether a part's flip changes their sign.
 
     The parts stand along `axes` of the coordinates; there are none where the whole site is the block's only part.
     """
@@ -77,12 +77,12 @@ class Block:
 
     @property
     def has_flips(self) -> bool:
-        """Whether parts can be flipped."""
+        """Tell whether parts can be flipped."""
         return any(move.flipped for move in self.moves)
 
     @property
     def has_parts(self) -> bool:
-        """Whether each coordinate belongs to one part alone."""
+        """Tell whether each coordinate belongs to one part alone."""
         return not self.complements and all(len(move.axes) <= 1 for move in self.moves)
 
     @property
@@ -134,12 +134,12 @@ class Layout:
 
     @property
     def has_parts(self) -> bool:
-        """Whether every block has separate parts."""
+        """Tell whether every block has separate parts."""
         return all(block.has_parts for block in self.blocks)
 
     @property
     def overlaps(self) -> bool:
-        """Whether blocks share sites, as neighbouring hidden layers do."""
+        """Tell whether blocks share sites, as neighbouring hidden layers do."""
         return any(set(a.sites) & set(b.sites) for a, b in itertools.combinations(self.blocks, 2))
 
     def columns(self, block: Block, without: frozenset[str] = frozenset()) -> Columns:
@@ -152,12 +152,12 @@ class Layout:
         return Columns(index, np.concatenate(flipped) if block.has_flips and kept else None)
 
     def chains(self) -> tuple[tuple[Columns, ...], ...]:
-        """Of every order of revealing, the coordinates of each block that count; one order where nothing is shared."""
+        """Return the coordinates of each block that count, by order of revealing; one order where nothing is shared."""
         orders = [range(len(self.blocks)), range(len(self.blocks))[::-1]]
         return tuple(self.chain(order) for order in (orders if self.overlaps else orders[:1]))
 
     def chain(self, order: Sequence[int]) -> tuple[Columns, ...]:
-        """Of an order of revealing, the coordinates of each block that count, block by block in that order."""
+        """Return the coordinates of each block that count in an order of revealing, block by block."""
         out: list[Columns] = []
         for place, number in enumerate(order):
             hidden = [site for later in order[place + 1 :] for site in self.blocks[later].sites]
@@ -225,7 +225,7 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
     known = tuple(block for block in declared if block is not None)
     if not known:
         raise ArgumentError(
-            f"`target` {target.name!r} declares no exchangeable parts, so there is nothing to symmetrise. Declare "
+            f"`target` {target.name!r} declares no exchangeable components, so there is nothing to symmetrise. Declare "
             "`symmetry`, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or use `advi`."
         )
     group = Group(known, shapes)
@@ -251,7 +251,7 @@ def _of_parameters(
 def _moves(
     density: NumpyroDensity | StanVectors, block: DeclaredBlock, size: int
 ) -> tuple[NumpyroDensity | StanVectors, tuple[Move, ...]]:
-    """How a block moves coordinates; simplexes whose weights it exchanges get another chart."""
+    """Return the coordinates that a block moves; simplexes whose weights it exchanges get another chart."""
     moves = []
     for name, places in block.axes.items():
         if name in block.reflected:
@@ -306,7 +306,7 @@ def _no_exchange(name: str, site: str = "") -> ValueError:
     return ArgumentError(
         f"`symmetry` of {name!r} does not exchange coordinates of the unconstrained space{which}: a chart mixes "
         "what the symmetry keeps apart. State the variable in another way, with a prior whose support treats all "
-        "parts alike."
+        "components in the same way."
     )
 
 

@@ -132,7 +132,7 @@ def symmetrised(optimiser: Elbo, optimised: Optimised, seed: int, drawn: jax.Arr
 
 
 def _sides(traced: str) -> dict[str, str]:
-    """What each number bounds, in expectation over draws."""
+    """Say what each number bounds, in expectation over draws."""
     words = {"exact": "without bias", "lower": "lower bound of it"}
     evidence = "lower bound of the log evidence"
     return {

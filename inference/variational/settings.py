@@ -1,4 +1,4 @@
-"""What ADVI and symmetrised variational inference have in common."""
+"""Settings that ADVI and symmetrised variational inference have in common."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class Symmetrised(Variational):
 
     @property
     def label(self) -> str:
-        """What a posterior's attribute `method` says."""
+        """The value of a posterior's attribute `method`."""
         return "symmetrised-vi"
 
     def check(self, target: Target, engine: str) -> None:
@@ -176,7 +176,7 @@ def symmetrised_vi(target: Target, **keywords: Any) -> xr.DataTree:
     -------
     DataTree
         One chain a fit. `posterior`: draws from q as (chain, draw, ...), all in the one basin that q lies in (a draw of
-        q^G is one of them, moved by a random group element; both predict alike). `sample_stats`: `lp` and `log_q`.
+        q^G is one of them, moved by a random group element; both predict the same). `sample_stats`: `lp` and `log_q`.
         `variational`, all in nats: q's parameters; the traces `elbo`, `information` and `symmetrised_elbo (chain,
         evaluation)`, of which attribute `information_side` says on which side of the truth they lie; and at the end
         `final_elbo`, `information_lower` and `information_upper`, `symmetrised_elbo_lower` and `symmetrised_elbo_upper`

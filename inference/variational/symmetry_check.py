@@ -75,7 +75,7 @@ def check_fit(
 
 
 def _try(layout: Layout, density: Density, vectors: list[jax.Array]) -> Changes:
-    """Move each point by a random element of its own."""
+    """Move each point by its own random element."""
     keys = jax.random.split(jax.random.key(1), len(vectors))
     moved = [layout.act(layout.random(k), v) for k, v in zip(keys, vectors, strict=True)]
 

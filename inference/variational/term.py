@@ -61,7 +61,7 @@ DIFFERENTIATED = ("barber_agakov", "infonce")
 """Choices whose bound itself is differentiated."""
 
 Term = Callable[[Parameters, jax.Array, jax.Array], jax.Array]
-"""Of the parameters, a key and draws (draw, param), to a scalar."""
+"""A function of the parameters, a key and draws (draw, param), to a scalar."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Information:
 
     @property
     def by_parts(self) -> bool:
-        """Whether permanents apply, or group elements are applied to whole draws."""
+        """Tell whether permanents apply, or group elements are applied to whole draws."""
         return self.layout.has_parts and self.family.factorises
 
     @property
@@ -93,7 +93,7 @@ class Information:
 
     @property
     def enumerable(self) -> bool:
-        """Whether the group is small enough to be gone through."""
+        """Tell whether the group is small enough to be gone through."""
         return self.layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
 
     def term(self, p: Parameters, key: jax.Array, draws: Float[Array, "draw param"]) -> jax.Array:
@@ -264,7 +264,7 @@ def choose_estimator(name: str, family: Family, layout: Layout) -> str:
         _check_exact(layout, by_parts, few)
     elif name not in ("none", "infonce") and not by_parts:
         raise ArgumentError(
-            f"`mutual_information` is {name!r}, which needs parts that are independent under q; this family or "
+            f"`mutual_information` is {name!r}, which needs components that are independent under q; this family or "
             "symmetry couples them. Use 'infonce', or family='meanfield'."
         )
     return name
@@ -290,6 +290,6 @@ def _check_exact(layout: Layout, by_parts: bool, few: bool) -> None:
             check_size(block.size)
     elif not few:
         raise ArgumentError(
-            f"`mutual_information` is 'exact', but this family or symmetry couples the parts, and the group has more "
-            f"than {MAX_ELEMENTS} elements to go through. Use 'infonce', or family='meanfield'."
+            f"`mutual_information` is 'exact', but this family or symmetry couples the components, and the group has "
+            f"more than {MAX_ELEMENTS} elements to go through. Use 'infonce', or family='meanfield'."
         )

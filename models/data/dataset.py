@@ -1,4 +1,4 @@
-"""What a data set is: inputs, targets, and where they come from.
+"""Data sets: inputs, targets, and where they come from.
 
 Arrays are rows of observations, inputs `x (obs, in)`; targets are `y (obs, out)` for regression and
 integer labels `y (obs)` for classification. Arrays of a data set are read-only.

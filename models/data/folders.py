@@ -1,4 +1,4 @@
-"""Where data files are looked for: a folder given, `$ONEBASIN_DATA`, then the user's cache.
+"""The folders that are searched for data files: a folder given, `$ONEBASIN_DATA`, then the user's cache.
 
 Nothing is downloaded. The environment is read at the call, never at import.
 """

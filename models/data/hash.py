@@ -15,7 +15,7 @@ _EXACT = 2.0**53
 def data_sha256(data: Mapping[str, Any]) -> str:
     """Hash named values; empty text where there are none.
 
-    Equal values hash alike whatever holds them; names, shapes and values count, the order of names does not.
+    Equal values have the same hash, whatever holds them; names, shapes and values count, the order of names does not.
     """
     if not data:
         return ""

@@ -84,8 +84,6 @@ def own_split(dataset: Dataset) -> Split:
         If the data set has none.
     """
     if dataset.held_out is None:
-        raise ArgumentError(
-            f"`dataset` is {dataset.name!r}, which has no test points of its own: use `split`"
-        )
+        raise ArgumentError(f"`dataset` is {dataset.name!r}, which has no test points: use `split`")
     everything = np.arange(dataset.num_obs)
     return Split(train=dataset.take(everything), test=dataset.held_out)

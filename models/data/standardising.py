@@ -58,7 +58,7 @@ class Standardiser:
         return cls(x_mean=x_mean, x_sd=x_sd, y_mean=y_mean, y_sd=y_sd)
 
     def transform(self, dataset: Dataset) -> Dataset:
-        """Standardise inputs and targets; the held-out part alike. The truth, in data units, goes.
+        """Standardise inputs and targets; the held-out part in the same way. The truth, in data units, goes.
 
         Raises
         ------
@@ -160,8 +160,8 @@ def standardise(parts: Split) -> StandardisedSplit:
 def _measure(
     values: Float[np.ndarray, "obs column"],
 ) -> tuple[Float[np.ndarray, " column"], Float[np.ndarray, " column"]]:
-    # Of a constant column, rounding can leave a standard deviation of 1e-17, and the mean beside
-    # the value: both are set by hand, or noise of rounding would be blown up to size 1.
+    # Of a constant column, rounding can leave a standard deviation of 1e-17, and the mean next
+    # to the value: both are set by hand, or noise of rounding would be blown up to size 1.
     constant = np.ptp(values, axis=0) == 0
     mean = np.where(constant, values[0], values.mean(axis=0))
     return mean, np.where(constant, 1, values.std(axis=0))

@@ -17,7 +17,7 @@ from .folders import MissingDataError, find
 
 @dataclass(frozen=True)
 class Loader:
-    """How a data set is made, and what it needs.
+    """A function that makes a data set, with its requirements.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Loader:
 
     @property
     def seeded(self) -> bool:
-        """Whether the data are drawn from a seed."""
+        """Tell whether the data are drawn from a seed."""
         return "seed" in inspect.signature(self.call).parameters
 
 
@@ -86,7 +86,7 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     name : str
         The data set; the message of an unknown one lists all.
     seed : int
-        Seed of synthetic data. Recorded data do not depend on it; `split` has a seed of its own.
+        Seed of synthetic data. Recorded data do not depend on it; `split` has its own seed.
     **options : Any
         Options of the data set's loader, listed by its signature: `noise_sd` of the synthetic ones,
         `folder` of those read from files, `precision` of MNIST.

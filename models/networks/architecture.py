@@ -185,7 +185,7 @@ class Network(Brief):
         return self._by_name(lambda layer: (layer.in_dim, layer.out_dim))
 
     def _by_name[T](self, of_axes: Callable[[Layer], tuple[T, T]]) -> dict[str, tuple[T, ...]]:
-        """What a weight has for each of its axes, and a bias for the last of them."""
+        """Return a value for each axis of a weight, and the last of them for a bias, by name."""
         out: dict[str, tuple[T, ...]] = {}
         for layer in self.layers:
             axes = of_axes(layer)

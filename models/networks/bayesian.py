@@ -112,17 +112,17 @@ class BayesianNetwork(Brief):
 
     @property
     def is_classifier(self) -> bool:
-        """Whether targets are class labels."""
+        """Tell whether targets are class labels."""
         return isinstance(self.likelihood, Categorical)
 
     @property
     def infers_noise(self) -> bool:
-        """Whether ``sigma`` is a parameter."""
+        """Tell whether ``sigma`` is a parameter."""
         return isinstance(self.likelihood, Gaussian) and self.likelihood.noise_sd is None
 
     @property
     def predicts_noise(self) -> bool:
-        """Whether the noise's standard deviation is an output of the network."""
+        """Tell whether the noise's standard deviation is an output of the network."""
         return self.likelihood.heads > 1
 
     @property
@@ -130,7 +130,7 @@ class BayesianNetwork(Brief):
         """Blocks of every hidden layer that architecture and parametrisation leave alive.
 
         Ordered biases leave no `Exchangeable` block. With an odd activation one symmetry stays all
-        the same: flipping a unit's signs and sorting the layer anew. Its permutation depends on the
+        the same: flipping a unit's signs and sorting the layer again. Its permutation depends on the
         draw, so it is no block.
         """
         if self.network.skip is not None:

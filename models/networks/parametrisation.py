@@ -1,4 +1,4 @@
-"""How a network's weights and biases are constrained, and in which coordinates they are sampled.
+"""Parametrisations: constraints of a network's weights and biases, and the coordinates for sampling.
 
 Weights and biases are chosen freely and apart. `free` leaves them as they are. `ordered` biases
 remove the permutations of hidden units (Pourzanjani et al. 2017, section 3.1). Unit-norm incoming
@@ -63,7 +63,7 @@ class Parametrisation(Brief):
 
     @property
     def unit_norm(self) -> bool:
-        """Whether hidden units' incoming weight vectors have norm 1."""
+        """Tell whether hidden units' incoming weight vectors have norm 1."""
         return self.weights != "free"
 
     @property

@@ -120,7 +120,7 @@ def mean_and_sd(
 def all_heads(
     network: Network, draws: Mapping[str, Any], x: Any, *, batch_size: int = 256
 ) -> Float[np.ndarray, "chain draw obs head"]:
-    """What the network itself gives: `predict` without taking its heads apart, under the same checks."""
+    """Return the network's raw outputs: `predict` without splitting the heads, under the same checks."""
     check_count("batch_size", batch_size)
     x = check_inputs(x, network.in_dim)
     arrays = _check_draws(draws, network)

@@ -1,4 +1,4 @@
-"""What every block of a symmetry is asked: what it moves, and what the group that it generates does."""
+"""The interface of every block of a symmetry: what it moves, and the group that it generates."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Block[P: Part](ABC):
 
     @property
     def reflected(self) -> Mapping[str, str]:
-        """What changes its sign where two components change places, by its name in the stacked view."""
+        """The variables that change sign when two components change places, by name in the stacked view."""
         return {}
 
     def sources(self, name: str) -> tuple[str, ...]:
@@ -184,11 +184,11 @@ class Block[P: Part](ABC):
         return None
 
     def of_variances(self, part: P) -> tuple[Block[Any], Part] | None:
-        """How variances move with a part: a block and its part, without signs and complements; None if they stay."""
+        """Return how variances move: a block and its part, without signs and complements; None if they stay."""
         return None
 
     def size(self, shapes: Shapes) -> int:
-        """How many components it moves; 1 where it moves none apart."""
+        """Return the number of components that it moves; 1 where it moves none apart."""
         for name, axis in self.axes.items():
             return shapes[name][axes_of(axis)[0]]
         return 1

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 ROUNDINGS = 16.0
-"""How many times the estimate of rounding a change may be before it counts as one."""
+"""The ratio to the estimate of rounding above which a change counts as one."""
 BLIND = 0.1
 """Nats of rounding from which on a point tells nothing: a part of a model that is missed changes it by more."""
 PERTURBATIONS = 3
@@ -27,7 +27,7 @@ Measure = Callable[[Values], Float[np.ndarray, " point"] | None]
 
 @dataclass(frozen=True)
 class Changes:
-    """What moving did, point by point.
+    """The effect of moving the points, point by point.
 
     Attributes
     ----------

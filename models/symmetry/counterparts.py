@@ -145,7 +145,7 @@ class Counterparts(Permuting):
 
     @property
     def num_components(self) -> int:
-        """How many components it moves."""
+        """The number of components that it moves."""
         return len(self.tuples[0])
 
     @cached_property
@@ -205,7 +205,7 @@ class Counterparts(Permuting):
 
     @property
     def flipped(self) -> tuple[str, ...]:
-        """What changes sign with a component of its own, in the stacked view."""
+        """The variables that change sign with a single component, in the stacked view."""
         return self.stacked.flipped
 
     @property
@@ -245,7 +245,7 @@ class Counterparts(Permuting):
         return Counterparts(tuples, along, plain.flips or False, plain.complements)
 
     def size(self, shapes: Shapes) -> int:
-        """How many components it moves."""
+        """Return the number of components that it moves."""
         return self.num_components
 
     def check(self, shapes: Shapes) -> None:

@@ -14,24 +14,24 @@ import numpy as np
 from jaxtyping import Bool
 
 Shapes = Mapping[str, tuple[int, ...]]
-"""Of each variable in one draw."""
+"""The shape of each variable in one draw."""
 
 
 class Permuted(NamedTuple):
-    """Of an `Exchangeable` block: `permutation` (*lead, component), `signs` (*lead, component) or None."""
+    """The part of an `Exchangeable` block: `permutation` (*lead, component), `signs` (*lead, component) or None."""
 
     permutation: np.ndarray
     signs: np.ndarray | None = None
 
 
 class Scaled(NamedTuple):
-    """Of a `Rescalable` block: `factors` (*lead, component), positive."""
+    """The part of a `Rescalable` block: `factors` (*lead, component), positive."""
 
     factors: np.ndarray
 
 
 class Swapped(NamedTuple):
-    """Of a `Complement` block: `swapped` (*lead), boolean."""
+    """The part of a `Complement` block: `swapped` (*lead), boolean."""
 
     swapped: np.ndarray
 
@@ -46,7 +46,7 @@ def permuted_parts(element: Element) -> tuple[Permuted, ...]:
 
 
 def labels_of(part: Part) -> np.ndarray:
-    """What labels each component (*lead, component, what): its place and sign; nothing of what is scaled."""
+    """Return each component's labels (*lead, component, label): its place and sign; none for scales."""
     if isinstance(part, Permuted):
         signs = () if part.signs is None else (part.signs,)
         return np.stack([part.permutation.astype(float), *signs], axis=-1)

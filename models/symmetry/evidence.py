@@ -1,4 +1,4 @@
-"""What a declared symmetry was held against, and what of it was not: kept with a posterior, said by who uses it.
+"""The recorded check of a declared symmetry: what was compared, and what was not; kept with a posterior.
 
 `inference.check_symmetry` finds it, a posterior's attribute `symmetry_evidence` keeps it as JSON.
 """
@@ -16,18 +16,18 @@ from onebasin.base.card import in_brief
 SHOWN = 4
 """Names listed in a sentence."""
 
-DECLARED = "this call's, not the file's, and not checked: it cannot be checked on draws alone, as there is no program"
-"""Of a symmetry that was given beside a file."""
+DECLARED = "onebasin could not verify it, because the file has no program"
+"""The evidence for a symmetry that was given with a file."""
 UNRECORDED = (
     "declared, not checked: this file records no check of it against the log density and it cannot be checked here, "
     "as there is no program; `check_symmetry` and `onebasin sample --exchangeable` check"
 )
-"""Of a symmetry that a file declares and nobody held against anything."""
+"""The evidence for a symmetry that a file declares without a recorded check."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was tried.
+    """The extent and the results of a check.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Evidence:
     random : tuple of str
         Derived quantities that hold random numbers of their own and cannot be compared.
     left_behind : tuple of str
-        Derived quantities that change when parts change places, and that no block moves.
+        Derived quantities that change when components change places, and that no block moves.
     skipped : tuple of str
         What could not be tried, and why.
     """
@@ -58,12 +58,12 @@ class Evidence:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing contradicts the symmetry."""
+        """Tell whether nothing contradicts the symmetry."""
         return not self.refuted
 
     @property
     def size(self) -> str:
-        """How large the test was, such as "at 5 random points and 8 draws"."""
+        """The size of the test, such as "at 5 random points and 8 draws"."""
         tried = [
             f"{count} {noun}{'s' * (count != 1)}"
             for count, noun in ((self.points, "random point"), (self.draws, "draw"))
@@ -73,7 +73,7 @@ class Evidence:
 
     @property
     def sentence(self) -> str:
-        """What to know before relying on it; empty where all was checked and holds."""
+        """The warning to read before relying on it; empty where all was checked and holds."""
         if self.refuted:
             return (
                 f"The declared symmetry does not hold at this posterior's draws ({self.refuted}): the draws are valid, "
@@ -94,13 +94,13 @@ class Evidence:
             yield f"{in_brief(self.random, SHOWN)} not checked, as random numbers cannot be compared"
         if self.left_behind:
             yield (
-                f"{in_brief(self.left_behind, SHOWN)} would change with the parts and stays behind when they are "
+                f"{in_brief(self.left_behind, SHOWN)} would change with the components and stays behind when they are "
                 "aligned (declare it too, or do not average it)"
             )
         yield from self.skipped
 
     def joined(self, other: Evidence) -> Evidence:
-        """What both found: a block that either resolves is resolved."""
+        """Return the results of both: a block that either resolves is resolved."""
         return Evidence(
             points=self.points + other.points,
             draws=self.draws + other.draws,

@@ -18,7 +18,7 @@ from .elements import Permuted, Shapes
 
 
 class Permuting(Block[Permuted]):
-    """A block whose group permutes components, each perhaps with a sign of its own."""
+    """A block whose group permutes components, each perhaps with its own sign."""
 
     turn = 0
 
@@ -198,5 +198,5 @@ class Exchangeable(Permuting):
         super().check(shapes)
         if self.complements and self.size(shapes) != 2:
             raise ArgumentError(
-                f"`complements` belongs to two parts that change places; there are {self.size(shapes)}."
+                f"`complements` belongs to two components that change places; there are {self.size(shapes)}."
             )

@@ -64,7 +64,7 @@ class Group:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many components each block has (1 for a `Complement`)."""
+        """The number of components of each block (1 for a `Complement`)."""
         return tuple(block.size(self.shapes) for block in self.symmetry)
 
     @property
@@ -113,8 +113,8 @@ class Group:
             place
         ) in self._in_turn():  # what scales is undone in the places that permuting back gives
             block = self.symmetry[place]
-            beside = self._permutation_beside(block, tuple(inverted))
-            inverted[place] = block.inverse(element[place], beside)
+            other = self._permutation_beside(block, tuple(inverted))
+            inverted[place] = block.inverse(element[place], other)
         return tuple(inverted)
 
     def elements(self) -> Iterator[Element]:

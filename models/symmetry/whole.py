@@ -53,7 +53,7 @@ class Whole(Block[Swapped]):
         return [Swapped(np.array(False)), Swapped(np.array(True))]
 
     def log_order(self, size: int) -> float:
-        """Of two."""
+        """Return log 2: the group has two elements."""
         return math.log(2)
 
     def compose(self, first: Swapped, then: Swapped, beside: object) -> Swapped:
@@ -180,16 +180,18 @@ class Flip(Whole):
 
     def describe(self) -> str:
         """Say in plain words what it moves."""
-        beside = f", with complements of {', '.join(self.complements)}" if self.complements else ""
-        return f"changes of sign of {', '.join(self.flipped)} as a whole{beside}"
+        complements = (
+            f", with complements of {', '.join(self.complements)}" if self.complements else ""
+        )
+        return f"changes of sign of {', '.join(self.flipped)} as a whole{complements}"
 
     def restricted(self, names: Iterable[str]) -> Flip | Complement | None:
         """The block as it acts on some variables alone; None where it does not."""
         among = set(names)
-        kept, beside = _among(self.flipped, among), _among(self.complemented, among)
+        kept, complemented = _among(self.flipped, among), _among(self.complemented, among)
         if kept:
-            return Flip(kept, beside)
-        return Complement(beside) if beside else None
+            return Flip(kept, complemented)
+        return Complement(complemented) if complemented else None
 
 
 def _check_some(names: Any) -> None:

@@ -72,7 +72,7 @@ def read(word: str) -> Block:
     lengths = {len(own) for own in tuples.values()} | {2 for part in parts if not part.axes}
     if len(lengths) > 1 and tuples:
         raise ArgumentError(
-            f"`exchangeable` has {word!r}, whose parts are of {min(lengths)} and of {max(lengths)} components; name "
+            f"`exchangeable` has {word!r}, whose variables have {min(lengths)} and {max(lengths)} components; name "
             f"one for each component everywhere: {_SYNTAX}."
         )
     complements = tuple(part.name for part in parts if part.complement)
@@ -159,7 +159,7 @@ def in_shell(word: str) -> str:
 
 
 def as_meant(block: Block, shapes: Shapes) -> Block:
-    """What a block means of variables of these shapes.
+    """Return the block that was meant, from the shapes of its variables.
 
     Whole variables change sign together, a `Flip`, where every variable may change sign, is named without an axis, and
     they are no parts of one another: of unequal lengths, or single numbers. Any other block is what it says.

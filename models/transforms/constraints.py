@@ -20,7 +20,7 @@ class UnitColumnsConstraint(constraints.ParameterFreeConstraint):
     event_dim = 2
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        """Whether every column's squared norm is 1 but for rounding."""
+        """Tell whether every column's squared norm is 1 but for rounding."""
         tolerance = 10 * jnp.finfo(x.dtype).eps * x.shape[-2]
         return jnp.all(jnp.abs(jnp.sum(x * x, -2) - 1) < tolerance, axis=-1)
 
@@ -47,7 +47,7 @@ class Angles(constraints.ParameterFreeConstraint):
     event_dim = 2
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        """Whether every angle is inside its open interval."""
+        """Tell whether every angle is inside its open interval."""
         return jnp.all(jnp.abs(x) < half_widths(x), axis=(-2, -1))
 
     def feasible_like(self, prototype: jax.Array) -> jax.Array:

@@ -141,7 +141,7 @@ def _interval_inverse(y: Theta, half_width: Array | float) -> Raw:
 
 
 class _ColumnTransform(ParameterFreeTransform):
-    """What the charts share: matrices of columns, one independent chart a column."""
+    """The shared part of the charts: matrices of columns, one independent chart a column."""
 
     extra_rows = 0
     """Rows of the unconstrained array minus rows of W."""

@@ -33,7 +33,7 @@ _BYTES_PER_JOB = 2_500_000_000
 
 @dataclass(frozen=True)
 class _Order:
-    """What a home is built with and from, by how many compilers, and who is told."""
+    """The sources and the tools of a home, the number of compilers, and the callback for progress."""
 
     toolchain: Toolchain
     wheel: Wheel
@@ -108,7 +108,7 @@ def _replace(target: Path, order: _Order) -> None:
 
 
 def _sweep(target: Path) -> None:
-    """Remove what killed builds have left, beside a home and in it; call with the lock held."""
+    """Remove what killed builds have left, next to a home and in it; call with the lock held."""
     # Whoever holds the lock owns every unfinished folder of this name: its builder was killed.
     for leftover in target.parent.glob(f".{target.name}.*"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -148,7 +148,7 @@ def _build(partial: Path, target: Path, order: _Order) -> None:
 
 
 def _make(folder: Path, order: _Order, target: Path, *variables: str) -> None:
-    """Run `make build`, with its log beside the home."""
+    """Run `make build`, with its log next to the home."""
     command = [order.toolchain.make, f"-j{order.jobs}", *variables, "build"]
     run_make(command, folder, target.with_name(f"{target.name}.log"), order.report)
 

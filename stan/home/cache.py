@@ -60,7 +60,7 @@ def default_cache() -> Path:
 
 
 def assembled_path(cache_dir: Path | None = None) -> Path | None:
-    """Where the home for this machine's compiler and wheel is, or would be.
+    """Return the path of the home for this machine's compiler and wheel, whether it exists or not.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def sources() -> Path:
 
 
 def is_complete(path: Path) -> bool:
-    """Whether a folder is a home whose build came to its end."""
+    """Tell whether a folder is a home whose build came to its end."""
     return os.path.isfile(path / MARKER)  # unlike Path.is_file, false where it may not look
 
 
@@ -160,7 +160,7 @@ def _remove_one(root: Path, name: str) -> list[Path]:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    """What the marker of a home says; nothing where it is damaged."""
+    """Read the marker of a home; empty where it is damaged."""
     try:
         facts = json.loads((path / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):

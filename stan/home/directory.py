@@ -40,7 +40,7 @@ class Home:
 
     @property
     def supports_jacobian_statement(self) -> bool:
-        """Whether ``jacobian += ...`` compiles (Stan 2.36); our own programs use it."""
+        """Tell whether ``jacobian += ...`` compiles (Stan 2.36); our own programs use it."""
         return self.version >= (2, 36, 0)
 
 
@@ -90,7 +90,7 @@ def building_lock(made: Path, report: Progress | None = None) -> Iterator[None]:
     Parameters
     ----------
     made : Path
-        What is made; the lock lies beside it, and stays.
+        What is made; the lock lies next to it, and stays.
     report : callable, optional
         Called with a line of text before waiting.
     """

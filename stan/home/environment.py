@@ -1,4 +1,4 @@
-"""What a build inherits: the variables of the environment, and the names of folders that make can take.
+"""The environment of a build: the variables that it inherits, and the folder names that make accepts.
 
 Everything that `make`, `stanc` and the compiler are started with comes from here. The environment goes through but for
 what an outer `make` left in it for its own children, and for what would change how a program is translated: `MAKEFLAGS`

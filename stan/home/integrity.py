@@ -21,7 +21,7 @@ from .directory import MARKER, Home
 from .errors import HomeBuildError
 
 FIELD = "files"
-"""Where the digests are in the marker; homes of earlier versions have none."""
+"""The marker's field for the digests; homes of earlier versions do not have it."""
 
 _PATTERNS = ("bin/*", "lib/*", "driver/*", "build/**/*.o", "makefile")
 
@@ -36,9 +36,9 @@ def fault(home: Home) -> str:
     """Say in a sentence what is broken in a CmdStan directory and what to do; empty where nothing is."""
     ours = home.origin == "assembled"
     remedy = (
-        "assemble it anew with `onebasin cmdstan build --force`"
+        "assemble it again with `onebasin cmdstan build --force`"
         if ours
-        else "run `make build` in it, install it anew, or unset CMDSTAN"
+        else "run `make build` in it, install it again, or unset CMDSTAN"
     )
     needed = ("bin/stanc", *(_ASSEMBLED if ours else _RELEASE))
     missing = [name for name in needed if not os.path.isfile(home.path / name)]

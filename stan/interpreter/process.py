@@ -6,7 +6,7 @@ import os
 import signal
 
 SHARE = 0.8
-"""Of the machine's memory, which a program may take."""
+"""The share of the machine's memory that a program may take."""
 
 
 _MEANINGS = {

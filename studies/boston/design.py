@@ -63,7 +63,7 @@ class Variation:
 
     @property
     def cut(self) -> bool:
-        """Whether its sampler is not given its time, so that its chains need not agree."""
+        """Tell whether its sampler is not given its time, so that its chains need not agree."""
         return self.short or self.shallow
 
     @property
@@ -100,7 +100,7 @@ VARIATIONS: Mapping[str, Variation] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Config:
-    """What is crossed; split k has the seed `seed` + k - 1, for rows and for samplers."""
+    """The factors that are crossed; split k has the seed `seed` + k - 1, for rows and for samplers."""
 
     seed: int
     splits: int

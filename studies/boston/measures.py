@@ -1,4 +1,4 @@
-"""What is measured on every split's test part."""
+"""Measure the predictions of every split's test part."""
 
 from collections.abc import Iterable
 from typing import Any

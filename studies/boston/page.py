@@ -1,4 +1,4 @@
-"""What the study says in tables, words and pictures.
+"""The study's page: tables, words and pictures.
 
 Which units are the paper's mean squared errors in? It says neither how the target was scaled nor what a prediction
 without any inputs would score. Read as mean squared errors in units of a standardised target, its networks are worse
@@ -156,7 +156,7 @@ def _readings(frames: Frames) -> Iterable[Row]:
 
 
 def _mean(rows: Iterable[Row], number: Callable[[Row], float | None]) -> float | None:
-    """Average over splits; in a split first over engines, which may have run unlike numbers of them."""
+    """Average over splits; in a split first over engines, which may have run different numbers of them."""
     splits: dict[int, list[float]] = {}
     for row in rows:
         if (value := number(row)) is not None:
@@ -165,8 +165,8 @@ def _mean(rows: Iterable[Row], number: Callable[[Row], float | None]) -> float |
 
 
 UNITS = View(
-    "The paper's free networks, its numbers read in several units, beside a straight line and our networks; means over "
-    "splits. Above 1 in the last column: worse than a straight line",
+    "The paper's free networks, its numbers read in several units, compared with a straight line and our networks; "
+    "means over splits. Above 1 in the last column: worse than a straight line",
     (
         Field("read as", "reading"),
         Field("which is", "meaning"),
@@ -193,13 +193,13 @@ COMPARISONS = (
     ("both, chains cut short", "free-short", "givens-short"),
     ("both, trees cut off", "free-shallow", "givens-shallow"),
 )
-"""What differs, and the two posteriors that are compared, on the splits that have both."""
+"""The difference, and the two posteriors that are compared, on the splits that have both."""
 _COMPARED = {
     "mse": ("MSE", "standardised"),
     "outside_95": ("outside", "95 % interval"),
     "log_score": ("log score", "nats"),
 }
-"""What is compared: its heading and unit."""
+"""The measures that are compared, with heading and unit."""
 
 
 def _differences(frames: Frames) -> Iterable[Row]:

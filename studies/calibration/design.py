@@ -217,7 +217,7 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
 
 
 def _after(cell: Cell) -> After | None:
-    """What is made of the draws, instead of which it is judged."""
+    """Return the function that replaces the draws by others, which are then judged."""
     if cell.method == "gaussian":
         return gaussian
     return distilled(cell.settings.after) if cell.method == "distilled" else None

@@ -1,4 +1,4 @@
-"""What is measured of every calibration, and what is claimed: the verdict, and how far off each test quantity is."""
+"""Measures and claims of every calibration: the verdict, and how far off each test quantity is."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _approximate(frames: Frames) -> Iterable[Row]:
 
 
 def _verdict(wanted: str) -> Callable[[Row], Finding]:
-    """Whether a row's verdict is the one that is claimed; nothing where it could not be judged."""
+    """Return a test of whether a row's verdict is the one that is claimed; None where it could not be judged."""
 
     def tried(row: Row) -> Finding:
         holds = None if row["verdict"] == "cannot be judged" else row["verdict"] == wanted

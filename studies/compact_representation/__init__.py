@@ -14,4 +14,4 @@ from .page import SHOWN, TEXT, VIEWS, figures
 STUDY = Study(
     configure, cells, target, measures, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make
 )
-"""`onebasin study compact-representation`: a paper's experiment, beside the paper's own words."""
+"""`onebasin study compact-representation`: a paper's experiment, next to the paper's own words."""

@@ -24,14 +24,14 @@ NAME = "compact-representation"
 
 @dataclass(frozen=True)
 class Size(Images):
-    """What is inferred: a classifier of images with so many hidden units."""
+    """The model that is inferred: a classifier of images with so many hidden units."""
 
     hidden: int
 
 
 @dataclass(frozen=True)
 class AlignSettings:
-    """How draws are aligned: see `analysis.alignment.align`."""
+    """Settings of the alignment of draws: see `analysis.alignment.align`."""
 
     reference: str
     cost: str
@@ -51,7 +51,7 @@ class RowSettings:
     """`covariance`, `rank`, `shrinkage`: of the Gaussian: see `analysis.gaussian.fit_gaussian`."""
     part: str = ""  # "first" or "second" half of the chains (draws, if there is one chain), or all.
     prune: bool = False
-    """Whether the mean is pruned by standard deviation, for the paper's Figure 5."""
+    """True if the mean is pruned by standard deviation, for the paper's Figure 5."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Representation(NamedTuple):
 
     @property
     def one_basin(self) -> bool:
-        """Whether the mean of its draws says something: it does not where each carries labels of its own.
+        """Tell whether the mean of its draws says something: it does not where each carries its own labels.
 
         That of the paper's q_i, a Gaussian fitted to such draws, is the paper's.
         """
@@ -209,7 +209,7 @@ class Representation(NamedTuple):
 
     @property
     def needs_many_draws(self) -> bool:
-        """Whether it is a fit without shrinkage, which needs more draws than parameters."""
+        """Tell whether it is a fit without shrinkage, which needs more draws than parameters."""
         return self.settings.covariance == "low-rank-precision" or self.settings.shrinkage == 0.0
 
     def settings_of(self, config: Config) -> RowSettings:

@@ -95,7 +95,7 @@ def halve(posterior: xr.Dataset, part: str) -> xr.Dataset:
 
 
 class Predictive(NamedTuple):
-    """What is known of predictions over many draws: means over draws, and the accuracy of each."""
+    """Summaries of predictions over many draws: means over draws, and the accuracy of each."""
 
     probability: Float[np.ndarray, "obs out"]
     entropy: Float[np.ndarray, " obs"]
@@ -231,9 +231,9 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
 def make_aligned(
     tree: xr.DataTree, model: BayesianNetwork, cell: Cell, *, progress: bool = False
 ) -> xr.DataTree:
-    """Align draws, and measure how labels changed and what alignment gained beside noise.
+    """Align draws, and measure how labels changed and what alignment gained relative to noise.
 
-    The gain on draws from the prior, which have no basin, stands beside that on the posterior's.
+    The gain on draws from the prior, which have no basin, stands next to that on the posterior's.
     """
     symmetry, how = permutations_of(model), asdict(cell.settings)
     with ProgressBars(progress) as bars:

@@ -165,7 +165,7 @@ REMOVED = 0.2
 SMALL = 0.05
 """Nats; a barrier below this was none to begin with."""
 SHRINKS = 0.9
-"""Draws count as close to one mode where aligning shrinks their spread, beside that of prior draws, below this."""
+"""Draws count as close to one mode where aligning shrinks their spread, relative to that of prior draws, below this."""
 
 _BARRIER = "Rebasin (Ainsworth, 2023) removes the loss barriers."
 _FIGURE_5 = (
@@ -297,7 +297,7 @@ CLAIMS = (
 )
 
 AGREEMENT_GOAL, VARIATION_GOAL = 0.98, 0.05
-"""What one Gaussian should reach: agreement at least, halved total variation at most."""
+"""Goals for one Gaussian: agreement at least, halved total variation at most."""
 STRETCH_VARIATION, STRETCH_ACCURACY = 0.025, 0.01
 """And beyond: halved total variation, with a single draw's accuracy within this of HMC's."""
 GAIN_GOAL = 1.5
@@ -307,13 +307,13 @@ GAUSSIANS = ("one Gaussian", "VI")
 
 
 def reaches_goal(row: Row) -> bool:
-    """Whether one Gaussian reaches agreement and total variation that it should."""
+    """Tell whether one Gaussian reaches agreement and total variation that it should."""
     near = row["total_variation"] <= VARIATION_GOAL and row["agreement"] >= AGREEMENT_GOAL
     return near and row["group"] in GAUSSIANS
 
 
 def reaches_stretch(row: Row, truth: Row) -> bool:
-    """Whether it also keeps the spread: total variation, and accuracy of a single draw."""
+    """Tell whether it also keeps the spread: total variation, and accuracy of a single draw."""
     alike = abs(row["draw_accuracy"] - truth["draw_accuracy"]) <= STRETCH_ACCURACY
     return reaches_goal(row) and row["total_variation"] <= STRETCH_VARIATION and alike
 

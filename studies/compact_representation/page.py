@@ -1,4 +1,4 @@
-"""What the study says in tables, words and pictures, and the goals that were set for one Gaussian."""
+"""The study's page: tables, words and pictures, and the goals that were set for one Gaussian."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -95,7 +95,7 @@ PAPER_TABLE = View(
 
 
 def _of_mean(heading: str, measure: str, more: str = "") -> Field:
-    """Give a measure of the mean; that of draws which carry labels of their own says nothing."""
+    """Give a measure of the mean; that of draws which carry their own labels says nothing."""
 
     def value(row: Row) -> float | None:
         return row[f"mean_{measure}"] if row["one_basin"] else None
@@ -269,7 +269,7 @@ def _question(config: Config) -> str:
 def _spread(frames: Frames) -> str:
     text = (
         "Agreement and total variation look at predictions averaged over draws alone, and a lone network "
-        "does well by them. So the accuracy of one draw and the mutual information stand beside them: they say "
+        "does well by them. So the accuracy of one draw and the mutual information stand next to them: they say "
         "whether the spread is the posterior's."
     )
     for floor in read("floor", frames):

@@ -46,7 +46,7 @@ class Mixture:
 
     @property
     def verdict(self) -> str:
-        """Whether the draws may be used, in a few words."""
+        """Tell whether the draws may be used, in a few words."""
         return "" if self.diagnosis.judgement is None else self.diagnosis.judgement.heading
 
     @property

@@ -26,7 +26,7 @@ REFERENCE, BASELINE = "NUTS", "baseline: NUTS, half and half"
 
 @dataclass(frozen=True)
 class Score:
-    """How far a posterior is from NUTS.
+    """The distance of a posterior from NUTS.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What all studies share: cells to run, frames of measures, claims tried on them, views and the record."""
+"""Tools that all studies share: cells to run, frames of measures, claims tried on them, views and the record."""
 
 # ruff: noqa: F401 -- what is imported here is what studies take from the lab.
 from onebasin.truth.pairs import Pairs

@@ -32,7 +32,7 @@ _LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class CellFiles:
-    """Where a run's cells are kept.
+    """The folder where a run's cells are kept.
 
     Attributes
     ----------
@@ -46,11 +46,11 @@ class CellFiles:
     resume: bool
 
     def posterior_path(self, key: str) -> Path:
-        """Where a cell's posterior is kept."""
+        """Return the file of a cell's posterior."""
         return self.folder / f"{key}.nc"
 
     def checkpoint_path(self, key: str) -> Path:
-        """Where a cell's chains are kept until its posterior is."""
+        """Return the folder of a cell's chains, which is kept until its posterior is."""
         return self.folder / f"{key}.chains"
 
     @contextmanager
@@ -64,7 +64,9 @@ class CellFiles:
         with ExitStack() as stack:
             while True:
                 try:
-                    stack.enter_context(locked(self.posterior_path(key), argument=key, beside=True))
+                    stack.enter_context(
+                        locked(self.posterior_path(key), argument=key, alongside=True)
+                    )
                     break
                 except InUse as error:
                     if not said:
@@ -74,7 +76,7 @@ class CellFiles:
             yield
 
     def knows(self, key: str) -> bool:
-        """Whether an earlier run has left a cell's posterior, or why there is none, that may be taken."""
+        """Tell whether an earlier run has left a cell's posterior, or why there is none, that may be taken."""
         return self.resume and (
             self.posterior_path(key).exists() or self._failure_path(key).exists()
         )
@@ -112,7 +114,7 @@ class CellFiles:
     def keep(self, key: str, fingerprint: str | None, tree: xr.DataTree) -> float:
         """Write a cell's posterior, and return the seconds that it took.
 
-        Without a fingerprint it is made anew the next time.
+        Without a fingerprint it is made again the next time.
         """
         from onebasin.base.files.netcdf import write_tree
         from onebasin.inference.runs import kept
@@ -158,8 +160,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def say_damaged(path: Path) -> None:
-    """Tell of a file that is made anew."""
-    notice(f"{path} is damaged (its checksum is missing or wrong): it is made anew.")
+    """Notify of a file that is made again."""
+    notice(f"{path} is damaged (its checksum is missing or wrong): it is made again.")
 
 
 def _root_attributes(path: Path) -> dict[str, Any]:

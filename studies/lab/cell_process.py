@@ -150,7 +150,7 @@ def _check(recipe: Recipe, versions: Mapping[str, str | None]) -> None:
 def _how_it_ended(ended: Finished) -> str:
     if ended.code < 0:
         name = signal.Signals(-ended.code).name
-        memory = ", perhaps for want of memory" if -ended.code == signal.SIGKILL else ""
+        memory = ", perhaps because memory ran out" if -ended.code == signal.SIGKILL else ""
         return f"its process was ended by {name}{memory}"
     last = ended.printed.strip()[-_LAST_CHARACTERS:].splitlines()
     return f"its process ended with code {ended.code}" + (f" and said: {last[-1]}" if last else "")

@@ -100,7 +100,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What became of the cells.
+    """The results of the cells.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class Outcomes:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What `make` is told beside the cell.
+    """The arguments of `make` other than the cell.
 
     Attributes
     ----------

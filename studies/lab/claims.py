@@ -33,7 +33,7 @@ Verdict = Literal[
     "unclear",
 ]
 Holds = bool | Literal["open"] | None
-"""Whether a claim holds in a comparison; open where its numbers do not decide, None where it cannot be judged."""
+"""Result of a comparison: True if the claim holds; open where numbers do not say, None where it cannot be judged."""
 
 
 @dataclass(frozen=True)
@@ -159,11 +159,11 @@ def tried(claims: Sequence[Claim], frames: Frames) -> tuple[tuple[Statement, ...
 Finding = tuple[str, Holds]
 """Numbers in words, and whether the claim holds."""
 Void = Callable[[Frames, Row], bool]
-"""Whether a row's numbers cannot be trusted."""
+"""A function that tells whether a row's numbers cannot be trusted."""
 
 
 def gains(pairs: Pairs, margin: float) -> Holds:
-    """Whether the first of each pair is above the second: `Pairs.gains`, open where that does not say."""
+    """Tell whether the first of each pair is above the second: `Pairs.gains`, open where that does not say."""
     if pairs.num < 2:
         return None
     gained = pairs.gains(margin)
@@ -316,7 +316,7 @@ class _Watched(dict[str, Any]):
         return self._noted(name, super().__getitem__(name))
 
     def get(self, name: str, default: Any = None) -> Any:
-        """As of a dictionary."""
+        """Return the value of a key, or the default, as a dictionary does."""
         return self._noted(name, super().get(name, default))
 
     def _noted(self, name: str, value: Any) -> Any:

@@ -147,7 +147,7 @@ def _answer(future: Future) -> Answer:
     try:
         return cast(Answer, future.result())
     except KilledWorker as error:
-        message = "the workers that made it were killed, perhaps for want of memory"
+        message = "the workers that made it were killed, perhaps because memory ran out"
         return {"broken": message, "trace": str(error)}
     except CancelledError:
         raise Halted("`--scheduler` was lost: its process has ended, or the network.") from None

@@ -38,7 +38,7 @@ Attempt = Callable[[Cell, bytes], Answer]
 
 @dataclass(frozen=True)
 class Schedule:
-    """Where cells are made.
+    """The schedule by which cells are made.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class _Told:
 
     @property
     def left(self) -> str:
-        """How long the study still takes, where that is worth a word."""
+        """The time that the study still takes, where that is worth a word."""
         return self.clock.words(time.monotonic())
 
 
@@ -303,7 +303,7 @@ def _one_by_one(
 
 
 def _shares(cells: tuple[Cell, ...], workers: int | None) -> tuple[int, int]:
-    """How many cells are made at once on this machine, and on how many cores each."""
+    """Choose how many cells are made at once on this machine, and on how many cores each."""
     if workers is not None:
         return workers, 1
     cores = available_cores()
@@ -314,8 +314,8 @@ def _shares(cells: tuple[Cell, ...], workers: int | None) -> tuple[int, int]:
 
 def _what_is_kept(paths: Mapping[Cell, Path], cells: tuple[Cell, ...], run: Run) -> str:
     return (
-        f"{len(paths)} of {len(cells)} cells are finished and kept in {run.path}: the same command "
-        "goes on from there"
+        f"{len(paths)} of {len(cells)} cells are finished and kept in {run.path}: repeat the "
+        "command to resume"
     )
 
 

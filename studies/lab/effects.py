@@ -45,7 +45,7 @@ class Effect:
     pairs: int
 
     def lies(self, side: Side) -> Holds:
-        """Whether it lies on this side of no effect; open where the interval holds it, None with too few pairs."""
+        """Tell whether it lies on this side of no effect; open where the interval holds it, None with too few pairs."""
         if self.pairs < MIN_PAIRS or math.isnan(self.low):
             return None
         if self.high < self.null:
@@ -54,7 +54,7 @@ class Effect:
 
 
 Rule = Callable[[Pairs, Effect], Holds]
-"""Whether a claim holds of these pairs, where that is not by the side on which the interval lies."""
+"""A test of whether a claim holds of these pairs, where that is not by the side on which the interval lies."""
 
 
 @dataclass(frozen=True)

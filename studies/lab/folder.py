@@ -231,7 +231,7 @@ def _correct_status(path: Path) -> None:
 
 
 def _is_beginning(entry: Path) -> bool:
-    """Whether this is in a folder from before its `run.json`, where a run was killed as it began."""
+    """Tell whether this is in a folder from before its `run.json`, where a run was killed as it began."""
     if entry.name == "posteriors" and entry.is_dir():
         return not any(entry.iterdir())
     return re.fullmatch(r"\.lock|\.run\.json\.onebasin-.*", entry.name) is not None

@@ -3,7 +3,7 @@
 The columns are factors (problem, method, engine, split, seed, ...) and measures. Values are those that JSON keeps
 unchanged: text, whole numbers, floats, booleans, lists and mappings of them, and None for all that is missing or not
 finite. So a table, a verdict or a sentence is the same from the run as from the record. (A pandas frame would turn a
-whole number beside a missing one into a float; `pandas.DataFrame(frame.rows)` makes one.)
+whole number next to a missing one into a float; `pandas.DataFrame(frame.rows)` makes one.)
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Frame:
 Frames = Mapping[str, Frame]
 """A study's frames by name; most studies have one, `cells`."""
 Rows = str | Callable[[Frames], Iterable[Row]]
-"""Where rows are taken from: the name of a frame, or a function of all frames."""
+"""The source of rows: the name of a frame, or a function of all frames."""
 
 
 def read(rows: Rows, frames: Frames) -> Frame:
@@ -150,7 +150,7 @@ def plain(value: Any) -> Any:
 
 
 def has_holes(value: Any) -> bool:
-    """Whether a plain value is missing or not finite, or holds one that is."""
+    """Tell whether a plain value is missing or not finite, or holds one that is."""
     if isinstance(value, Mapping):
         return any(has_holes(entry) for entry in value.values())
     if isinstance(value, list):

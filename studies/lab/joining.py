@@ -8,7 +8,7 @@ kept: a record holds every row that its page is made from. Parts have to agree i
 all numbers but times; where machines differ, the record names them all. A setting that the record predates, or that
 changed, is named with `--later`: whoever names it has seen that it makes no difference to the cells that the record
 keeps. One that lists what is run, of which the part ran other entries, is named with `--more`: the record then lists
-those of both. With `--replace` cells that the part has made anew take the place of the record's; the command and the
+those of both. With `--replace` cells that the part has made again take the place of the record's; the command and the
 seconds are still those of both.
 """
 
@@ -30,7 +30,7 @@ from .frame import Frame, Row
 from .record import made_by, read_record, rewrite_record
 
 AGREE = ("study", "config_hash", "versions")
-"""What parts have to agree in."""
+"""Facts in which the runs must agree."""
 _ROUNDING = 1e-9
 """Relative difference of a number that was measured twice, on two machines."""
 
@@ -80,18 +80,18 @@ def join(
         {name: Frame.from_json(kept) for name, kept in side["frames"].items()}
         for side in (record, part)
     ]
-    anew = {row["key"] for frame in sides[1].values() for row in frame if "key" in row}
+    remade = {row["key"] for frame in sides[1].values() for row in frame if "key" in row}
     frames = {}
     for name in {**sides[0], **sides[1]}:
         old, new = (side.get(name, Frame()) for side in sides)
         if replace:
-            old = _replaced(old, new, anew)
+            old = _replaced(old, new, remade)
         added = [row for row in new if not any(_same(row, other) for other in old)]
         known = {row["key"] for row in old if "key" in row}
         if twice := sorted({row["key"] for row in added if "key" in row} & known):
             raise StudyError(
                 f"`part` has other numbers for {len(twice)} of the record's cells, such as {twice[0]}: leave them "
-                "out (--only), let them replace the record's (--replace), or record the study anew."
+                "out (--only), let them replace the record's (--replace), or record the study again."
             )
         frames[name] = Frame.of([*old, *added])
     return {
@@ -104,13 +104,13 @@ def join(
     }
 
 
-def _replaced(old: Frame, new: Frame, anew: Collection[str]) -> Frame:
-    """The old rows with those of cells that were made anew in the places of what they replace."""
+def _replaced(old: Frame, new: Frame, remade: Collection[str]) -> Frame:
+    """The old rows with those of cells that were made again in the places of what they replace."""
     rows: list[Row] = []
     done: set[str] = set()
     for row in old:
         key = row.get("key")
-        if key is None or key not in anew:
+        if key is None or key not in remade:
             rows.append(row)
         elif key not in done:
             done.add(key)
@@ -119,7 +119,7 @@ def _replaced(old: Frame, new: Frame, anew: Collection[str]) -> Frame:
 
 
 def _same(one: Row, other: Row) -> bool:
-    """Whether two rows say the same, up to how another machine rounds."""
+    """Tell whether two rows say the same, up to how another machine rounds."""
     pairs = ((one.get(name), other.get(name)) for name in {**one, **other})
     return all(
         math.isclose(a, b, rel_tol=_ROUNDING)

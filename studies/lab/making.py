@@ -1,7 +1,7 @@
 """Making one cell: found in the folder, or made and kept there; the same in this process, in another, on any machine.
 
 Every cell has a mark, the fingerprint of all that decides its draws; it covers the marks of its inputs, so that what
-depends on a changed posterior is made anew. What a cell is made from is read from the folder, never handed on.
+depends on a changed posterior is made again. What a cell is made from is read from the folder, never handed on.
 
 An error before the making (data that are missing, no CmdStan) would meet every cell, and stops the study; one of the
 making is `Broken`, which may be tried again; `CellFailed` and `AdviFailed` are results, and would come again.
@@ -44,7 +44,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the making of every cell of a run takes; processes hand it to each other.
+    """The inputs that the making of every cell of a run takes; processes hand it to each other.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Made:
-    """What became of a cell.
+    """The result of making a cell.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ def mark(
 ) -> str | None:
     """Hash everything that decides a cell's file; `marks` are those of its inputs, by key.
 
-    Where the cell or one of its inputs has no fingerprint, it is None: the cell is made anew whenever it is asked for.
+    Where the cell or one of its inputs has no fingerprint, it is None: the cell is made again whenever it is asked for.
     """
     names = ("engine", "method", "settings", "seed")
     deciding: dict[str, Any] = {name: getattr(cell, name) for name in names}
@@ -272,6 +272,6 @@ def _posterior(recipe: Recipe, cell: Cell, before: Outcomes, context: Context) -
 
 
 def in_words(error: Exception) -> str:
-    """What is said of an error: the sentence of one of ours, of others the name too."""
+    """Say an error: the sentence of one of ours, of others the name too."""
     text = str(error).strip()
     return text if isinstance(error, OnebasinError) and text else f"{type(error).__name__}: {text}"

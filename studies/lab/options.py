@@ -1,4 +1,4 @@
-"""What the command line was given, before a study makes settings of it."""
+"""Options of the command line, before a study makes settings of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ docs/developing/adding-a-study.md, "Engines"."""
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line was given; None where nothing was said."""
+    """The options that the command line was given; None where nothing was said."""
 
     quick: bool = False  # Whether to run small.
     full: bool = False  # Whether to run at the paper's size, where the default is smaller.

@@ -25,7 +25,7 @@ from .frame import Frames
 from .tables import FAILURES, STATEMENTS, TRIALS, Tabulate, filled
 
 Extra = FigureItem | Table | Note | None
-"""What a chapter shows besides its views; None where it could not be made."""
+"""An item that a chapter shows besides its views; None where it could not be made."""
 
 
 class Caution(str):
@@ -47,7 +47,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Text:
-    """What a study says in words."""
+    """The sentences of a study."""
 
     title: str  # Heading of the page.
     headline: Callable[[Frames], Iterable[str]]

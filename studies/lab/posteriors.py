@@ -36,7 +36,7 @@ def prior_draws(model: BayesianNetwork, like: xr.Dataset, seed: int) -> xr.Datas
 
 
 def to_tree(frames: Frames) -> xr.DataTree:
-    """Lay out frames as what a file can keep, beside a posterior that is empty; `from_tree` reads them back."""
+    """Lay out frames as groups that a file can keep, next to an empty posterior; `from_tree` reads them back."""
     texts = {name: ((), json.dumps(frame.rows)) for name, frame in frames.items()}
     return xr.DataTree.from_dict({"posterior": xr.Dataset(), "frames": xr.Dataset(texts)})
 

@@ -75,7 +75,7 @@ def read_record(numbers: Path) -> dict[str, Any]:
 
 
 def rewrite_record(numbers: Path, made: dict[str, Any]) -> None:
-    """Write both files of a record from its JSON, the checksum of which is made anew."""
+    """Write both files of a record from its JSON, and make the JSON's checksum again."""
     page, findings = rewrite(find(made["study"]), numbers.stem, made)
     kept = {name: value for name, value in made.items() if name != FIELD}
     _write(numbers, record_text(kept, findings))
@@ -142,7 +142,7 @@ def _page(name: str, stem: str, made: dict[str, Any], findings: Findings) -> str
     entry = registry.STUDIES[name]
     parts = [
         f"# {stem}: {entry.summary}",
-        f"{entry.paper}. This page and `{stem}.json` beside it are written by `--record`.",
+        f"{entry.paper}. This page and `{stem}.json` next to it are written by `--record`.",
         "\n".join(f"- {sentence}" for sentence in findings.headline),
         *map(table_to_markdown, findings.tables),
         "## How it was made",

@@ -1,4 +1,4 @@
-"""A recorded run made again: its settings are taken from its manifest, and its numbers held against the new ones.
+"""A recorded run made again: its settings are taken from its manifest, and its numbers compared with the new ones.
 
 A manifest is the folder of a run, or a record of `studies/results`. Every number of a cell must be the same to the last
 bit but for those that a clock has made. Sampling is deterministic on one machine and one set of versions; on another
@@ -24,12 +24,12 @@ from .study import Study
 from .tables import Field, View, yes_no
 
 CLOCKED = ("wall_time", "seconds", "per_second")
-"""What names of columns end in that a clock has made."""
+"""Endings of the names of columns that a clock has made."""
 
 
 @dataclass(frozen=True, eq=False)
 class Manifest:
-    """What a run says of itself."""
+    """The facts that a run records about itself."""
 
     path: Path
     study: str

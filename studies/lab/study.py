@@ -1,4 +1,4 @@
-"""What a study is: cells to run, what is measured of them, and what is claimed of the measures.
+"""Studies: cells to run, measures of them, and claims about the measures.
 
 A study says which cells there are, what each is conditioned on, and how one is made where sampling a target
 is not all; `lab.driver` runs them. Then `measures` fill the frames, and everything else is said of those:
@@ -62,7 +62,7 @@ class Study:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What a study concludes."""
+    """The conclusions of a study."""
 
     headline: tuple[str, ...]  # The result in a few sentences.
     statements: tuple[Statement, ...]  # The claims, tried.

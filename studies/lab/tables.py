@@ -16,7 +16,7 @@ from .claims import Holds, Verdict
 from .frame import Frames, Row, Rows, read
 
 Tabulate = Callable[[Frames], Table]
-"""What gives a table: a `View`, or a function where a table has columns that follow from the numbers."""
+"""A function that gives a table: a `View`, or a function where columns follow from the numbers."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ _VERDICTS: Mapping[Verdict, TableCell] = {
     "depends": TableCell("depends on what is compared", "warn"),
     "unclear": TableCell("unclear", "warn"),
 }
-"""A verdict's flag, beside its word for claims of our own."""
+"""A verdict's flag, next to its word for claims of our own."""
 _VERDICT = Field("verdict", "verdict", flag=lambda verdict: _VERDICTS[verdict].flag)
 _OWN_VERDICT = Field("verdict", lambda row: _VERDICTS[row["verdict"]])
 
@@ -127,7 +127,7 @@ STATEMENTS = _judged(
     "a comparison counts if",
     _VERDICT,
 )
-"""A paper's statements beside what became of them."""
+"""A paper's statements next to their results."""
 
 CLAIMS = _judged(
     "A claim holds if it does so on every posterior that it is about, and in part where some are open or cannot be "

@@ -1,4 +1,4 @@
-"""How long a study still takes, by how long its cells took so far."""
+"""Estimate the time that a study still takes, from the time that its cells took so far."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .cells import Cell
 from .making import Made
 
 LEAST_SECONDS = 60.0
-"""What is left of a study is not said when it is less."""
+"""Shortest remaining time that is shown."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What is claimed of label switching, and how it is tried on every posterior that it is about."""
+"""Claims about label switching, each tried on every posterior that it is about."""
 
 from onebasin.analysis.diagnostics.verdict import PER_CHAIN, Limits
 
@@ -11,7 +11,7 @@ GOOD = Limits().rhat
 HELD_OUT = 1.02
 """R-hat that chains held out may have: there are half as many, so that chance weighs more."""
 RMS_SDS, LARGEST_SDS = 1.5, 4.0
-"""How far from the truth aligned means may lie, in posterior standard deviations."""
+"""Largest distances of aligned means from the truth, in posterior standard deviations."""
 MCSE = 5.0
 """Monte Carlo errors by which the means of two engines may differ."""
 

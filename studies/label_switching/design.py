@@ -72,7 +72,7 @@ def target(config: Config, cell: Cell) -> Target:
 
 
 def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
-    """Try the declared symmetry on the log density, sample, and put the truth beside the draws."""
+    """Try the declared symmetry on the log density, sample, and put the truth next to the draws."""
     from onebasin.inference import check_symmetry
 
     model = target(config, cell)

@@ -1,4 +1,4 @@
-"""What is measured of every posterior: raw, aligned, by what nothing moves, and against the truth.
+"""Measure every posterior: raw, aligned, by what nothing moves, and against the truth.
 
 Every posterior is aligned twice: with a diagonal Gaussian, which weighs every entry by how well it is known (Stephens
 2000) and is what the command line does, and with the mean of the aligned draws. What is said of R-hat and ESS is
@@ -100,8 +100,11 @@ def compare(first: xr.DataTree, second: xr.DataTree) -> dict[str, float]:
     """
     aligned = align(first)
     moved = _moved(aligned)
-    beside = align(second, reference=aligned.posterior)
-    a, b = (summary(as_view(tree).draws(moved)) for tree in (aligned.posterior, beside.posterior))
+    aligned_second = align(second, reference=aligned.posterior)
+    a, b = (
+        summary(as_view(tree).draws(moved))
+        for tree in (aligned.posterior, aligned_second.posterior)
+    )
     raw_a, raw_b = (summary(as_view(tree).draws(moved)) for tree in (first, second))
     error = np.hypot(a["mcse_mean"], b["mcse_mean"])
     apart, raw_apart = (a["mean"] - b["mean"]).abs(), (raw_a["mean"] - raw_b["mean"]).abs()

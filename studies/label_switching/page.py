@@ -1,4 +1,4 @@
-"""What the study says in tables, words and pictures."""
+"""The study's page: tables, words and pictures."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -219,7 +219,7 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
         "that have really not converged, once the relabelling is divided out?\n\n"
         "The models below have such parts. Their data are synthetic, so that the truth is known, and NUTS is "
         "told nothing of labels: no order, no start near a mode. In one the parts overlap, and one has modes "
-        "that differ in more than labels: alignment must not mend that.",
+        "that differ in more than labels: alignment must not fix that.",
     )
     yield Chapter(RAW_AND_ALIGNED, views=(DIAGNOSTICS,))
     yield Chapter("What is claimed, and what was measured", views=(CLAIMS,))
@@ -232,7 +232,7 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
     yield Chapter(
         TRUTH,
         "Distances are in posterior standard deviations. A posterior that a rule of alignment leaves too wide "
-        "looks close to the truth by them, so that the last column belongs beside them.",
+        "looks close to the truth by them, so that the last column belongs next to them.",
         views=(RECOVERY,),
     )
     yield Chapter(

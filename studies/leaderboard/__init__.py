@@ -12,4 +12,4 @@ from .page import SHOWN, TEXT, VIEWS, figures
 STUDY = Study(
     configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make
 )
-"""Methods beside the references, as cells that are kept and gone on from."""
+"""Methods compared with the references, as cells that are kept and resumed."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onebasin.models import Target
 
 PLACE = "{reference}"
-"""What stands in a file's name for that of the reference."""
+"""The part of a file's name that stands for the reference's name."""
 ENGINE = "own"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 _FORM = "NAME=MODULE.py:FUNCTION or NAME=FILE.nc, such as mine=sampler.py:sample"
@@ -50,7 +50,7 @@ class Own:
     """The settings of an added method's cell: changed code, or a changed file, is another cell."""
 
     chains: ClassVar[int] = 4
-    """A function may take as many cores as chains of ours do: unless asked for, nothing is made beside it."""
+    """A function may take as many cores as chains of ours do: unless asked for, nothing else is made meanwhile."""
 
     path: str
     function: str
@@ -90,7 +90,7 @@ def settings_for(added: Added, reference: str, *, alone: bool) -> Own:
     added : Added
         The method.
     reference : str
-        What it is held against.
+        The reference that it is compared with.
     alone : bool
         Whether that is the only reference.
 

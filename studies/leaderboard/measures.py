@@ -1,4 +1,4 @@
-"""What is measured of every cell, and what is claimed: how far it is from its reference, more than chance, the cost."""
+"""Measures and claims of every cell: how far it is from its reference, more than chance, the cost."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .methods import METHODS
 
 
 def measure(config: Config, outcomes: Outcomes) -> Frames:
-    """Measure every cell; where methods are a user's own, those recorded of the same references stand beside them."""
+    """Measure every cell; where methods are a user's own, those recorded of the same references stand next to them."""
     rows = [_row(cell, outcomes) for cell in outcomes]
-    beside = _recorded(config) if config.added else []
+    recorded = _recorded(config) if config.added else []
     measured = {(row["problem"], row["method"]) for row in rows}
-    rows += [row for row in beside if (row["problem"], row["method"]) not in measured]
+    rows += [row for row in recorded if (row["problem"], row["method"]) not in measured]
     return {"cells": Frame.of(rows)}
 
 
@@ -60,7 +60,7 @@ def label_of(method: str) -> str:
 
 
 def columns(found: ReferenceComparison) -> dict[str, Any]:
-    """What a comparison comes to, in a row.
+    """Return the results of a comparison as a row.
 
     `worst` and `median` are of the differences of means, in the reference's sds, over all quantities that vary; `tail`
     is the largest difference of a 5 or 95 % quantile; `sd_ratio` is the median over the parameters of the ratio of sds,
@@ -143,7 +143,7 @@ def _where(row: Row) -> str:
 
 
 def _agree(*methods: str) -> Test:
-    """Whether all runs of these methods agree, tested together: one beyond its own bound alone decides nothing."""
+    """Return a test of whether all runs of these methods agree: one beyond its own bound alone decides nothing."""
     rows = _of(*methods)
 
     def test(frames: Frames) -> Iterable[Trial]:

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 CHAINS = Nuts(chains=4, warmup=1000, draws=1000)
 SHORT = Nuts(chains=4, warmup=500, draws=500)
 DRAWS = 4000
-"""Of a fit, as many as of the chains."""
+"""The number of draws of a fit, as many as of the chains."""
 
 
 @dataclass(frozen=True)
 class Distilling:
-    """How a Gaussian is distilled from the draws of NUTS, and how many draws are taken of it."""
+    """Settings of a Gaussian distilled from the draws of NUTS, and the number of its draws."""
 
     distillation: DistillationSettings
     draws: int = DRAWS

@@ -58,7 +58,7 @@ _COLUMNS = (
 )
 
 BOARD = View(
-    "Every method beside every reference, the smallest error first",
+    "Every method compared with every reference, the smallest error first",
     (
         Field("reference", "problem"),
         Field("method", _method),
@@ -71,7 +71,7 @@ BOARD = View(
 
 
 def board_of(reference: str) -> View:
-    """The methods beside one reference."""
+    """The methods compared with one reference."""
     return View(
         "The smallest error first",
         (Field("method", _method), Field("verdict", _verdict), *_COLUMNS),
@@ -231,7 +231,7 @@ def _errors(frames: Frames) -> FigureItem | None:
 
 
 TEXT = Text(
-    "The leaderboard: methods beside reference posteriors",
+    "The leaderboard: methods compared with reference posteriors",
     headline,
     chapters,
     _DEFINITIONS,

@@ -42,7 +42,7 @@ _ORDERED = "[...] if the biases take (near) zero values, the degeneracy remains 
 
 
 def disagrees(where: str) -> Void:
-    """Tell whether chains disagree on f, so that the sampler is no truth for a row's model, data and condition."""
+    """Return a test of whether chains disagree on f, so that the sampler is no truth for a row's data and condition."""
 
     def void(frames: Frames, row: Row) -> bool:
         alike = {name: row[name] for name in ("data", "problem")}

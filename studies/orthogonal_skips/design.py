@@ -40,7 +40,7 @@ ALL = "all"
 """In the place of a layer's name: all layers together."""
 
 INSIDE, OUTSIDE = "inside", "outside"
-"""Where test points lie: in the range of the data, |x| < 1; and beside it, 1 < |x| < 2."""
+"""Regions of test points: in the range of the data, |x| < 1; and next to it, 1 < |x| < 2."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Condition:
-    """What the paper leaves open: the scale of the prior N(0, `prior_sd`^2), the noise and the function."""
+    """A choice of what the paper leaves open: the scale of the prior N(0, `prior_sd`^2), the noise and the function."""
 
     name: str  # In the keys of cells.
     prior_sd: float = 0.3
@@ -81,7 +81,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class GapSettings:
-    """How equation 6 is estimated (`ob.mixture_gap`): at `points` moments of the training, the last among them."""
+    """Settings of equation 6's estimate (`ob.mixture_gap`): at `points` moments of the training, with the last."""
 
     points: int = 8
     draws: int = 50
@@ -90,7 +90,7 @@ class GapSettings:
 
 @dataclass(frozen=True)
 class Config:
-    """What is crossed, and by which settings.
+    """The factors that are crossed, and their settings.
 
     Data set k has the seed `seed` + k - 1, for data, fits and chains, the same for all variants, whose comparisons are
     paired. Samplers run under the first of the conditions; MCLMC on the first `mclmc_datasets` data sets alone.

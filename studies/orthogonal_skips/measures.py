@@ -1,4 +1,4 @@
-"""What is measured: predictions inside and outside the data's range, how far from the truth, what has collapsed."""
+"""Measure predictions inside and outside the data's range, the distance from the truth, and collapsed units."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -33,7 +33,7 @@ from .design import (
 
 SCORES = ("rmse", "log_score", "coverage_50", "coverage_95", "width_95")
 OF_UNITS = ("kl_in", "kl_out", "snr_in", "snr_out")
-"""Of the weights into a unit and out of it: KL to their prior in nats, and signal to noise."""
+"""Measures of the weights into a unit and out of it: KL to their prior in nats, and signal to noise."""
 Predictions = Mapping[str, HeldOut]
 """A posterior's predictions, inside and outside."""
 

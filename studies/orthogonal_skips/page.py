@@ -1,4 +1,4 @@
-"""What the study says in tables, words and pictures."""
+"""The study's page: tables, words and pictures."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -126,7 +126,7 @@ GAP_BY_LAYER = averaged(
 
 
 def _training(frames: Frames) -> Iterable[Row]:
-    """Give equation 6 beside what had collapsed by then."""
+    """Give equation 6 next to what had collapsed by then."""
     gaps = read("gaps", frames).where(layer=ALL)
     for row in frames["training"]:
         gap = gaps.find(**{name: row[name] for name in ("data", "problem", "iteration")}) or {}
@@ -263,10 +263,10 @@ def _fits(frames: Frames, condition: str) -> str:
         for row in fits(frames)
     ]
     shares = [100 * row[names[0]] for row in sampled(frames) if row[names[0]] is not None]
-    beside = f"; the samplers' means explain {lab.span(shares, 0)} %" if shares else ""
+    sampled_share = f"; the samplers' means explain {lab.span(shares, 0)} %" if shares else ""
     return (
         f"{_upper(condition)}: inside the data's range mean-field fits explain of the true function's variance "
-        f"{', '.join(parts)}{beside}."
+        f"{', '.join(parts)}{sampled_share}."
     ) * bool(parts)
 
 
@@ -289,10 +289,10 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
         "The question",
         "Hidden units can be swapped without any change to what a network computes. Kurle, Januschowski, Gasthaus and "
         "Wang (2021) argue that a Gaussian fitted to the posterior is drawn to where all copies coincide, the prior, "
-        "so that it underfits, and that fixed semi-orthogonal skip matrices, which leave nothing to swap, mend it. "
+        "so that it underfits, and that fixed semi-orthogonal skip matrices, which leave nothing to swap, fix it. "
         "They show one picture. Here are the numbers, for their network of "
         f"{len(hidden)} layers of {hidden[0]} SELU units on 128 points of a sinc function with noise 0.2, with chains "
-        "of the same posteriors beside the fits.\n\n"
+        "of the same posteriors next to the fits.\n\n"
         "The paper does not state its prior's scale, its noise model, its function's scale or its optimiser. The "
         "optimiser here is Adam; the others are varied, and what fits turns on them: "
         f"{'; '.join(f'{c} ({lab.counted(c.datasets, "data set")})' for c in config.conditions)}.",
@@ -358,7 +358,7 @@ def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, 
 
 
 def _figure_one(config: Config, outcomes: Outcomes, panels: list[Cell]) -> FigureItem:
-    """Remake the paper's Figure 1, fits beside chains."""
+    """Remake the paper's Figure 1, fits next to chains."""
     first = config.conditions[0]
     data = dataset(panels[0].seed, first.frequency)
     trees = {f"{cell.problem}, {METHOD_WORDS[cell.method]}": outcomes.tree(cell) for cell in panels}

@@ -38,7 +38,7 @@ class Method:
 
     @property
     def kind(self) -> str:
-        """What it is compared as: "mfvi", "infonce" or "permanent"."""
+        """The kind in comparisons: "mfvi", "infonce" or "permanent"."""
         return {"none": "mfvi", "infonce": "infonce"}.get(self.mutual_information, "permanent")
 
 
@@ -53,7 +53,7 @@ PERMANENTS = (
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How a cell's approximation is trained, and how many draws of a fit stay in the file; None for all."""
+    """Settings of a cell's approximation, and the number of a fit's draws that stay in the file; None for all."""
 
     mutual_information: str
     vi: Symmetrised
@@ -62,7 +62,7 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class TruthSettings:
-    """How HMC's draws are aligned (`analysis.align`); the energy distance is taken of `max_draws` at most."""
+    """Settings of aligning HMC's draws (`analysis.align`); the energy distance is taken of `max_draws` at most."""
 
     reference: str = "mean"
     max_draws: int = 400
@@ -176,7 +176,7 @@ def alpha_problem(alpha: float) -> str:
 
 
 def against(method: Method) -> str:
-    """Method of the cell that holds a method's fits against HMC's draws."""
+    """Method of the cell that compares a method's fits with HMC's draws."""
     return f"against-hmc-{method.name}"
 
 

@@ -1,6 +1,6 @@
-"""Making the cells, and measuring them: fits with their predictions, HMC's draws aligned, and fits held against them.
+"""Making the cells, and measuring them: fits with their predictions, HMC's draws aligned, and fits compared with them.
 
-Convention of what a classifier's fit keeps beside `inference.symmetrised_vi`'s groups: `predictive` has class
+Convention of what a classifier's fit keeps in addition to `inference.symmetrised_vi`'s groups: `predictive` has class
 probabilities averaged over the draws of each fit, as logarithms, (chain, obs, class), and the accuracy of every
 draw; `centre` and `spread` have the means and standard deviations of q under the variables' names, (chain, ...).
 Draws are thinned once predictions are made; data are those of the study, and not kept.
@@ -117,7 +117,7 @@ def _predictive(model: BayesianNetwork, posterior: xr.Dataset, test: Dataset) ->
 def measures(config: Config, outcomes: Outcomes) -> Mapping[str, Frame]:
     """Fill the frames.
 
-    Beside those of the parts there are `two_weights`, one row of that part's settings, and `weight_fits`, a row an
+    Next to those of the parts there are `two_weights`, one row of that part's settings, and `weight_fits`, a row an
     alpha and method: see `two_weights.measures.score_fits`.
     """
     frames = {"two_weights": Frame.of([asdict(config.two_weights)])}

@@ -16,7 +16,7 @@ _DEFINITIONS: tuple[tuple[str, str], ...] = (
         "MFVI, SGM",
         "Mean-field variational inference; and its symmetrised form, a Gaussian averaged over all permutations of the "
         "hidden units, the paper's symmetric Gaussian mixture. A draw of the mixture is a draw of the Gaussian, "
-        "permuted, so that both predict alike; what differs is what the Gaussian is trained for.",
+        "permuted, so that both predict the same; what differs is what the Gaussian is trained for.",
     ),
     (
         "Mutual information, I",

@@ -31,7 +31,7 @@ NOISES, FULL_NOISES = (1.0,), (1.0, 0.5)
 
 @dataclass(frozen=True)
 class Config:
-    """What is crossed, and by which settings; data set k has the seed `seed` + k - 1, for data and samplers."""
+    """The crossed factors, and their settings; data set k has the seed `seed` + k - 1, for data and samplers."""
 
     seed: int
     engines: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What is measured of every posterior, and of those that belong together."""
+"""Measure every posterior, and groups of those that belong together."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the study says in tables, words and pictures."""
+"""The study's page: tables, words and pictures."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -30,7 +30,7 @@ from .measures import SEAM
 SLICE = np.linspace(-5.0, 5.0, 81)
 """Values of the first input along the slice; the second is 0."""
 NEAR = 0.5
-"""Training points with the second input within this of 0 are drawn beside the slice."""
+"""Training points with the second input within this of 0 are drawn next to the slice."""
 _SAMPLING = "Is the constrained posterior easier to sample?"
 _VARIATIONAL = "Can ADVI stand in for NUTS?"
 

@@ -1,4 +1,4 @@
-"""What is claimed of the remedies: each claim is tried on every data set, in either run.
+"""Claims about the remedies: each is tried on every data set, in either run.
 
 docs/guides/which-remedy.md states the claims that hold everywhere, in the words of their labels, and no others; a test
 holds it to the record.
@@ -22,11 +22,11 @@ MOST = 0.9
 NARROW = 0.95
 """Predictions whose spread is below this times the truth's count as too sure."""
 APART = 1.1
-"""R-hat above which fits, or chains, count as unlike."""
+"""R-hat above which fits, or chains, count as different."""
 
 
 def no_truth(frames: Frames, row: Row) -> bool:
-    """Whether the chains that a row is held against disagree on the outputs, or are missing."""
+    """Tell whether the chains that a row is compared with disagree on the outputs, or are missing."""
     return row["truth_rhat"] is None or row["truth_rhat"] > MAX_RHAT
 
 

@@ -30,7 +30,7 @@ NAME = "remedies"
 
 @dataclass(frozen=True)
 class Fits:
-    """Mean-field fits, each from a start and with noise of its own, which differ in their seeds alone."""
+    """Mean-field fits, each with its own start and noise, which differ in their seeds alone."""
 
     fits: int
     advi: Advi
@@ -38,7 +38,7 @@ class Fits:
 
 @dataclass(frozen=True)
 class Aligning:
-    """How draws are aligned: `analysis.alignment.align`, modulo permutations."""
+    """Settings of the alignment of draws: `analysis.alignment.align`, modulo permutations."""
 
     reference: str = "gaussian"
     gauge: str = "keep"
@@ -54,7 +54,7 @@ class OneGaussian:
 
 @dataclass(frozen=True)
 class Distilling:
-    """How a Gaussian is distilled, and how many draws of it predict."""
+    """Settings of a distilled Gaussian, and the number of its draws that predict."""
 
     distillation: DistillationSettings
     draws: int

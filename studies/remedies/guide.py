@@ -1,4 +1,4 @@
-"""What docs/guides/which-remedy.md says of the record, written by `python -m onebasin.studies.remedies.guide`.
+"""Write the record's part of docs/guides/which-remedy.md: `python -m onebasin.studies.remedies.guide`.
 
 The part between the two markers follows from `studies/results/remedies.json` alone: claims that hold on every data set
 in every run, those that do not, and the numbers behind both. A test makes it again and compares.

@@ -1,4 +1,4 @@
-"""What is measured of every posterior: its bound, its predictions, how far it is from the truth, what it cost.
+"""Measure every posterior: its bound, its predictions, how far it is from the truth, its cost.
 
 Convention: the chains of variational posteriors are fits, each an approximation of its own, so that predictions are
 scored fit by fit and averaged; `..._sd` is the standard deviation over fits. R-hat over fits says whether fits from
@@ -36,11 +36,11 @@ SEVERAL = ("nuts", "mclmc", *FITTED)
 OUTPUTS = 50
 """Test points at which the R-hat of outputs is taken."""
 LEVEL = 0.95
-"""What intervals, and sets of classes, are to hold."""
+"""The probability that intervals, and sets of classes, are to hold."""
 
 
 def measure(config: Config, outcomes: Outcomes) -> Frames:
-    """Measure every cell that is a row, those of a run and data set together, whose truth they are held against."""
+    """Measure every cell that is a row, those of a run and data set together, with their truth."""
     groups: dict[str, list[RunCell]] = {}
     for cell in outcomes:
         assert isinstance(cell, RunCell), "cells are made here"

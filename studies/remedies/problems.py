@@ -4,7 +4,7 @@ Convention: a run k of the study has the seed `seed` + 100 (k - 1), for draws an
 Inputs and targets of regressions are standardised on the training part.
 
 All networks have one hidden layer of ReLU units and N(0, 1) priors. One layer, so that chains of NUTS agree and are a
-truth to hold approximations against; ReLU, since unit norms need an activation that is positively homogeneous.
+truth to compare approximations with; ReLU, since unit norms need an activation that is positively homogeneous.
 """
 
 import math
@@ -33,8 +33,8 @@ RUN_SEEDS = 100
 
 PROBLEMS: Mapping[str, str] = MappingProxyType(
     {
-        "sinc": "128 noisy points of a scaled sinc function and 128 to test, as in the paper. A constant stands beside "
-        "the input, since a unit vector of one number has no angle",
+        "sinc": "128 noisy points of a scaled sinc function and 128 to test, as in the paper. A constant stands next "
+        "to the input, since a unit vector of one number has no angle",
         "digits": "Handwritten digits of 8 x 8 pixels (UCI)",
         "auto-mpg": "Fuel consumption of 392 cars (UCI), split 80 to 20: the one regression table of UCI's that comes "
         "with an installed package and may be used without second thoughts, so that everyone can run this",

@@ -1,1 +1,1 @@
-"""What several papers need: held-out data, distances from NUTS."""
+"""Tools that several papers need: held-out data, distances from NUTS."""

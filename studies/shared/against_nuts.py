@@ -70,7 +70,7 @@ def from_nuts(held_out: Mapping[Cell, HeldOut], cell: Cell) -> dict[str, float]:
 
 
 def agreements(held_out: Mapping[Cell, HeldOut]) -> Frame:
-    """Hold the engines' NUTS against each other, a row a problem that both sampled."""
+    """Compare the engines' NUTS with each other, a row a problem that both sampled."""
     sampled = {(c.data, c.problem, c.engine): h for c, h in held_out.items() if c.method == "nuts"}
     rows = []
     for data, problem in dict.fromkeys(key[:2] for key in sampled):
@@ -90,7 +90,7 @@ def void(frames: Frames, row: Row) -> bool:
 
 
 def advi(**wanted: str) -> Callable[[Frames], Frame]:
-    """Select cells that are held against NUTS."""
+    """Select cells that are compared with NUTS."""
     return lambda frames: frames["cells"].known("from_nuts_in_sds").where(**wanted)
 
 

@@ -24,7 +24,7 @@ OF_F = (
     Field("ESS of f", "ess_per_1000_gradients", unit="per 1000 gradients"),
     Field("ESS of f", lambda row: row.get("prediction_ess_per_second"), unit="per second"),
 )
-"""How well chains mix in f, which no symmetry changes."""
+"""Fields for how well chains mix in f, which no symmetry changes."""
 PREDICTIVE = (
     Field("RMSE", "rmse", unit="of the data"),
     Field("log score", "log_score", decimals=3, unit="nats"),
@@ -32,7 +32,7 @@ PREDICTIVE = (
     Field("coverage", "coverage_95", decimals=2, unit="95 % interval"),
     Field("width", "width_95", unit="95 % interval"),
 )
-"""How good the predictions are."""
+"""Fields for how good the predictions are."""
 
 
 def columns_of(held_out: HeldOut, seconds: float | None = None) -> dict[str, Any]:

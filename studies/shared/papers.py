@@ -1,4 +1,4 @@
-"""What the studies of several papers repeat: counts, claims that are effects, names of posteriors, their numbers."""
+"""Tools for the studies of several papers: counts, claims that are effects, names of posteriors, their numbers."""
 
 from collections.abc import Sequence
 

@@ -111,7 +111,7 @@ def test_report_of_a_network_says_what_no_relabelling_changes(onebasin, here, sh
     answer = onebasin("report", shared.path("network"), "--out", "page.html")
     assert answer.code == 0, answer.err
     page = Path("page.html").read_text()
-    assert re.search(r"What no relabelling changes: the \d+ worst of \d+ quantities", page)
+    assert re.search(r"Label-free quantities: the \d+ worst of \d+ quantities", page)
 
 
 def test_files_are_named_by_what_tells_them_apart(tmp_path):

@@ -262,8 +262,8 @@ def test_interrupt_keeps_finished_chains_and_the_same_command_goes_on(sample, sa
     answer = sample()
     assert answer.code == 130
     assert answer.err == (
-        "onebasin: interrupted; 3 of 4 chains are finished, 3,020 of 4,000 draws kept in run.nc.chains: the same "
-        "command goes on from there\n"
+        "onebasin: interrupted; 3 of 4 chains are finished, 3,020 of 4,000 draws kept in run.nc.chains: repeat "
+        "the command to resume\n"
     )
     assert not Path("run.nc").exists()
     sampler.before = lambda call: None
@@ -324,7 +324,7 @@ def test_seed_changes_the_draws_and_damaged_chains_are_made_anew_with_one_line(o
         assert answer.code == 0, answer.err
         damaged = [line for line in answer.err.splitlines() if "damaged" in line]
         assert damaged == [
-            "run.nc.chains/chain-0/state.npz is damaged (its checksum is missing or wrong): what it kept is made anew."
+            "run.nc.chains/chain-0/state.npz is damaged (its checksum is missing or wrong): what it kept is made again."
         ] * ("--seed" not in words)
         assert not Path("run.nc.chains").exists()
         return open_posterior("run.nc")["posterior"].to_dataset()["mu"].values

@@ -97,7 +97,7 @@ def test_damaged_result_of_the_same_command_is_refused(sample, sampler):
     answer = sample()
     assert (answer.code, answer.err) == (
         1,
-        "onebasin: `--out` is run.nc, which this command has made, but it is damaged; make it anew with --force.\n",
+        "onebasin: `--out` is run.nc, which this command has made, but it is damaged; make it again with --force.\n",
     )
     assert sample("--force").code == 0
     assert sample().code == 0
@@ -148,7 +148,7 @@ def test_a_full_disk_says_what_is_kept(sample, sampler, monkeypatch):
     assert answer.err == (
         "onebasin: run.nc cannot be written (No space left on device), and what was there before is as it was; make "
         "room, or name a file in another place; 4 of 4 chains are finished, 4,000 of 4,000 draws kept in "
-        "run.nc.chains: the same command goes on from there.\n"
+        "run.nc.chains: repeat the command to resume.\n"
     )
     assert not Path("run.nc").exists()
 

@@ -90,8 +90,8 @@ def test_killed_run_goes_on_to_the_same_result(teacher, sampler, onebasin):
     answer = onebasin(*fixed)
     assert answer.code == 130
     assert answer.err.splitlines()[-1] == (
-        "onebasin: interrupted; 2 of 3 cells are finished and kept in other: the same command "
-        "goes on from there"
+        "onebasin: interrupted; 2 of 3 cells are finished and kept in other: repeat the "
+        "command to resume"
     )
     assert json.loads(Path("other/run.json").read_text())["status"] == "interrupted"
     sampler.before = lambda call: None

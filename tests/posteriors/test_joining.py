@@ -108,11 +108,11 @@ def test_diagnose_takes_several_files_and_a_store_among_them(files, tmp_path):
 @each(
     ("other", "says"),
     [
-        (run(1), "holds a chain of .*one.nc once more: give every run a seed"),
+        (run(1), "holds a chain of .*one.nc once more: give every run its own seed"),
         (run(2, data_sha256="other"), "has another data than .*one.nc"),
         (run(2, program="other"), "has another program than"),
         (run(2, engine="numpyro"), "has another engine than"),
-        (run(2, method="advi-meanfield"), "of the method advi-meanfield, which is no chain"),
+        (run(2, method="advi-meanfield"), "of the method advi-meanfield, which cannot be joined"),
         (
             run(2, settings=json.dumps({"chains": 1, "draws": 20, "target_accept": 0.9})),
             "target_accept 0.9, and",

@@ -165,7 +165,7 @@ def test_a_store_that_appears_meanwhile_stays(tree, tmp_path):
 
 def test_a_store_has_one_writer_at_a_time(tree, tmp_path):
     path = save(tree, tmp_path / "run.zarr")
-    with locked(path, argument="path", beside=True), pytest.raises(InUse):
+    with locked(path, argument="path", alongside=True), pytest.raises(InUse):
         save(tree, path, force=True)
 
 

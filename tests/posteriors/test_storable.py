@@ -29,9 +29,7 @@ def test_names_that_no_file_can_hold(name):
 
 @each("value", [(1.0, 2.0), [1.0], {"a": 1.0}, None, "text", object()])
 def test_values_that_are_no_array(value):
-    with pytest.raises(
-        TypeError, match=r"a variable pair whose value is of type .* names of their own"
-    ):
+    with pytest.raises(TypeError, match=r"a variable pair whose value is of type .* its own name"):
         check({"pair": value})
 
 

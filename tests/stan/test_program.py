@@ -48,7 +48,7 @@ def test_a_tuple_is_refused_before_a_run(tmp_path, monkeypatch):
 @each(
     ("text", "message"),
     [
-        ("[[1], [2, 3]]", "rows of unlike lengths in b"),
+        ("[[1], [2, 3]]", "rows of different lengths in b"),
         ("[" * 100 + "1" + "]" * 100, "lists within lists too deep"),
         ("[" * 100_000 + "1" + "]" * 100_000, "nested too deeply"),
         ("9" * 5000, "a number with too many digits"),

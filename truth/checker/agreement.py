@@ -2,7 +2,7 @@
 
 R-hat of both is looked at first: where chains do not agree, errors are so large that any two posteriors would. Then
 every mean, sd and quantile is compared, in z = difference over the root of the errors' squares, against a bound that
-all comparisons together pass with probability 0.99 (Bonferroni), and in posterior sds beside it.
+all comparisons together pass with probability 0.99 (Bonferroni), and also in posterior sds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_SDS = 0.1
 
 @dataclass(frozen=True)
 class Difference:
-    """Of one number."""
+    """The difference of one number between two references."""
 
     quantity: str
     what: str
@@ -34,7 +34,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What came of comparing two references.
+    """The result of comparing two references.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Agreement:
 
     @property
     def agrees(self) -> bool:
-        """Whether all numbers do."""
+        """Tell whether all numbers do."""
         if self.worst is None or self.widest is None:
             return False
         return self.worst.z <= self.bound and self.widest.sds <= MOST_SDS
@@ -87,7 +87,7 @@ class Agreement:
 
     @property
     def sentence(self) -> str:
-        """What was found."""
+        """The result in a sentence."""
         if self.worst is None or self.widest is None:
             return self.refused
         worst, widest = self.worst, self.widest
@@ -98,7 +98,7 @@ class Agreement:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain types."""
+        """Return the result as plain types."""
         return {
             "names": list(self.names),
             "seeds": list(self.seeds),

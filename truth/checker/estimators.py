@@ -41,7 +41,7 @@ def rhat(x: np.ndarray) -> float:
 
 
 def autocovariance(x: np.ndarray) -> np.ndarray:
-    """Of every chain at every lag, divided by the number of draws."""
+    """Return the autocovariance of every chain at every lag, divided by the number of draws."""
     n = x.shape[1]
     size = 2 ** int(np.ceil(np.log2(2 * n)))
     spectrum = np.abs(np.fft.rfft(x - x.mean(axis=1, keepdims=True), size, axis=1)) ** 2

@@ -40,7 +40,7 @@ class Files:
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """What is said of the reference."""
+        """The reference's information file."""
         return dict(json.loads(self.path("info.json").read_text(encoding="utf-8")))
 
     @cached_property
@@ -122,7 +122,7 @@ def entries(draws: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndar
 
 
 def _by_order(draws: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndarray]:
-    """The same where axes have labels of their own: entries of a variable stand in their order."""
+    """The same where axes have their own labels: entries of a variable stand in their order."""
     found: dict[str, np.ndarray] = {}
     for name, value in draws.items():
         own = [n for n in names if n == name or n.startswith(f"{name}[")]

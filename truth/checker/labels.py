@@ -40,7 +40,7 @@ def share_in_place(
 
 
 def variables(block: Block) -> list[str]:
-    """What a block moves."""
+    """Return the variables that a block moves."""
     if block["kind"] == "exchangeable":
         return [*block["axes"], *block["complements"]]
     names = block["names"]

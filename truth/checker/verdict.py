@@ -3,7 +3,7 @@
 Source of the criteria: posteriordb, `doc/REFERENCE_POSTERIOR_DEFINITION.md`: 10,000 draws, 4 chains or more, R-hat
 below 1.01, bulk and tail ESS within 4 sqrt(7 x 10,000) of 10,000, lag-1 autocorrelations below 0.05, E-FMI above 0.2,
 no divergent transition. One departure: the level of those four standard errors is asked of all estimates of a posterior
-together, since of hundreds some leave the bound by chance. Beside the criteria: files are what was written, the summary
+together, since of hundreds some leave the bound by chance. In addition, files are what was written, the summary
 is that of the draws, and every draw is canonically labelled, or in the order that its model has them in.
 """
 
@@ -54,7 +54,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of checking a reference.
+    """The result of checking a reference.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Verdict:
 
     @property
     def passes(self) -> bool:
-        """Whether none fails."""
+        """Tell whether none fails."""
         return not self.failed
 
     @property
@@ -91,7 +91,7 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """What it means, and what to do."""
+        """The meaning of the verdict, and the next step."""
         if not self.passes:
             first = self.failed[0]
             return f"{first.found} {first.remedy}".strip()
@@ -133,7 +133,7 @@ def check(folder: Path, name: str, *, elsewhere: Path | None = None) -> Verdict:
         "files",
         not broken,
         "; ".join(broken) + "." if broken else "All files are what was written.",
-        f"Make it anew with `onebasin truth make {name}`, or take another copy.",
+        f"Make it again with `onebasin truth make {name}`, or take another copy.",
     )
     if broken:
         return Verdict(name, (sound,), False)
@@ -225,7 +225,7 @@ def _sampler(path: Path) -> Iterator[Criterion]:
 
 
 def _summarised(files: Files, values: dict[str, np.ndarray]) -> Criterion:
-    """Hold the summary against all draws."""
+    """Compare the summary with all draws."""
     wrong = []
     for name, x in values.items():
         row, spread = files.row("parameters", name), float(x.std(ddof=1))
@@ -239,7 +239,7 @@ def _summarised(files: Files, values: dict[str, np.ndarray]) -> Criterion:
         if wrong
         else "The summary is that of the draws."
     )
-    return Criterion("summary", not wrong, said, "Make it anew.")
+    return Criterion("summary", not wrong, said, "Make it again.")
 
 
 def _labelled(files: Files, draws: dict[str, np.ndarray], tolerance: float) -> Iterator[Criterion]:
@@ -254,7 +254,7 @@ def _labelled(files: Files, draws: dict[str, np.ndarray], tolerance: float) -> I
         "labelling",
         share == 1.0,
         f"{share:.2%} of the draws are the copy that is nearest to the labelling's centres.",
-        "Its draws were moved after they were labelled, or the labelling is of another posterior: make it anew.",
+        "Its draws were moved after they were labelled, or the labelling is of another posterior: make it again.",
     )
 
 
@@ -269,12 +269,12 @@ def _in_order(files: Files, draws: dict[str, np.ndarray]) -> Iterator[Criterion]
             f"order of {name}",
             share == 1.0,
             f"{name} increases in {share:.2%} of the draws.",
-            f"Its draws were moved after they were put in order: make it anew, from draws of {quotient['of']}.",
+            f"Its draws were moved after they were put in order: make it again, from draws of {quotient['of']}.",
         )
 
 
 def _of_some(files: Files) -> Iterator[Criterion]:
-    """What can be judged of a thousand draws: recorded checks, their means, their labelling."""
+    """Judge a thousand draws: recorded checks, their means, their labelling."""
     made = files.info["checks_made"]
     bad = [key for key, holds in made.items() if not holds]
     yield Criterion(
@@ -297,7 +297,7 @@ def _of_some(files: Files) -> Iterator[Criterion]:
         "kept draws",
         worst[1] < _FAR and len(values) == len(files.summary["parameters"]),
         f"Their means lie within {worst[1]:.1f} Monte Carlo errors of the summary's ({worst[0]}).",
-        "Make it anew.",
+        "Make it again.",
     )
     yield from _labelled(files, draws, 1e-5)
     yield from _in_order(files, draws)

@@ -11,7 +11,7 @@ NUM_CLASSES = 10
 
 @dataclass(frozen=True)
 class Images:
-    """What is classified: images of the data set `data`, averaged down to `side` pixels a side.
+    """The classified images: those of the data set `data`, averaged down to `side` pixels a side.
 
     `train` of them are for training; None takes those that the data set sets apart.
     """

@@ -27,11 +27,11 @@ class Problem:
     simulate: Simulate  # From a generator to data and truth.
     symmetry: Symmetry = ()  # What is declared; a network declares its own.
     program: str = ""
-    """Name of the Stan program beside this module; empty for the network, which both engines have."""
+    """Name of the Stan program next to this module; empty for the network, which both engines have."""
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Axis names of the parameters."""
     kind: Literal["apart", "overlap", "modes"] = "apart"
-    """Whether the parts that made the data are apart, so that every labelling is a mode; overlap; or have modes that no
+    """The components that made the data: apart, so that every labelling is a mode; overlapping; or with modes that no
     relabelling joins."""
 
     @property
@@ -115,7 +115,7 @@ PROBLEMS: Mapping[str, Problem] = MappingProxyType({problem.label: problem for p
 
 @cache
 def simulate(label: str, seed: int) -> Simulated:
-    """Make a problem's data, from a generator of its own."""
+    """Make a problem's data, from its own generator."""
     return PROBLEMS[label].simulate(np.random.default_rng([seed, *label.encode()]))
 
 

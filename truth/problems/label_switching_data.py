@@ -78,7 +78,7 @@ def factors(
 
 
 def hidden_markov(rng: np.random.Generator, *, num_obs: int = 250) -> Simulated:
-    """Walk through three sticky states, none of which is left for the others alike."""
+    """Walk through three sticky states, none of which is left for each of the others equally often."""
     transition = np.array([[0.85, 0.12, 0.03], [0.05, 0.80, 0.15], [0.20, 0.05, 0.75]])
     start = np.full(3, 1 / 3)
     mu, sigma = np.array([-3.0, 0.5, 3.0]), np.array([0.8, 0.6, 1.0])

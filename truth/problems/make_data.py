@@ -1,4 +1,4 @@
-"""Simulate the data of the programs: `python -m onebasin.truth.problems.make_data` writes the files anew.
+"""Simulate the data of the programs: `python -m onebasin.truth.problems.make_data` writes the files again.
 
 The files decide, not this module: another NumPy may draw other numbers from the same seed.
 """

@@ -24,7 +24,7 @@ from .problem import ADAPTED, RECIPE, Problem
 from .relu_networks import PAPERS, TEACHER_UNITS, boston_split, relu_network, teacher_data
 
 SEED = 0
-"""Of the data."""
+"""The seed of the data."""
 POINTS, IMAGES = 10, 20
 """Held-out inputs at which predictions are invariants."""
 _DIGITS = Images("digits", side=8, train=200)

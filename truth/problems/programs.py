@@ -1,7 +1,7 @@
 """The models that are programs: mixtures, item response, factors, topics, hidden Markov, latent classes, schools.
 
 Each is stated twice, in NumPyro (`definitions`) and in Stan, whose program is shared with the documentation or the
-label-switching study wherever one of them has it. Data are files beside this module, `make_data` made them.
+label-switching study wherever one of them has it. Data are files next to this module, `make_data` made them.
 """
 
 from __future__ import annotations

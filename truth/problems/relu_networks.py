@@ -1,4 +1,4 @@
-"""What the experiments of Pourzanjani, Jiang and Petzold 2017 share: the model and its constraints.
+"""The model and the constraints that the experiments of Pourzanjani, Jiang and Petzold 2017 share.
 
 One hidden layer of ReLU units, N(0, 1) priors as in the paper's section 4.1, and an inferred noise
 under a half-normal prior. Beyond the paper's `free` and `givens` weights and `ordered` biases there

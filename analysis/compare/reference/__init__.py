@@ -1,1 +1,1 @@
-"""A run of any method beside what is known of its posterior, with Monte Carlo error on both sides."""
+"""A run of any method compared with its reference posterior, with Monte Carlo error on both sides."""

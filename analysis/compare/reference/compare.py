@@ -1,4 +1,4 @@
-"""A run of any method held against what is known of its posterior: in weights modulo symmetry and in prediction."""
+"""A run of any method compared with its reference posterior: in weights modulo symmetry and in prediction."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def compare_with_reference(
     y : array (obs,) or (obs, out), optional
         Labels or targets at `x`; without them nothing is scored.
     weights : bool
-        Whether parameters are compared too, or only what no relabelling changes, and predictions.
+        Whether parameters are compared too, or only label-free quantities, and predictions.
     var_names : sequence of str, optional
         Variables whose entries are compared; by default all that the reference knows.
     seed : int
@@ -89,12 +89,12 @@ def compare_with_reference(
 
     See Also
     --------
-    compare : posteriors held against one of them, by their draws.
+    compare : posteriors compared with one of them, by their draws.
 
     Notes
     -----
     Every draw is matched with the reference's canonical labelling, then mean, 5 % quantile, median and 95 % quantile of
-    every quantity are held against the known ones. R-hat and ESS come first: a run that has not converged modulo the
+    every quantity are compared with the known ones. R-hat and ESS come first: a run that has not converged modulo the
     symmetry cannot be judged.
 
     References
@@ -156,7 +156,7 @@ def _sentences(
     said: list[str] = []
     if judged.verdict == "cannot be judged":
         why, remedy = why_not(judged.failed, chains)
-        said += [f"Cannot be judged beside `{reference}`: {why[:1].lower()}{why[1:]} {remedy}"]
+        said += [f"Cannot be compared with `{reference}`: {why[:1].lower()}{why[1:]} {remedy}"]
     elif judged.verdict == "differs":
         said += words.difference(reference, judged)
     else:
@@ -184,7 +184,7 @@ def check_run(view: View, known: Known, name: str) -> None:
         unlike = unlike_weights(known.draws.network, view.network)
         if unlike:
             raise ArgumentError(
-                f"`{view.argument}` is {unlike}, as `{known.name}` is: hold it against a reference of its own "
+                f"`{view.argument}` is {unlike}, as `{known.name}` is: compare it with a reference of its own "
                 "parametrisation."
             )
     there = view.variables

@@ -1,4 +1,4 @@
-"""How far quantities of a run are from what is known of them: in posterior sds, and in Monte Carlo errors.
+"""Differences between quantities of a run and their references: in posterior sds, and in Monte Carlo errors.
 
 Convention: for each of mean, 5 % quantile, median and 95 % quantile, `d` is the run's value less the known one over
 the known sd, and `z` the same difference over sqrt(mcse_run^2 + mcse_known^2). The sd itself is compared by its ratio
@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 
 TESTED = ("mean", "q5", "q50", "q95")
-"""What is tested of every quantity."""
+"""Statistics that are tested of every quantity."""
 FALSE_ALARM = 0.05
 """Probability, at most, that a run which is right is said to differ."""
 LEVEL = FALSE_ALARM / 2
-"""Of all tests together: Monte Carlo errors are estimated themselves, so that `z` has somewhat longer tails than a
+"""Level of all tests together: Monte Carlo errors are estimated too, so that `z` has somewhat longer tails than a
 normal distribution; at 0.05, 19 of 250 right runs of four chains of 1000 draws were said to differ, not 12."""
 SEEN = 0.95
 """Probability with which an error of the size that is called visible is seen."""
@@ -53,7 +53,7 @@ class Worst:
 
 
 def differences(known: pd.DataFrame, run: pd.DataFrame, *, chains: int) -> pd.DataFrame:
-    """Hold described quantities against what is known of them.
+    """Compare described quantities with their references.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def _over(difference: pd.Series, unit: pd.Series) -> pd.Series:
 
 
 def _passed(run: pd.DataFrame, still: pd.Series, chains: int) -> pd.Series:
-    """Whether a quantity's Monte Carlo errors can be trusted."""
+    """Tell whether a quantity's Monte Carlo errors can be trusted."""
     if not chains:
         return pd.Series(np.isfinite(run["mcse_mean"]), index=run.index)
     enough = run[["ess_bulk", "ess_tail"]].min(axis=1, skipna=False) >= PER_CHAIN * chains
@@ -117,7 +117,7 @@ def _passed(run: pd.DataFrame, still: pd.Series, chains: int) -> pd.Series:
 
 @dataclass(frozen=True)
 class Tested:
-    """What the tests of judged quantities come to.
+    """Results of the tests of judged quantities.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
-"""The verdict on a run beside what is known: whether it can be judged, and then whether anything differs.
+"""The verdict on a run compared with its reference: whether it can be judged, and then whether anything differs.
 
 R-hat and ESS come before any difference: a stuck chain blows up its own Monte Carlo error, until any difference passes
-for chance. What no relabelling changes leads: where that has not converged nothing is judged, and where it has, entries
+for chance. Label-free quantities lead: where these have not converged nothing is judged, and where it has, entries
 that alignment does not bring together are left out and the rest is judged without them.
 """
 
@@ -25,7 +25,7 @@ APART = 1.1
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What becomes of a table of differences.
+    """A judged table of differences.
 
     Attributes
     ----------

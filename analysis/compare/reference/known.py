@@ -1,4 +1,4 @@
-"""What is known of a posterior: moments and quantiles with their errors, and the labelling that they are in.
+"""Known facts about a posterior: moments and quantiles with their errors, and the labelling that they are in.
 
 The labelling of a posterior with interchangeable parts is canonical: centres and scales that are fixed once, with which
 every draw is matched, the known ones as those of any other run.
@@ -32,13 +32,13 @@ NEEDED = (
     *(f"{e}{q}" for e in ("", "mcse_") for q in ("q5", "q50", "q95")),
     "mcse_mean",
 )
-"""Columns of a table that a run is held against."""
+"""Columns of a table that a run is compared with."""
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is known of a posterior.
+    """Known facts about a posterior.
 
     Attributes
     ----------
@@ -88,11 +88,11 @@ class Known:
 
 @runtime_checkable
 class Kept(Protocol):
-    """What opens to something that is known, such as a reference posterior of the repository."""
+    """A source of known facts, such as a reference posterior of the repository."""
 
     @property
     def known(self) -> Known:
-        """What is known."""
+        """The known facts."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a comparison with what is known returns: a verdict in words, and every quantity's differences."""
+"""The result of a comparison with a reference: a verdict in words, and every quantity's differences."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ FLAGS: dict[Verdict, Flag] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReferenceComparison(Shown):
-    """A run beside a reference posterior.
+    """A run compared with a reference posterior.
 
     Attributes
     ----------
     name : str
         Of the run.
     reference : str
-        Of what it is held against.
+        Name of the reference that it is compared with.
     verdict : str
-        ``agrees``, as far as Monte Carlo error can see; ``agrees in part``, in what no relabelling changes, while
+        ``agrees``, as far as Monte Carlo error can see; ``agrees in part``, in label-free quantities, while
         parameters cannot be judged; ``differs``; or ``cannot be judged``, for the run has not converged.
     sentences : tuple of str
         What the verdict means: what would have been seen, what differs by how much, or what to do.

@@ -1,4 +1,4 @@
-"""What a run's comparison with what is known means, in sentences. `Backticks` set a name in code type."""
+"""Conclusions from a run's comparison with its reference, in sentences. `Backticks` set a name in code type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .judging import INVARIANT, PARAMETER, Judged
 
 STATISTICS = {"mean": "mean", "q5": "5 % quantile", "q50": "median", "q95": "95 % quantile"}
 SMALL = 0.05
-"""Share by which a 90 % interval has to be too narrow or too wide to be told of."""
+"""Share by which a 90 % interval has to be too narrow or too wide to be reported."""
 _SLIGHT = 0.1
 """Sds below which a difference is called small."""
 
@@ -22,7 +22,7 @@ _SLIGHT = 0.1
 def agreement(reference: str, judged: Judged) -> Iterator[str]:
     """Say that nothing differs, and what would have been seen."""
     tests, kinds = judged.tests, _counted(judged.rows)
-    part = " in what no relabelling changes" if judged.verdict == "agrees in part" else ""
+    part = " in label-free quantities" if judged.verdict == "agrees in part" else ""
     yield (
         f"Agrees with `{reference}`{part}, as far as its Monte Carlo error can see: none of {kinds} differs by more "
         "than chance."
@@ -81,7 +81,7 @@ def _counted(rows: pd.DataFrame) -> str:
 
 
 def prediction(predictions: Mapping[str, float]) -> str:
-    """Say how far predictions are apart, beside what the reference's own halves are."""
+    """Say how far predictions are apart, and how far the reference's own halves are."""
     for measure, text in (
         ("total_variation", "Class probabilities differ by {} in total variation"),
         ("mean_distance", "Mean predictions lie {} sds away"),
@@ -100,7 +100,7 @@ def notes(judged: Judged, rule: str) -> Iterator[str]:
     tests = judged.tests
     if tests.number:
         yield (
-            f"Mean, 5 % quantile, median and 95 % quantile are held against the reference's: {tests.number} tests "
+            f"Mean, 5 % quantile, median and 95 % quantile are compared with the reference's: {tests.number} tests "
             f"share one bound, |z| above {tests.bound:.2f} (Bonferroni), so that a run which is right is said to "
             f"differ with a probability of at most {FALSE_ALARM:g}. z is the difference over the Monte Carlo errors "
             "of both sides, d the same over the reference's sd; sds are not tested, as quantiles see the same."

@@ -1,4 +1,4 @@
-"""What networks of one input predict along it, with bands, over the data."""
+"""Predictions of networks of one input along it, with bands, over the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the chains moved: traces, ranks, growth of the effective sample size and autocorrelation of what is worst."""
+"""The course of the chains: traces, ranks, growth of the effective sample size and autocorrelation of the worst."""
 
 from __future__ import annotations
 

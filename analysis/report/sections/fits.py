@@ -1,4 +1,4 @@
-"""How a fit came about: the ELBO of a variational one, the training loss of an ensemble."""
+"""The course of a fit: the ELBO of a variational one, the training loss of an ensemble."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels before and after alignment: traces, densities, switches over time; what no relabelling changes."""
+"""Labels before and after alignment: traces, densities, switches over time; label-free quantities."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def labels(subject: Subject) -> Section | None:
 
 
 def _is_folded(subject: Subject) -> bool:
-    """Whether draws come with the labelling of their mode, and may be used so: another rule would mix modes anew."""
+    """Tell whether draws have the labelling of their mode, and may be used so: another rule would mix modes again."""
     verdict = subject.verdict
     return verdict is not None and verdict.answer == "usable" and modes_of(subject.view) is not None
 
@@ -110,7 +110,7 @@ def _switches(aligned: AlignedDiagnosis) -> FigureItem:
     return FigureItem(
         draw_labellings(numbers),
         caption="The labelling that every draw came with, one strip a chain. A strip of one colour never switched; "
-        "strips of unlike colours lie in mirror images of one mode.",
+        "strips of different colours lie in mirror images of one mode.",
         alt=labellings_in_words(numbers),
     )
 
@@ -118,9 +118,11 @@ def _switches(aligned: AlignedDiagnosis) -> FigureItem:
 def _invariants(diagnosis: Diagnosis, aligned: AlignedDiagnosis) -> Part:
     table = aligned.invariants.sort_values("rhat", ascending=False, na_position="last")
     shown = table.head(INVARIANTS)
-    caption = "What no relabelling changes: it can be used whatever the labels did."
+    caption = "Label-free quantities: you can use them whatever the labels did."
     first = quantity_table(diagnosis, shown, heading="quantity", caption=caption)
     if len(table) <= INVARIANTS:
         return first
-    summary = f"What no relabelling changes: the {INVARIANTS} worst of {format_number(len(table))} quantities"
+    summary = (
+        f"Label-free quantities: the {INVARIANTS} worst of {format_number(len(table))} quantities"
+    )
     return Details(summary, (first,), open=True)

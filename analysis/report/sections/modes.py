@@ -21,7 +21,7 @@ from ..subject import Subject
 DRAWN = 4000
 """Draws that are drawn at most."""
 LOOKED_AT, CANDIDATES = 500, 40
-"""Parameters of which the separation of modes is reckoned, and those among which the best pair is looked for."""
+"""Parameters of which the separation of modes is computed, and those among which the best pair is looked for."""
 SMALL = math.log(1e-4)
 """Log weight below which a weight is written as the power of ten."""
 

@@ -41,7 +41,7 @@ def predictions(subject: Subject) -> Section:
 
 
 def _missing(subject: Subject) -> str:
-    """What to store for what is not shown, in one line."""
+    """Say in one line which groups to store for the plots that are not shown."""
     there = {name for name in _GROUPS if subject.view.group(name) is not None}
     wanted = {
         "predictive checks": (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA),
@@ -57,7 +57,9 @@ def _missing(subject: Subject) -> str:
             why = "; ".join(f"{n}: {str(reasons[n]).rstrip('.')}" for n in absent if n in reasons)
             store = f"store {' and '.join(f'`{name}`' for name in absent)}"
             lines.append(f"{what} ({why or store})")
-    return f"Not here, for want of groups in the file: {'; '.join(lines)}." if lines else ""
+    return (
+        f"Not shown, because groups are missing in the file: {'; '.join(lines)}." if lines else ""
+    )
 
 
 _GROUPS = (

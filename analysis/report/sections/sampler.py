@@ -1,4 +1,4 @@
-"""What the sampler met: pairs of parameters with divergences marked, and the energy."""
+"""Difficulties of the sampler: pairs of parameters with divergences marked, and the energy."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _pairs(subject: Subject) -> FigureItem | None:
 
 
 def _paired(subject: Subject) -> tuple[str, ...]:
-    """What goes most clearly with divergences, else the worst; one entry of a variable before a second one."""
+    """Choose entries that go most clearly with divergences, else the worst; one of a variable before a second one."""
     candidates = list(subject.worst[:40])
     scalars = [name for name in subject.worst if variable_of(name) == name][:12]
     candidates = list(dict.fromkeys([*candidates, *scalars]))
@@ -87,7 +87,7 @@ def _paired(subject: Subject) -> tuple[str, ...]:
 
 
 def _apart(values: Quantity, diverging: np.ndarray) -> float:
-    """How far from even the ranks of draws that diverged are."""
+    """Measure how far from even the ranks of draws that diverged are."""
     ranks = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
     return abs(float(np.median(ranks[diverging])) - 0.5)
 

@@ -39,14 +39,14 @@ def several(
     symmetry: Symmetry | None = None,
     var_names: Sequence[str] | None = None,
 ) -> tuple[Section | None, ...]:
-    """Hold posteriors against one of them, side by side.
+    """Compare posteriors with one of them, side by side.
 
     Parameters
     ----------
     subjects
         At least two.
     truth
-        The name of the one that the others are held against.
+        The name of the one that the others are compared with.
     symmetry
         Modulo what; by default what the truth declares.
     var_names

@@ -1,4 +1,4 @@
-"""How far the fits are from HMC's draws: claims, table, sentences."""
+"""Compare the fits with HMC's draws: claims, table, sentences."""
 
 from collections.abc import Iterable, Iterator
 
@@ -33,8 +33,8 @@ _TEXT = (
     "HMC's draws are the truth where it is affordable. In prediction, class probabilities averaged over draws are "
     "compared: permutations do not matter there. In weights, HMC's draws are aligned to their iterated mean, draws of "
     "q to the same mean by the same rule, and what is compared are these aligned distributions. The halves of HMC's "
-    "chains against each other are what can be told apart; draws from the prior, aligned alike, what a q without "
-    "any knowledge would have."
+    "chains against each other are what can be told apart; draws from the prior, aligned in the same way, what a q "
+    "without any knowledge would have."
 )
 
 

@@ -1,4 +1,4 @@
-"""What is measured of classifiers of growing width: fits, nearest equivalent modes, distances from HMC.
+"""Measure classifiers of growing width: fits, nearest equivalent modes, distances from HMC.
 
 Convention: lists are over fits, each of which has a seed that all methods share; a comparison of two methods is of
 the differences fit by fit. A symmetrised ELBO is that of the same estimator for all methods, whatever they were
@@ -10,7 +10,7 @@ HMC is the truth: weights have N(0, 1) priors, so they count in their own units.
 permutations: HMC's draws are aligned to their iterated mean, and draws of q to the same mean, by the same rule. What
 is compared are these aligned distributions; where HMC's draws are not in one basin, so that their labelling is
 arbitrary, a distance to them cannot become small by any q, and the halves of HMC's own chains, and draws from the
-prior aligned alike, show what small and large are.
+prior aligned in the same way, show what small and large are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ SOURCES = {
     "mfvi": "MFVI, means",
     "recommended": "SGM, recommended, means",
 }
-"""Where networks come from, by key."""
+"""The sources of networks, by key."""
 DRAWS = 50
 """Draws looked at, of the prior and of HMC."""
 WEIGHTS = ("energy", "mean", "sd", "sd_ratio")
@@ -207,7 +207,7 @@ def _truth(config: Config, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
 
 
 def _hmc(tree: xr.DataTree) -> tuple[Row, Row, Row]:
-    """What is known of HMC's draws, of their halves, and of draws from the prior: lists of one number."""
+    """Summarise HMC's draws, their halves, and draws from the prior: lists of one number."""
     group, weights = tree["predictive"].to_dataset(), tree["weights"].to_dataset()
     every, second = (
         {ours: group[name].sel(part=[part]).values for ours, name in _SCORES.items()}

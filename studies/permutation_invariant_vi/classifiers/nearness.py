@@ -1,4 +1,4 @@
-"""What the nearest equivalent modes show: claims, table, sentences, and distances over the width beside the bounds."""
+"""The nearest equivalent modes: claims, table, sentences, and distances over the width next to the bounds."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -76,7 +76,7 @@ CLAIMS = (
 
 
 def distance_table(frames: Frames) -> Table:
-    """Tabulate distances beside bounds."""
+    """Tabulate distances next to bounds."""
     common = frames["classifiers"].rows[0]
 
     def bound(of: Callable[[float, int], float]) -> Callable[[Row], float]:
@@ -95,7 +95,7 @@ def distance_table(frames: Frames) -> Table:
         Field("separation", "separation", decimals=2, unit="least, in sds of q, mean"),
         Field("units with a close one", "close", decimals=3, unit=f"share{within}"),
     )
-    caption = "Distance of a network to its nearest permuted copy, beside bounds that hold for every network"
+    caption = "Distance of a network to its nearest permuted copy, compared with bounds that hold for every network"
     return View(caption, fields, over="nearest", drop_empty=True)(frames)
 
 
@@ -179,9 +179,9 @@ def nearest_modes(frames: Frames, every: list[list[Row]]) -> FigureItem:
     return FigureItem(
         figure,
         caption="Left: distance of networks to their nearest permuted copy, relative to ||w||: medians, and bars "
-        "from the least to the largest, beside Theorem 3.1 and two bounds that are sharper at these widths; what "
-        f"is below {LEAST:g} (dead units, all alike) is not shown. Right: half the distance between a mode and its "
-        "copy in standard deviations of q, for the two units where it is least; dashed: what it takes for one "
+        "from the least to the largest, compared with Theorem 3.1 and two bounds that are sharper at these widths; "
+        f"what is below {LEAST:g} (dead units, all equal) is not shown. Right: half the distance between a mode and "
+        "its copy in standard deviations of q, for the two units where it is least; dashed: what it takes for one "
         "Gaussian between two modes to have an optimum at a mode. Marks are moved apart a little.",
         alt="Relative distance to the nearest equivalent mode against hidden units with bounds; least separation of "
         "two units in standard deviations",

@@ -1,4 +1,4 @@
-"""What the classifiers' fits show: methods compared seed by seed, claims, tables, sentences, curves over the width."""
+"""The classifiers' fits: methods compared seed by seed, claims, tables, sentences, curves over the width."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -120,7 +120,7 @@ def _growth(frames: Frames) -> Iterator[Trial]:
 def _above_claim(
     label: str, quote: str, over: Rows, measure: str, than: str, name: Callable[[Row], str] = where
 ) -> Claim:
-    """Claim that a measure of some fits is above that of the fits beside them."""
+    """Claim that a measure of some fits is above that of the fits they are compared with."""
     words = {"symmetrised": "the symmetrised ELBO", "accuracy": "the test accuracy"}[measure]
 
     def tried(row: Row) -> Finding:
@@ -220,8 +220,8 @@ def _every_fit(frames: Frames) -> Iterator[Row]:
 
 
 PAIRED = View(
-    "What training with an estimator that rests on the permanent changes beside InfoNCE at its best K: differences "
-    "seed by seed, mean ± standard error, seeds won; ✓ above and ✗ below zero by Student's 95 % interval",
+    "What training with an estimator that rests on the permanent changes compared with InfoNCE at its best K: "
+    "differences seed by seed, mean ± standard error, seeds won; ✓ above and ✗ below zero by Student's 95 % interval",
     (
         Field("units", "width", decimals=0),
         Field("method", "label"),
@@ -302,7 +302,7 @@ def chapter(frames: Frames) -> Chapter:
         "importance sampling (below) and Bethe's free energy (above) for more. Compared are lower ends.\n\n"
         "Where there is something to gain: units that are far apart earn all of log |G| without being trained for it. "
         "Units that overlap earn less, and the term pulls them apart; among them are those that mean-field VI prunes, "
-        "whose q are all alike and close to the prior. Wider networks have more of them."
+        "whose q are all equal and close to the prior. Wider networks have more of them."
     )
     return Chapter(TITLE, text, TABLES)
 

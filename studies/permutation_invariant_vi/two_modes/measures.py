@@ -1,4 +1,4 @@
-"""Where one Gaussian sits between two equal modes: all optima, descents, and the thresholds of both, as frames.
+"""Locate one Gaussian between two equal modes: all optima, descents, and the thresholds of both, as frames.
 
 Convention: `alpha` is half the distance between the modes +alpha u and -alpha u, each of standard deviation `sigma`
 (Gelberg et al. 2024, section 3 and Appendix A, where ||mu*|| / alpha is 1 at a mode and 0 midway, so that alpha is half
@@ -53,7 +53,7 @@ from .quadrature import LARGEST_RATIO, Mixture, slope
 
 @settings
 class Descent:
-    """How to descend."""
+    """Settings of a descent."""
 
     samples: Count = 100  # Points of q a step, M.
     learning_rate: Positive = 0.02  # In units of sigma^2.
@@ -67,7 +67,7 @@ class Descent:
 
 @settings
 class InterpolationSettings:
-    """What is computed."""
+    """Settings of the experiment."""
 
     sigmas: tuple[Positive, ...] = (0.25, 0.5, 1.0, 2.0)  # Standard deviations of the components.
     largest: float = 4.5  # Ratio of alpha to sigma up to which optima are followed.
@@ -132,7 +132,7 @@ def descend(
     sigmas: Float[np.ndarray, " run"],
     descent: Descent,
 ) -> tuple[Float[np.ndarray, "run plane"], Float[np.ndarray, "run plane plane"]]:
-    """Descend for many targets at once, each on draws of its own; return mu and Sigma after the last step.
+    """Descend for many targets at once, each on its own draws; return mu and Sigma after the last step.
 
     `alphas` are half the distances between the modes, `sigmas` each component's standard deviation.
     """

@@ -1,4 +1,4 @@
-"""What the experiment of one Gaussian between two modes shows: claims, tables, sentences, figures."""
+"""The experiment of one Gaussian between two modes: claims, tables, sentences, figures."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -208,7 +208,7 @@ _KINDS = {"midpoint": "midway", "mode": "near a mode", "ends": "descents, mean"}
 
 
 def optima_table(frames: Frames) -> Table:
-    """Tabulate optima beside the ends of descents, at the sigma nearest 1."""
+    """Tabulate optima next to the ends of descents, at the sigma nearest 1."""
     sigma = main_sigma(frames) if read("thresholds", frames) else 1.0
     fields = [Field("alpha / sigma", "ratio")]
     for kind, unit in _KINDS.items():

@@ -39,7 +39,7 @@ from onebasin.base.checks import check_positive
 from onebasin.base.errors import ArgumentError, InferenceError
 
 LARGEST_RATIO = 6.0
-"""Of alpha to sigma: up to here the quadrature's error is below 1e-10."""
+"""Largest ratio of alpha to sigma for which the quadrature's error is below 1e-10."""
 SPACING, REACH = 0.01, 10.0
 _NODES = np.arange(-REACH, REACH + SPACING / 2, SPACING)
 _WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
@@ -149,7 +149,7 @@ def saddle(mixture: Mixture) -> Optimum | None:
 
 @dataclass(frozen=True)
 class Vanishing:
-    """Where the optimum near a mode and its saddle meet and vanish, as alpha falls (a fold); mean and sd as above."""
+    """The fold where the optimum near a mode and its saddle meet and vanish, as alpha falls; mean and sd as above."""
 
     alpha: float
     mean: float

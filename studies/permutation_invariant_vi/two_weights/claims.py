@@ -1,4 +1,4 @@
-"""The paper's statements on the network of two weights beside what was measured."""
+"""The paper's statements on the network of two weights next to the measurements."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -140,7 +140,7 @@ def _moved(frames: Frames) -> Iterator[Row]:
 
 
 def beyond(pairs: Pairs, noise: float) -> Holds:
-    """Whether a gain is one; open where it is neither a gain nor a loss for sure."""
+    """Tell whether a gain is one; open where it is neither a gain nor a loss for sure."""
     if math.isnan(pairs.error):
         return None
     sure = abs(pairs.mean) > ERRORS * pairs.error and abs(pairs.mean) > TIE * noise**2

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 METHODS: Mapping[str, str] = MappingProxyType(
     {"mfvi": "none", "sgm-exact": "exact", "sgm-infonce": "infonce"}
 )
-"""What trains the mutual information, by the label of a method."""
+"""The estimator that trains the mutual information, by the label of a method."""
 WORDS: Mapping[str, str] = MappingProxyType(
     {"mfvi": "MFVI", "sgm-exact": "SGM, exact", "sgm-infonce": "SGM, InfoNCE"}
 )

@@ -1,4 +1,4 @@
-"""What is measured: the best mean-field Gaussians over alpha, noise and data sets, and trained approximations.
+"""Measure the best mean-field Gaussians over alpha, noise and data sets, and trained approximations.
 
 Convention: KL divergences are from the approximation to the posterior, in nats. The error of a prediction is the
 expected squared distance of its mean from the true function, E_x[(f_mean(x) - alpha |x|)^2] over x ~ N(0, 1): half the
@@ -36,7 +36,7 @@ from .posterior import (
 )
 
 OBJECTIVES: Mapping[str, bool] = {"mfvi": False, "sgm": True}
-"""Whether the symmetrised ELBO is what is highest."""
+"""The objectives by name; True for the symmetrised ELBO."""
 TOGETHER = 0.5
 """An approximation interpolates where its means are less than this times as far apart as the truth's weights are."""
 _HALVINGS = 14
@@ -142,7 +142,7 @@ def informations(*, alike: bool) -> Float[np.ndarray, " gaussian"]:
 
 
 def _along(problem: Problem) -> dict[str, Any]:
-    """How far apart the weights are, and divergences from the posterior, of the best Gaussians at one alpha."""
+    """Return the weights' distance, and divergences from the posterior, of the best Gaussians at one alpha."""
     truth, best = _solve(problem)
     found = {name: _distances(truth, q) for name, q in best.items()}
     return {"alpha": problem.alpha, "truth": truth.separation, **found}
@@ -236,7 +236,7 @@ def separations(fit: Row) -> Float[np.ndarray, " fit"]:
 
 
 def off(fit: Row) -> Float[np.ndarray, " fit"]:
-    """How far the method's own ELBO is from that by quadrature, in its Monte Carlo errors."""
+    """Return the distance of the method's own ELBO from that by quadrature, in its Monte Carlo errors."""
     apart = np.array(fit["elbo"]) - fit["by_quadrature"]["elbo"]
     return np.asarray(apart / fit["elbo_mcse"])
 

@@ -1,4 +1,4 @@
-"""What the network of two weights shows: tables, sentences and the chapter of the page."""
+"""The network of two weights: tables, sentences and the chapter of the page."""
 
 from collections.abc import Callable, Iterator
 

@@ -54,7 +54,7 @@ _TOGETHER = 16
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What the likelihood needs of the data: log p(y | w) = constant + sum over sides of b s - a s^2 / 2."""
+    """The likelihood's statistics of the data: log p(y | w) = constant + sum over sides of b s - a s^2 / 2."""
 
     a: Float[np.ndarray, " side"]
     """Sum of x^2 / noise^2 over the points with x > 0, and over those with x < 0."""

@@ -25,7 +25,7 @@ def test_unlike_coefficients_that_are_declared_interchangeable_are_told(rng):
     assert found.improbable
     assert found.sentence == (
         "All 4 chains have one of 6 labellings, to which independent starts come once in 216 times: an order, equal "
-        "starts or an unlike prior fixed the labels, or the parts are not interchangeable."
+        "starts or different priors fixed the labels, or the components are not interchangeable."
     )
 
 

@@ -98,7 +98,8 @@ def test_single_precision_is_aligned_far_from_zero_too(rng):
 def test_parts_that_are_lost_in_rounding_are_refused(offset, rng):
     values = rng.permuted(rng.normal(size=(2, 50, 5)) + 2 * np.arange(5), axis=2)
     with pytest.raises(
-        ValueError, match=r"`posterior` holds mu whose parts .* lost in rounding; take off what"
+        ValueError,
+        match=r"`posterior` holds mu whose components .* lost in rounding; take off what",
     ):
         align(dataset({"mu": values + offset}), (Exchangeable({"mu": 0}),))
 

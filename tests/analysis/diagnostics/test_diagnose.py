@@ -218,9 +218,9 @@ def test_generated_quantities_do_not_decide(make_mcmc, rng):
     found = diagnose(make_mcmc(values))
     assert found.verdict == "usable"
     said = " ".join(found.judgement.left_out)
-    assert "does not rest on `log_lik`: generated quantities, as their names say" in said
+    assert "Not used for the verdict: `log_lik` (generated quantities, as their names say)" in said
     assert "of their 40 entries" in said
-    assert "does not rest on `z`: whole numbers" in said
+    assert "Not used for the verdict: `z` (whole numbers" in said
     assert diagnose(make_mcmc(values), var_names="log_lik").verdict == "unusable"
 
 
@@ -288,7 +288,7 @@ def test_an_answer_without_labels_does_not_send_to_aligned_draws(make_mcmc, rng)
     labels = found.judgement.rows[0]
     assert "alignment sorts them" not in labels.sentence
     assert "aligned draws" not in found.judgement.causes[0].remedy
-    assert "Use what has no labels" in found.judgement.causes[0].remedy
+    assert "Use label-free quantities" in found.judgement.causes[0].remedy
 
 
 def test_bad_entries_of_a_variable_whose_name_has_brackets_are_counted(make_mcmc, rng):

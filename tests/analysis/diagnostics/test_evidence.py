@@ -108,7 +108,7 @@ def test_what_was_not_recorded_is_named_with_one_remedy(make_mcmc, draws):
         "Tree depths were not recorded.",
         "Energies were not recorded.",
     ]
-    assert remedy.startswith("What was not recorded cannot be judged: keep")
+    assert remedy.startswith("Statistics that were not recorded cannot be judged: keep")
     assert measure(tree).checks_in_words == (
         "no check failed, but not every check could be judged; "
         "not judged: log density, divergences, tree depth, E-BFMI"

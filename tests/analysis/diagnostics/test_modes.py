@@ -80,8 +80,8 @@ def test_weights_that_are_known_are_told_with_the_answer():
     found = diagnose(posterior(MIXED.astype(float), table([0.9, 0.1], [0.02, 0.02])))
     assert found.verdict == "usable"
     assert found.judgement.sentence.endswith(
-        "Chains settled in 2 unlike modes; their weights are 0.9 (0.88 to 0.92) and 0.1 (0.08 to 0.12): the draws are "
-        "weighed by them."
+        "Chains settled in 2 different modes; their weights are 0.9 (0.88 to 0.92) and 0.1 (0.08 to 0.12): the draws "
+        "are weighed by them."
     )
 
 
@@ -91,7 +91,7 @@ def test_a_mode_that_holds_everything_is_said_to():
     found = diagnose(posterior(np.zeros((4, 400)), modes))
     assert found.verdict == "usable"
     assert found.judgement.sentence.endswith(
-        "Chains settled in 3 unlike modes; their weights are 1, 4e-44 and 2e-56: the first holds everything."
+        "Chains settled in 3 different modes; their weights are 1, 4e-44 and 2e-56: the first holds everything."
     )
 
 

@@ -32,10 +32,10 @@ class Swap(Whole):
 @each(
     ("block", "says"),
     [
-        (Exchangeable({"a": 0, "b": 0}), "The parts of `a` and `b` change places"),
+        (Exchangeable({"a": 0, "b": 0}), "The components of `a` and `b` change places"),
         (Flip(("a", "b")), "`a` and `b` change sign together"),
         (Complement(("a", "b")), "`a` and `b` or 1 minus them cannot be told apart"),
-        (Swap(), "The parts of `a` and `b` change places"),
+        (Swap(), "The components of `a` and `b` change places"),
     ],
 )
 def test_sentence_is_of_the_kind_of_block(block, says, rng):

@@ -95,7 +95,7 @@ def test_heights_are_those_of_the_parameters_and_not_of_their_bounds(make_mcmc, 
 
     found = diagnose(tree, log_density=density)
     assert found.causes[0] == "modes"
-    assert "their heights are alike" in found.judgement.causes[0].evidence
+    assert "their heights are equal" in found.judgement.causes[0].evidence
     (said,) = (c.fact for c in found.checks if c.name == "log density")
     assert "by the Jacobian of bounds" in said
 

@@ -261,11 +261,7 @@ REFUSED = {
     ),
     "shrinkage NaN": (
         {"covariance": "full", "shrinkage": float("nan")},
-        r"`shrinkage` is nan, and must lie between 0",
-    ),
-    "shrinkage true": (
-        {"covariance": "full", "shrinkage": True},
-        r"`shrinkage` is True, and must lie between 0",
+        r"`shrinkage` must be a finite number or None; got nan",
     ),
     "nothing to shrink": ({"shrinkage": 0.5}, r"`shrinkage` is 0.5, but 'diagonal' has none"),
 }

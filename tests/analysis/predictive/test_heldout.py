@@ -103,8 +103,10 @@ def test_some_points_are_scored_as_if_they_were_all(rng, x):
     assert 10 <= rows.sum() < len(x)
     found, alone = predict_held_out(tree, model, x, y).at(rows), (tree, model, x[rows], y[rows])
     expected = predict_held_out(*alone)
-    assert found.scores == expected.scores
-    np.testing.assert_array_equal(found.table.to_numpy(), expected.table.to_numpy())
+    # To rounding: a sum over few points is not vectorised as one over many.
+    for name, value in vars(expected.scores).items():
+        assert getattr(found.scores, name) == pytest.approx(value, rel=1e-12, nan_ok=True), name
+    np.testing.assert_allclose(found.table.to_numpy(), expected.table.to_numpy(), rtol=1e-12)
     with pytest.raises(ValueError, match="`rows` selects none of the points"):
         found.at(np.zeros(len(found.y), bool))
 

@@ -215,7 +215,7 @@ def test_generated_quantities_and_what_is_no_number_stand_apart(make_mcmc, rng, 
     told = " ".join(report.answers[0].verdict.left_out)
     assert "`L[0,0]`: the same in every draw" in told
     assert "`L[0,1]`: finite in no draw" in told
-    assert "`log_lik`: generated quantities, as their names say" in told
+    assert "`log_lik` (generated quantities, as their names say)" in told
 
 
 def test_predictive_checks_leave_one_out_and_sensitivity_stand_where_their_groups_do(

@@ -19,7 +19,7 @@ def test_a_symmetry_that_holds_says_where_it_was_tried():
 
     found = ob.check_symmetry(ob.Target("three", numpyro_model=model, symmetry=MU[:1]))
     text = repr(found)
-    assert text.startswith("✓ The symmetry holds\nMoving parts as declared ")
+    assert text.startswith("✓ The symmetry holds\nMoving components as declared ")
     assert "at 5 random points." in text
     assert "✓ permutations of mu" in text
     assert "it was tried at random points, not at draws" in text

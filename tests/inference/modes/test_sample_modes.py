@@ -123,7 +123,7 @@ def test_topics_have_the_weights_of_importance_sampling(of_topics):
 def test_topics_are_judged_with_their_modes(of_topics):
     judged = ob.diagnose(of_topics)
     assert judged.verdict in ("usable", "aligned")
-    assert "unlike modes; their weights are" in judged.judgement.sentence
+    assert "different modes; their weights are" in judged.judgement.sentence
 
 
 @pytest.mark.slow
@@ -203,7 +203,7 @@ def test_draws_are_of_the_modes_as_often_as_weights_say(beside_labels):
 def test_the_verdict_names_modes_and_weights(beside_labels):
     judged = ob.diagnose(beside_labels)
     assert judged.verdict in ("usable", "aligned")
-    assert "Chains settled in 2 unlike modes; their weights are 0." in judged.judgement.sentence
+    assert "Chains settled in 2 different modes; their weights are 0." in judged.judgement.sentence
     assert "the draws are weighed by them" in judged.judgement.sentence
 
 

@@ -76,5 +76,5 @@ def test_separated_parts_earn_the_whole_group() -> None:
 
 
 def test_too_many_parts_for_the_exact_permanent_are_refused() -> None:
-    with pytest.raises(ValueError, match=rf"`max_exact` is 40; .* at most {MAX_PARTS} parts"):
+    with pytest.raises(ValueError, match=rf"`max_exact` is 40; .* at most {MAX_PARTS} components"):
         interval(jax.random.key(0), parts(2, 1.0).ratios(), max_exact=40)

@@ -106,7 +106,11 @@ def test_marginals_by_numbers_are_stochastic_for_any_matrix(
 
 def test_too_large_a_matrix_is_refused() -> None:
     size = MAX_PARTS + 1
-    with pytest.raises(ValueError, match=rf"{size} parts; .* at most {MAX_PARTS} .*`importance`"):
+    with pytest.raises(
+        ValueError, match=rf"{size} components; .* at most {MAX_PARTS} .*`importance`"
+    ):
         log_permanent(jnp.zeros((size, size)))
-    with pytest.raises(ValueError, match=rf"{size} parts; .* at most {MAX_PARTS} .*`importance`"):
+    with pytest.raises(
+        ValueError, match=rf"{size} components; .* at most {MAX_PARTS} .*`importance`"
+    ):
         exact_marginals(log_ratios(jnp.zeros((1, size, size))))

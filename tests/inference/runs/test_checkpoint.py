@@ -44,7 +44,7 @@ def test_damaged_file_is_not_taken_and_said_in_a_line(
     path.write_bytes(spoil(path.read_bytes()))
     assert checkpoint.read(path, "this run") is None
     assert caplog.messages == [
-        f"{path} is damaged (its checksum is missing or wrong): what it kept is made anew."
+        f"{path} is damaged (its checksum is missing or wrong): what it kept is made again."
     ]
     checkpoint.write(path, "this run", arrays)
     assert checkpoint.read(path, "this run") is not None

@@ -81,11 +81,11 @@ def test_block_family_has_covariances_within_parts_alone() -> None:
 
 
 def test_block_family_refuses_parts_that_share_weights() -> None:
-    with pytest.raises(ValueError, match="more than one part"):
+    with pytest.raises(ValueError, match="more than one component"):
         family_of("block", layout_of(regression((3, 2))), 2)
 
 
 def test_lowrank_has_no_ratios(layout: Layout) -> None:
     columns = layout.columns(layout.blocks[0])
-    with pytest.raises(ValueError, match="couples the parts"):
+    with pytest.raises(ValueError, match="couples the components"):
         LowRank(layout.density.size, 2).ratios({}, jnp.zeros((1, layout.density.size)), columns)

@@ -164,7 +164,7 @@ def test_without_symmetry_there_is_no_gap() -> None:
     target = ob.networks.BayesianNetwork(network).condition(x, x[:, 0])
     gap = mixture_gap(target, posterior_of(np.zeros(11), np.ones(11)))
     assert gap.total.upper == gap.log_order == len(gap.layers) == 0
-    assert "no interchangeable parts" in repr(gap)
+    assert "no interchangeable components" in repr(gap)
 
 
 @pytest.mark.usefixtures("unchecked")

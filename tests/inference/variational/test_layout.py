@@ -150,7 +150,7 @@ def test_vectors_and_values_are_inverse() -> None:
 
 def test_layout_of_needs_a_symmetry() -> None:
     target = Target("plain", numpyro_model=two_modes().numpyro_model)
-    with pytest.raises(ValueError, match="declares no exchangeable parts"):
+    with pytest.raises(ValueError, match="declares no exchangeable components"):
         layout_of(target)
 
 

@@ -214,10 +214,10 @@ def test_estimators_that_do_not_fit_are_refused() -> None:
     layout = layout_of(regression((15,)))
     lowrank, meanfield = (family_of(word, layout, 1) for word in ("lowrank", "meanfield"))
     for estimator in ("barber_agakov", "importance", "fractional", "bethe"):
-        words = f"'{estimator}', which needs parts that are independent"
+        words = f"'{estimator}', which needs components that are independent"
         with pytest.raises(ValueError, match=words):
             choose_estimator(estimator, lowrank, layout)
-    with pytest.raises(ValueError, match=r"15 parts.* at most 14 .*`importance`"):
+    with pytest.raises(ValueError, match=r"15 components.* at most 14 .*`importance`"):
         choose_estimator("exact", meanfield, layout)
     with pytest.raises(ValueError, match=r"5040 elements.*'infonce'"):
         choose_estimator("exact", lowrank, layout)

@@ -87,7 +87,7 @@ def test_own_split_takes_the_test_points_that_belong_to_the_data(boston):
     parts = own_split(dataset)
     np.testing.assert_array_equal(parts.train.x, dataset.x)
     np.testing.assert_array_equal(parts.test.x, dataset.held_out.x)
-    with pytest.raises(ValueError, match="'boston', which has no test points of its own"):
+    with pytest.raises(ValueError, match="'boston', which has no test points"):
         own_split(boston)
 
 

@@ -233,7 +233,7 @@ def test_parts_are_of_the_kind_of_their_blocks(rng):
             "two blocks that move axis 0 of mu",
         ),
         ((Exchangeable({}, complements=("theta",)),), "a block that names no axis"),
-        ((Exchangeable({"mu": 0}, complements=("other",)),), "two parts .* there are 3"),
+        ((Exchangeable({"mu": 0}, complements=("other",)),), "two components .* there are 3"),
         ((Complement("thet"),), "names thet, which is not there"),
     ],
 )

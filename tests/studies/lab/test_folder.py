@@ -214,7 +214,7 @@ def test_cell_with_a_flipped_byte_is_made_anew_with_a_line(tmp_path, posterior, 
     flip(path, path.read_bytes().index(posterior.posterior["b2"].values.tobytes()[:16]))
     assert not opened(tmp_path / "run").files.find("a", "mark")
     assert caplog.messages == [
-        f"{path} is damaged (its checksum is missing or wrong): it is made anew."
+        f"{path} is damaged (its checksum is missing or wrong): it is made again."
     ]
     assert not opened(tmp_path / "run").files.find("a", "of another run")
     path.write_bytes(path.read_bytes()[:500])
@@ -247,7 +247,7 @@ def test_damaged_failure_is_tried_again_with_a_line(tmp_path, caplog):
     flip(path, path.read_bytes().index(b"convergence"))
     assert opened(tmp_path / "run").files.find_failure("a", "mark") is None
     assert caplog.messages == [
-        f"{path} is damaged (its checksum is missing or wrong): it is made anew."
+        f"{path} is damaged (its checksum is missing or wrong): it is made again."
     ]
 
 
@@ -259,7 +259,7 @@ def test_damaged_run_json_of_this_run_is_made_anew_with_a_line(tmp_path, caplog)
     with opened(tmp_path / "run"):
         pass
     assert caplog.messages == [
-        f"{path} is damaged (its checksum is missing or wrong): it is made anew."
+        f"{path} is damaged (its checksum is missing or wrong): it is made again."
     ]
     with opened(tmp_path / "run"):
         pass

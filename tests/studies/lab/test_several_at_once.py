@@ -285,7 +285,7 @@ def test_a_killed_process_is_told_and_the_next_one_makes_the_cell(recipe):
     made_by, (cell, _) = recipe("killed once")
     said: list[str] = []
     killed = in_process(made_by, cell)
-    assert killed["broken"] == "its process was ended by SIGKILL, perhaps for want of memory"
+    assert killed["broken"] == "its process was ended by SIGKILL, perhaps because memory ran out"
     answer = in_process(made_by, cell, hear=lambda word, line: said.append(line))
     assert said == ["there is a notice"]
     made = Made(cell, **answer["made"])
@@ -313,7 +313,7 @@ def test_a_process_ends_when_it_is_stopped(recipe, tmp_path):
     threading.Thread(target=stop).start()
     with pytest.raises(RunCancelled):
         in_process(made_by, cell, cancel=cancel)
-    with locked(made_by.files.posterior_path(cell.key), argument="cell", beside=True):
+    with locked(made_by.files.posterior_path(cell.key), argument="cell", alongside=True):
         pass  # the lock of the killed process is free
 
 
@@ -351,7 +351,7 @@ def test_a_cell_that_another_process_makes_is_waited_for(tmp_path, monkeypatch):
     assert line.endswith("is writing")
     assert list(tmp_path.iterdir()) == []
     with files.held("a", said.append), pytest.raises(InUse):
-        locked(files.posterior_path("a"), argument="a", beside=True).__enter__()
+        locked(files.posterior_path("a"), argument="a", alongside=True).__enter__()
 
 
 @each(

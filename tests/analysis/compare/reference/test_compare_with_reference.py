@@ -182,7 +182,7 @@ def test_where_labels_do_not_settle_invariants_are_judged_alone(known, make_mcmc
     found = compare_with_reference(tree, blind)
     assert found.verdict == "agrees in part"
     assert set(found.table.loc[~found.table["passed"], "kind"]) == {"parameter"}
-    assert "in what no relabelling changes" in found.sentences[0]
+    assert "in label-free quantities" in found.sentences[0]
     assert any(sentence.startswith("Its parameters are not judged") for sentence in found.sentences)
 
 
