@@ -30,8 +30,8 @@ RUNS = 5
 """Stretches of a labelling below which its mean is not compared."""
 ERRORS = 8.0
 """Standard errors by which means of two labellings within chains have to differ."""
-WIDER = 1.15
-"""Ratio of spreads of two labellings from which on they are unlike."""
+WIDER, SPREAD_ERRORS = 1.15, 6.0
+"""Ratio of spreads of two labellings, and standard errors between them, from which on they are unlike."""
 OVERLAP = 0.02
 """Share of pairs of draws in which parts are in another order, from which on they overlap."""
 SHARE = 0.05
@@ -68,31 +68,26 @@ def in_one_order(candidates: Sequence[Candidate], values: Values) -> tuple[str, 
 
 
 def ties_chains(candidates: Sequence[Candidate]) -> bool:
-    """Whether no array of components moves, and labels change between chains alone, which may lie in unlike modes."""
+    """Tell whether no array of components moves, and only between chains, which may lie in unlike modes."""
     tied = all(slot.members or not slot.axes for each in candidates for slot in each.slots)
     return tied and all(_of_chains(each.labels)[1] for each in candidates)
 
 
 def spread_unlike(candidates: Sequence[Candidate]) -> tuple[str, ...]:
     """Name what, moved, is spread unlike in chains of unlike labellings, as no symmetry leaves it."""
-    found: dict[str, None] = {}
+    found = []
     for each in candidates:
         of_chain, alone = _of_chains(each.labels)
+        groups = [of_chain == label for label in np.unique(of_chain)]
         for name, drawn in each.values.items() if alone else ():
             flat = drawn.reshape(*drawn.shape[:2], -1)
             away = np.abs(flat - np.median(flat, axis=(0, 1)))
-            scale = away.mean(axis=(0, 1))
-            size = (away[..., scale > 0] / scale[scale > 0]).mean(axis=2)
-            groups = [size[of_chain == label] for label in np.unique(of_chain)]
-            means = np.array([group.mean() for group in groups])
-            errors = [np.sqrt((mean_errors(g) ** 2).sum()) / len(g) for g in groups]
-            far = (
-                np.ptp(means) > ERRORS * np.hypot(*np.sort(errors)[-2:])
-                if len(groups) > 1
-                else False
-            )
-            if far and means.max() > WIDER * means.min():
-                found[name] = None
+            size = (away / np.maximum(away.mean(axis=(0, 1)), 1e-300)).mean(axis=2)
+            means = np.array([size[group].mean() for group in groups])
+            square = mean_errors(size) ** 2
+            error = np.sqrt(sum(square[group].sum() / group.sum() ** 2 for group in groups))
+            if np.ptp(means) > SPREAD_ERRORS * error and means.max() > WIDER * means.min():
+                found.append(name)
     return tuple(found)
 
 
@@ -141,7 +136,7 @@ def _of_chains(labels: Labels) -> tuple[Int[np.ndarray, " chain"], bool]:
 
 
 def _ascends(drawn: Float[np.ndarray, "chain draw part"]) -> bool:
-    """Whether parts ascend at every draw, though they would not if one of them were another draw's."""
+    """Tell whether parts ascend at every draw, though they would not if one of them were another draw's."""
     flat = drawn.reshape(-1, drawn.shape[2])
     if not (np.diff(flat) > 0).all():
         return False
