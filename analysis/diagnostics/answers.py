@@ -54,7 +54,8 @@ def of_chains(case: Case) -> Verdict:
     switched = (_labels_cause(labels, case),) if labels.state in ("switch", "overlap") else ()
     causes = switched if answer in ("aligned", "invariant") else (*case.causes, *switched)
     if labels.state == "partial" and case.keeps_heights:
-        causes = (_labels_cause(labels, case), *case.causes)
+        own = _labels_cause(labels, case)
+        causes = (own, *case.causes) if case.blames_labels else (*case.causes, own)
     headline = list(_headline(case, answer, causes))
     if case.modes is not None:
         headline.append(own_words("modes", case.modes.sentence))
@@ -260,7 +261,8 @@ def _predictions_row(case: Case, answer: Answer) -> Reason:
     apart = {}
     if case.heights and case.heights.unlike and answer == "unusable":
         apart = case.heights.apart
-    if facts.lp_is_bad:
+    alike = case.heights is not None and not case.heights.unlike
+    if facts.lp_is_bad and not (alike and len(case.identified.bad_rhat)):
         if lp > case.limits.deciding_rhat:
             return Reason(PREDICTIONS, "failed", "lp apart", {"rhat": lp} | limits | apart)
         return Reason(PREDICTIONS, "failed", "lp too slow", {"ess": lp_ess} | apart)

@@ -252,6 +252,12 @@ class Heights:
         return self.means[high] - self.means[low], error
 
     @property
+    def gap_is_seen(self) -> bool:
+        """Whether the highest and the lowest differ by more than their errors, if not by a nat."""
+        both = math.sqrt(2) * max(self.errors)
+        return max(self.means) - min(self.means) > ERRORS * both
+
+    @property
     def apart(self) -> dict[str, float]:
         """The pair, how far it is apart and the error of that, to be told."""
         gap, error = self.gap

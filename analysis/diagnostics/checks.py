@@ -208,7 +208,8 @@ def _log_density(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
             "limits": (limits.rhat, limits.deciding_rhat),
             "means": ", ".join(f"{mean:.1f}" for mean in sampler.lp_means),
         } | found.apart
-        kind = "lp explained" if diagnosis.density_heights is None else "lp of bounds"
+        kind = "lp close" if found.gap_is_seen else "lp explained"
+        kind = kind if diagnosis.density_heights is None else "lp of bounds"
         return Reason(name, outcome, "lp unlike" if found.unlike else kind, numbers)
     if math.isnan(sampler.lp_rhat) and diagnosis.num_chains > 1 and not sampler.stuck_chains:
         return Reason(name, "not judged", "lp constant")

@@ -175,6 +175,12 @@ class Case:
         apart = self.before.lp_numbers[0] > self.limits.deciding_rhat
         return not apart and not (self.heights is not None and self.heights.unlike)
 
+    @cached_property
+    def blames_labels(self) -> bool:
+        """Whether labels that cannot be aligned come first: not where settled chains alone show them."""
+        partial = self.labels.state == "partial" and self.keeps_heights
+        return partial and not (self.labels.doubtful and self._settled())
+
     @property
     def is_open(self) -> bool:
         """Tell whether chains disagree, so that labels that were not found may switch all the same."""
@@ -201,7 +207,8 @@ class Case:
             answers: dict[str, Answer] = {"switch": "aligned", "overlap": "invariant"}
             return answers.get(state, "usable")
         doubt = self.sampler_fails or (self.modes and self.modes.doubt)
-        if state in ("switch", "overlap") and self.invariants_agree and not doubt:
+        apart = state == "overlap" or (state == "switch" and not self.is_sorted)
+        if apart and self.invariants_agree and not doubt:
             return "invariant"
         return "unusable"
 
@@ -210,7 +217,7 @@ class Case:
         """Causes that keep it from being sound modulo labels, most likely first; none where it is."""
         doubt = self.modes.doubt if self.modes else ""
         weights = (_cause("weights", "weights", fact=doubt),) if doubt else ()
-        if self.is_sound or (self.labels.state == "partial" and self.keeps_heights):
+        if self.is_sound or self.blames_labels:
             return (*weights, *self.sampler_fails)
         return weights or (self._why(),)
 

@@ -22,8 +22,9 @@ from onebasin.posteriors.view import as_view
 from ..discovery.candidate import Candidate
 from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
+from ..discovery.partial import companions, ties_chains
 from ..discovery.quantities import with_quantities
-from ..discovery.resolve import resolve, why_partial
+from ..discovery.resolve import judged, resolve
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
 from .invariants import invariants
@@ -60,6 +61,8 @@ class Labels:
         Of ``partial``, and of an overlap that is one: why alignment would leave the posterior, in a sentence.
     turning
         Variables whose components turn into one another, as factors do that are not identified.
+    doubtful
+        Of ``partial``: whether parameters are taken for components only because the same chains differ in them.
     """
 
     state: Literal["none", "stay", "switch", "overlap", "partial"]
@@ -70,6 +73,7 @@ class Labels:
     looked: bool = True
     reason: str = ""
     turning: tuple[str, ...] = ()
+    doubtful: bool = False
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
@@ -132,7 +136,10 @@ def _search(
     old = {name for block in (*declared, *was) for name in block.variables}
     rest = tuple(c for c in _discover(after) if not old & {slot.name for slot in c.slots})
     certain = tuple(candidate for candidate in rest if candidate.certain)
-    reason = why_partial(facts.view, certain or rest[:1], after.values) if rest else ""
+    reason, alone = "", False
+    if rest:
+        chosen, reason, alone = judged(facts.view, certain or rest[:1], after.values)
+        certain = chosen if certain else ()
     if certain and not reason:
         known = tuple(facts.values)
         certain = tuple(with_quantities(facts.view, each, known) for each in certain)
@@ -143,8 +150,12 @@ def _search(
             )
         except LeavesPosterior as refusal:
             reason = refusal.reason
+            alone = not companions(certain, after.values)
+    if certain and reason and alone:  # it only looks like labels
+        certain = rest = ()
     if certain and reason:
-        return Labels("partial", after, declared, certain, aligned, reason=reason)
+        tied = ties_chains(certain)
+        return Labels("partial", after, declared, certain, aligned, reason=reason, doubtful=tied)
     for candidate in certain:
         after = after.moved(candidate.values)
     # Of candidates that overlap the first is reported, and with certain ones those that turn: no label sorts these.

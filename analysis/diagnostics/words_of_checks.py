@@ -85,6 +85,7 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         f"{_DISAGREE}), by no more than their Monte Carlo errors explain",
         "Draw more",
     ),
+    "lp close": f"{_DISAGREE}), by less than a nat",
     "lp of bounds": (
         f"{_DISAGREE}), by the Jacobian of bounds that is in `lp`; the density of the parameters does not"
     ),

@@ -18,6 +18,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 
 from ..summaries.deciding import rhat_of_entries
+from ..summaries.sampler import mean_errors
 from .candidate import Candidate
 from .slots import Labels, Values
 
@@ -29,6 +30,10 @@ RUNS = 5
 """Stretches of a labelling below which its mean is not compared."""
 ERRORS = 8.0
 """Standard errors by which means of two labellings within chains have to differ."""
+WIDER = 1.15
+"""Ratio of spreads of two labellings from which on they are unlike."""
+OVERLAP = 0.02
+"""Share of pairs of draws in which parts are in another order, from which on they overlap."""
 SHARE = 0.05
 """Share of a quantity's variance that lies between labellings from which on it follows them."""
 
@@ -52,6 +57,43 @@ def is_mirrored_elsewhere(candidate: Candidate) -> bool:
     """Tell whether variables that change as a whole still follow the labels: if any, another point mirrors it."""
     whole = {s.name: candidate.values[s.name] for s in candidate.slots if s.mirrors or not s.axes}
     return bool(followers([candidate.labels], whole))
+
+
+def in_one_order(candidates: Sequence[Candidate], values: Values) -> tuple[str, ...]:
+    """Name unmoved variables whose parts, as many, overlap and ascend at every draw: these cannot change places."""
+    sizes = {candidate.size for candidate in candidates} - {1}
+    moved = {name for candidate in candidates for name in candidate.values}
+    others = ((n, v) for n, v in values.items() if n not in moved and v.ndim == 3)
+    return tuple(n for n, v in others if v.shape[2] in sizes and _ascends(v))
+
+
+def ties_chains(candidates: Sequence[Candidate]) -> bool:
+    """Whether no array of components moves, and labels change between chains alone, which may lie in unlike modes."""
+    tied = all(slot.members or not slot.axes for each in candidates for slot in each.slots)
+    return tied and all(_of_chains(each.labels)[1] for each in candidates)
+
+
+def spread_unlike(candidates: Sequence[Candidate]) -> tuple[str, ...]:
+    """Name what, moved, is spread unlike in chains of unlike labellings, as no symmetry leaves it."""
+    found: dict[str, None] = {}
+    for each in candidates:
+        of_chain, alone = _of_chains(each.labels)
+        for name, drawn in each.values.items() if alone else ():
+            flat = drawn.reshape(*drawn.shape[:2], -1)
+            away = np.abs(flat - np.median(flat, axis=(0, 1)))
+            scale = away.mean(axis=(0, 1))
+            size = (away[..., scale > 0] / scale[scale > 0]).mean(axis=2)
+            groups = [size[of_chain == label] for label in np.unique(of_chain)]
+            means = np.array([group.mean() for group in groups])
+            errors = [np.sqrt((mean_errors(g) ** 2).sum()) / len(g) for g in groups]
+            far = (
+                np.ptp(means) > ERRORS * np.hypot(*np.sort(errors)[-2:])
+                if len(groups) > 1
+                else False
+            )
+            if far and means.max() > WIDER * means.min():
+                found[name] = None
+    return tuple(found)
 
 
 def followers(labels: Sequence[Labels], others: Values, *, sure: bool = False) -> tuple[str, ...]:
@@ -86,10 +128,24 @@ def _incomplete(blocks: list[dict[str, str]], variables: set[str]) -> Iterator[s
 
 
 def _follows(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels, sure: bool) -> bool:
-    of_chain = np.array([np.bincount(row).argmax() for row in labels])
-    if np.mean(labels == of_chain[:, None]) > 0.95:
+    of_chain, alone = _of_chains(labels)
+    if alone:
         return _between_chains(drawn, of_chain, sure)
     return _within_chains(drawn, labels)
+
+
+def _of_chains(labels: Labels) -> tuple[Int[np.ndarray, " chain"], bool]:
+    """The most frequent labelling of every chain, and whether hardly a draw has another."""
+    of_chain = np.array([np.bincount(row).argmax() for row in labels])
+    return of_chain, bool(np.mean(labels == of_chain[:, None]) > 0.95)
+
+
+def _ascends(drawn: Float[np.ndarray, "chain draw part"]) -> bool:
+    """Whether parts ascend at every draw, though they would not if one of them were another draw's."""
+    flat = drawn.reshape(-1, drawn.shape[2])
+    if not (np.diff(flat) > 0).all():
+        return False
+    return bool((np.roll(flat[:, :-1], len(flat) // 2, axis=0) > flat[:, 1:]).mean() > OVERLAP)
 
 
 def _between_chains(

@@ -17,6 +17,8 @@ from .moving import closer, moved_values
 from .partial import followers
 from .slots import Slot, Values, slots
 
+NO_WORSE = 1.01
+"""Variance after over before up to which a vector comes no further apart."""
 LOOKED_AT = 100
 """Draws of each chain that are looked at."""
 
@@ -44,6 +46,19 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
         if not whole or not followers([candidate.labels[:, rows]], {slot.name: moved}):
             also.append(slot)
     return replace(candidate, slots=(*candidate.slots, *also))
+
+
+def with_alike(candidate: Candidate, values: Values) -> Candidate:
+    """Let vectors of as many parameters move along that come no further apart, as parts that are alike do."""
+    elements = list(zip(candidate.permutation, candidate.signs, strict=True))
+    found: dict[str, np.ndarray] = {}
+    for name, v in values.items():
+        if name not in candidate.values and v.ndim == 3 and v.shape[2] == candidate.size > 1:
+            moved = moved_values(Slot(name, (0,), candidate.size), v, elements)
+            if moved.var(axis=(0, 1)).sum() < NO_WORSE * v.var(axis=(0, 1)).sum():
+                found[name] = moved
+    more = tuple(Slot(name, (0,), candidate.size) for name in found)
+    return replace(candidate, slots=(*candidate.slots, *more), values={**candidate.values, **found})
 
 
 def _possible(values: Values, size: int) -> Iterator[Slot]:

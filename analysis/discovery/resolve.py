@@ -5,7 +5,7 @@ Everything that judges, aligns, compares or draws a posterior modulo a symmetry 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,8 +21,8 @@ from ..summaries.deciding import deciding, looked_at
 from .candidate import Candidate
 from .density import changed_by
 from .discover import discover
-from .partial import companions, recorded_companions
-from .quantities import with_quantities
+from .partial import companions, in_one_order, recorded_companions, spread_unlike, ties_chains
+from .quantities import with_alike, with_quantities
 
 NAMED = 6
 """Names that a sentence lists."""
@@ -128,25 +128,42 @@ def _search(view: View) -> tuple[tuple[Candidate, ...], str]:
     values = looked_at(view, names)
     values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
     found = discover(values)
-    reason = why_partial(view, [each for each in found if each.certain], values)
+    certain, reason, _ = judged(view, tuple(each for each in found if each.certain), values)
     if not reason:
-        found = tuple(
-            with_quantities(view, each, names) if each.certain else each for each in found
-        )
-    return found, reason
+        certain = tuple(with_quantities(view, each, names) for each in certain)
+    return (*certain, *(each for each in found if not each.certain)), reason
 
 
-def why_partial(
-    view: View, candidates: Sequence[Candidate], values: Mapping[str, np.ndarray]
-) -> str:
-    """Tell why candidates are a part of a symmetry, by the density, the file's record or the draws; empty otherwise."""
-    changed = changed_by(view, [candidate.block for candidate in candidates])
-    if changed is not None:
-        return changed
+def judged(
+    view: View, candidates: tuple[Candidate, ...], values: Mapping[str, np.ndarray]
+) -> tuple[tuple[Candidate, ...], str, bool]:
+    """Judge candidates by the density, else by the file's record and the draws.
+
+    Returns
+    -------
+    tuple
+        The candidates, with vectors whose parts are alike where the density wants these moved along; why they are no
+        symmetry by themselves, empty where nothing speaks against them; whether they are no part of another one either.
+    """
+    changed = changed_by(view, [each.block for each in candidates])
+    wider = tuple(with_alike(each, values) for each in candidates) if changed else candidates
+    if changed == "" or (changed and changed_by(view, [each.block for each in wider]) == ""):
+        return wider, "", False
     moved = [name for candidate in candidates for name in candidate.values]
-    if left := recorded_companions(view, moved) or companions(candidates, values):
-        return f"{in_brief(left, NAMED)} differ between labellings in the same way."
-    return ""
+    recorded, left = recorded_companions(view, moved), companions(candidates, values)
+    reason, alone = "", False
+    if changed:
+        more = recorded or any(
+            len(w.slots) > len(c.slots) for w, c in zip(wider, candidates, strict=True)
+        )
+        reason, alone = changed, not more and (not left or ties_chains(candidates))
+    elif recorded or left:
+        reason = f"{in_brief(recorded or left, NAMED)} differ between labellings in the same way."
+    elif ordered := in_one_order(candidates, values):
+        reason = f"{in_brief(ordered, NAMED)} has its parts in one order at every draw."
+    elif unlike := spread_unlike(candidates):
+        reason, alone = f"{in_brief(unlike, NAMED)} is wider in some labellings.", True
+    return candidates, reason, alone
 
 
 def _if_any(symmetry: Symmetry, sentence: str) -> str:

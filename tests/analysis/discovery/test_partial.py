@@ -56,7 +56,10 @@ def test_what_moves_together_is_not_aligned_in_part(make_mcmc, rng, switch, name
     with pytest.raises(ob.OnebasinError, match=r"cannot be aligned.*in the same way"):
         align(tree)
     found = diagnose(tree)
-    assert (found.verdict, found.causes[0], found.exchangeable) == ("unusable", "labels", ())
+    # Scalars that differ between the same chains may as well be those of another mode.
+    first = "modes" if switch is by_chain and "mu1" in names else "labels"
+    assert (found.verdict, found.causes[0], found.exchangeable) == ("unusable", first, ())
+    assert "labels" in found.causes
     assert found.aligned is None
 
 
