@@ -23,7 +23,7 @@ PACKAGES = [
     "studies",
     "cli",
 ]
-REMAINING = {"analysis", "cli", "inference/fits", "inference/symmetries"}
+REMAINING = {"inference/fits", "inference/symmetries"}
 """Folders whose words are still to be rewritten; take a folder out once it is clean."""
 
 OPENINGS = re.compile(r"(?:What|How|Where|Whether)\b")
@@ -39,8 +39,9 @@ RECORDED = {
     "Held against NUTS, ADVI's": "studies/relu_teacher/page.py",
     "references to hold this one against": "truth/problems/programs.py",
     "Alignment does not mend chains": "studies/label_switching/claims.py",
+    "entries, bad, mended, left : int": "analysis/discovery/candidate.py",
 }
-"""Sentences that records hold, which stay as they are, with the file of each."""
+"""Sentences that records hold, and a public attribute's name, which stay as they are, with the file of each."""
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
