@@ -23,9 +23,6 @@ PACKAGES = [
     "studies",
     "cli",
 ]
-REMAINING = {"inference/fits", "inference/symmetries"}
-"""Folders whose words are still to be rewritten; take a folder out once it is clean."""
-
 OPENINGS = re.compile(r"(?:What|How|Where|Whether)\b")
 IDIOMS = re.compile(
     r"\b(?:h[eo]ld(?:s|ing)? .{0,20}against|beside|for want of|mend(?:s|ed|ing)?|anew|reckon|no proof"
@@ -39,9 +36,9 @@ RECORDED = {
     "Held against NUTS, ADVI's": "studies/relu_teacher/page.py",
     "references to hold this one against": "truth/problems/programs.py",
     "Alignment does not mend chains": "studies/label_switching/claims.py",
-    "entries, bad, mended, left : int": "analysis/discovery/candidate.py",
+    "mended": "analysis/discovery/candidate.py",
 }
-"""Sentences that records hold, and a public attribute's name, which stay as they are, with the file of each."""
+"""Sentences that records hold and names of JSON, which stay as they are, with the file of each."""
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -82,25 +79,17 @@ def faults(source: str, file: str = "") -> list[str]:
 
 
 def in_folder(folder: str) -> list[str]:
-    """Name the faults below a folder, but for those of folders that remain."""
-    rest = [name for name in REMAINING if name != folder]
-    files = (path.relative_to(ROOT) for path in sorted((ROOT / folder).rglob("*.py")))
+    """Name the faults below a folder."""
     return [
         fault
-        for path in files
-        if not any(path.is_relative_to(name) for name in rest)
-        for fault in faults((ROOT / path).read_text(encoding="utf-8"), path.as_posix())
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for fault in faults(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix())
     ]
 
 
-@pytest.mark.parametrize("package", [name for name in PACKAGES if name not in REMAINING])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_words_are_plain(package):
     assert not (found := in_folder(package)), "\n".join(found)
-
-
-@pytest.mark.parametrize("folder", sorted(REMAINING))
-def test_folders_that_remain_are_not_clean_yet(folder):
-    assert in_folder(folder), f"take {folder} out of REMAINING"
 
 
 @pytest.mark.parametrize(

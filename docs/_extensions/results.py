@@ -20,7 +20,7 @@ INDEX = ROOT / "docs" / "results" / "index.md"
 
 HEAD = """# Results
 
-What the studies recorded: experiments of papers, and our own, made anew in both engines. A statement of a paper
+What the studies recorded: experiments of papers, and our own, made again in both engines. A statement of a paper
 reproduces if it holds in every comparison that was made of it, and in part if it holds in some while the others are
 open or could not be judged; it is unclear if comparisons contradict each other or none decides. Every record names its
 command, so that it can be made again; the numbers are read from `studies/results` when these pages

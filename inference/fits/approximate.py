@@ -37,7 +37,7 @@ BELOW = 15.0
 
 @dataclass(frozen=True, eq=False)
 class Proposals:
-    """What weights start from.
+    """The start of importance weights.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What was found as sentences, and as blocks of the house."""
+"""Sentences on the symmetries that were found, and their blocks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def whole(generators: Sequence[Generator], order: Iterable[str]) -> Block[Any] |
 
 
 def listed(generators: Sequence[Generator]) -> str:
-    """What moves: ``mu:0, sigma:0 and 1-theta``."""
+    """The variables that move: ``mu:0, sigma:0 and 1-theta``."""
     texts = [_text(name, own) for name, own in by_name(generators).items()]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
@@ -84,7 +84,7 @@ def _text(name: str, own: Sequence[Generator]) -> str:
 def unchanged(
     what: str, tried: LargestChange, random: Sequence[Probe], near: Sequence[Probe]
 ) -> str:
-    """Say at how many points nothing changes, and by how much where it changes most beside rounding."""
+    """Say at how many points nothing changes, and by how much where it changes most, compared with rounding."""
     most = f"{tried.change:.2g} nats, where rounding may make {tried.slack:.1g}"
     if not tried.holds:  # what did not hold at random points is not told
         return (

@@ -47,7 +47,7 @@ def find_symmetry(
     Nothing of the model but its parameters' names and shapes is read, and its log density on the constrained scale,
     without the Jacobian, at points before and after a move. Moves are permutations of parts along axes of equal
     length, changes of sign of whole parameters or of their parts, and complements of numbers in (0, 1). Points are
-    random, near the posterior, and draws where they are given. What is found is evidence at points, no proof.
+    random, near the posterior, and draws where they are given. Agreement at points is evidence, not proof.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ MOST_SPANNED = 16
 
 
 def parity(vector: int) -> int:
-    """Whether an odd number of bits is set."""
+    """Tell whether an odd number of bits is set."""
     return vector.bit_count() & 1
 
 
@@ -24,7 +24,7 @@ def bits(vector: int) -> list[int]:
 
 
 def reduce(vector: int, echelon: Sequence[int]) -> int:
-    """What is left of a vector modulo a basis in echelon form; 0 if it lies in its span."""
+    """The remainder of a vector modulo a basis in echelon form; 0 if it lies in its span."""
     for row in echelon:
         vector = min(vector, vector ^ row)
     return vector

@@ -13,7 +13,7 @@ from .moves import Generator, act, on_parts
 from .spaces import LargestChange, Space, search, trial, worst
 
 MANY_PARTS = 8
-"""Parts up to which every pair is searched and every part is held against every point."""
+"""Parts up to which every pair is searched and every part is compared with every point."""
 PAIRS_OF_ONE = 40
 """Parts up to which all pairs along a single axis are tried."""
 AT_FEW = 2
@@ -21,7 +21,7 @@ AT_FEW = 2
 
 
 class Reach(NamedTuple):
-    """How far a set of generators on the first part, or the first two, extends.
+    """Find how far a set of generators on the first part, or the first two, extends.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def reach(
 def _of_any_order(
     generators: Sequence[Generator], length: int, measured: BudgetedDensity, probes: Sequence[Probe]
 ) -> LargestChange:
-    """A random order at each point, of which each swap may round anew."""
+    """A random order at each point, of which each swap may round differently."""
     rng = np.random.default_rng(0)
     points = []
     for probe in probes:

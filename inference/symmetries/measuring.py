@@ -22,7 +22,7 @@ NUDGES = 3
 STEP = 2.0**-50
 """Their relative size."""
 INNER, OUTER = 30.0, 200.0
-"""How many times the effect of a nudge, and how many last digits of the log density itself, a change may be."""
+"""A multiple of the effect of a nudge, and how many last digits of the log density itself, a change may be."""
 CHUNK, CHUNK_NUMBERS = 256, 2**21
 """Points, and numbers in them, that are evaluated at once."""
 DOUBTFUL = 1e4
@@ -31,7 +31,7 @@ DOUBTFUL = 1e4
 
 @runtime_checkable
 class SearchedDensity(Protocol):
-    """What the search asks of a target."""
+    """The questions that the search asks of a target."""
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
@@ -147,7 +147,7 @@ class Probe:
 
     @property
     def known(self) -> bool:
-        """Whether the log density is finite there."""
+        """Tell whether the log density is finite there."""
         return bool(np.isfinite(self.value))
 
 

@@ -1,4 +1,4 @@
-"""What may be a symmetry: involutions that each touch one variable, and sets of them.
+"""Candidates for a symmetry: involutions that each touch one variable, and sets of them.
 
 Convention: values are one point, name to array of the variable's own shape. The generators of one search commute (all
 swap the same two parts, or change signs, or take complements), so that a set of them acts in any order.
@@ -112,7 +112,7 @@ class Moves:
         return act(self.generators(chosen), point)
 
     def weight(self, chosen: int) -> int:
-        """How many generators a set has."""
+        """Count the generators of a set."""
         return len(self.generators(chosen))
 
 

@@ -29,7 +29,7 @@ Tuples = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class Answers:
-    """What the log density answers.
+    """The answers of the log density.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Answers:
         return moved
 
     def _fits(self, k: int, image: int, moved: dict[int, int]) -> bool:
-        """Whether a member answers with everything that moves as its image does with the images."""
+        """Tell whether a member answers with everything that moves as its image does with the images."""
         here, there = list(moved), list(moved.values())
         with np.errstate(invalid="ignore"):
             change = np.abs(

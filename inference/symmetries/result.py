@@ -1,4 +1,4 @@
-"""What the search of a target's symmetries found, in the house's words, with what speaks for it."""
+"""The result of a search for a target's symmetries, with its evidence."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class FoundBlock(Shown):
 
     @property
     def word(self) -> str:
-        """What to declare with ``--exchangeable``; empty where no block says it."""
+        """The declaration for ``--exchangeable``; empty where no block says it."""
         return "" if self.block is None else spell(self.block)
 
     @property
@@ -79,7 +79,7 @@ class FoundBlock(Shown):
 
     @property
     def flag(self) -> Flag:
-        """Whether it is good news."""
+        """Tell whether it is good news."""
         return _FLAGS[self.status]
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class FoundBlock(Shown):
 
 @dataclass(frozen=True, repr=False)
 class FoundSymmetry(Shown):
-    """What `find_symmetry` found.
+    """The symmetries that `find_symmetry` found.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class FoundSymmetry(Shown):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What to declare with ``--exchangeable``, one a live block."""
+        """Declarations for ``--exchangeable``, one a live block."""
         return tuple(spell(block) for block in self.symmetry)
 
     @property
@@ -159,8 +159,8 @@ class FoundSymmetry(Shown):
 
     @property
     def effort(self) -> str:
-        """What the search took, and what it is worth."""
-        return f"{self.evaluations:,} evaluations, {self.seconds:.2g} s. Agreement at points is evidence, no proof."
+        """The cost of the search, and its worth."""
+        return f"{self.evaluations:,} evaluations, {self.seconds:.2g} s. Agreement at points is evidence, not proof."
 
     def _card(self) -> Card:
         return Card(self.title, tuple(self._said()), "warn" if self.open else "good")

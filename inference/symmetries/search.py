@@ -25,7 +25,7 @@ Axes = list[tuple[str, int]]
 SCALES = (1.0, 0.5, 2.0, 1.0, 4.0, 8.0)
 """Standard deviations of random points in the unconstrained space: wide ones meet what narrow ones do not reach."""
 TRIES = 14
-"""Times that a point is drawn anew, a little nearer each time, until its log density is finite."""
+"""Times that a point is drawn again, a little nearer each time, until its log density is finite."""
 NEARER = 0.75
 STARTS, ITERATIONS = 2, 150
 """Of the ascents to optima."""
@@ -43,7 +43,7 @@ FAR = 12.0
 
 @dataclass
 class Search:
-    """What the stages of a search share.
+    """The state that the stages of a search share.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ def random_probes(measured: BudgetedDensity, seed: int) -> list[Probe]:
 
 @dataclass(frozen=True)
 class AscentEnd:
-    """Where an ascent ended.
+    """The end of an ascent.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ from .stages import exchange
 from .status import replaceable
 
 _COUNTED = re.compile(r"\d+|(?<=_)[A-Za-z](?=_|$)")
-"""What names of one family differ in: a number, or a letter between underscores; the last one counts."""
+"""The part in which names of one family differ: a number, or a letter between underscores; the last one counts."""
 FEW_PLACES = 8
 """Places of a simplex up to which pairs of them are tried along with other components."""
 
@@ -70,7 +70,7 @@ def exchanged(s: Search) -> Iterator[FoundBlock]:
 
 
 def _flips(s: Search) -> list[Block[Any]]:
-    """What was found of whole variables that change sign, which the components of an exchange may do."""
+    """Whole variables found to change sign, which the components of an exchange may do."""
     blocks = [each.block for each in s.found if each.status == "live" and each.block is not None]
     return [b for b in blocks if not b.axes and set(b.variables) == set(b.flipped)]
 

@@ -20,7 +20,7 @@ from .moves import Generator, Moves, Point, act, by_name
 MOST_HALVED = 24
 """Dimensions up to which sums of what fails are searched in halves."""
 ROUGH, NEARBY = 12, 2.0**-30
-"""Points beside one at which a change is doubtful, and how far they are in relative size."""
+"""Points near one at which a change is doubtful, and their relative distance."""
 FEW = 2
 """Points at which supports are looked at."""
 MOST_MOVES = 8
@@ -33,7 +33,7 @@ SAME = 1e-12
 
 @dataclass(frozen=True)
 class Space:
-    """What a search found.
+    """The findings of a search.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Space:
 
 @dataclass(frozen=True)
 class LargestChange:
-    """What a set does to the log density: its change at the point where it is most, beside what rounding makes there.
+    """The effect of a set on the log density: its change at the point where it is largest, and that of rounding there.
 
     Attributes
     ----------
@@ -75,12 +75,12 @@ class LargestChange:
 
     @property
     def holds(self) -> bool:
-        """Whether no change is above rounding."""
+        """Tell whether no change is above rounding."""
         return self.ratio <= 1.0
 
     @property
     def doubtful(self) -> bool:
-        """Whether a change is above rounding and too small to decide."""
+        """Tell whether a change is above rounding and too small to decide."""
         return 1.0 < self.ratio <= DOUBTFUL
 
 
@@ -101,7 +101,7 @@ def trial(
 
 
 def _is_rough(generators: Sequence[Generator], measured: BudgetedDensity, probe: Probe) -> bool:
-    """Whether a change is one of rounding: it differs from one point to the next, where a real one hardly does."""
+    """Tell whether a change is one of rounding: it differs from one point to the next, where a real one hardly does."""
     rng = np.random.default_rng(0)
     near = [
         {n: np.asarray(v * (1.0 + NEARBY * rng.normal())) for n, v in probe.point.items()}
@@ -215,7 +215,7 @@ def _basis(
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two values are one but for rounding."""
+    """Tell whether two values are equal to rounding."""
     return bool(np.abs(a - b).max(initial=0.0) <= SAME * (1.0 + np.abs(b).max(initial=0.0)))
 
 
@@ -247,7 +247,7 @@ def candidates(moves: Moves, measured: BudgetedDensity, probes: Sequence[Probe])
 
 
 def _checks(moves: Moves, both: int, point: Point, measured: BudgetedDensity) -> list[int]:
-    """What any symmetry has an even overlap with, from all sums of the moves of two variables at one point."""
+    """Vectors with which any symmetry has an even overlap, from all sums of the moves of two variables at one point."""
     places = bits(both)
     chosen = [_placed(code, places) for code in range(2 ** len(places))]
     base = measured.probe(point)

@@ -76,7 +76,7 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
         said.append(describe.of_status(status, mode=mode))
     if status == "live" and (block is None or not free):
         status, block = "incomplete", None
-        said.append("No block says this beside those that are found, so that it is not used.")
+        said.append("No block can express this next to those that were found, so it is not used.")
     return FoundBlock(block, listed, length, status, tuple(filter(None, said)))
 
 
@@ -148,7 +148,7 @@ def _signs_alone(
     tried: LargestChange,
     block: Block[Any] | None,
 ) -> FoundBlock:
-    """Signs of parts that no word says, beside a block that has signs of its own if there is one."""
+    """Signs of parts that no word says, with a block that has signs if there is one."""
     listed = describe.listed(own)
     parts = "each part" if extent.everywhere else describe.of_parts([extent.orbit])
     names = [g.name for g in own]

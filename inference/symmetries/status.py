@@ -1,4 +1,4 @@
-"""Whether a symmetry makes modes that compete, or parts that nothing tells apart and nothing sets against one another.
+"""Decide whether a symmetry makes modes that compete, or parts that nothing tells apart or sets against one another.
 
 Parts that are independent given all else cannot compete: replacing one, the other, and both leaves a mixed second
 difference of zero. Exchangeable effects without data of their own are such. Where parts do depend on one another the
@@ -25,7 +25,7 @@ APART = 1e-3
 def parts_compete(
     generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
 ) -> Status:
-    """Whether the two parts that a set of swaps exchanges depend on one another given all else."""
+    """Tell whether the two parts that a set of swaps exchanges depend on one another given all else."""
     apart = [g for g in generators if g.kind == "swap"]
     if not apart:
         return "undecided"
@@ -48,10 +48,10 @@ def parts_compete(
 def variables_compete(
     generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
 ) -> Status:
-    """Whether the variables that change sign together depend on one another; of one, whether it has a mode beside 0."""
+    """Tell whether variables that change sign together depend on one another; of one, whether a mode is away from 0."""
     names = list(by_name(generators))
     if len(names) == 1:
-        return _beside_middle(generators, measured, probes)
+        return _away_from_middle(generators, measured, probes)
     first, rest = names[0], names[1:]
     points: list[Point] = []
     for at, probe in enumerate(probes):
@@ -65,7 +65,7 @@ def variables_compete(
 def one_mode(
     elements: Sequence[Sequence[Generator]], measured: BudgetedDensity, ends: Sequence[AscentEnd]
 ) -> bool:
-    """Whether every ascent ended at a point that all sets leave in its place, or on a ridge between copies."""
+    """Tell whether every ascent ended at a point that all sets leave in its place, or on a ridge between copies."""
     if not ends or not all(end.converged for end in ends):
         return False
     for end in ends:
@@ -108,7 +108,7 @@ def replaceable(
     measured: BudgetedDensity,
     probes: Sequence[Probe],
 ) -> bool:
-    """Whether a part of a variable can be another point's and lie inside the support; a simplex's cannot."""
+    """Tell whether a part of a variable can be another point's and lie inside the support; a simplex's cannot."""
     points = [
         _replaced(probes[at].point, probes[at - 1].point, [group], (part,))
         for at in range(len(probes))
@@ -135,7 +135,7 @@ def _replaced(
     return out
 
 
-def _beside_middle(
+def _away_from_middle(
     generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
 ) -> Status:
     """Harmless where the density falls from the middle between a point and its copy outwards, everywhere."""

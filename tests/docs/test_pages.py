@@ -16,6 +16,7 @@ import onebasin as ob
 from onebasin.cli.main import main
 
 from ..reference.docstrings import MODULES, PUBLIC
+from ..test_words import IDIOMS
 from .running import ROOT
 
 ROOMS = ("base", "models", "posteriors", "stan", "analysis", "inference", "truth", "studies", "cli")
@@ -166,6 +167,20 @@ def test_prose_is_wrapped_at_100():
                 # Formulas, and pictures with their words, stand in one line.
                 if not any("$$" in line or "![" in line for line in paragraph):
                     yield from (line for line in paragraph if len(line) > 100)
+
+    assert_every_page(faults_of)
+
+
+def test_prose_is_plain_english():
+    """Idioms that readers stumble over; code, and names in it, are no prose."""
+
+    def faults_of(page, text):
+        if page in WRITTEN:
+            return
+        for token in MarkdownIt().enable("table").parse(text):
+            for child in token.children or ():
+                if child.type == "text" and (found := IDIOMS.search(child.content)):
+                    yield f"{found.group()!r} in {child.content!r}"
 
     assert_every_page(faults_of)
 
