@@ -68,7 +68,7 @@ def in_one_order(candidates: Sequence[Candidate], values: Values) -> tuple[str, 
 
 
 def ties_chains(candidates: Sequence[Candidate]) -> bool:
-    """Whether no array of components moves, and labels change between chains alone, which may lie in unlike modes."""
+    """Tell whether no array of components moves, and labels change between chains alone, which may lie in unlike modes."""
     tied = all(slot.members or not slot.axes for each in candidates for slot in each.slots)
     return tied and all(_of_chains(each.labels)[1] for each in candidates)
 
@@ -141,7 +141,7 @@ def _of_chains(labels: Labels) -> tuple[Int[np.ndarray, " chain"], bool]:
 
 
 def _ascends(drawn: Float[np.ndarray, "chain draw part"]) -> bool:
-    """Whether parts ascend at every draw, though they would not if one of them were another draw's."""
+    """Tell whether parts ascend at every draw, though they would not if one of them were another draw's."""
     flat = drawn.reshape(-1, drawn.shape[2])
     if not (np.diff(flat) > 0).all():
         return False
