@@ -253,7 +253,7 @@ class Heights:
 
     @property
     def gap_is_seen(self) -> bool:
-        """True where the highest and the lowest differ by more than their errors, if not by a nat."""
+        """Tell whether the highest and the lowest differ by more than their errors, if not by a nat."""
         both = math.sqrt(2) * max(self.errors)
         return max(self.means) - min(self.means) > ERRORS * both
 

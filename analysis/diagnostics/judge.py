@@ -177,7 +177,7 @@ class Case:
 
     @cached_property
     def blames_labels(self) -> bool:
-        """True where labels that cannot be aligned come first: not where settled chains alone show them."""
+        """Tell whether labels that cannot be aligned come first: not where settled chains alone show them."""
         partial = self.labels.state == "partial" and self.keeps_heights
         return partial and not (self.labels.doubtful and self._settled())
 

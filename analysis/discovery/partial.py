@@ -68,7 +68,7 @@ def in_one_order(candidates: Sequence[Candidate], values: Values) -> tuple[str, 
 
 
 def ties_chains(candidates: Sequence[Candidate]) -> bool:
-    """Tell whether no array of components moves, and only between chains, which may lie in unlike modes."""
+    """Tell whether only separate parameters move, and between chains alone, which may lie in different modes."""
     tied = all(slot.members or not slot.axes for each in candidates for slot in each.slots)
     return tied and all(_of_chains(each.labels)[1] for each in candidates)
 
