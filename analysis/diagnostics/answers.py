@@ -21,7 +21,7 @@ from .judge import Case, alike_parts
 from .labels import Labels
 from .measure import Facts
 from .result import Diagnosis
-from .verdict import Answer, Extreme, Outcome, Reason, Verdict, overall, worst_of
+from .verdict import Answer, Extreme, Outcome, Reason, Verdict, overall
 from .weighted import of_weights
 
 LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
@@ -256,7 +256,6 @@ def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
 def _predictions_row(case: Case, answer: Answer) -> Reason:
     facts, raw = case.before, case.before.raw
     lp, lp_ess = facts.lp_numbers
-    good: Outcome = "failed" if answer == "unusable" else "passed"
     limits = {"limits": raw.numbers.limits_of("rhat")}
     apart = {}
     if case.heights and case.heights.unlike and answer == "unusable":
@@ -272,9 +271,12 @@ def _predictions_row(case: Case, answer: Answer) -> Reason:
             return Reason(PREDICTIONS, "not judged", "no invariants")
         numbers = {"rhat": worst.value} | limits | apart
         if worst.value > case.limits.deciding_rhat:
-            return Reason(PREDICTIONS, "failed", "invariants", numbers | {"name": worst.parameter})
+            named = numbers | {"name": worst.parameter}
+            return Reason(PREDICTIONS, "failed", "invariants apart", named)
+        if answer == "unusable":
+            return Reason(PREDICTIONS, "failed", "invariants blocked", numbers)
         own = raw.limits.outcome("rhat", worst.value)
-        return Reason(PREDICTIONS, worst_of((good, own)), "invariants", numbers)
+        return Reason(PREDICTIONS, own, "invariants", numbers)
     if answer == "unusable":
         return Reason(PREDICTIONS, "failed", "unreliable", apart)
     if raw.num_chains == 1:

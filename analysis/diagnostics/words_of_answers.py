@@ -164,8 +164,14 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         f"Log densities are not known well enough: `lp` has {{ess:.0f}} effective draws[[; {APART}]]"
     ),
     "invariants": (
-        "Label-free quantities agree between chains (R-hat at most {rhat:rhat}[[, `{name}`]])"
-        f"[[; {APART}]]"
+        f"Label-free quantities agree between chains (R-hat at most {{rhat:rhat}})[[; {APART}]]"
+    ),
+    "invariants apart": (
+        f"Label-free quantities disagree between chains (R-hat up to {{rhat:rhat}}[[, `{{name}}`]])[[; {APART}]]"
+    ),
+    "invariants blocked": (
+        "Label-free quantities agree between chains (R-hat at most {rhat:rhat}), but are not reliable until the cause "
+        f"below is removed[[; {APART}]]"
     ),
     "no invariants": "Neither `lp` nor other quantities without labels are there",
     "unreliable": f"Parameters are not reliable, nor is what is computed of them[[; {APART}]]",
