@@ -96,10 +96,6 @@ def _of_xarray(value: xr.Dataset | xr.DataArray, argument: str) -> xr.DataTree:
 
 def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
     """Give arrays by name, or groups of them by theirs; Stan's columns such as `lp__` are statistics."""
-    if any(map(np.ma.is_masked, value.values())):
-        raise ArgumentError(
-            f"`{argument}` has masked entries; fill them, or leave the variable out."
-        )
     if not isinstance(value.get(schema.POSTERIOR), Mapping):
         stats = {n: v for n, v in value.items() if isinstance(n, str) and n.endswith("__")}
         draws = {name: held for name, held in value.items() if name not in stats}

@@ -173,15 +173,16 @@ def _within_chains(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels)
     ]
     if len(known) < 2:
         return False
-    sizes = np.array([(of_draw == label).sum() for label in known], np.float64)[:, None]
-    means = np.stack([flat[of_draw == label].mean(axis=0) for label in known])
-    sums = [
-        np.add.reduceat(np.where((of_draw == k)[:, None], flat - mean, 0.0), first)
-        for k, mean in zip(known, means, strict=True)
-    ]
-    errors = np.sqrt([(each**2).sum(axis=0) for each in sums]) / sizes
-    far = np.ptp(means, axis=0) > ERRORS * errors.max(axis=0)
-    centre = (sizes * means).sum(axis=0) / sizes.sum()
-    between = (sizes * (means - centre) ** 2).sum(axis=0) / sizes.sum()
-    total = flat.var(axis=0)
-    return bool((far & (between > SHARE * np.where(total > 0, total, np.inf))).any())
+    with np.errstate(over="ignore", invalid="ignore"):  # of 1e300, whose square no double holds
+        sizes = np.array([(of_draw == label).sum() for label in known], np.float64)[:, None]
+        means = np.stack([flat[of_draw == label].mean(axis=0) for label in known])
+        sums = [
+            np.add.reduceat(np.where((of_draw == k)[:, None], flat - mean, 0.0), first)
+            for k, mean in zip(known, means, strict=True)
+        ]
+        errors = np.sqrt([(each**2).sum(axis=0) for each in sums]) / sizes
+        far = np.ptp(means, axis=0) > ERRORS * errors.max(axis=0)
+        centre = (sizes * means).sum(axis=0) / sizes.sum()
+        between = (sizes * (means - centre) ** 2).sum(axis=0) / sizes.sum()
+        total = flat.var(axis=0)
+        return bool((far & (between > SHARE * np.where(total > 0, total, np.inf))).any())

@@ -113,7 +113,9 @@ def test_part_that_cannot_be_read_is_named_with_the_syntax(word, part):
 
 
 def test_components_are_counted_alike():
-    with pytest.raises(StudyError, match="whose variables have 2 and 3 components; name one for each"):
+    with pytest.raises(
+        StudyError, match="whose variables have 2 and 3 components; name one for each"
+    ):
         parse_exchangeable(["mu1~mu2~mu3,+-eta:"])
 
 

@@ -48,7 +48,7 @@ def test_a_failure_carries_the_programs_own_words(program, tmp_path):
 
 def test_what_a_program_says_names_the_users_own_files(program, tmp_path):
     script = program(
-        "echo \"Exception: no (in 'beside/part.stan', included from 'program.stan')\"; exit 3"
+        "echo \"Exception: no (in 'included/part.stan', included from 'program.stan')\"; exit 3"
     )
     own = "my coin ended with exit code 3:\nException: no (in 'part.stan', included from 'my coin.stan')"
     with pytest.raises(StanRunError) as caught:
