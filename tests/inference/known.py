@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import arviz_stats
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 from numpyro import distributions as dist
@@ -21,10 +22,11 @@ SHAPE, RATE = 3.0, 2.0
 def _model() -> None:
     """A correlated Gaussian and a skewed positive variable.
 
-    Its arrays are NumPy's: while another thread first traces `jnp.asarray` of the same shape in double precision, JAX
-    0.12 answers with double precision in a block of single precision, too.
+    Its arrays have the precision of the block already: JAX 0.12 may leave NumPy's doubles as they are in a block of
+    single precision, while another thread works in double precision.
     """
-    numpyro.sample("x", dist.MultivariateNormal(MEAN, COVARIANCE))
+    dtype = jnp.result_type(float)
+    numpyro.sample("x", dist.MultivariateNormal(MEAN.astype(dtype), COVARIANCE.astype(dtype)))
     numpyro.sample("tau", dist.Gamma(SHAPE, RATE))
 
 
