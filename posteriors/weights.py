@@ -52,42 +52,44 @@ def pareto_khat(log_ratio: Float[np.ndarray, " draw"]) -> float:
         is exact), infinite where the ratios span more than a double can hold, NaN where a ratio is
         not finite, there are fewer than 30 draws, or the largest ratios are all alike.
     """
-    from arviz_stats.base import array_stats
-
     if log_ratio.size < MIN_DRAWS_FOR_KHAT or not np.isfinite(log_ratio).all():
         return float("nan")
     if np.ptp(log_ratio) < _FLAT:
         return 0.0
-    # The sign is that of leave-one-out, where the argument is a log likelihood and the weight its
-    # inverse: psislw negates what it is given.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # overflow: answered below
-        try:
-            khat = float(array_stats.psislw(-log_ratio)[1])
-        except ValueError:  # the largest ratios are all alike
-            return float("nan")
+    found = _psis(log_ratio)
+    if found is None:
+        return float("nan")
+    khat = found[1]
     beyond = np.isnan(khat) and np.ptp(log_ratio) > _LARGEST_EXPONENT
     return float("inf") if beyond else khat
 
 
 def smoothed(log_ratio: LogWeights) -> LogWeights:
     """Return Pareto-smoothed log weights whose exponentials sum to 1; those of ratios that are no number are -inf."""
-    from arviz_stats.base import array_stats
-
     there = np.isfinite(log_ratio)
     out = np.full(len(log_ratio), -np.inf)
     if not there.any():
         return np.full(len(log_ratio), -np.log(len(log_ratio)))
     plain = log_ratio[there] - log_ratio[there].max()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        try:  # psislw takes log likelihoods, whose weights are the inverse
-            found = np.asarray(array_stats.psislw(-plain)[0])
-        except ValueError:  # the largest are all alike
-            found = plain
-    out[there] = found if np.isfinite(found).all() else plain
+    found = _psis(plain)
+    out[there] = found[0] if found and np.isfinite(found[0]).all() else plain
     normalised: LogWeights = out - logsumexp(out)
     return normalised
+
+
+def _psis(log_ratio: LogWeights) -> tuple[LogWeights, float] | None:
+    """Smoothed log weights and k-hat by arviz_stats; None where the largest ratios are all alike."""
+    from arviz_stats.base import array_stats
+
+    # The sign is that of leave-one-out, where the argument is a log likelihood and the weight its
+    # inverse: psislw negates what it is given.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # overflow: callers look at the result
+        try:
+            smooth, khat = array_stats.psislw(-log_ratio)
+        except ValueError:
+            return None
+    return np.asarray(smooth), float(khat)
 
 
 def worth(log_weight: LogWeights) -> float:

@@ -14,18 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from .test_layers import MAY_IMPORT
+
 ROOT = Path(__file__).parents[1]
-PACKAGES = (
-    "base",
-    "models",
-    "posteriors",
-    "stan",
-    "analysis",
-    "inference",
-    "truth",
-    "studies",
-    "cli",
-)
+PACKAGES = tuple(MAY_IMPORT)
 LOOSE = "(loose files)"
 
 Graph = dict[str, set[str]]

@@ -11,18 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from .test_layers import MAY_IMPORT
+
 ROOT = Path(__file__).parents[1]
-PACKAGES = [
-    "base",
-    "models",
-    "posteriors",
-    "stan",
-    "analysis",
-    "inference",
-    "truth",
-    "studies",
-    "cli",
-]
+PACKAGES = tuple(MAY_IMPORT)
 OPENINGS = re.compile(r"(?:What|How|Where|Whether)\b")
 IDIOMS = re.compile(
     r"\b(?:h[eo]ld(?:s|ing)? .{0,20}against|beside|for want of|mend(?:s|ed|ing)?|anew|reckon|no proof"

@@ -210,7 +210,7 @@ def _in_family(peak: Peak, *, whole: bool) -> Peak:
 
 
 def _apart(one: Gaussian, other: Gaussian) -> float:
-    """Standard deviations between the centres of two fits, by the wider of both, root mean square."""
+    """Standard deviations between the centres of two fits, by the wider of both: the largest over parameters."""
     z = (one.loc - other.loc) / np.maximum(one.sds, other.sds)
     return float(np.abs(z).max())
 
