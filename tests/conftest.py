@@ -22,6 +22,10 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, lambda number, frame: None)
 
 # As the command line: double precision, and compiled kernels kept for the next run.
+# The width and the colours of a terminal that the tests were started from are not what they are about.
+for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
+    os.environ.pop(name, None)
+
 prepare_jax()
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
