@@ -1,4 +1,4 @@
-"""What a run of NUTS or static HMC is given instead of finding it itself: starts, a metric, a step size.
+"""Starts, a metric and a step size that a run of NUTS or static HMC is given instead of finding them itself.
 
 Convention: vectors are those of `density.network.density_of(target)`, unconstrained, whatever the engine. A Stan
 program's process gets the values at them by name, and the metric in the order of its own coordinates.
@@ -37,7 +37,7 @@ STEP_SIZE_ONLY = 19
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where the chains of a run begin, and with what.
+    """The points where the chains of a run begin, and what they begin with.
 
     Every engine of NUTS and of static HMC but nutpie takes one, as the `given` of a `Job`. Whoever makes one sets what
     it knows and leaves the rest None: the engine then does what it does without.
