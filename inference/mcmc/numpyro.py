@@ -128,7 +128,7 @@ class Course:
     variances: Float[Array, "chain param"] | None = None
 
 
-class ChainRunner:
+class NumpyroChains:
     """Runs chains of one target; compiled once, called from several threads.
 
     Parameters
