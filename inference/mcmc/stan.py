@@ -48,7 +48,7 @@ KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
 SIGNIFICANT_FIGURES = 12
 
 
-class ChainRunner:
+class StanChains:
     """Runs chains of one target; the program is compiled and the data written once.
 
     Parameters
@@ -122,13 +122,13 @@ class _StanChain:
 
     Parameters
     ----------
-    runner : ChainRunner
+    runner : StanChains
         Knows the command lines.
     place : ChainPlace
         Where the chain goes on from, and where its draws go.
     """
 
-    def __init__(self, runner: ChainRunner, place: ChainPlace) -> None:
+    def __init__(self, runner: StanChains, place: ChainPlace) -> None:
         self._runner, self._place = runner, place
         self._scratch = Path(tempfile.mkdtemp(dir=runner.folder))
         self._folder = self._scratch if place.folder is None else place.folder.resolve()

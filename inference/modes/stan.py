@@ -23,7 +23,7 @@ from onebasin.stan.run import run
 
 from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan import SIGNIFICANT_FIGURES
-from ..mcmc.stan_start import Optimum, find_optimum, parameters_of, seeds_of, write
+from ..mcmc.stan_start import HighestOptimum, find_optimum, parameters_of, seeds_of, write
 from .laplace import Laplace
 from .optimize import Optimize
 from .pathfinder import Pathfinder
@@ -230,7 +230,7 @@ def _files(ready: ReadyProgram, folder: Path) -> command.Files:
     return command.Files(data=ready.data, output=folder / "draws.csv", digits=SIGNIFICANT_FIGURES)
 
 
-def _search(ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool) -> Optimum:
+def _search(ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool) -> HighestOptimum:
     """The highest optimum from the starts that the settings ask for; the first start is that of the seed."""
     s = job.method
     bar = job.bars.add("optimum", s.starts)
