@@ -90,7 +90,7 @@ class StanChains:
     def arguments(
         self,
         csv: Path,
-        start: command.Start,
+        start: command.CommandStart,
         *,
         draws: int,
         warmup: int,
@@ -195,7 +195,7 @@ class _StanChain:
         """Compose the command line of a chain that is to warm up."""
         runner, number = self._runner, self._place.number
         init = runner.start(number, self._scratch, cancel)
-        start = command.Start(seed=runner.job.seed, chain=number + 1, init=init)
+        start = command.CommandStart(seed=runner.job.seed, chain=number + 1, init=init)
         s, given = runner.settings, runner.given
         adapted = None if given is None else given.adapted(number, self._scratch)
         return runner.arguments(self._csv, start, draws=s.draws, warmup=s.warmup, adapted=adapted)
@@ -210,7 +210,9 @@ class _StanChain:
             "and metric, and with a new random stream"
         )
         seed = seed_of(runner.job.seed, number, origin.program)
-        start = command.Start(seed=seed, chain=number + 1, init=write(self._scratch, origin.last))
+        start = command.CommandStart(
+            seed=seed, chain=number + 1, init=write(self._scratch, origin.last)
+        )
         adapted = command.Adapted(
             step_size=origin.adaptation.step_size, metric=origin.adaptation.write(self._scratch)
         )

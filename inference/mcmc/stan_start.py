@@ -131,7 +131,7 @@ def find_optimum(
         csv.unlink(missing_ok=True)
         arguments = command.optimise(
             command.Files(data=program.data, output=csv),
-            command.Start(seed=seed, init=init_radius),
+            command.CommandStart(seed=seed, init=init_radius),
             iterations=iterations,
             jacobian=jacobian,
         )

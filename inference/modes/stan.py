@@ -146,7 +146,7 @@ def _paths_together(
     """Let Stan run all paths and resample their draws; the draws, and the log ratios of each path's own."""
     several = job.method.paths > 1
     files = _files(ready, folder)
-    start = command.Start(seed=job.seed, init=job.method.init_radius)
+    start = command.CommandStart(seed=job.seed, init=job.method.init_radius)
     arguments = _path_arguments(job, files, start, several=several)
     output = read(files.output, printed=run(ready, arguments, folder))
     return output, [_log_ratios(path) for path in sorted(folder.glob("draws_path_*.csv"))]
@@ -171,7 +171,7 @@ def _paths_apart(
             output=folder / f"draws_path_{number}.csv",
             digits=SIGNIFICANT_FIGURES,
         )
-        start = command.Start(seed=job.seed, chain=number, init=s.init_radius)
+        start = command.CommandStart(seed=job.seed, chain=number, init=s.init_radius)
         arguments = _path_arguments(job, files, start, several=False, draws=s.path_draws)
         try:
             part = read(files.output, printed=run(ready, arguments, folder))
@@ -206,7 +206,7 @@ def _resampled(log_ratio: np.ndarray, draws: int, seed: int) -> np.ndarray:
 def _path_arguments(
     job: Job[Pathfinder],
     files: command.Files,
-    start: command.Start,
+    start: command.CommandStart,
     *,
     several: bool,
     draws: int | None = None,
