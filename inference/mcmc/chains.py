@@ -247,7 +247,7 @@ def _adaptation(ended: Sequence[Standing], definition: str) -> dict[str, xr.Data
             found[name] = (dims, np.stack(arrays))
     if not found:
         return {}
-    attributes = {"coordinates": definition}
+    attributes = {"definition": definition}
     group = xr.Dataset(found, {"chain": np.arange(len(ended))}, attributes)
     return {schema.ADAPTATION: group}
 
