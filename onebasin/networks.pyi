@@ -8,6 +8,8 @@ from .analysis.predictive.uncertainty import predictive_uncertainty as predictiv
 from .analysis.summaries.unit_activity import unit_activity as unit_activity
 from .inference.training.ensemble import Ensemble as Ensemble
 from .inference.training.ensemble import ensemble as ensemble
+from .inference.training.estimator import BayesianClassifier as BayesianClassifier
+from .inference.training.estimator import BayesianRegressor as BayesianRegressor
 from .inference.training.settings import Train as Train
 from .inference.training.train import train as train
 from .models.data import load_data as load_data
