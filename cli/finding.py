@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from onebasin.base.errors import OnebasinError
 
 if TYPE_CHECKING:
-    from onebasin.inference.runs.declared import Trial
+    from onebasin.inference.runs.declared import SymmetryTrial
     from onebasin.models.target import Target
 
 
@@ -18,7 +18,7 @@ class Found:
     """The result of a search."""
 
     target: Target  # With the live symmetry that was found, if any.
-    trial: Trial | None = None  # Tries it at the draws.
+    trial: SymmetryTrial | None = None  # Tries it at the draws.
     said: str = ""  # JSON of the result; empty where nothing could be searched.
     remark: str = (
         ""  # An error, reported after the run, which itself reports what is wrong with the model.

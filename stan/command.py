@@ -72,19 +72,19 @@ class Adapted:
 
     Attributes
     ----------
-    step_size : float
-        Of every draw.
+    step_size : float or None
+        Of every draw, or from which the adaptation begins; Stan's own where it is None.
     metric : Path or None
         A JSON file of the inverse metric; None where it is the unit.
     """
 
-    step_size: float
-    metric: Path | None
+    step_size: float | None = None
+    metric: Path | None = None
 
     def arguments(self) -> list[str]:
         """The words that say so."""
         file = [] if self.metric is None else [f"metric_file={self.metric}"]
-        return [*file, f"stepsize={self.step_size!r}"]
+        return [*file, *([] if self.step_size is None else [f"stepsize={self.step_size!r}"])]
 
 
 def nuts(*, max_tree_depth: int) -> list[str]:
@@ -107,20 +107,26 @@ def sample(
     target_acceptance: float,
     metric: str,
     refresh: int,
+    adapt: bool = True,
     adapted: Adapted | None = None,
 ) -> list[str]:
     """Sample with HMC; `refresh` iterations pass between two lines of progress.
 
-    With what is `adapted` already, nothing is adapted any more and there is no warmup.
+    What is `adapted` already is where the warmup begins; a metric stays as it is.
     """
-    if adapted is not None:
-        warmup = 0
+    how = [] if adapt else ["engaged=0"]
+    if adapt and adapted is not None and adapted.metric is not None:
+        how = [
+            "init_buffer=0",
+            f"term_buffer={warmup}",
+            "window=0",
+        ]  # no window in which one is estimated
     return [
         *start.arguments(),
         *files.arguments(),
         f"refresh={refresh}",
         *("method=sample", f"num_samples={draws}", f"num_warmup={warmup}"),
-        *("adapt", f"delta={target_acceptance!r}", *(["engaged=0"] if adapted else [])),
+        *("adapt", f"delta={target_acceptance!r}", *how),
         *("algorithm=hmc", *engine, f"metric={METRICS[metric]}"),
         *(adapted.arguments() if adapted else []),
     ]

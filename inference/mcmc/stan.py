@@ -23,6 +23,7 @@ from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
 from ..contracts.method import Job
+from .given import StanStart
 from .hmc import Hmc
 from .nuts import Nuts
 from .places import ChainPlace, Standing
@@ -65,6 +66,7 @@ class ChainRunner:
         assert job.folder is not None, "chains have one"
         self.job, self.settings, self.bars, self.folder = job, job.method, job.bars, job.folder
         self.ready = make_ready(job.target, job.folder, engine=job.engine, progress=job.bars.say)
+        self.given = None if job.given is None else StanStart.of(job.target, job.given)
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
@@ -73,6 +75,8 @@ class ChainRunner:
     def start(self, number: int, scratch: Path, cancel: threading.Event) -> Path | float:
         """Return the start of a chain: a radius, or a file of values."""
         s = self.settings
+        if self.given is not None:
+            return write(scratch, self.given.values[number])
         if s.init == "random":
             return s.init_radius
         return best_optimum(
@@ -89,6 +93,7 @@ class ChainRunner:
         start: command.Start,
         *,
         draws: int,
+        warmup: int,
         adapted: command.Adapted | None = None,
     ) -> list[str]:
         """Compose the command line of a program that runs a chain, or what is left of it."""
@@ -103,10 +108,11 @@ class ChainRunner:
             command.Files(data=self.ready.data, output=csv, digits=SIGNIFICANT_FIGURES),
             start,
             draws=draws,
-            warmup=s.warmup,
+            warmup=warmup,
             target_acceptance=s.target_acceptance,
             metric=s.metric,
             refresh=max(1, (s.warmup + s.draws) // 50),
+            adapt=s.adapt and warmup > 0,
             adapted=adapted,
         )
 
@@ -190,7 +196,9 @@ class _StanChain:
         runner, number = self._runner, self._place.number
         init = runner.start(number, self._scratch, cancel)
         start = command.Start(seed=runner.job.seed, chain=number + 1, init=init)
-        return runner.arguments(self._csv, start, draws=runner.settings.draws)
+        s, given = runner.settings, runner.given
+        adapted = None if given is None else given.adapted(number, self._scratch)
+        return runner.arguments(self._csv, start, draws=s.draws, warmup=s.warmup, adapted=adapted)
 
     def _going_on(self) -> list[str]:
         """Compose the command line of a chain that has warmed up, and say that its random stream is another."""
@@ -206,7 +214,7 @@ class _StanChain:
         adapted = command.Adapted(
             step_size=origin.adaptation.step_size, metric=origin.adaptation.write(self._scratch)
         )
-        return runner.arguments(self._csv, start, draws=wanted - draws, adapted=adapted)
+        return runner.arguments(self._csv, start, draws=wanted - draws, warmup=0, adapted=adapted)
 
     def _warmed(self, seconds: float) -> None:
         """Write down how long the warmup took, which nobody else tells of a program that is killed later."""

@@ -37,7 +37,7 @@ from ..density.network import density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
 from ..mcmc.optimum import BestOptimum, Optimum
-from ..variational.layout import Block, Layout, layout_of
+from ..variational.layout import Parts, SymmetryLayout, layout_of
 
 ENUMERATED = 1000
 """Elements of a group that are all tried; of a larger one, parts are assigned block by block."""
@@ -61,7 +61,7 @@ class Folding:
     """
 
     density: NumpyroDensity | StanVectors
-    layout: Layout | None = None
+    layout: SymmetryLayout | None = None
 
     @classmethod
     def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> Folding:
@@ -148,7 +148,7 @@ class Folding:
         return moved, chosen == 0
 
     def _assigned(
-        self, block: Block, points: Points, reference: Vector, weight: Vector
+        self, block: Parts, points: Points, reference: Vector, weight: Vector
     ) -> tuple[Points, Bool[np.ndarray, " point"]]:
         """Give each place of a block the part that suits it best: an assignment a point, exact for one block."""
         assert self.layout is not None

@@ -36,10 +36,11 @@ def test_going_on_from_an_earlier_warmup():
         FILES,
         command.Start(seed=3, chain=2, init=Path("/i.json")),
         draws=10,
-        warmup=20,
+        warmup=0,
         target_acceptance=0.9,
         metric="diag",
         refresh=5,
+        adapt=False,
         adapted=command.Adapted(step_size=0.25, metric=Path("/m.json")),
     )
     assert words(arguments) == (

@@ -59,7 +59,12 @@ def run(runner: ChainRunner, folder: Path | None, *, draws: int = DRAWS, ends: i
 
     class Dying:
         settings, bars, like = runner.settings, runner.bars, runner.like
-        slices, start, __call__ = runner.slices, runner.start, ChainRunner.__call__
+        slices, start, adapted, __call__ = (
+            runner.slices,
+            runner.start,
+            runner.adapted,
+            ChainRunner.__call__,
+        )
 
         def advance(self, *arguments: object, **named: object) -> object:
             if next(slices) == ends:
