@@ -9,19 +9,23 @@ away as well.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from onebasin.base.errors import InferenceError
+from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
+from onebasin.posteriors import schema
 from onebasin.posteriors.weights import EVEN, khat_of_weights, tails_of
 
-from ..contracts.method import Job
+from ..contracts.engines import DEFINED
+from ..contracts.method import Found, Job
 from ..density.counted import CountedDensity
 from ..density.network import density_of
+from ..mcmc.given import Start
 from .approximate import gaussians
 from .dadvi import Dadvi
 from .gaussian import Gaussian, Matrix, Points, moments
@@ -36,10 +40,10 @@ ROUNDS = 2
 """Of weighted draws, of which metric and starts need fewer than estimates do."""
 GOOD, LOST = 0.7, 1.0
 """The largest k-hat of weights, and that of a coordinate's mean or sd, with which a fit is used."""
-HEAVY = 0.65
+HEAVY = 0.5
 """k-hat of a coordinate's mean or sd above which its tail calls for shorter steps."""
-WORTH = 100.0
-"""The fewest independent draws that weights are worth with which a fit is used."""
+WORTH = 0.25
+"""Share of the draws that weights are worth below which a fit is not used, though k-hat may be good by chance."""
 ONE = 0.95
 """The least share of the probability that one optimum holds, since the metric of several fits none of them."""
 SETTLING = 16
@@ -50,7 +54,7 @@ COMING = 60
 LENGTH = 2.0
 """Length of a trajectory, in standard deviations, and its most steps."""
 LONGEST = 12
-SURPLUS = {False: 1.1, True: 2.5}
+SURPLUS = {False: 1.1, True: 2.0}
 """By how much rejection is rarer along trajectories of that length than `target_acceptance` says; more where a tail is
 heavy. Stan's adaptation ends at rarer rejections than it aims at as well."""
 
@@ -79,6 +83,45 @@ class Beginning:
     step_size: float | None = None
     gradients: int = 0
     log_densities: int = 0
+
+
+def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
+    """Run chains from a fit, or as always; and record which it was, and why.
+
+    Parameters
+    ----------
+    job : Job
+        Of NUTS or static HMC with `init="fit"`.
+    sample : callable
+        Runs the chains of a job.
+
+    Raises
+    ------
+    ArgumentError
+        If the engine takes no metric, or the settings adapt nothing.
+    InferenceError
+        If no starting point of finite log density is found.
+    """
+    if job.engine not in DEFINED:
+        raise ArgumentError(
+            f"`init` is 'fit', but engine={job.engine!r} takes no metric; use engine='numpyro' or 'stanli'."
+        )
+    begun = beginning(job)
+    job.bars.say(begun.reason.removesuffix("."))
+    if begun.points is None:
+        job = replace(job, method=replace(job.method, init="random"))
+    else:
+        chains = len(begun.points)
+        metric = np.broadcast_to(begun.covariance, (chains, *begun.covariance.shape))
+        start = Start(begun.points, metric, np.full(chains, begun.step_size), warmup=0)
+        job = replace(job, given=start)
+    found = sample(job)
+    attributes = {
+        schema.FIT_START: begun.reason,
+        schema.FIT_GRADIENTS: begun.gradients,
+        schema.FIT_LOG_DENSITIES: begun.log_densities,
+    }
+    return replace(found, attributes={**found.attributes, **attributes})
 
 
 def beginning(job: Job[Any]) -> Beginning:
@@ -148,17 +191,25 @@ def _from_afar(job: Job[Any], counted: CountedDensity) -> Points:
 def _judged(weighted: Weighted) -> tuple[str | None, bool]:
     """Why a fit is not used, None where it is; and whether a tail of it is heavy."""
     log_ratio = weighted.lp - weighted.log_q
-    if not weighted.worth >= WORTH:
-        return f"its weights are worth {weighted.worth:,.0f} independent draws, below {WORTH:,.0f}", True
-    if (khat := khat_of_weights(log_ratio)) > GOOD:
+    count = len(log_ratio)
+    if not weighted.worth >= WORTH * count:
+        return (
+            f"its {count:,} weighted draws are worth {weighted.worth:,.0f} independent ones",
+            True,
+        )
+    if not (khat := khat_of_weights(log_ratio)) <= GOOD:
         return f"k-hat of its weights is {khat:.2f}, above {GOOD}", True
     if (share := weighted.shares.max()) < ONE:
-        return f"the best of {len(weighted.shares)} optima holds {share:.0%} of the probability", True
+        return (
+            f"the best of {len(weighted.shares)} optima holds {share:.0%} of the probability",
+            True,
+        )
+    even = weighted.worth > EVEN * count  # then one draw far out says nothing
     tails = tails_of(weighted.vectors, log_ratio, weighted.log_weight)
-    if (worst := np.nanmax([tails.mean, tails.square], initial=-np.inf)) > LOST:
+    worst = np.nanmax([tails.mean, tails.square], initial=-np.inf)
+    if worst > LOST and not even:
         return f"k-hat of a coordinate is {worst:.2f}, above {LOST}", True
-    even = weighted.worth > EVEN * len(log_ratio)
-    return None, not (even and worst < HEAVY)
+    return None, not even or bool(worst > HEAVY)
 
 
 def _settled(
@@ -177,9 +228,7 @@ def _settled(
     for number in range(1, TRANSITIONS + 1):
         step = float(np.exp(log_step))
         momentum = rng.standard_normal(starts.shape)
-        here, gains = transition(
-            counted, here, whole.scale, momentum, step, _leapfrogs(step), rng
-        )
+        here, gains = transition(counted, here, whole.scale, momentum, step, _leapfrogs(step), rng)
         rejected = max(1e-3, 1 - np.exp(np.minimum(gains, 0)).mean())
         change = 0.5 * np.log((1 - acceptance) / rejected)
         log_step += change * (0.7 if number <= 3 else max(1 / number, 0.1))

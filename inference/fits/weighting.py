@@ -145,7 +145,11 @@ def weigh(
         if number == 2 and worth(lp - log_q) < DEAD:
             break
         current = _adapted(current, vectors, lp - log_q)
-        if number == rounds == most and more_rounds and GOOD < _worst(counted, vectors, lp - log_q) < LOST:
+        if (
+            number == rounds == most
+            and more_rounds
+            and GOOD < _worst(counted, vectors, lp - log_q) < LOST
+        ):
             most, current = most + more_rounds, replace(current, draws=2 * count)
     log_weight = smoothed(lp - log_q)
     values = counted.constrain(vectors)
