@@ -41,7 +41,7 @@ class Files:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Start:
+class CommandStart:
     """The state that a run begins from.
 
     Attributes
@@ -100,7 +100,7 @@ def static_hmc(*, trajectory_length: float) -> list[str]:
 def sample(
     engine: list[str],
     files: Files,
-    start: Start,
+    start: CommandStart,
     *,
     draws: int,
     warmup: int,
@@ -132,13 +132,15 @@ def sample(
     ]
 
 
-def draw_start(files: Files, start: Start) -> list[str]:
+def draw_start(files: Files, start: CommandStart) -> list[str]:
     """Write one draw without moving from the start, whose derived quantities it holds too."""
     method = ["method=sample", "num_samples=1", "num_warmup=0", "algorithm=fixed_param"]
     return [*start.arguments(), *method, *files.arguments()]
 
 
-def optimise(files: Files, start: Start, *, iterations: int, jacobian: bool = True) -> list[str]:
+def optimise(
+    files: Files, start: CommandStart, *, iterations: int, jacobian: bool = True
+) -> list[str]:
     """Find an optimum by L-BFGS: with the log Jacobian, of the density that samplers move in."""
     method = ["method=optimize", f"jacobian={int(jacobian)}", "algorithm=lbfgs"]
     return [*start.arguments(), *files.arguments(), *method, f"iter={iterations}"]
@@ -147,12 +149,12 @@ def optimise(files: Files, start: Start, *, iterations: int, jacobian: bool = Tr
 def laplace(files: Files, mode: Path, *, seed: int, draws: int) -> list[str]:
     """Draw from the Gaussian with the curvature at a mode, the parameters of a JSON file."""
     method = ["method=laplace", f"mode={mode}", "jacobian=1", f"draws={draws}"]
-    return [*Start(seed=seed).arguments(), *files.arguments(), *method]
+    return [*CommandStart(seed=seed).arguments(), *files.arguments(), *method]
 
 
 def pathfinder(
     files: Files,
-    start: Start,
+    start: CommandStart,
     *,
     paths: int,
     draws: int,
@@ -176,7 +178,7 @@ def pathfinder(
 def variational(
     family: str,
     files: Files,
-    start: Start,
+    start: CommandStart,
     *,
     iterations: int,
     gradient_samples: int,

@@ -1,4 +1,4 @@
-"""Where chains begin that are to start from a fit: at draws of it, in its metric, if its weights are good.
+"""Chains that begin from a fit: at its draws and in its metric, if its weights are good.
 
 The weights decide. Good ones say that the fit covers the posterior, so that its covariance is the best metric that
 there is and no warmup is needed. Draws of a fit whose weights are bad lie in the wrong place, and its metric makes
@@ -28,8 +28,8 @@ from ..density.network import density_of
 from ..mcmc.given import Start
 from .approximate import gaussians
 from .dadvi import Dadvi
-from .gaussian import Gaussian, Matrix, Points, moments
-from .moves import Standing, transition
+from .gaussian import Matrix, NormalFit, Points, moments
+from .moves import MovedChains, transition
 from .weighting import Weighted, weigh
 
 LARGEST = 60
@@ -60,8 +60,8 @@ heavy. Stan's adaptation ends at rarer rejections than it aims at as well."""
 
 
 @dataclass(frozen=True, eq=False)
-class Beginning:
-    """Whether chains begin from a fit, and why.
+class FitStart:
+    """The decision whether chains begin from a fit, and why.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
         raise ArgumentError(
             f"`init` is 'fit', but engine={job.engine!r} takes no metric; use engine='numpyro' or 'stanli'."
         )
-    begun = beginning(job)
+    begun = start_from_fit(job)
     job.bars.say(begun.reason.removesuffix("."))
     if begun.points is None:
         job = replace(job, method=replace(job.method, init="random"))
@@ -124,7 +124,7 @@ def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
     return replace(found, attributes={**found.attributes, **attributes})
 
 
-def beginning(job: Job[Any]) -> Beginning:
+def start_from_fit(job: Job[Any]) -> FitStart:
     """Fit, weigh, and decide whether chains begin there.
 
     Parameters
@@ -143,7 +143,7 @@ def beginning(job: Job[Any]) -> Beginning:
     return replace(found, gradients=counted.gradients, log_densities=counted.heights)
 
 
-def _decided(job: Job[Any], counted: CountedDensity) -> Beginning:
+def _decided(job: Job[Any], counted: CountedDensity) -> FitStart:
     s, size = job.method, counted.size
     if size > LARGEST:
         return _unused(f"no weights last in {size} coordinates (at most {LARGEST} are tried)")
@@ -166,7 +166,7 @@ def _decided(job: Job[Any], counted: CountedDensity) -> Beginning:
     if come is None:
         return _unused("a chain from a random point does not come to it")
     points = np.concatenate([settled.points[:near], come])
-    return Beginning(
+    return FitStart(
         f"Chains start from the fit: its weights are worth {weighted.worth:,.0f} of {len(weighted.lp):,} draws.",
         points,
         whole.scale @ whole.scale.T,
@@ -174,8 +174,8 @@ def _decided(job: Job[Any], counted: CountedDensity) -> Beginning:
     )
 
 
-def _unused(reason: str) -> Beginning:
-    return Beginning(f"The fit is not used, and chains warm up as usual: {reason}.")
+def _unused(reason: str) -> FitStart:
+    return FitStart(f"The fit is not used, and chains warm up as usual: {reason}.")
 
 
 def _from_afar(job: Job[Any], counted: CountedDensity) -> Points:
@@ -215,15 +215,15 @@ def _judged(weighted: Weighted) -> tuple[str | None, bool]:
 def _settled(
     counted: CountedDensity,
     starts: Points,
-    whole: Gaussian,
+    whole: NormalFit,
     acceptance: float,
     rng: np.random.Generator,
-) -> tuple[Standing, float]:
+) -> tuple[MovedChains, float]:
     """Move weighted draws, and find the step size with the wanted mean acceptance along trajectories.
 
     The energy error grows with the square of the step, and so does what is rejected.
     """
-    here = Standing.at(counted, starts)
+    here = MovedChains.at(counted, starts)
     log_step = -0.25 * np.log(counted.size)
     for number in range(1, TRANSITIONS + 1):
         step = float(np.exp(log_step))
@@ -242,15 +242,15 @@ def _leapfrogs(step: float) -> int:
 def _come(
     counted: CountedDensity,
     afar: Points,
-    settled: Standing,
-    whole: Gaussian,
+    settled: MovedChains,
+    whole: NormalFit,
     step: float,
     rng: np.random.Generator,
 ) -> Points | None:
     """Move chains from afar until their log densities are those of the others; None where one does not come so far."""
     if not len(afar):
         return afar
-    here, steps = Standing.at(counted, afar), np.full(len(afar), step / 10)
+    here, steps = MovedChains.at(counted, afar), np.full(len(afar), step / 10)
     come = here.heights >= settled.heights.min()
     for _ in range(COMING):
         if come.all():

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from ..density.counted import CountedDensity
 from .gaussian import Points
-from .moves import Standing, transition
+from .moves import MovedChains, transition
 from .peaks import square_root
 from .weighting import Weighted
 
@@ -89,7 +89,7 @@ def _moved(
     """The chains after their transitions."""
     size = points.shape[1]
     root = _metric(weighted)
-    here = Standing.at(counted, points)
+    here = MovedChains.at(counted, points)
     for _ in range(TRANSITIONS):
         step = min(STEP, 0.9 * size**-0.25) * rng.uniform(0.7, 1.1)
         half = rng.standard_normal((len(points) // 2, size))

@@ -14,8 +14,8 @@ Chain = Float[np.ndarray, " chain"]
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
-    """Where chains are.
+class MovedChains:
+    """The places of several chains.
 
     Attributes
     ----------
@@ -30,27 +30,27 @@ class Standing:
     slopes: Points
 
     @classmethod
-    def at(cls, counted: CountedDensity, points: Points) -> Standing:
+    def at(cls, counted: CountedDensity, points: Points) -> MovedChains:
         """Evaluate the log density at the places."""
         return cls(points, *counted.gradient(points))
 
 
 def transition(
     counted: CountedDensity,
-    here: Standing,
+    here: MovedChains,
     root: Matrix,
     momentum: Points,
     step: float | Float[np.ndarray, "chain 1"],
     leapfrogs: int,
     rng: np.random.Generator,
-) -> tuple[Standing, Float[np.ndarray, "leapfrog chain"]]:
+) -> tuple[MovedChains, Float[np.ndarray, "leapfrog chain"]]:
     """Move every chain along a trajectory, and accept or reject its end.
 
     Parameters
     ----------
     counted : CountedDensity
         The target's.
-    here : Standing
+    here : MovedChains
         Where the chains are.
     root : array (param, param)
         A square root of the inverse metric.
@@ -65,7 +65,7 @@ def transition(
 
     Returns
     -------
-    Standing
+    MovedChains
         Where the chains are now.
     array (leapfrog, chain)
         Change of the log density minus the kinetic energy, in nats, after each step; -inf where there is no number.
@@ -83,7 +83,7 @@ def transition(
             gains[number] = np.where(np.isnan(gain), -np.inf, gain)
         accepted = np.log(rng.uniform(size=len(momentum))) < gains[-1]
     keep = accepted[:, None]
-    moved = Standing(
+    moved = MovedChains(
         np.where(keep, place, here.points),
         np.where(accepted, height, here.heights),
         np.where(keep, slope, here.slopes),

@@ -30,7 +30,7 @@ from ..contracts.method import Found, Job
 from ..runs.fingerprint import fingerprint
 from ..runs.kept import check_folder
 from ..runs.provenance import package_versions
-from .places import ChainPlace, Draws, Gathered, KeptPlace, Standing
+from .places import ChainPlace, DrawsReceiver, Gathered, KeptPlace, Standing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -56,7 +56,7 @@ now and then, and once that is set it saves and raises `RunCancelled`.
 
 def run_chains(
     prepare: Callable[[], RunChain],
-    taker: Draws,
+    taker: DrawsReceiver,
     *,
     chains: int,
     draws: int,
@@ -155,7 +155,7 @@ def _saying_what_is_gone(places: Sequence[ChainPlace]) -> Iterator[None]:
 
 
 def _places(
-    taker: Draws, chains: int, folder: Path | None, fingerprint: str
+    taker: DrawsReceiver, chains: int, folder: Path | None, fingerprint: str
 ) -> Sequence[ChainPlace]:
     if folder is None:
         return [ChainPlace(number, taker) for number in range(chains)]
@@ -247,7 +247,7 @@ def _adaptation(ended: Sequence[Standing], definition: str) -> dict[str, xr.Data
             found[name] = (dims, np.stack(arrays))
     if not found:
         return {}
-    attributes = {"coordinates": definition}
+    attributes = {"definition": definition}
     group = xr.Dataset(found, {"chain": np.arange(len(ended))}, attributes)
     return {schema.ADAPTATION: group}
 

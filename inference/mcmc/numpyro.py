@@ -137,7 +137,7 @@ class Course:
     step_size: Float[Array, " chain"] | None = None
 
 
-class ChainRunner:
+class NumpyroChains:
     """Runs chains of one target; compiled once, called from several threads.
 
     Parameters

@@ -73,7 +73,7 @@ _VECTOR = "vector"
 Values = dict[str, np.ndarray]
 
 
-class ChainRunner:
+class NutpieChains:
     """Runs chains of one target; compiled once, called from several threads.
 
     Parameters

@@ -54,9 +54,9 @@ class Chains(Method):
     later: ClassVar[tuple[str, ...]] = ("adapt",)
     stan_by_jax: ClassVar[bool] = True
     engines: ClassVar = {
-        "numpyro": "onebasin.inference.mcmc.numpyro:ChainRunner",
-        "stanli": "onebasin.inference.mcmc.stan:ChainRunner",
-        "cmdstan": "onebasin.inference.mcmc.stan:ChainRunner",
+        "numpyro": "onebasin.inference.mcmc.numpyro:NumpyroChains",
+        "stanli": "onebasin.inference.mcmc.stan:StanChains",
+        "cmdstan": "onebasin.inference.mcmc.stan:StanChains",
     }
     for_calibration: ClassVar = {"chains": 2, "warmup": 500, "draws": 500}
 

@@ -48,7 +48,7 @@ KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
 SIGNIFICANT_FIGURES = 12
 
 
-class ChainRunner:
+class StanChains:
     """Runs chains of one target; the program is compiled and the data written once.
 
     Parameters
@@ -90,7 +90,7 @@ class ChainRunner:
     def arguments(
         self,
         csv: Path,
-        start: command.Start,
+        start: command.CommandStart,
         *,
         draws: int,
         warmup: int,
@@ -122,13 +122,13 @@ class _StanChain:
 
     Parameters
     ----------
-    runner : ChainRunner
+    runner : StanChains
         Knows the command lines.
     place : ChainPlace
         Where the chain goes on from, and where its draws go.
     """
 
-    def __init__(self, runner: ChainRunner, place: ChainPlace) -> None:
+    def __init__(self, runner: StanChains, place: ChainPlace) -> None:
         self._runner, self._place = runner, place
         self._scratch = Path(tempfile.mkdtemp(dir=runner.folder))
         self._folder = self._scratch if place.folder is None else place.folder.resolve()
@@ -195,7 +195,7 @@ class _StanChain:
         """Compose the command line of a chain that is to warm up."""
         runner, number = self._runner, self._place.number
         init = runner.start(number, self._scratch, cancel)
-        start = command.Start(seed=runner.job.seed, chain=number + 1, init=init)
+        start = command.CommandStart(seed=runner.job.seed, chain=number + 1, init=init)
         s, given = runner.settings, runner.given
         adapted = None if given is None else given.adapted(number, self._scratch)
         return runner.arguments(self._csv, start, draws=s.draws, warmup=s.warmup, adapted=adapted)
@@ -210,7 +210,9 @@ class _StanChain:
             "and metric, and with a new random stream"
         )
         seed = seed_of(runner.job.seed, number, origin.program)
-        start = command.Start(seed=seed, chain=number + 1, init=write(self._scratch, origin.last))
+        start = command.CommandStart(
+            seed=seed, chain=number + 1, init=write(self._scratch, origin.last)
+        )
         adapted = command.Adapted(
             step_size=origin.adaptation.step_size, metric=origin.adaptation.write(self._scratch)
         )

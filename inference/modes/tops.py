@@ -36,7 +36,7 @@ from onebasin.models.target import Target
 from ..density.network import density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
-from ..mcmc.optimum import BestOptimum, Optimum
+from ..mcmc.optimum import BestOptimum, OptimiserEnd
 from ..variational.layout import Parts, SymmetryLayout, layout_of
 
 ENUMERATED = 1000
@@ -260,7 +260,7 @@ def find_tops(
     return Tops(tuple(tops), starts, starts - len(found))
 
 
-def _is_one(folding: Folding, top: Top, end: Optimum) -> bool:
+def _is_one(folding: Folding, top: Top, end: OptimiserEnd) -> bool:
     if abs(top.height + end.potential) > LEVEL + 1e-6 * abs(top.height):
         return False
     near, _ = folding.fold(end.vector[None], top.vector, top.weight)
@@ -274,7 +274,7 @@ class _Curvature:
         self._folding = folding
         self._hessian = jax.jit(jax.hessian(lambda v: -folding.density.log_density(v)))
 
-    def top(self, end: Optimum) -> Top:
+    def top(self, end: OptimiserEnd) -> Top:
         size, height = len(end.vector), -end.potential
         if size > CURVED:
             return Top(end.vector, height, 1, math.nan, np.ones(size))

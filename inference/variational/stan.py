@@ -171,7 +171,7 @@ def _arguments(
     job: Job[Advi], attempt: Attempt, init: Path | None, files: command.Files
 ) -> list[str]:
     s, seed = job.method, (job.seed + attempt.seed_offset) % 2**32
-    start = command.Start(seed=seed, init=init or attempt.init_radius)
+    start = command.CommandStart(seed=seed, init=init or attempt.init_radius)
     return command.variational(
         s.family,
         files,

@@ -20,9 +20,9 @@ from onebasin.inference import Nuts
 from onebasin.inference.contracts.method import Found, Job
 from onebasin.inference.density.counted import CountedDensity
 from onebasin.inference.density.network import density_of
-from onebasin.inference.fits.begin import _come, _from_afar, beginning, sampled
-from onebasin.inference.fits.gaussian import Gaussian
-from onebasin.inference.fits.moves import Standing
+from onebasin.inference.fits.begin import _come, _from_afar, sampled, start_from_fit
+from onebasin.inference.fits.gaussian import NormalFit
+from onebasin.inference.fits.moves import MovedChains
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
@@ -84,7 +84,7 @@ def test_chains_of_a_good_fit_have_its_covariance_and_need_no_warmup(
     ],
 )
 def test_a_fit_that_does_not_cover_the_posterior_is_not_used(model: Any, reason: str) -> None:
-    begun = beginning(job(model))
+    begun = start_from_fit(job(model))
     assert begun.points is None
     assert re.search(f"not used, and chains warm up as usual: .*({reason})", begun.reason)
 
@@ -97,7 +97,7 @@ def test_chains_without_their_fit_are_those_of_no_fit() -> None:
 
 
 def test_one_chain_in_four_begins_at_a_random_point() -> None:
-    begun = beginning(replace(job(normal), method=Nuts(init="fit", chains=9)))
+    begun = start_from_fit(replace(job(normal), method=Nuts(init="fit", chains=9)))
     assert begun.points is not None
     moved = np.abs(begun.points - 30) < 6
     assert moved.all()  # those from +-2 as well
@@ -114,8 +114,8 @@ def test_a_chain_from_afar_comes_or_speaks_against_the_fit(model: Any, comes: bo
     with precision("float64"):
         counted = CountedDensity(density_of(target(model)))
         centre = np.array([30.0 if comes else 1000.0])
-        settled = Standing.at(counted, centre + np.linspace(-2, 2, 16)[:, None])
-        standard = Gaussian(centre, np.eye(1))
+        settled = MovedChains.at(counted, centre + np.linspace(-2, 2, 16)[:, None])
+        standard = NormalFit(centre, np.eye(1))
         found = _come(counted, np.zeros((1, 1)), settled, standard, 1.0, np.random.default_rng(0))
     assert (found is not None) == comes
     if found is not None:

@@ -85,7 +85,7 @@ def test_chains_stay_at_their_starts_with_tiny_steps_and_keep_their_metric(
     )
     kept = found.groups["adaptation"]
     metric = kept["inverse_metric"].values
-    if kept.attrs["coordinates"] == "stan":
+    if kept.attrs["definition"] == "stan":
         metric = reordered(metric, stan_places(density))
     np.testing.assert_allclose(
         metric, start.inverse_metric, rtol=2e-5
