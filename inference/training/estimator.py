@@ -256,6 +256,12 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):  # type: ignore[misc
         terms = (-0.5 * z**2 - np.log(sd) - 0.5 * np.log(2 * np.pi)).sum(-1)
         return float(np.mean(logsumexp(terms, axis=0) - np.log(len(mean))))
 
+    def __sklearn_tags__(self) -> Any:
+        """Say that targets may have several columns."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def _normals(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation that each draw predicts, (draw, obs, out), in the units of `y`."""
         inputs = self._checked(x)  # first: it refuses what is not fitted
@@ -364,7 +370,8 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):  # type: ignore[mi
         array (obs,)
             Labels.
         """
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(1)])
+        column = self.predict_proba(X).argmax(1)  # first: it refuses what is not fitted
+        return np.asarray(self.classes_[column])
 
     def log_score(self, X: Any, y: Any) -> float:
         """Score by the mean log predictive probability.

@@ -20,7 +20,7 @@ METHOD = Ensemble(members=6, epochs=200, learning_rate=0.02)
         BayesianClassifier(hidden=(8,), method=Ensemble(members=2, epochs=300), random_state=1),
     ]
 )
-def test_scikit_learn_accepts(estimator, check):
+def test_scikit_learn_accepts(estimator, check, unchecked):
     check(estimator)
 
 
