@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import stat
@@ -109,6 +110,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.cmdstan)
     place = {Path(__file__).parent / name: i for i, name in enumerate(HEAVY)}
     items.sort(key=lambda item: place.get(item.path, len(HEAVY)))
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage rarely: while it traces, JAX has Python search all that was imported a thousand times."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture
