@@ -62,7 +62,6 @@ HEAVY = (
     "docs/test_blocks.py",
     "stan/test_parity.py",
     "inference/test_conformance.py",
-    "stan/test_known_programs.py",
     "truth/problems/test_problems.py",
     "studies/test_conformance.py",
 )

@@ -70,7 +70,7 @@ def own_cache():
     "among",
     [
         pytest.param([name for name in EXAMPLES if name not in (*LONG, *COMPILED)], id="quick"),
-        pytest.param([*COMPILED], id="compiled", marks=pytest.mark.cmdstan),
+        pytest.param([*COMPILED], id="compiled", marks=[pytest.mark.cmdstan, pytest.mark.slow]),
         *(pytest.param([name], id=name, marks=pytest.mark.slow) for name in LONG),
     ],
 )

@@ -148,15 +148,30 @@ def test_seeds_of_starts_differ_and_do_not_depend_on_their_number() -> None:
     assert seeds_of(1, 2, 3) != seeds_of(2, 2, 3)
 
 
-@pytest.mark.parametrize("engine", ENGINES[::2])  # the interpreter has no static HMC
-def test_networks_start_at_an_optimum_too(engine: str) -> None:
-    """So short a warmup hardly moves a chain, so that its draws show where it started."""
+def network() -> Target:
     x, noise = np.random.default_rng(0).normal(size=(2, 200, 2))
-    target = BayesianNetwork(Network(2, (2,), 1)).condition(x, (x + noise)[:, 0], name="net")
+    return BayesianNetwork(Network(2, (2,), 1)).condition(x, (x + noise)[:, 0], name="net")
+
+
+def test_chains_of_networks_start_at_an_optimum_too() -> None:
+    density = density_of(network())
+    random, optimum = (
+        jax.vmap(density.log_density)(
+            chain_starts(density, Nuts(chains=2, init=init, init_starts=3), 1)
+        )
+        for init in ("random", "optimum")
+    )
+    assert optimum.min() > random.max() + 5
+
+
+@pytest.mark.stan
+@pytest.mark.cmdstan
+def test_chains_of_compiled_networks_start_at_an_optimum_too() -> None:
+    """So short a warmup hardly moves a chain, so that its draws show where it started."""
     still = {"trajectory_length": 1e-3, "chains": 2, "warmup": 1, "draws": 2, "init_starts": 3}
     lp = {
         init: infer(
-            target, Hmc(**still, init=init), engine=engine, seed=1, predictive_mb=0
+            network(), Hmc(**still, init=init), engine="cmdstan", seed=1, predictive_mb=0
         ).sample_stats["lp"]
         for init in ("random", "optimum")
     }

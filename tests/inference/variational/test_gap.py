@@ -39,12 +39,12 @@ def brute_force(target: NetworkTarget, loc: np.ndarray, scale: np.ndarray) -> tu
     """KL[q || q^G] as a mean over 2000 draws of log q less the log mean over all elements, and its error."""
     layout = layout_of(target)
     draws = loc + scale * np.random.default_rng(8).normal(size=(2000, len(loc)))
-    moved = jax.vmap(lambda e: jax.vmap(lambda w: layout.act(e, w))(draws))
+    moved = jax.jit(jax.vmap(lambda e: jax.vmap(lambda w: layout.act(e, w))(draws)))
 
     def log_q(w: np.ndarray) -> np.ndarray:
         return -0.5 * np.sum(((w - loc) / scale) ** 2, axis=-1)
 
-    elements = layout.elements()
+    elements = jax.tree.map(np.asarray, layout.elements())
     number = len(elements[0][0])
     terms = np.concatenate(
         [
