@@ -13,7 +13,7 @@ from onebasin.models.data import Dataset, load_data
 from onebasin.studies.lab import Frame, Frames, Options, Outcomes
 from onebasin.studies.lab.study import measure
 from onebasin.studies.relu_teacher import STUDY, design
-from onebasin.studies.relu_teacher.design import Config, configure, target
+from onebasin.studies.relu_teacher.design import TeacherConfig, configure, target
 from onebasin.truth.problems.relu_networks import teacher_data
 
 from ..command_fixtures import InMemory, fake_posterior
@@ -103,7 +103,7 @@ def test_share_at_seam_is_that_of_unit_weights_alone(frames):
 
 
 def test_draws_at_and_steps_across_the_seam_are_counted():
-    config = Config(0, ("stan",), ("givens",), nuts=Nuts(chains=2, draws=40))
+    config = TeacherConfig(0, ("stan",), ("givens",), nuts=Nuts(chains=2, draws=40))
     cell = STUDY.cells(config)[0]
     tree = fake_posterior(STUDY.target(config, cell), "nuts", "stan", config.nuts, 0)
     weights = tree["posterior"].to_dataset()["W1"].values
