@@ -28,6 +28,7 @@ LONG = (
         "plot.calibration",
     ),
     *("plot.elbo", "networks.summarise_predictions", "symmetrised_vi"),
+    *("dadvi", "hmc", "mclmc", "sample_modes"),
 )
 COMPILED = ("stan.cmdstan_model",)
 """Examples that need CmdStan."""

@@ -1,4 +1,4 @@
-"""Boston Housing: design, the paper's tables, verdicts, variations, units, calibration, what is said of chains."""
+"""Boston Housing: design, the paper's tables, units, variations, calibration."""
 
 import math
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""One Gaussian for a posterior: design, rows, pairs, verdicts, and a toy run."""
+"""One Gaussian for a posterior: design, rows, pairs."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Label switching: the design, measures on planted posteriors, verdicts, and toy runs."""
+"""Label switching: the design, measures on planted posteriors, and a quick run."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""The study of orthogonal skips: its design, its measures and verdicts, and a toy run."""
+"""The study of orthogonal skips: its design and its measures."""
 
 from dataclasses import replace
 

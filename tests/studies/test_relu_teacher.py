@@ -1,4 +1,4 @@
-"""The two-unit teacher: its design, its verdicts, and a toy run."""
+"""The two-unit teacher: its design and its measures, and full runs."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""The remedies side by side: design, measures on planted posteriors, claims, the page that states them, toy runs."""
+"""The remedies side by side: design, measures on planted posteriors, the page that states them."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Classifiers of growing width: verdicts, tables and curves; and nearest copies."""
+"""Classifiers of growing width: comparisons and curves."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""One Gaussian between two modes: descents, frames, and what is said of them."""
+"""One Gaussian between two modes: descents, frames, figures."""
 
 import json
 

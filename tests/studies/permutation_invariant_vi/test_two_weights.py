@@ -1,4 +1,4 @@
-"""The network of two weights: data, what is measured, statements, tables and figures."""
+"""The network of two weights: data, what is measured, figures."""
 
 import json
 from dataclasses import asdict, replace
