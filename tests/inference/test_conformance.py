@@ -460,7 +460,7 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch, *, but_its_check: bool = False
 
     if not but_its_check:
         monkeypatch.setattr("onebasin.inference.runs.run.Job", unreached)
-    monkeypatch.setattr("onebasin.inference.variational.engine.Elbo.run", unreached)
+    monkeypatch.setattr("onebasin.inference.variational.engine.TrainingLoop.run", unreached)
 
 
 class Killed(BaseException):
