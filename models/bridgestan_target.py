@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from .stated import stated_by
+
 UNCONSTRAINED = "unconstrained"
 """Name of the parameter."""
 
@@ -20,9 +22,7 @@ def definition_of(model: Any) -> Callable[[], None]:
     """State a `bridgestan.StanModel` as a NumPyro model."""
     import jax
     import jax.numpy as jnp
-    from numpyro.distributions import constraints
-
-    from .density_target import stated_by
+    import numpyro
 
     size = model.param_unc_num()
     shapes = _shapes(model.param_names(include_tp=True))
@@ -36,7 +36,7 @@ def definition_of(model: Any) -> Callable[[], None]:
 
     def called(point: jax.Array) -> tuple[jax.Array, jax.Array]:
         like = (jax.ShapeDtypeStruct((), point.dtype), jax.ShapeDtypeStruct((size,), point.dtype))
-        return jax.pure_callback(of_gradient, like, point, vmap_method="sequential")  # type: ignore[no-any-return]
+        return jax.pure_callback(of_gradient, like, point, vmap_method="sequential")
 
     @jax.custom_vjp
     def density(point: jax.Array) -> jax.Array:
@@ -61,7 +61,7 @@ def definition_of(model: Any) -> Callable[[], None]:
             for (name, shape), part in zip(shapes.items(), parts, strict=True)
         }
 
-    sites = {UNCONSTRAINED: (constraints.real, (size,))}
+    sites = {UNCONSTRAINED: (numpyro.distributions.constraints.real, (size,))}
     return stated_by(lambda values: density(values[UNCONSTRAINED]), sites, computed)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from onebasin.base.arguments import checks_arguments
-from onebasin.base.errors import ArgumentError, ArgumentTypeError, OnebasinError
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
 
+from .stated import Site, stated_by
 from .symmetry.blocks import Symmetry
 from .symmetry.words import as_symmetry
 from .target import Target
@@ -118,53 +119,10 @@ def target(
     )
 
 
-Site = tuple[Any, tuple[int, ...]]
-"""A constraint of NumPyro, and the shape of the value."""
-
-
-def stated_by(
-    density: Callable[[dict[str, Any]], Any],
-    sites: Mapping[str, Site],
-    computed: Callable[[dict[str, Any]], Mapping[str, Any]] = lambda values: {},
-) -> Callable[[], None]:
-    """State a log density over values as a NumPyro model; `computed` gives what follows from the parameters."""
-    import jax
-    import jax.numpy as jnp
-    import numpyro
-    from numpyro.distributions import ImproperUniform
-
-    given = {
-        n: jax.ShapeDtypeStruct(shape, jnp.result_type(float)) for n, (_, shape) in sites.items()
-    }
-    try:
-        out = jax.eval_shape(density, given)
-    except OnebasinError:
-        raise
-    except Exception as error:  # whatever the function throws
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ArgumentError(
-            f"`model` cannot be traced by JAX at parameters of these shapes: {reason} Let it compute with jax.numpy."
-        ) from error
-    if getattr(out, "shape", None) != ():
-        raise ArgumentError(
-            f"`model` must return the log density, one number; it returns {out}: sum over its terms."
-        )
-
-    def model() -> None:
-        values = {
-            name: numpyro.sample(name, ImproperUniform(constraint, (), event_shape=shape))
-            for name, (constraint, shape) in sites.items()
-        }
-        numpyro.factor("log_density", density(values))
-        for name, value in computed(values).items():
-            numpyro.deterministic(name, value)
-
-    return model
-
-
 def _site(name: str, given: Any) -> Site:
-    from numpyro.distributions import constraints
+    import numpyro
 
+    constraints = numpyro.distributions.constraints
     support, shape = given if isinstance(given, tuple) else (given, ())
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     if isinstance(support, str):

@@ -15,7 +15,7 @@ import numpy as np
 
 from onebasin.base.errors import ArgumentError
 
-from .density_target import Site, stated_by
+from .stated import Site, stated_by
 
 _SUPPORTS = {
     "LogTransform": "positive",
@@ -79,8 +79,9 @@ def definition_of(
 
 def _constraint(variable: Any, transform: Any) -> Any:
     """NumPyro's constraint of a parameter; the real line where PyMC transforms nothing, None where there is none."""
-    from numpyro.distributions import constraints
+    import numpyro
 
+    constraints = numpyro.distributions.constraints
     kind = type(transform).__name__
     if transform is None:
         return constraints.real
@@ -114,8 +115,9 @@ def _random(graph: Sequence[Any]) -> bool:
 
 
 def _real(sites: Mapping[str, Site]) -> dict[str, Site]:
-    from numpyro.distributions import constraints
+    import numpyro
 
+    constraints = numpyro.distributions.constraints
     return {n: (constraints.real if c is None else c, shape) for n, (c, shape) in sites.items()}
 
 
@@ -127,7 +129,7 @@ def _in_jax(
     from pytensor.graph.replace import graph_replace
 
     outputs = graph_replace(list(graph), dict(forward), strict=False)
-    return get_jaxified_graph(inputs=list(inputs), outputs=outputs)  # type: ignore[no-any-return]
+    return get_jaxified_graph(inputs=list(inputs), outputs=outputs)
 
 
 def _axes(

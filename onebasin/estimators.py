@@ -13,17 +13,15 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp, softmax
 
-from onebasin.base.errors import ArgumentError, InferenceError
-from onebasin.models.networks.architecture import Network
-from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.networks.likelihood import Categorical, Gaussian
-from onebasin.models.networks.prediction import mean_and_sd, predict
-
-from ..contracts.method import Method
+from .base.errors import ArgumentError, InferenceError
+from .inference.contracts.method import Method
+from .models.networks.architecture import Network
+from .models.networks.bayesian import BayesianNetwork
+from .models.networks.likelihood import Categorical, Gaussian
+from .models.networks.prediction import mean_and_sd, predict
 
 if TYPE_CHECKING:
-    from onebasin.analysis.diagnostics.verdict import Verdict
-    from onebasin.analysis.gaussian.distillation import DistillationSettings
+    from .analysis.gaussian.distillation import DistillationSettings
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -39,17 +37,19 @@ _GAUSSIAN_DRAWS = 250
 """Draws of the single Gaussian that predictions average over."""
 
 
-class _NetworkEstimator(BaseEstimator):  # type: ignore[misc]
+class _NetworkEstimator(BaseEstimator):
     """The shared part of both estimators: standardised inputs, the posterior, its verdict, and the single Gaussian."""
 
     hidden: tuple[int, ...]
     activation: str
     method: Method | None
     random_state: Any
+    _verdict: str | None
+    _gaussian: tuple[Any, Any, Any] | None
 
     def _infer(self, x: np.ndarray, y: np.ndarray, likelihood: Gaussian | Categorical) -> None:
-        from ..infer import infer
-        from ..microcanonical.mclmc import Mclmc
+        from .inference.infer import infer
+        from .inference.microcanonical.mclmc import Mclmc
 
         columns = y.shape[1] if y.ndim == 2 else int(y.max()) + 1
         network = Network(x.shape[1], tuple(self.hidden), columns, activation=self.activation)
@@ -80,11 +80,11 @@ class _NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         }
 
     @property
-    def verdict_(self) -> Verdict:
-        """The answer whether the posterior may be used, with reasons: the verdict of `ob.diagnose`; made on demand."""
+    def verdict_(self) -> str | None:
+        """The verdict of `ob.diagnose` on the posterior: ``usable``, ``unusable``, ...; made on demand."""
         check_is_fitted(self, "model_")
         if self._verdict is None:
-            from onebasin.analysis.diagnostics.diagnose import diagnose
+            from .analysis.diagnostics.diagnose import diagnose
 
             self._check_draws()
             self._verdict = diagnose(self.posterior_).verdict
@@ -119,7 +119,7 @@ class _NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         ArgumentError
             If the copy is of a copy that has no draws.
         """
-        from onebasin.analysis.gaussian.distillation import distil
+        from .analysis.gaussian.distillation import distil
 
         check_is_fitted(self, "model_")
         self._check_draws()
@@ -130,14 +130,14 @@ class _NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         del small.posterior_
         with suppress(ArgumentError):  # too few draws to judge
             small._verdict = self.verdict_
-        drawn = fit.sample(_GAUSSIAN_DRAWS, seed=seed, predictive_mb=0)["posterior"]
+        drawn = fit.sample(_GAUSSIAN_DRAWS, seed=seed, predictive_mb=0)["posterior"].dataset
         rest = {str(n): drawn[n].values for n in drawn.data_vars if str(n) not in fit.mean}
-        numbers = ({n: np.float32(v) for n, v in of.items()} for of in (fit.mean, fit.sd))
-        small._gaussian = (*numbers, rest)
+        mean, sd = ({n: np.float32(v) for n, v in of.items()} for of in (fit.mean, fit.sd))
+        small._gaussian = mean, sd, rest
         return small
 
 
-class BayesianRegressor(RegressorMixin, _NetworkEstimator):  # type: ignore[misc]
+class BayesianRegressor(RegressorMixin, _NetworkEstimator):
     """A Bayesian neural network for regression, with scikit-learn's interface.
 
     Parameters
@@ -158,8 +158,8 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):  # type: ignore[misc
     ----------
     posterior_ : DataTree
         Draws of the weights, for standardised data; `ob.diagnose`, `ob.align`, ... take it.
-    verdict_ : Verdict
-        Whether it may be used.
+    verdict_ : str
+        Whether it may be used: the verdict of `ob.diagnose`.
     model_ : BayesianNetwork
         The network with its prior.
 
@@ -274,7 +274,7 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):  # type: ignore[misc
         )
 
 
-class BayesianClassifier(ClassifierMixin, _NetworkEstimator):  # type: ignore[misc]
+class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
     """A Bayesian neural network for classification, with scikit-learn's interface.
 
     Parameters

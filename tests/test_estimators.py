@@ -51,7 +51,7 @@ def test_predictions_are_those_of_the_draws_in_the_units_of_the_targets(fitted, 
 
 
 def test_the_verdict_is_that_of_the_posterior(fitted):
-    assert str(fitted.verdict_) == str(ob.diagnose(fitted.posterior_).verdict)
+    assert fitted.verdict_ == ob.diagnose(fitted.posterior_).verdict
 
 
 def test_a_compact_copy_predicts_nearly_as_the_draws_do_and_is_small(fitted, data):
@@ -59,7 +59,7 @@ def test_a_compact_copy_predicts_nearly_as_the_draws_do_and_is_small(fitted, dat
     short = ob.approximations.DistillationSettings(iterations=500, points=500, batch_size=64)
     small = pickle.loads(pickle.dumps(fitted.compact(settings=short, seed=1)))
     assert len(pickle.dumps(small)) < 1e6
-    assert str(small.verdict_) == str(fitted.verdict_)
+    assert small.verdict_ == fitted.verdict_
     (mean, sd), (exact, spread) = (each.predict(x, return_std=True) for each in (small, fitted))
     assert np.abs(mean - exact).mean() < 0.25 * spread.mean()
     assert 0.7 < sd.mean() / spread.mean() < 1.4
