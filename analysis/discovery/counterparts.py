@@ -26,6 +26,11 @@ BOTH = 0.02
 APART = 0.25
 """Variance of a difference's size over its mean square, below which it is bimodal."""
 
+RARE = 0.01
+"""Share of draws up to which a labelling does not count."""
+TIED = 0.9
+"""Share of the draws of a labelling that have one and the same of another: overlap makes it less than 1."""
+
 _NUMBER = re.compile(r"\d+")
 
 Tuples = tuple[tuple[str, ...], ...]
@@ -98,8 +103,14 @@ def apart(slots: Iterable[Slot], moved: Values) -> dict[str, np.ndarray]:
 
 
 def are_tied(first: np.ndarray, second: np.ndarray) -> bool:
-    """Tell whether two labellings of draws (chain, draw) determine each other in all but a few draws."""
+    """Tell whether two labellings of draws (chain, draw) determine each other in nearly all draws."""
     pairs, counts = np.unique(np.stack([first.ravel(), second.ravel()]), axis=1, return_counts=True)
-    common = counts > 0.01 * first.size
-    sides = [len(np.unique(side[common])) for side in pairs]
-    return bool(min(sides) > 1 and sides[0] == sides[1] == common.sum())
+    partners: list[dict[int, int]] = []
+    for own, other in (pairs, pairs[::-1]):
+        sizes = {int(k): counts[own == k] for k in np.unique(own)}
+        common = {k: each for k, each in sizes.items() if each.sum() > RARE * first.size}
+        if len(common) < 2 or any(each.max() < TIED * each.sum() for each in common.values()):
+            return False
+        partners.append({k: int(other[own == k][each.argmax()]) for k, each in common.items()})
+    there, back = partners
+    return there == {theirs: ours for ours, theirs in back.items()}

@@ -14,7 +14,7 @@ from onebasin.posteriors.view import View
 from .candidate import Candidate
 from .counterparts import MOST, families, with_tuples
 from .moving import closer, moved_values
-from .partial import followers
+from .partial import followers, unlike
 from .slots import Slot, Values, slots
 
 NO_WORSE = 1.01
@@ -49,16 +49,22 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
 
 
 def with_alike(candidate: Candidate, values: Values) -> Candidate:
-    """Let vectors of as many parameters move along that come no further apart, as parts that are alike do."""
+    """Let arrays of as many components move along that come no further apart, as components that are alike do."""
     elements = list(zip(candidate.permutation, candidate.signs, strict=True))
-    found: dict[str, np.ndarray] = {}
-    for name, v in values.items():
-        if name not in candidate.values and v.ndim == 3 and v.shape[2] == candidate.size > 1:
-            moved = moved_values(Slot(name, (0,), candidate.size), v, elements)
-            if moved.var(axis=(0, 1)).sum() < NO_WORSE * v.var(axis=(0, 1)).sum():
-                found[name] = moved
-    more = tuple(Slot(name, (0,), candidate.size) for name in found)
-    return replace(candidate, slots=(*candidate.slots, *more), values={**candidate.values, **found})
+    others = {n: v for n, v in values.items() if n not in candidate.values}
+    best: dict[str, tuple[float, Slot, np.ndarray]] = {}
+    for slot in _possible(others, candidate.size):
+        if slot.axes and not slot.signed and not slot.members:
+            v = others[slot.name]
+            moved = moved_values(slot, v, elements)
+            ratio = moved.var(axis=(0, 1)).sum() / max(v.var(axis=(0, 1)).sum(), 1e-300)
+            if ratio < best.get(slot.name, (NO_WORSE,))[0]:
+                best[slot.name] = (float(ratio), slot, moved)
+    found = [each for each in best.values() if not unlike(each[2], candidate.labels)]
+    moved_too = {slot.name: moved for _, slot, moved in found}
+    every = (*candidate.slots, *(slot for _, slot, _ in found))
+    ordered = tuple(sorted(every, key=lambda slot: list(values).index(slot.names[0])))
+    return replace(candidate, slots=ordered, values={**candidate.values, **moved_too})
 
 
 def _possible(values: Values, size: int) -> Iterator[Slot]:

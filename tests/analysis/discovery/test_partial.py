@@ -90,6 +90,19 @@ def test_components_that_are_parameters_of_their_own_move_together(
         assert (moved == (name != "tau") * ~whole).all(), name
 
 
+@each("switch", [by_chain, by_draw])
+def test_a_sign_that_some_draws_hide_moves_with_the_labels(make_mcmc, rng, switch):
+    """A share near one half on the logit scale: one draw in twenty has the sign of the other labelling."""
+    swapped = np.broadcast_to(switch(rng), SHAPE)
+    a = np.array([-1.0, 2.0]) + 0.1 * rng.normal(size=(*SHAPE, 2))
+    eta = 0.41 + 0.25 * rng.normal(size=SHAPE)
+    draws = {
+        "a": np.where(swapped[..., None], a[..., ::-1], a),
+        "eta": np.where(swapped, -eta, eta),
+    }
+    assert resolve(make_mcmc(draws), look=True).words == ("a,+-eta:",)
+
+
 def test_three_components_that_are_parameters_of_their_own_are_found(make_mcmc, rng):
     order = np.argsort(rng.random((*SHAPE, 3)), axis=-1)
     three = np.array([-2.0, 0.0, 3.0]) + 0.2 * rng.normal(size=(*SHAPE, 3))
