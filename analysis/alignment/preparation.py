@@ -156,11 +156,11 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
         resolved = resolve(view, look=True)
         if resolved.source == "partial":
             seen = ", ".join(resolved.words)
-            why = f"Its draws show that components of {seen} change places. {resolved.reason}"
+            why = f"Its draws show that components of {seen} change places. {resolved.reason} To move only some of"
+            why += f" these parameters would leave the posterior. {advice(view)}"
             if resolved.alone:
-                why += " No symmetry joins such modes: `ob.sample_modes` finds their masses."
-            else:
-                why += f" To move only some of these parameters would leave the posterior. {advice(view)}"
+                why = f"Its draws look as if components of {seen} had changed places. {resolved.reason} No symmetry"
+                why += " joins such modes: `ob.sample_modes` estimates their masses."
             raise ArgumentError(f"`posterior` cannot be aligned. {why}")
         if not resolved.blocks:
             raise ArgumentError(

@@ -59,13 +59,24 @@ def tuples_of(values: Values, bad: Mapping[str, np.ndarray]) -> tuple[Tuples, Tu
 
 def families(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
     """Gather names of three components and more, which differ in their last number."""
-    found: dict[str, dict[int, str]] = {}
+    found: dict[tuple[str, str], dict[int, str]] = {}
     for name in names:
-        *_, last = [None, *_NUMBER.finditer(name)]
-        if last is not None:
-            common = f"{name[: last.start()]}#{name[last.end() :]}"
+        if (last := _last_number(name)) is not None:
+            common = name[: last.start()], name[last.end() :]
             found.setdefault(common, {})[int(last.group())] = name
     yield from (tuple(each[k] for k in sorted(each)) for each in found.values() if len(each) > 2)
+
+
+def numbers_in(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the last numbers of names that differ in nothing else, such as 1 and 2; empty if they do."""
+    last = {name: found for name in names if (found := _last_number(name)) is not None}
+    common = {(name[: found.start()], name[found.end() :]) for name, found in last.items()}
+    return tuple(found.group() for found in last.values()) if len(common) == 1 else ()
+
+
+def _last_number(name: str) -> re.Match[str] | None:
+    *_, last = [None, *_NUMBER.finditer(name)]
+    return last
 
 
 def _may_switch(

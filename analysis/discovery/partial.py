@@ -130,7 +130,8 @@ def _incomplete(blocks: list[dict[str, str]], variables: set[str]) -> Iterator[s
     for block in blocks:
         moves = str(block.get("moves", ""))
         words = {
-            word.strip("() ").split(":")[0] for word in moves.replace(" and ", ", ").split(",")
+            word.strip("() ").removeprefix("+-").removeprefix("1-").split(":")[0]
+            for word in moves.replace(" and ", ", ").split(",")
         }
         if block.get("status") == "incomplete" and words & variables and words - variables:
             yield moves

@@ -12,7 +12,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 
 from .candidate import Candidate
-from .counterparts import MOST, families, with_tuples
+from .counterparts import MOST, apart, families, numbers_in, with_tuples
 from .moving import closer, moved_values
 from .partial import followers, unlike
 from .slots import Slot, Values, slots
@@ -49,22 +49,33 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
 
 
 def with_alike(candidate: Candidate, values: Values) -> Candidate:
-    """Let arrays of as many components move along that come no further apart, as components that are alike do."""
+    """Let parameters of as many components move along that agree once moved, as components that are alike do.
+
+    These are arrays, and, where separate parameters move, others whose names have the same numbers.
+    """
     elements = list(zip(candidate.permutation, candidate.signs, strict=True))
     others = {n: v for n, v in values.items() if n not in candidate.values}
+    counted = {numbers_in(slot.members) for slot in candidate.slots} - {()}
+    possible = [
+        slot
+        for slot in _possible(others, candidate.size)
+        if slot.axes
+        and not slot.signed
+        and (not slot.members or numbers_in(slot.members) in counted)
+    ]
+    stacked = with_tuples(others, [slot.members for slot in possible if slot.members])
     best: dict[str, tuple[float, Slot, np.ndarray]] = {}
-    for slot in _possible(others, candidate.size):
-        if slot.axes and not slot.signed and not slot.members:
-            v = others[slot.name]
-            moved = moved_values(slot, v, elements)
-            ratio = moved.var(axis=(0, 1)).sum() / max(v.var(axis=(0, 1)).sum(), 1e-300)
-            if ratio < best.get(slot.name, (NO_WORSE,))[0]:
-                best[slot.name] = (float(ratio), slot, moved)
-    found = [each for each in best.values() if not unlike(each[2], candidate.labels)]
-    moved_too = {slot.name: moved for _, slot, moved in found}
-    every = (*candidate.slots, *(slot for _, slot, _ in found))
-    ordered = tuple(sorted(every, key=lambda slot: list(values).index(slot.names[0])))
-    return replace(candidate, slots=ordered, values={**candidate.values, **moved_too})
+    for slot in possible:
+        v = stacked[slot.name]
+        moved = moved_values(slot, v, elements)
+        ratio = moved.var(axis=(0, 1)).sum() / max(v.var(axis=(0, 1)).sum(), 1e-300)
+        if ratio < best.get(slot.name, (NO_WORSE,))[0]:
+            best[slot.name] = (float(ratio), slot, moved)
+    found = {s: moved for _, s, moved in best.values() if not unlike(moved, candidate.labels)}
+    moved_too = apart(found, {slot.name: moved for slot, moved in found.items()})
+    order = list(values)
+    every = sorted((*candidate.slots, *found), key=lambda slot: order.index(slot.names[0]))
+    return replace(candidate, slots=tuple(every), values={**candidate.values, **moved_too})
 
 
 def _possible(values: Values, size: int) -> Iterator[Slot]:
