@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Float
 
-from .slots import Slot, Values
+from .slots import Labels, Slot, Values, of_chains
 
 MOST = 40
 """Parameters of one shape that are paired at most."""
@@ -30,6 +30,8 @@ RARE = 0.01
 """Share of draws up to which a labelling does not count."""
 TIED = 0.9
 """Share of the draws of a labelling that have one and the same of another: overlap makes it less than 1."""
+MOSTLY = 0.7
+"""Share of the draws that have their chain's labelling, from which on it is the chain's: overlap hides it in some."""
 
 _NUMBER = re.compile(r"\d+")
 
@@ -113,8 +115,12 @@ def apart(slots: Iterable[Slot], moved: Values) -> dict[str, np.ndarray]:
     return out
 
 
-def are_tied(first: np.ndarray, second: np.ndarray) -> bool:
-    """Tell whether two labellings of draws (chain, draw) determine each other in nearly all draws."""
+def are_tied(first: Labels, second: Labels) -> bool:
+    """Tell whether two labellings determine each other in nearly all draws, or by chain if one belongs to the chain."""
+    (one, alone), (other, also) = of_chains(first), of_chains(second)
+    shares = (np.mean(first == one[:, None]), np.mean(second == other[:, None]))
+    if (alone or also) and min(shares) > MOSTLY:
+        first, second = one[:, None], other[:, None]
     pairs, counts = np.unique(np.stack([first.ravel(), second.ravel()]), axis=1, return_counts=True)
     partners: list[dict[int, int]] = []
     for own, other in (pairs, pairs[::-1]):

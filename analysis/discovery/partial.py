@@ -20,7 +20,7 @@ from onebasin.posteriors.view import View
 from ..summaries.deciding import rhat_of_entries
 from ..summaries.sampler import mean_errors
 from .candidate import Candidate
-from .slots import Labels, Values
+from .slots import Labels, Values, of_chains
 
 AGREE = 1.05
 """R-hat up to which chains of one labelling agree."""
@@ -73,12 +73,12 @@ def in_one_order(candidates: Sequence[Candidate], values: Values) -> tuple[str, 
 def ties_chains(candidates: Sequence[Candidate]) -> bool:
     """Tell whether only separate parameters move, and between chains alone, which may lie in different modes."""
     tied = all(slot.members or not slot.axes for each in candidates for slot in each.slots)
-    return tied and all(_of_chains(each.labels)[1] for each in candidates)
+    return tied and all(of_chains(each.labels)[1] for each in candidates)
 
 
 def unlike(drawn: Float[np.ndarray, "chain draw *event"], labels: Labels) -> bool:
     """Tell whether draws that were moved differ between labellings all the same, as no symmetry leaves them."""
-    of_chain, alone = _of_chains(labels)
+    of_chain, alone = of_chains(labels)
     flat = drawn.reshape(*drawn.shape[:2], -1)
     if not alone:
         return _within_chains(flat, labels)
@@ -138,16 +138,10 @@ def _incomplete(blocks: list[dict[str, str]], variables: set[str]) -> Iterator[s
 
 
 def _follows(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels, sure: bool) -> bool:
-    of_chain, alone = _of_chains(labels)
+    of_chain, alone = of_chains(labels)
     if alone:
         return _between_chains(drawn, of_chain, sure)
     return _within_chains(drawn, labels)
-
-
-def _of_chains(labels: Labels) -> tuple[Int[np.ndarray, " chain"], bool]:
-    """The most frequent labelling of every chain, and whether hardly a draw has another."""
-    of_chain = np.array([np.bincount(row).argmax() for row in labels])
-    return of_chain, bool(np.mean(labels == of_chain[:, None]) > 0.95)
 
 
 def _ascends(drawn: Float[np.ndarray, "chain draw part"]) -> bool:
