@@ -60,7 +60,7 @@ def labelled(
         count = np.unique(labelling(draws), return_counts=True)[1]
         switched = 1 - count.max() / count.sum()
         found = quality(*sort(draws).values(), draws["lp"])
-        answers = ("usable",) if switched == 0 else ("aligned",)
+        answers: tuple[str, ...] = ("usable",) if switched == 0 else ("aligned",)
         if 0 < switched < 0.02:
             answers = ("aligned", "usable")
         if switched and ordered and overlapping(next(iter(sort(draws).values()))):
