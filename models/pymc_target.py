@@ -14,14 +14,19 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.errors import ArgumentError
+from onebasin.base.precision import precision
 
 from .stated import Site, stated_by
 
 _SUPPORTS = {
     "LogTransform": "positive",
+    "LogExpM1": "positive",
+    "CircularTransform": "circular",
     "LogOddsTransform": "unit_interval",
     "SimplexTransform": "simplex",
     "Ordered": "ordered_vector",
+    "CholeskyCorrTransform": "corr_cholesky",
+    "CholeskyCovTransform": "positive_definite",
 }
 """NumPyro's constraints, by the classes of PyMC's transforms."""
 
@@ -43,6 +48,8 @@ def definition_of(
             f"`model` has discrete parameters ({', '.join(discrete)}), and methods need gradients: sum over their "
             "values in the model (pymc_extras.marginalize)."
         )
+    from pytensor.tensor import as_tensor, tensor
+
     start = model.initial_point()
     sites: dict[str, Site] = {}
     held, forward, as_it_is = [], {}, []
@@ -50,21 +57,24 @@ def definition_of(
         value, transform = model.rvs_to_values[variable], model.rvs_to_transforms[variable]
         constraint = _constraint(variable, transform)
         there = value if transform is None or constraint is None else variable
-        symbol = there.type(name=there.name)
-        if there is value:
-            shape, forward[value] = np.shape(start[value.name]), symbol
-        else:
-            backward = transform.backward(start[value.name], *variable.owner.inputs)
-            shape = np.shape(backward.eval())
-            forward[value] = transform.forward(symbol, *variable.owner.inputs)
+        at_start = as_tensor(start[value.name])
+        if there is variable:
+            at_start = transform.backward(at_start, *variable.owner.inputs)
+        shape = np.shape(at_start.eval())
+        symbol = tensor(
+            there.name, dtype=there.dtype, shape=shape
+        )  # JAX needs sizes, that of an axis too
+        forward[value] = (
+            symbol if there is value else transform.forward(symbol, *variable.owner.inputs)
+        )
         if constraint is None:
             as_it_is.append(variable)
         held.append(symbol)
-        sites[there.name] = (constraint, tuple(shape))
+        sites[there.name] = (constraint, shape)
     terms = model.logp(jacobian=False)
     for variable in as_it_is:  # whose transform is not NumPyro's to account for
         terms += model.logp([variable], jacobian=True) - model.logp([variable], jacobian=False)
-    density = _in_jax([terms], held, forward)
+    density = _differentiable(terms, held, forward)
     shown = [*as_it_is, *model.deterministics]
     computed = _in_jax(model.replace_rvs_by_values(shown), held, forward) if shown else None
     names = [variable.name for variable in shown]
@@ -73,7 +83,7 @@ def definition_of(
         in_order = [values[name] for name in sites]  # JAX sorts the names of a mapping
         return dict(zip(names, computed(*in_order), strict=True)) if computed else {}
 
-    stated = stated_by(lambda of: density(*(of[n] for n in sites))[0], _real(sites), results)
+    stated = stated_by(lambda of: density(*(of[n] for n in sites)), _real(sites), results)
     return stated, *_axes(model, [*sites, *names])
 
 
@@ -87,6 +97,12 @@ def _constraint(variable: Any, transform: Any) -> Any:
         return constraints.real
     if kind in _SUPPORTS:
         return getattr(constraints, _SUPPORTS[kind])
+    if kind == "ZeroSumTransform":
+        count = len(transform.zerosum_axes)
+        last = {*range(-count, 0)} == {
+            axis - variable.ndim * (axis >= 0) for axis in transform.zerosum_axes
+        }
+        return constraints.zero_sum(count) if last else None
     if kind not in ("Interval", "IntervalTransform"):
         return None
     from pytensor.graph.traversal import explicit_graph_inputs
@@ -129,7 +145,45 @@ def _in_jax(
     from pytensor.graph.replace import graph_replace
 
     outputs = graph_replace(list(graph), dict(forward), strict=False)
-    return get_jaxified_graph(inputs=list(inputs), outputs=outputs)
+    try:
+        return get_jaxified_graph(inputs=list(inputs), outputs=outputs)
+    except NotImplementedError as error:
+        raise ArgumentError(
+            f"`model` has an operation that PyTensor cannot compile for JAX: {error}"
+        ) from error
+
+
+def _differentiable(
+    log_density: Any, inputs: Sequence[Any], forward: Mapping[Any, Any]
+) -> Callable[..., Any]:
+    """Compile the log density with PyTensor's gradient.
+
+    JAX's own is NaN where it multiplies the zero of a branch not taken by its infinite derivative, as in the tails of
+    censored data. It serves where PyTensor has no gradient, or none that JAX computes.
+    """
+    import jax
+    import jax.numpy as jnp
+    from pytensor.gradient import grad
+    from pytensor.graph.replace import graph_replace
+
+    (height,) = graph_replace([log_density], dict(forward), strict=False)
+    try:
+        slopes = grad(height, list(inputs), disconnected_inputs="ignore")
+        both = _in_jax([height, *slopes], inputs, {})
+        given = [jax.ShapeDtypeStruct(v.type.shape, "float64") for v in inputs]
+        with precision("float64"):
+            jax.eval_shape(both, *given)
+    except (NotImplementedError, TypeError, ValueError):
+        alone = _in_jax([height], inputs, {})
+        return lambda *values: alone(*values)[0]
+    density = jax.custom_jvp(lambda *values: both(*values)[0])
+
+    @density.defjvp
+    def _(values: Any, along: Any) -> Any:
+        found, *slopes = both(*values)
+        return found, sum(jnp.sum(s * a) for s, a in zip(slopes, along, strict=True))
+
+    return density
 
 
 def _axes(
