@@ -36,7 +36,8 @@ def measured(tree: Any) -> dict[str, Any]:
     warmed = "adaptation" not in tree.children or not tree.attrs.get("fit_start", "").startswith(
         "Chains start"
     )
-    iterations = 1 + (settings.get("warmup", 0) / settings["draws"] if warmed else 0)
+    kept = settings["draws"] * settings.get("thin", 1)
+    iterations = 1 + (settings.get("warmup", 0) / kept if warmed else 0)
     price = tree.attrs.get("fit_gradient_evaluations", 0)
     price += DENSITY * tree.attrs.get("fit_log_density_evaluations", 0)
     stats = tree["sample_stats"]
