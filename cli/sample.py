@@ -9,7 +9,11 @@ import typer
 
 from onebasin.base.errors import StudyError, interruption_says
 from onebasin.base.processes.command import ended_after
-from onebasin.base.processes.libraries import prepare_jax_if_used, quieten_stan
+from onebasin.base.processes.libraries import (
+    leave_dask_unloaded,
+    prepare_jax_if_used,
+    quieten_stan,
+)
 
 from . import console, inputs
 from .completion import methods
@@ -21,6 +25,7 @@ from .options import (
     Program,
     Progress,
     Seed,
+    ShowDetails,
     described,
     keyword,
     option,
@@ -53,7 +58,7 @@ def sample(
     exchangeable: list[str] | None = option(None, SYMMETRY),
     find: bool = option(
         True,
-        "Find the symmetry where none is declared, and keep it with the posterior.",
+        "Find the symmetry where none is declared.",
         "--symmetry/--no-symmetry",
     ),
     timeout: float | None = option(None, "Stop after so many seconds, as Ctrl-C does."),
@@ -80,6 +85,7 @@ def sample(
         metavar="MEGABYTES",
     ),
     force: Force = False,
+    details: ShowDetails = False,
     json: Json = False,
     progress: Progress = True,
     **given: Any,
@@ -127,6 +133,7 @@ def sample(
         check_positive("timeout", timeout)
     with interruption_says(lambda: request.kept), ended_after(timeout):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)
+    leave_dask_unloaded()
     view = as_view(tree, str(out))
     if view.is_point_estimate:
         _write_optimum(out, tree, json=json)
@@ -136,7 +143,7 @@ def sample(
                 diagnosis = diagnose(view)
             except ValueError as error:
                 raise StudyError(f"`{out}` is written, but cannot be judged: {error}") from error
-            write_findings(str(out), diagnosis, name=out.stem, json=json)
+            write_findings(str(out), diagnosis, name=out.stem, json=json, details=details)
     if not json:
         console.write_remark(f"wrote {out}", "good")
     evidence = None if view.is_point_estimate else view.symmetry_evidence
