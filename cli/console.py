@@ -158,13 +158,13 @@ def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
 
 def write_card(card: Card, *, left_out: Sequence[str] = ()) -> None:
     """Write a card to stdout; see `write_columns`."""
-    from onebasin.base.card import Facts, Words
+    from onebasin.base.card import FactList, Words
 
     _write_heading(card.heading, card.flag)
     for part in card.parts:
         if isinstance(part, Words):
             write_remark(f"{part.name} {part.text}".lstrip(), part.flag)
-        elif isinstance(part, Facts):
+        elif isinstance(part, FactList):
             stdout().print()
             write_rows([(row.flag, row.name, row.text) for row in part.rows])
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from onebasin.base.card import Card, Fact, Facts, Part, Words
+from onebasin.base.card import Card, Fact, FactList, Part, Words
 
 from .verdict import Verdict
 
@@ -24,14 +24,14 @@ def card_of_numbers(checks: str, warnings: Sequence[str], table: Sequence[Part])
 
 def _answer(verdict: Verdict) -> Iterator[Part]:
     yield Words(verdict.in_short)
-    yield Facts(tuple(Fact(row.name, row.sentence, row.flag) for row in verdict.rows))
+    yield FactList(tuple(Fact(row.name, row.sentence, row.flag) for row in verdict.rows))
     lines = [
         line
         for name, evidence, remedy in verdict.steps
         for line in (("why", f"{name}: {evidence}" if evidence else name), ("what to do", remedy))
     ]
     if lines:
-        yield Facts.of(*lines)
+        yield FactList.of(*lines)
     for remark in verdict.own_remarks:
         yield from (Words(sentence, flag=remark.flag) for sentence in remark.sentences)
 
