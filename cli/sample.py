@@ -9,11 +9,7 @@ import typer
 
 from onebasin.base.errors import StudyError, interruption_says
 from onebasin.base.processes.command import ended_after
-from onebasin.base.processes.libraries import (
-    leave_dask_unloaded,
-    prepare_jax_if_used,
-    quieten_stan,
-)
+from onebasin.base.processes.libraries import prepare_jax_if_used, quieten_stan
 
 from . import console, inputs
 from .completion import methods
@@ -133,7 +129,6 @@ def sample(
         check_positive("timeout", timeout)
     with interruption_says(lambda: request.kept), ended_after(timeout):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)
-    leave_dask_unloaded()
     view = as_view(tree, str(out))
     if view.is_point_estimate:
         _write_optimum(out, tree, json=json)

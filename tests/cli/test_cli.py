@@ -63,6 +63,7 @@ def test_version_is_that_of_the_package(onebasin):
 @each(
     ("words", "message"),
     [
+        (["summary"], "No such command 'summary'. Did you mean 'diagnose'? See `onebasin --help`."),
         (["sumary"], "No such command 'sumary'. Did you mean 'diagnose'? See `onebasin --help`."),
         (["smaple"], "No such command 'smaple'. Did you mean 'sample'? See `onebasin --help`."),
         (["convert", "a.nc"], "Missing option '--out'. See `onebasin convert --help`."),

@@ -34,8 +34,12 @@ def parameters(subject: Subject) -> Section:
         ]
         if not chosen:
             continue
+        aligned = subject.is_shown_aligned and not subject.moved.isdisjoint(chosen)
         shown = grouped_table(
-            diagnosis, table.loc[chosen], caption=_caption(subject, heading, len(chosen))
+            diagnosis,
+            table.loc[chosen],
+            raw=diagnosis.parameters if aligned else None,
+            caption=_caption(subject, heading, len(chosen)),
         )
         if kind == "parameter":
             parts.append(shown)
