@@ -4,7 +4,8 @@ Convention: a template is what was found, or that and what to do, or what was fo
 of these texts ends with a full stop.
 A piece in ``[[...]]`` is left out where a number that it asks for is missing. Besides Python's format specifications
 there are ``names`` (in code type, the first four), ``chains``, ``counts``, ``count NOUN``, ``percent``, ``rhat`` and
-``digits``: as many decimals as tell the number from its limit (`limits` of the reason). `Backticks` set a name in code type.
+``digits``: as many decimals as tell the number from its limit (`limits` of the reason). `Backticks` set a name in code
+type.
 """
 
 from __future__ import annotations

@@ -108,22 +108,9 @@ class Numbers:
     def in_order(
         self, table: pd.DataFrame, caption: str, most: int | None = ROWS
     ) -> tuple[Part, ...]:
-        """Tabulate variables in the model's order, scalars first; a variable has all of its rows, or none.
+        """Tabulate at most so many rows in the model's order, scalars first; a variable has all of its rows, or none.
 
-        Parameters
-        ----------
-        table
-            Rows with the columns of `COLUMNS`.
-        caption
-            What they are.
-        most
-            Rows at most; None for all.
-
-        Returns
-        -------
-        tuple of Part
-            The table, with marks at numbers that do not pass; where rows are left out, how many, and the worst
-            numbers of all rows.
+        Numbers that do not pass are marked. Where rows are left out, words say how many, and the worst numbers of all.
         """
         variables: dict[str, list[str]] = {}
         for entry in table.index:
@@ -132,9 +119,10 @@ class Numbers:
         left: list[str] = []
         kind = {name: _ORDER.index(self.kinds.get(name, "parameter")) for name in variables}
         for name in sorted(variables, key=lambda name: (kind[name], variables[name] != [name])):
-            fits = most is None or len(shown) + len(variables[name]) <= most
-            shown += variables[name] if fits else []
-            left += [] if fits else [name]
+            if most is None or len(shown) + len(variables[name]) <= most:
+                shown += variables[name]
+            else:
+                left.append(name)
         if not shown and left:
             shown = variables[left[0]][:most]
         known = [column for column in COLUMNS if table[column].notna().any()]

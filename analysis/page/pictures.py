@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from markupsafe import Markup
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from onebasin.base.errors import OnebasinError
 from onebasin.base.text import shown
@@ -61,7 +60,11 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
     """
     width = round(96 * float(figure.get_figwidth()))
     marks = _vector_marks(figure)
-    heavy = sum(map(_bytes, marks)) > max_svg_bytes
+    # a line has numbers alone; of every marker there is an element
+    sizes = (
+        points_of(m) * (12 if getattr(m, "get_marker", str)() == "None" else 80) for m in marks
+    )
+    heavy = sum(sizes) > max_svg_bytes
     with _rasterised(marks if heavy else []):
         view_box, body = _for_page(_svg_text(figure), prefix)
     if len(body) > max_svg_bytes and marks and not heavy:
@@ -84,12 +87,6 @@ def _vector_marks(figure: Figure) -> list[Artist]:
         for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.images)
         if not artist.get_rasterized()
     ]
-
-
-def _bytes(mark: Artist) -> int:
-    """Estimate the size of a mark in SVG: a line has numbers alone, of every marker there is an element."""
-    is_line = isinstance(mark, Line2D) and mark.get_marker() in ("", " ", "None", None)
-    return points_of(mark) * (12 if is_line else 80)
 
 
 @contextmanager
