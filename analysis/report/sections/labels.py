@@ -44,10 +44,9 @@ def labels(subject: Subject) -> Section | None:
         parts.append(_traced(before, "As they came", _worst(rhats[0], before)))
         parts.append(_traced(after, "Aligned", _worst(rhats[1], after)))
     parts.append(_switches(aligned))
-    if not subject.is_shown_aligned:  # else all parameters are shown so
-        caption = "Aligned parameters. R-hat stands before and after; medians and intervals are of aligned draws."
-        table, raw = aligned.aligned.parameters, aligned.raw.parameters
-        parts.append(grouped_table(subject.diagnosis, table, raw=raw, caption=caption))
+    caption = "Aligned parameters. R-hat stands before and after; medians and intervals are of aligned draws."
+    table, raw = aligned.aligned.parameters, aligned.raw.parameters
+    parts.append(grouped_table(subject.diagnosis, table, raw=raw, caption=caption))
     if len(aligned.invariants):
         parts.append(_invariants(subject.diagnosis, aligned))
     parts.append(Details("How draws were aligned", (rule,)))
