@@ -43,6 +43,15 @@ def scale(values: Any, factors: Any, axis: int) -> Any:
     return values * _beside(factors, values, axis)
 
 
+def rotate(values: Any, matrix: Any, axis: int) -> Any:
+    """Replace the components along an axis of the event by sums of them, by matrices (*lead, component, component)."""
+    module, at = module_of(values), matrix.ndim - 2 + axis
+    front = module.moveaxis(values, at, matrix.ndim - 2)
+    rows = front.reshape(*front.shape[: matrix.ndim - 1], -1)
+    turned = module.matmul(module.asarray(matrix, values.dtype), rows)
+    return module.moveaxis(turned.reshape(front.shape), matrix.ndim - 2, at)
+
+
 def complement(values: Any, swapped: np.ndarray) -> Any:
     """Turn theta into 1 - theta in those draws where `swapped` (*lead) is true."""
     return module_of(values).where(_by_draw(swapped, values), 1 - values, values)
