@@ -25,7 +25,7 @@ from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.base.showing import Shown
 from onebasin.base.table import Flag
-from onebasin.models.symmetry.blocks import Symmetry, to_json
+from onebasin.models.symmetry.blocks import Rotation, Symmetry, blocks_of, to_json
 from onebasin.models.symmetry.describe import in_words
 from onebasin.models.symmetry.elements import Element, Rotated, labels_of, on_arrays
 from onebasin.models.symmetry.group import Group
@@ -113,6 +113,11 @@ class Alignment(Shown):
         if checked:
             return ""
         return resolve(self.source, self.symmetry).caveat
+
+    @property
+    def rotates(self) -> bool:
+        """Tell whether components were rotated."""
+        return bool(blocks_of(self.symmetry, Rotation))
 
     @property
     def group(self) -> Group:

@@ -75,8 +75,8 @@ class Clarity:
             return (
                 f"Varimax has no clear optimum: in the plane of two components of {loadings} the draws turn by "
                 f"{worst:.0f} degrees about their mean ({CLEAR:.0f} are allowed, 26 are no information), which concerns "
-                f"{open_} of {len(self.degrees)} components. Their loadings are nearly spherical, or there are more "
-                "components than the data tell apart."
+                f"{open_} of {len(self.degrees)} components. Their loadings are nearly spherical, there are more "
+                "components than the data tell apart, or the variable that was named first holds no loadings."
             )
         if self.elsewhere > ELSEWHERE:
             return (

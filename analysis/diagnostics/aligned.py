@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Rotation, Symmetry, blocks_of, equal_modes
+from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.posteriors.draws import Draws, variable_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -87,7 +87,7 @@ def diagnose_aligned(
         invariants=summary(invariants(view, declared)),
         switching=switching(
             alignment,
-            noise=noise and alignment.rule.cost == "weights" and not blocks_of(blocks, Rotation),
+            noise=noise and alignment.rule.cost == "weights" and not alignment.rotates,
         ),
         basins=_basins(aligned_view.draws(moved)),
         chain_lp=raw.sampler.lp_means if raw.sampler else (),
@@ -132,9 +132,8 @@ def _held_out(view: View, symmetry: Symmetry, moved: list[str], options: dict[st
 def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     yield diagnosis.alignment.text
     labellings = diagnosis.switching.labellings
-    if rotated := blocks_of(diagnosis.alignment.symmetry, Rotation):
-        names = " and ".join(block.loadings for block in rotated)
-        yield f"Every draw was rotated to the varimax optimum of {names}, then matched by order and signs."
+    if diagnosis.alignment.rotates:
+        yield "Every draw had a rotation of its own."
     elif max(labellings, default=1) == 1:
         yield "Labels never changed within a chain."
         if (one := one_labelling(diagnosis.alignment)) is not None and not one.improbable:
@@ -172,7 +171,7 @@ def _rhats(diagnosis: AlignedDiagnosis) -> str:
 
 def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     limit = diagnosis.raw.limits.rhat
-    rotates = bool(blocks_of(diagnosis.alignment.symmetry, Rotation))
+    rotates = diagnosis.alignment.rotates
     if rotates:
         yield (
             "Varimax chose the rotation, not the data: loadings and scores are those of simple structure. Quantities "

@@ -199,8 +199,8 @@ def _rotation(word: str) -> Rotation:
     axes = {part.name: part.axes if len(part.axes) > 1 else part.axes[0] for part in parts if part.axes}
     if len(axes) < len(parts) or any(part.flips for part in parts):
         raise ArgumentError(
-            f"`exchangeable` has {word!r}; after @ come axes alone, each variable once: signs are rotations too. "
-            f"{_SYNTAX.capitalize()}."
+            f"`exchangeable` has {word!r}; after @ come axes alone, each variable once, as signs are rotations too: "
+            f"{_SYNTAX}."
         )
     return Rotation(axes)
 
