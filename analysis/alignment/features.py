@@ -64,8 +64,8 @@ class Features:
         From the variables of draws to their features; the variables themselves by default.
     found_units : FeatureUnits, optional
         What features are read in; as they come by default.
-    threads : int, optional
-        Among which draws are shared out where they rotate; as many as there are cores by default.
+    rotated : tuple of Rotated
+        The rotation of every draw that makes its loadings simple, of every `Rotation` block.
     """
 
     reader: DrawReader
@@ -74,7 +74,7 @@ class Features:
     gauge: str
     transform: Transform | None = None
     found_units: FeatureUnits | None = None
-    threads: int | None = None
+    rotated: tuple[Rotated, ...] = ()
 
     @property
     def units(self) -> FeatureUnits:
@@ -108,21 +108,6 @@ class Features:
             for parts in zip(*by_chunk, strict=True)
         ]
 
-    @cached_property
-    def rotated(self) -> list[Rotated]:
-        """The rotation of every draw that makes its loadings simple, of every `Rotation` block.
-
-        Raises
-        ------
-        UnclearRotation
-            If varimax has no clear optimum.
-        """
-        with workers(self.threads) as team:
-            return [
-                find_rotations(self.reader, block, team, self.reader.argument)
-                for block in blocks_of(self.declared, Rotation)
-            ]
-
     @property
     def names(self) -> tuple[str, ...]:
         """The features' names."""
@@ -149,7 +134,7 @@ class Features:
 
     def read_as_labelled(self, chunk: Chunk) -> Arrays:
         """Return a chunk's features without the rotations that make loadings simple."""
-        if not blocks_of(self.declared, Rotation):
+        if not self.rotated:
             return self.read(chunk)
         return self._in_units(self.reader.read(chunk), chunk.rows)
 
@@ -167,9 +152,8 @@ class Features:
         return self._featurise(self.reader.read(chunk), chunk.rows)
 
     def _featurise(self, values: Arrays, rows: slice) -> Arrays:
-        if rotations := blocks_of(self.declared, Rotation):
-            for block, part in zip(rotations, self.rotated, strict=True):
-                values = block.act(values, part.matrix[rows])
+        for block, part in zip(blocks_of(self.declared, Rotation), self.rotated, strict=True):
+            values = block.act(values, part.matrix[rows])
         return self._in_units(values, rows)
 
     def _in_units(self, values: Arrays, rows: slice) -> Arrays:
@@ -183,9 +167,19 @@ class Features:
 def weights(
     reader: DrawReader, declared: Symmetry, gauge: str, threads: int | None = None
 ) -> Features:
-    """Take the variables themselves as features, counterparts side by side, components that rotate made simple."""
+    """Take the variables themselves as features, counterparts side by side, components that rotate made simple.
+
+    Raises
+    ------
+    UnclearRotation
+        If varimax has no clear optimum.
+    """
+    rotated: tuple[Rotated, ...] = ()
+    if rotations := blocks_of(declared, Rotation):
+        with workers(threads) as team:
+            rotated = tuple(find_rotations(reader, block, team) for block in rotations)
     moving = stacked_blocks(discrete(declared))
-    return Features(reader, declared, moving, gauge, threads=threads)
+    return Features(reader, declared, moving, gauge, rotated=rotated)
 
 
 def activations(

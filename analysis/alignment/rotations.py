@@ -38,7 +38,7 @@ STARTS = 10
 """Random starts of the mean's loadings."""
 BETTER = 1e-6
 """Relative gain of the criterion above which an optimum is another one."""
-_LEAST, _MOST, _WORK = 16, 200, 1e8
+_LEAST, _MOST, _WORK = 16, 200, 5e7
 
 
 class UnclearRotation(ArgumentError):
@@ -86,9 +86,7 @@ class Clarity:
         return ""
 
 
-def find_rotations(
-    reader: DrawReader, block: Rotation, team: Workers, argument: str = "posterior"
-) -> Rotated:
+def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotated:
     """Find the rotations that make the loadings of all draws simple, all of them near one another.
 
     Parameters
@@ -99,8 +97,6 @@ def find_rotations(
         What rotates.
     team : Workers
         Threads.
-    argument : str
-        What messages call the posterior.
 
     Raises
     ------
@@ -123,7 +119,7 @@ def find_rotations(
         return refine(draws, nearest_rotation(mean @ np.swapaxes(draws, 1, 2)), mean)
 
     if reason := clarity(some, simple(some), mean).reason(block.loadings):
-        raise UnclearRotation(argument, reason)
+        raise UnclearRotation(reader.argument, reason)
     found = []
     for chunk in reader.chunks:
         draws = loadings_of(reader.read(chunk))
@@ -144,13 +140,18 @@ def _loadings_of(block: Rotation) -> Callable[[Arrays], Loadings]:
 
 
 def _simple_mean(draws: Loadings) -> Float[np.ndarray, "component row"]:
-    """The mean of draws that are turned to one another, at the best optimum of some random starts."""
+    """The mean of draws that are turned to one another, at the best optimum of some random starts.
+
+    Components are in order of size, with positive sums of cubes.
+    """
     mean = procrustes(draws)[0].mean(axis=0)
     first = (varimax(mean[None]) @ mean[None])[0]
     starts = _random(STARTS, len(mean))
     others = np.broadcast_to(first, (STARTS, *first.shape))
     found = np.concatenate([first[None], refine(others, starts, first) @ first])
-    return np.asarray(found[criterion(found).argmax()])
+    best = found[criterion(found).argmax()]
+    best = best[np.argsort(-np.square(best).sum(axis=1), kind="stable")]
+    return np.asarray(best * np.where((best**3).sum(axis=1, keepdims=True) < 0, -1, 1))
 
 
 def clarity(

@@ -45,11 +45,12 @@ def scale(values: Any, factors: Any, axis: int) -> Any:
 
 def rotate(values: Any, matrix: Any, axis: int) -> Any:
     """Replace the components along an axis of the event by sums of them, by matrices (*lead, component, component)."""
-    module, at = module_of(values), matrix.ndim - 2 + axis
-    front = module.moveaxis(values, at, matrix.ndim - 2)
-    rows = front.reshape(*front.shape[: matrix.ndim - 1], -1)
-    turned = module.matmul(module.asarray(matrix, values.dtype), rows)
-    return module.moveaxis(turned.reshape(front.shape), matrix.ndim - 2, at)
+    module, lead = module_of(values), matrix.ndim - 2
+    # Components last, as loadings have them: rows times the transposed matrix, without copies.
+    last = module.moveaxis(values, lead + axis, -1)
+    rows = last.reshape(*last.shape[:lead], -1, last.shape[-1])
+    turned = module.matmul(rows, module.asarray(np.swapaxes(matrix, -1, -2), values.dtype))
+    return module.moveaxis(turned.reshape(last.shape), -1, lead + axis)
 
 
 def complement(values: Any, swapped: np.ndarray) -> Any:
