@@ -74,7 +74,7 @@ class Clarity:
             open_ = int((self.degrees > CLEAR).any(axis=0).sum())
             return (
                 f"Varimax has no clear optimum: in the plane of two components of {loadings} the draws turn by "
-                f"{worst:.0f} degrees about their mean ({CLEAR:.0f} are allowed, 26 are no information), which concerns "
+                f"{worst:.0f} degrees about their mean ({CLEAR:.0f} are allowed, 26 are no information). This concerns "
                 f"{open_} of {len(self.degrees)} components. Their loadings are nearly spherical, there are more "
                 "components than the data tell apart, or the variable that was named first holds no loadings."
             )
@@ -109,7 +109,9 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
     chosen = np.unique(np.linspace(0, reader.total - 1, count).round().astype(int))
     some = np.concatenate(
         [
-            loadings_of({n: v[None] for n, v in reader.read_one(*divmod(row, reader.num_draws)).items()})
+            loadings_of(
+                {n: v[None] for n, v in reader.read_one(*divmod(row, reader.num_draws)).items()}
+            )
             for row in map(int, chosen)
         ]
     )
@@ -154,9 +156,7 @@ def _simple_mean(draws: Loadings) -> Float[np.ndarray, "component row"]:
     return np.asarray(best * np.where((best**3).sum(axis=1, keepdims=True) < 0, -1, 1))
 
 
-def clarity(
-    draws: Loadings, turns: Rotations, mean: Float[np.ndarray, "component row"]
-) -> Clarity:
+def clarity(draws: Loadings, turns: Rotations, mean: Float[np.ndarray, "component row"]) -> Clarity:
     """Measure to what degree draws agree about the rotation, given the rotations near one another that were found.
 
     Parameters

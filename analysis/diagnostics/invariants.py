@@ -52,7 +52,8 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     -------
     Draws
         `lp`, ``mean(mu)``, ``mean(mu^2)``, ``cov(mu,sigma)``, ``|theta - 1/2|``, ``load load'[0,3]``,
-        ``output[obs,out]`` and, where a network predicts its noise, ``noise_sd[obs,out]``; without those that are not there. May be empty.
+        ``output[obs,out]`` and, where a network predicts its noise, ``noise_sd[obs,out]``; without those that are not
+        there. May be empty.
     """
     view = as_view(posterior)
     found: list[tuple[str, np.ndarray]] = []
@@ -143,9 +144,7 @@ def _of_block(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.
     return quantities
 
 
-def _of_rotation(
-    block: Rotation, piece: Piece, largest: Units
-) -> Iterator[tuple[str, np.ndarray]]:
+def _of_rotation(block: Rotation, piece: Piece, largest: Units) -> Iterator[tuple[str, np.ndarray]]:
     """Give products over the components of some rows of two variables, and what else no rotation changes."""
     rows: dict[str, np.ndarray] = {}
     chosen: dict[str, np.ndarray] = {}

@@ -217,8 +217,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "means; R-hat falls from {before:rhat} to {after:rhat}"
     ),
     "aligned by rotation": (
-        "{names:names} rotate, and label-free quantities agree between chains: use these first. Aligned means of simple "
-        "structure (varimax) may be used too; R-hat falls from {before:rhat} to {after:rhat}"
+        "{names:names} rotate, and label-free quantities agree between chains: use these first. Aligned means of "
+        "simple structure (varimax) may be used too; R-hat falls from {before:rhat} to {after:rhat}"
     ),
     "aligned at every draw": (
         "Every R-hat is good, yet labels switch all the time: {least}{names:names} {move}[[ (declare {words:names})]], "

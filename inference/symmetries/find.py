@@ -46,9 +46,9 @@ def find_symmetry(
 
     Nothing of the model but its parameters' names and shapes is read, and its log density on the constrained scale,
     without the Jacobian, at points before and after a move. Moves are permutations of parts along axes of equal
-    length, rotations of parts that have signs, changes of sign of whole parameters or of their parts, and complements of
-    numbers in (0, 1). Points are random, near the posterior, and draws where they are given. Agreement at points is
-    evidence, not proof.
+    length, rotations of parts that have signs, changes of sign of whole parameters or of their parts, and complements
+    of numbers in (0, 1). Points are random, near the posterior, and draws where they are given. Agreement at points
+    is evidence, not proof.
 
     Parameters
     ----------

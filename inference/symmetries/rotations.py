@@ -46,7 +46,7 @@ def rotating(s: Search) -> Iterator[FoundBlock]:
 
 
 def _rotation(block: Block | None, shapes: Shapes) -> Rotation | None:
-    """Give rotations of what a block with all signs moves, the variable with fewest entries first: loadings, as a rule."""
+    """Give rotations of what a block with all signs moves, first the variable with fewest entries: loadings, mostly."""
     if not isinstance(block, Exchangeable) or set(block.flipped) != set(block.variables):
         return None
     names = sorted(

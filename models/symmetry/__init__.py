@@ -3,4 +3,13 @@
 from .blocks import Complement, Counterparts, Exchangeable, Flip, Rescalable, Rotation, Symmetry
 from .group import Group
 
-__all__ = ["Complement", "Counterparts", "Exchangeable", "Flip", "Group", "Rescalable", "Rotation", "Symmetry"]
+__all__ = [
+    "Complement",
+    "Counterparts",
+    "Exchangeable",
+    "Flip",
+    "Group",
+    "Rescalable",
+    "Rotation",
+    "Symmetry",
+]

@@ -121,7 +121,7 @@ class Block[P: Part](ABC):
 
     @property
     def discrete(self) -> Block[Any]:
-        """The block that moves as this one does by finitely many elements: itself, or the signed orders of a `Rotation`."""
+        """The block as it moves by finitely many elements: itself, or the signed orders of a `Rotation`."""
         return self
 
     def entries(self, shapes: Shapes) -> dict[str, np.ndarray]:

@@ -3,8 +3,8 @@
 The criterion of loadings b (component, row) is ``sum_j [sum_i b_ji^4 - (sum_i b_ji^2)^2 / rows]``, without Kaiser's
 normalisation of the rows. `varimax` turns every pair of components to its own optimum until no pair turns (Kaiser 1958,
 Psychometrika 23), which never lowers the criterion. `refine` climbs from starts near an optimum by gradients with steps
-of Barzilai and Borwein (1988, IMA Journal of Numerical Analysis 8), which matrix products alone compute: many components
-take a tenth of the time. Convention: a rotation (component, component) multiplies loadings (component, row) from the
+of Barzilai and Borwein (1988, IMA Journal of Numerical Analysis 8), by matrix products alone: many components take a
+tenth of the time. Convention: a rotation (component, component) multiplies loadings (component, row) from the
 left.
 """
 

@@ -1,11 +1,11 @@
-"""Blocks as words of a command line: ``mu,sigma,theta``, ``+-L:1,scale``, ``mu,sigma,1-theta``, ``mu1~mu2,theta``,
-``@load:1,scores:1``.
+"""Blocks as words of a command line: ``mu,sigma``, ``+-L:1,scale``, ``mu,1-theta``, ``mu1~mu2``, ``@load:1,scores:1``.
 
-Convention: a word is one block, variables separated by commas; `read` reads a word, `spell` writes one. A block of
-complements alone is a `Complement`, one that begins with @ a `Rotation`, one of whole variables that change sign (a colon without an axis) a `Flip`, one
-with counterparts (a tilde), or of components with whole variables that change sign, `Counterparts`, any other an
-`Exchangeable`. A shell leaves these signs alone, but zsh takes brackets for a pattern: quote ``theta[0]~theta[2]``
-there. `Rescalable` has no word: it is a symmetry of a network's likelihood alone, and networks declare it themselves.
+Convention: a word is one block, variables separated by commas; `read` reads a word, `spell` writes one. A block that
+begins with @ is a `Rotation`, one of complements alone a `Complement`, one of whole variables that change sign (a colon
+without an axis) a `Flip`, one with counterparts (a tilde), or of components with whole variables that change sign,
+`Counterparts`, any other an `Exchangeable`. A shell leaves these signs alone, but zsh takes brackets for a pattern:
+quote ``theta[0]~theta[2]`` there. `Rescalable` has no word: it is a symmetry of a network's likelihood alone, and
+networks declare it themselves.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read(word: str) -> Block:
         Such as ``W1:1,b1,W2`` (axes), ``A:0:1,mu`` (one permutation on two axes), ``+-L:1,scale`` (signs of L),
         ``mu,1-theta`` (a complement along with two parts), ``1-p,1-q`` (complements alone), ``+-theta:,+-a:`` (signs
         of whole variables), ``mu1~mu2,s1~s2,theta`` (counterparts, with a simplex along), ``theta[0]~theta[2]``
-        (positions), ``mu,+-eta:`` (a sign that changes where two parts change places), ``@load:1,scores:1`` (rotations).
+        (positions), ``mu,+-eta:`` (a sign that changes where two parts change places), ``@L:1,z:1`` (a rotation).
 
     Raises
     ------
@@ -196,7 +196,9 @@ def _spell_part(part: _Part) -> str:
 
 def _rotation(word: str) -> Rotation:
     parts = [_part(text.strip(), word) for text in word.lstrip()[1:].split(",")]
-    axes = {part.name: part.axes if len(part.axes) > 1 else part.axes[0] for part in parts if part.axes}
+    axes = {
+        part.name: part.axes if len(part.axes) > 1 else part.axes[0] for part in parts if part.axes
+    }
     if len(axes) < len(parts) or any(part.flips for part in parts):
         raise ArgumentError(
             f"`exchangeable` has {word!r}; after @ come axes alone, each variable once, as signs are rotations too: "

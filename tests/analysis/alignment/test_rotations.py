@@ -118,5 +118,5 @@ def test_nearly_spherical_loadings_are_refused(size, rng):
 def test_factors_beyond_those_in_the_data_are_refused(rng):
     values = factors(rng, 4)
     values["load"][..., 2:] = 0.15 * rng.normal(size=(*LEAD, 24, 2))
-    with pytest.raises(UnclearRotation, match="which concerns 2 of 4 components"):
+    with pytest.raises(UnclearRotation, match="This concerns 2 of 4 components"):
         aligned(rotated(values, rng))
