@@ -99,13 +99,14 @@ class Rotation(Block[Rotated]):
         """Say in plain words what it moves."""
         return f"rotations of {', '.join(self.variables)}"
 
-    def restricted(self, names: Iterable[str]) -> Rotation | Exchangeable | None:
-        """The block as it acts on some variables alone; its signed orders where no loadings are left."""
+    def restricted(self, names: Iterable[str]) -> Rotation | None:
+        """The block as it acts on some variables alone; None where none with one axis is left."""
         there = set(names)
         kept = {name: places for name, places in self.axes.items() if name in there}
-        if kept and len(axes_of(next(iter(kept.values())))) > 1:
-            return Exchangeable(kept, flips=True)
-        return Rotation(kept) if kept else None
+        first = sorted(kept, key=lambda name: len(axes_of(kept[name])))
+        if not first or len(axes_of(kept[first[0]])) > 1:
+            return None
+        return Rotation({name: kept[name] for name in dict.fromkeys((first[0], *kept))})
 
     def identity(self, lead: tuple[int, ...], size: int) -> Rotated:
         """The part that moves nothing."""
