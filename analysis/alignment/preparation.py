@@ -15,7 +15,7 @@ import xarray as xr
 
 from onebasin.base.checks import check_inputs, check_positive
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Rotation, Symmetry
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part, Permuted, as_rotation
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.draws import event_shapes
@@ -143,7 +143,7 @@ def whole_element(features: Features, parts: Parts) -> Element:
     first: list[Part] = []
     then: list[Part] = []
     for block, still in zip(symmetry, unmoved, strict=True):
-        if isinstance(block, Rotation):
+        if block.discrete is not block:
             first.append(next(rotated))
             then.append(as_rotation(cast(Permuted, next(moving))))
             continue

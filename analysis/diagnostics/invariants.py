@@ -18,7 +18,14 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.models.symmetry.blocks import Block, Rotation, Symmetry, axes_of, equal_modes
+from onebasin.models.symmetry.blocks import (
+    Block,
+    Rotation,
+    Symmetry,
+    axes_of,
+    blocks_of,
+    equal_modes,
+)
 from onebasin.models.symmetry.counterparts import stack, stacked_blocks
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, checked, entry_names
@@ -123,12 +130,15 @@ def _numbered(label: str, count: int) -> list[str]:
 
 
 def _of_blocks(blocks: Symmetry, piece: Piece, largest: Units) -> list[tuple[str, np.ndarray]]:
-    return [found for block in blocks for found in _of_block(block, piece, largest)]
+    plain = [block for block in blocks if block.discrete is block]
+    rotations = blocks_of(blocks, Rotation)
+    return [
+        *(found for block in plain for found in _of_block(block, piece, largest)),
+        *(found for block in rotations for found in _of_rotation(block, piece, largest)),
+    ]
 
 
 def _of_block(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.ndarray]]:
-    if isinstance(block, Rotation):
-        return list(_of_rotation(block, piece, largest))
     quantities: list[tuple[str, np.ndarray]] = []
     for name, places in block.axes.items():
         values = piece[name]

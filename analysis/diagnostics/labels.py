@@ -136,7 +136,7 @@ def look_for_labels(
             facts.view, declared, held_out=held_out, noise=noise, progress=progress, raw=facts.raw
         )
     except UnclearRotation as refusal:
-        others = tuple(block for block in declared if not isinstance(block, Rotation))
+        others = tuple(block for block in declared if block.discrete is block)
         rest = look_for_labels(facts, others, held_out=held_out, noise=noise, progress=progress)
         return _unrotated(rest, declared, refusal.reason)
     after = facts.moved(_aligned_values(aligned, facts))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.block import axes_of
-from onebasin.models.symmetry.blocks import Block, Exchangeable, Rotation
-from onebasin.models.symmetry.elements import Shapes
+from onebasin.models.symmetry.blocks import Rotation
 
 from . import describe
 from .result import FoundBlock
@@ -23,7 +19,7 @@ def rotating(s: Search) -> Iterator[FoundBlock]:
     """Replace blocks of components with signs by rotations, where random orthogonal matrices keep the log density."""
     rng, probes = np.random.default_rng(s.seed), [*s.probes, *s.near]
     for at, found in enumerate(s.found):
-        rotation = _rotation(found.block, s.measured.density.shapes)
+        rotation = Rotation.of(found.block, s.measured.density.shapes) if found.block else None
         if found.status != "live" or rotation is None:
             continue
         parts = rotation.random(rng, (len(probes),), found.parts)
@@ -43,18 +39,3 @@ def rotating(s: Search) -> Iterator[FoundBlock]:
                 found, block=rotation, moves=moves, evidence=(*found.evidence, said)
             )
     yield from ()
-
-
-def _rotation(block: Block | None, shapes: Shapes) -> Rotation | None:
-    """Give rotations of what a block with all signs moves, first the variable with fewest entries: loadings, mostly."""
-    if not isinstance(block, Exchangeable) or set(block.flipped) != set(block.variables):
-        return None
-    names = sorted(
-        block.axes, key=lambda name: (len(axes_of(block.axes[name])), math.prod(shapes[name]))
-    )
-    try:
-        rotation = Rotation({name: block.axes[name] for name in names})
-        rotation.check(shapes)
-    except ArgumentError:  # too few entries to tell rotations apart
-        return None
-    return rotation if rotation.size(shapes) > 1 else None

@@ -64,6 +64,24 @@ class Rotation(Block[Rotated]):
                 "one axis."
             )
 
+    @classmethod
+    def of(cls, block: Block[Any], shapes: Shapes) -> Rotation | None:
+        """Give rotations of what a block with all signs moves; None where it has not, or has too few entries.
+
+        The variable with the fewest entries comes first: that of loadings, as a rule.
+        """
+        if not isinstance(block, Exchangeable) or set(block.flipped) != set(block.variables):
+            return None
+        names = sorted(
+            block.axes, key=lambda name: (len(axes_of(block.axes[name])), math.prod(shapes[name]))
+        )
+        try:
+            rotation = cls({name: block.axes[name] for name in names})
+            rotation.check(shapes)
+        except ArgumentError:
+            return None
+        return rotation if rotation.size(shapes) > 1 else None
+
     @property
     def loadings(self) -> str:
         """The variable that alignment makes simple."""
