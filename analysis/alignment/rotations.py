@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Rotation
+from onebasin.models.symmetry.blocks import Rotation, axes_of
 from onebasin.models.symmetry.elements import Rotated
 from onebasin.models.symmetry.varimax import (
     Loadings,
@@ -122,17 +122,20 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
 
     if reason := clarity(some, simple(some), mean).reason(block.loadings):
         raise UnclearRotation(reader.argument, reason)
-    found = []
+    found: list[Rotations] = []
     for chunk in reader.chunks:
         draws = loadings_of(reader.read(chunk))
-        found += team.over(len(draws), lambda piece, draws=draws: simple(draws[piece]))
+
+        def piece(within: slice, draws: Loadings = draws) -> Rotations:
+            return simple(draws[within])
+
+        found += team.over(len(draws), piece)
     return Rotated(np.concatenate(found))
 
 
 def _loadings_of(block: Rotation) -> Callable[[Arrays], Loadings]:
     """Make a function from draws (draw, *event) to their loadings (draw, component, row)."""
-    axis = block.axes[block.loadings]
-    assert isinstance(axis, int)
+    (axis,) = axes_of(block.axes[block.loadings])
 
     def loadings(draws: Arrays) -> Loadings:
         front = np.moveaxis(draws[block.loadings], axis + 1, 1).astype(np.float64)

@@ -202,10 +202,9 @@ def _unrotated(rest: Labels, declared: Symmetry, unclear: str) -> Labels:
     """The labels of a posterior whose rotations are not aligned, from those modulo everything else."""
     turning = tuple(n for block in blocks_of(declared, Rotation) for n in block.variables)
     found = tuple(c for c in rest.found if not {slot.name for slot in c.slots} & {*turning})
-    state = "partial" if rest.state == "partial" and found else "overlap"
     return replace(
         rest,
-        state=state,
+        state="partial" if rest.state == "partial" and found else "overlap",
         declared=declared,
         found=found,
         aligned=None,
