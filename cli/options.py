@@ -70,6 +70,16 @@ ProgramOf = Annotated[
         metavar="PROGRAM.stan",
     ),
 ]
+ModelOf = Annotated[
+    Path | None,
+    described(
+        "The model: a Stan program, or MODEL.py:NAME. By default the network, or the Stan program, that the file "
+        "records.",
+        "--program",
+        "--model",
+        metavar="PROGRAM.stan",
+    ),
+]
 DataOf = Annotated[Path | None, described("Its data.", "--data", metavar="DATA.json")]
 Var = Annotated[
     list[str] | None,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console, inputs
-from .options import WRITTEN, DataOf, Force, Json, Run, Seed, argument, described, option
+from .options import WRITTEN, DataOf, Force, Json, ModelOf, Run, Seed, argument, option
 
 
 def predict(
@@ -17,16 +17,7 @@ def predict(
     new: Annotated[
         Path, argument("NEW.json", "New data by name, as JSON; a network's inputs as x.")
     ],
-    program: Annotated[
-        Path | None,
-        described(
-            "The model: a Stan program, or MODEL.py:NAME. By default the network, or the Stan program, that the file "
-            "records.",
-            "--program",
-            "--model",
-            metavar="PROGRAM.stan",
-        ),
-    ] = None,
+    program: ModelOf = None,
     data: DataOf = None,
     out: Path | None = option(
         None, f"Write the posterior with the predictions: {WRITTEN}.", "--out", "-o"
@@ -44,7 +35,6 @@ def predict(
     from onebasin.base.table import Column, Table
     from onebasin.inference.prediction.models import read_new_data
     from onebasin.inference.prediction.predict import predict as predict_at
-    from onebasin.models.numpyro_file import loaded, model_file_in
     from onebasin.posteriors.writing import format_of, write_tree
 
     fresh = read_new_data(new)
@@ -61,12 +51,7 @@ def predict(
                     replaces=replaces,
                 )
             )
-        model: Any = program
-        file = None if program is None else model_file_in(program)
-        if program is not None and data is not None:
-            model = files.enter_context(inputs.opened(program, data))
-        elif file is not None:
-            model = files.enter_context(loaded(file))
+        model = inputs.model(program, data, files)
         view = inputs.read(run)
         found = predict_at(view, fresh, model=model, seed=seed, progress=console.say)
         if out is not None:

@@ -9,6 +9,7 @@ from . import truth as truth
 from ._version import __version__ as __version__
 from .analysis.alignment import align as align
 from .analysis.compare.compare import compare as compare
+from .analysis.compare.models import compare_models as compare_models
 from .analysis.diagnostics.diagnose import diagnose as diagnose
 from .analysis.report import report as report
 from .base.errors import OnebasinError as OnebasinError

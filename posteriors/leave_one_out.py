@@ -7,23 +7,104 @@ Blocks give the numbers that ArviZ gives for all observations at once, without t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, OnebasinError
 
+from .draws import Columns
 from .schema import LEFT_OUT, LOG_LIKELIHOOD, SAMPLE_DIMS
 from .view import View
 
 if TYPE_CHECKING:
     from arviz_stats.utils import ELPDDataLOO, ELPDDataLOOSubsample
 
-TOGETHER = 2**24
-"""Bytes of log likelihoods of which all weights are computed at once."""
+TOGETHER = 2**22
+"""Bytes of log likelihoods of which all weights are computed at once, where not all are."""
+WHOLE = 2**25
+"""Bytes of all log likelihoods up to which all weights are computed at once, and kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class LogLikelihood:
+    """Log likelihoods at all draws, read some observations at a time.
+
+    Attributes
+    ----------
+    name : str
+        The data that they are of.
+    draws : tuple of int
+        Chains and draws.
+    like : DataArray (obs...)
+        Of the shape, axes and labels of the observations.
+    read : callable
+        Gives observations from one number to before another (chain, draw, obs), counted in C order.
+    """
+
+    name: str
+    draws: tuple[int, int]
+    like: xr.DataArray
+    read: Callable[[int, int], np.ndarray]
+
+    @classmethod
+    def of(cls, terms: xr.DataArray) -> LogLikelihood:
+        """Take an array (chain, draw, obs...), in memory or in a file."""
+        like = terms.isel(chain=0, draw=0, drop=True)
+        coords = {name: c for name, c in like.coords.items() if set(c.dims) <= set(like.dims)}
+        empty = np.broadcast_to(np.zeros(()), like.shape)
+        return cls(
+            str(terms.name),
+            (terms.shape[0], terms.shape[1]),
+            xr.DataArray(empty, dims=like.dims, coords=coords),
+            Columns([terms]).read,
+        )
+
+    @property
+    def samples(self) -> int:
+        """Number of draws of all chains."""
+        return prod(self.draws)
+
+    @property
+    def count(self) -> int:
+        """Number of observations."""
+        return prod(self.like.shape)
+
+    def blocks(self) -> Iterator[tuple[int, xr.DataArray]]:
+        """Yield observations (chain, draw, obs), some at a time, and the number of the first of each.
+
+        Raises
+        ------
+        ValueError
+            If there is one number a draw, or one is not finite.
+        """
+        if not self.like.ndim:
+            raise ArgumentError(
+                f"The log likelihood of {self.name} is one number a draw; leave-one-out needs one for each observation."
+            )
+        step = self.count if 8 * self.samples * self.count <= WHOLE else at_once(self.samples)
+        for first in range(0, self.count, step):
+            values = self.read(first, min(first + step, self.count))
+            if not np.isfinite(values).all():
+                raise ArgumentError(
+                    f"The log likelihood of {self.name} is not finite in some draws: find out for which observations "
+                    "the model gives that, or leave them out."
+                )
+            yield first, xr.DataArray(values, dims=(*SAMPLE_DIMS, "obs"))
+
+    def as_observations(self, values: np.ndarray) -> xr.DataArray:
+        """Give a number for each observation their axes and labels."""
+        return self.like.copy(data=values.reshape(self.like.shape)).rename(self.name)
+
+
+def at_once(samples: int) -> int:
+    """Return how many observations' log likelihoods, at so many draws, are in memory at once."""
+    return max(1, TOGETHER // (8 * samples))
 
 
 def stored_log_likelihood(view: View, var_name: str | None = None) -> xr.DataArray | None:
@@ -75,14 +156,14 @@ def efficiency(posterior: xr.Dataset, samples: int) -> float:
 
 
 def leave_one_out(
-    terms: xr.DataArray, posterior: xr.Dataset, *, relative: float | None = None
+    terms: LogLikelihood, posterior: xr.Dataset, *, relative: float | None = None
 ) -> ELPDDataLOO:
     """Estimate the expected log predictive density of every observation.
 
     Parameters
     ----------
-    terms : DataArray (chain, draw, obs...)
-        Log likelihoods, in memory or in a file.
+    terms : LogLikelihood
+        Log likelihoods.
     posterior : Dataset
         The draws, for their effective number.
     relative : float, optional
@@ -99,27 +180,32 @@ def leave_one_out(
         If there is one number a draw, or one is not finite.
     """
     from arviz_stats import loo
+    from arviz_stats.base import dataarray_stats
     from arviz_stats.utils import ELPDDataLOO
 
-    samples = _check(terms)
-    relative = efficiency(posterior, samples) if relative is None else relative
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of large k, which callers report
-        if terms.nbytes <= TOGETHER:
-            _check_finite(terms, terms.values)
-            tree = xr.DataTree.from_dict({LOG_LIKELIHOOD: terms.to_dataset(name=terms.name or "y")})
-            return loo(tree, pointwise=True, reff=relative)
-        parts = [block.azstats.loo(r_eff=relative) for _, block in _blocks(terms)]
-        joined = (np.concatenate([part[place].values for part in parts]) for place in range(3))
-        elpd_i, pareto_k, p_i = (_as_observations(terms, values) for values in joined)
-        elpd, se, p, _ = elpd_i.azstats.loo_summary(p_i)
-    limit = good_k(samples)
+    relative = efficiency(posterior, terms.samples) if relative is None else relative
+    limit, parts = good_k(terms.samples), []
+    with _by_arviz():
+        for _, block in terms.blocks():
+            if block.shape[2] == terms.count:
+                whole = block.values.reshape(*terms.draws, *terms.like.shape)
+                own = terms.like.expand_dims(dict(zip(SAMPLE_DIMS, terms.draws, strict=True)))
+                held = own.copy(data=whole).to_dataset(name=terms.name)
+                tree = xr.DataTree.from_dict({LOG_LIKELIHOOD: held})
+                return loo(tree, pointwise=True, reff=relative)
+            # Not by the accessor, which keeps every block until the garbage collector comes.
+            found = dataarray_stats.loo(block, r_eff=relative)
+            parts.append([each.values for each in found])
+        elpd_i, pareto_k, p_i = map(
+            terms.as_observations, map(np.concatenate, zip(*parts, strict=True))
+        )
+        elpd, se, p, _ = dataarray_stats.loo_summary(elpd_i, p_i)
     return ELPDDataLOO(
         elpd=elpd,
         se=se,
         p=p,
-        n_samples=samples,
-        n_data_points=int(elpd_i.size),
+        n_samples=terms.samples,
+        n_data_points=terms.count,
         scale="log",
         warning=bool((pareto_k > limit).any()),
         good_k=limit,
@@ -130,13 +216,13 @@ def leave_one_out(
 
 
 def leave_some_out(
-    terms: xr.DataArray, posterior: xr.Dataset, observations: np.ndarray
+    terms: LogLikelihood, posterior: xr.Dataset, observations: np.ndarray
 ) -> ELPDDataLOOSubsample:
     """Estimate the same from importance weights of some observations, by the difference to all log densities.
 
     Parameters
     ----------
-    terms, posterior : DataArray (chain, draw, obs...), Dataset
+    terms, posterior : LogLikelihood, Dataset
         As of `leave_one_out`.
     observations : array of int
         Places of the observations whose weights are computed, in increasing order.
@@ -151,89 +237,61 @@ def leave_some_out(
     ValueError
         As `leave_one_out`.
     """
-    import arviz_stats  # noqa: F401 - which adds the accessor
+    from arviz_stats.base import dataarray_stats
     from arviz_stats.utils import ELPDDataLOOSubsample
     from scipy.special import logsumexp
 
-    samples = _check(terms)
-    relative = efficiency(posterior, samples)
-    lpd, found = [], []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of large k, which callers report
-        for first, block in _blocks(terms):
-            lpd.append(logsumexp(block.values, axis=(0, 1)) - np.log(samples))
-            some = observations[(observations >= first) & (observations < first + block.shape[2])]
+    relative, limit = efficiency(posterior, terms.samples), good_k(terms.samples)
+    dense, parts = np.empty(terms.count), []
+    with _by_arviz():
+        for first, block in terms.blocks():
+            place = slice(first, first + block.shape[2])
+            dense[place] = logsumexp(block.values, axis=(0, 1)) - np.log(terms.samples)
+            some = observations[(observations >= first) & (observations < place.stop)] - first
             if some.size:
-                found.append(block.isel(obs=some - first).azstats.loo(r_eff=relative))
-    parts = [np.concatenate([part[place].values for part in found]) for place in range(3)]
-    dense = np.concatenate(lpd)
-    some_i, all_i, own_i = (
-        xr.DataArray(v, dims="obs") for v in (parts[0], dense, dense[observations])
+                found = dataarray_stats.loo(block.isel(obs=some), r_eff=relative)
+                parts.append([each.values for each in found])
+    some_i, k_i, p_i = (
+        xr.DataArray(np.concatenate(v), dims="obs") for v in zip(*parts, strict=True)
     )
-    elpd, subsampling_se, se = some_i.azstats.diff_srs_estimator(
-        lpd_approx_sample=own_i, lpd_approx_all=all_i, n_data_points=dense.size
-    )
-    p, _, _ = xr.DataArray(parts[2], dims="obs").azstats.srs_estimator(n_data_points=dense.size)
-    whole = []
-    for values in parts[:2]:
-        filled = np.full(dense.size, np.nan)
-        filled[observations] = values
-        whole.append(_as_observations(terms, filled))
-    limit = good_k(samples)
+    own_i, all_i = (xr.DataArray(v, dims="obs") for v in (dense[observations], dense))
+    elpd, subsampling_se, se = dataarray_stats.diff_srs_estimator(some_i, own_i, all_i, terms.count)
+    whole = np.full((2, terms.count), np.nan)
+    whole[:, observations] = some_i, k_i
     return ELPDDataLOOSubsample(
         elpd=elpd,
         se=se,
-        p=p,
-        n_samples=samples,
-        n_data_points=dense.size,
+        p=dataarray_stats.srs_estimator(p_i, terms.count)[0],
+        n_samples=terms.samples,
+        n_data_points=terms.count,
         scale="log",
-        warning=bool((parts[1] > limit).any()),
+        warning=bool((k_i > limit).any()),
         good_k=limit,
-        elpd_i=whole[0],
-        pareto_k=whole[1],
+        elpd_i=terms.as_observations(whole[0]),
+        pareto_k=terms.as_observations(whole[1]),
         subsample_size=len(observations),
         subsampling_se=subsampling_se,
         loo_subsample_observations=observations,
-        elpd_loo_approx=_as_observations(terms, dense),
+        elpd_loo_approx=terms.as_observations(dense),
     )
+
+
+@contextmanager
+def _by_arviz() -> Iterator[None]:
+    """Let ArviZ compute without its warnings of large k, which callers report, and with our errors."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except ValueError as error:
+        if isinstance(error, OnebasinError):
+            raise
+        raise ArgumentError(
+            f"The log likelihoods have no importance weights ({error}): some observation's may be the same in all "
+            "draws."
+        ) from error
 
 
 def good_k(samples: int) -> float:
     """Return the Pareto k up to which an estimate from so many draws can be trusted (Vehtari and others 2024)."""
     return min(1 - 1 / np.log10(samples), 0.7) if samples > 1 else 0.7
-
-
-def _check(terms: xr.DataArray) -> int:
-    if terms.ndim < 3:
-        raise ArgumentError(
-            f"The log likelihood of {terms.name} is one number a draw; leave-one-out needs one for each observation."
-        )
-    return int(prod(terms.shape[:2]))
-
-
-def _check_finite(terms: xr.DataArray, values: np.ndarray) -> None:
-    if not np.isfinite(values).all():
-        raise ArgumentError(
-            f"The log likelihood of {terms.name} is not finite in some draws: find out for which observations the "
-            "model gives that, or leave them out."
-        )
-
-
-def _blocks(terms: xr.DataArray) -> Iterator[tuple[int, xr.DataArray]]:
-    """Yield the observations in order, some at a time (chain, draw, obs), and the number of the first of each."""
-    from .draws import Columns
-
-    columns = Columns([terms])
-    step = max(1, TOGETHER // (8 * prod(terms.shape[:2])))
-    count = prod(terms.shape[2:])
-    for first in range(0, count, step):
-        values = columns.read(first, min(first + step, count))
-        _check_finite(terms, values)
-        yield first, xr.DataArray(values, dims=(*SAMPLE_DIMS, "obs"), name=terms.name)
-
-
-def _as_observations(terms: xr.DataArray, values: np.ndarray) -> xr.DataArray:
-    """Give numbers of observations the axes and labels of these."""
-    like = terms.isel(chain=0, draw=0, drop=True)
-    coords = {name: c for name, c in like.coords.items() if set(c.dims) <= set(like.dims)}
-    return xr.DataArray(values.reshape(like.shape), dims=like.dims, coords=coords, name=terms.name)

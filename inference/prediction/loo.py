@@ -7,13 +7,13 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.notices import notice
 from onebasin.posteriors.leave_one_out import (
+    LogLikelihood,
     leave_one_out,
     leave_some_out,
     stored_log_likelihood,
@@ -94,14 +94,14 @@ def loo(
     stored = stored_log_likelihood(view, var_name)
     terms = None if model is None and stored is not None else _terms(view, model, progress)
     if stored is not None:
-        source: Any = nullcontext(stored)
+        source: Any = nullcontext(LogLikelihood.of(stored))
     else:
         assert terms is not None
         source = computed_terms(terms, {n: view.values(n) for n in view.variables}, var_name)
     with source as log_likelihood:
         if observations is not None:
             return leave_some_out(
-                log_likelihood, view.posterior, _chosen(log_likelihood, observations, seed)
+                log_likelihood, view.posterior, _chosen(log_likelihood.count, observations, seed)
             )
         found = leave_one_out(log_likelihood, view.posterior)
         bad = int((found.pareto_k > found.good_k).sum())
@@ -130,8 +130,7 @@ def _terms(view: View, model: Model, progress: Callable[[str], None] | None) -> 
         ) from error
 
 
-def _chosen(terms: xr.DataArray, count: int, seed: int) -> np.ndarray:
-    total = int(np.prod(terms.shape[2:]))
+def _chosen(total: int, count: int, seed: int) -> np.ndarray:
     if count > total:
         raise ArgumentError(f"`observations` is {count}, and there are {total}: ask for fewer.")
     return np.sort(np.random.default_rng(seed).choice(total, count, replace=False))

@@ -67,9 +67,10 @@ def target_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
     return _recorded_program(view)
 
 
-def kept_data(view: View) -> dict[str, np.ndarray]:
-    """Return the arrays of a posterior's groups of data."""
-    return {str(n): v.values for group in view.data.values() for n, v in group.data_vars.items()}
+def kept_data(view: View) -> dict[str, Any]:
+    """Return what a posterior's groups of data hold: arrays, and single numbers as such."""
+    held = (item for group in view.data.values() for item in group.data_vars.items())
+    return {str(name): v.values if v.ndim else v.item() for name, v in held}
 
 
 def _recorded_program(view: View) -> Target:

@@ -14,8 +14,7 @@ import xarray as xr
 
 from onebasin.base.notices import notice
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Columns
-from onebasin.posteriors.leave_one_out import efficiency
+from onebasin.posteriors.leave_one_out import LogLikelihood, efficiency
 from onebasin.posteriors.view import View
 
 from .terms import Terms
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def matched(
-    view: View, terms: Terms, log_likelihood: xr.DataArray, found: ELPDDataLOO
+    view: View, terms: Terms, log_likelihood: LogLikelihood, found: ELPDDataLOO
 ) -> ELPDDataLOO:
     """Estimate observations of large Pareto k at draws that are moved to the posterior without each of them.
 
@@ -35,7 +34,7 @@ def matched(
         The posterior.
     terms : Terms
         Its model's log likelihoods.
-    log_likelihood : DataArray (chain, draw, obs...)
+    log_likelihood : LogLikelihood
         Those at its draws.
     found : ELPDDataLOO
         The estimates without moment matching, some of them of large Pareto k.
@@ -48,24 +47,23 @@ def matched(
     from arviz_stats import loo, loo_moment_match
 
     shape = (view.num_chains, view.num_draws)
-    if log_likelihood.shape[:2] != shape:
+    if log_likelihood.draws != shape:
         notice("moment matching is left out: the group `log_likelihood` holds some of the draws")
         return found
     bad = np.flatnonzero(found.pareto_k.values.ravel() > found.good_k)
-    own = Columns([log_likelihood], bad).read(0, len(bad))
+    own = np.concatenate([log_likelihood.read(i, i + 1) for i in bad.tolist()], axis=2)
     data = xr.DataTree.from_dict(
         {schema.LOG_LIKELIHOOD: xr.Dataset({"y": ((*schema.SAMPLE_DIMS, "obs"), own)})}
     )
     draws = {name: view.values(name) for name in terms.names}
     vectors = terms.unconstrain({n: v.reshape(-1, *v.shape[2:]) for n, v in draws.items()})
     relative = efficiency(view.posterior, vectors.shape[0])
-    every = str(log_likelihood.name)
 
     def log_density(moved: xr.DataArray) -> xr.DataArray:
         return _as_draws(terms.log_density(_rows(moved)), shape)
 
-    def one(moved: xr.DataArray, i: int) -> xr.DataArray:
-        values = terms.at(terms.constrain(_rows(moved)))[every]
+    def one(moved: xr.DataArray, i: np.integer) -> xr.DataArray:
+        values = terms.at(terms.constrain(_rows(moved)))[log_likelihood.name]
         return _as_draws(values.reshape(len(values), -1)[:, bad[i]], shape)
 
     with warnings.catch_warnings():

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import xarray as xr
 
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, WriteError
 from onebasin.base.precision import precision
 from onebasin.models.target import Target
-from onebasin.posteriors import schema
-from onebasin.posteriors.leave_one_out import chosen
-from onebasin.posteriors.pointwise import DrawGroup
-from onebasin.posteriors.scratch import Room
+from onebasin.posteriors.leave_one_out import LogLikelihood, at_once, chosen
 
-BLOCK = 2**24
+BLOCK = 2**23
 """Bytes of log likelihoods that are computed at once."""
+LARGE = 2**25
+"""Bytes of all log likelihoods from which on they are on disk."""
 
 
+@runtime_checkable
 class Terms(Protocol):
     """A model's log likelihoods and log density at many draws.
 
@@ -147,7 +147,7 @@ class _OfStan:
 @contextmanager
 def computed_terms(
     terms: Terms, draws: Mapping[str, np.ndarray], var_name: str | None
-) -> Iterator[xr.DataArray]:
+) -> Iterator[LogLikelihood]:
     """Compute the log likelihoods of one variable at all draws; on disk meanwhile where they are many.
 
     Parameters
@@ -161,8 +161,8 @@ def computed_terms(
 
     Yields
     ------
-    DataArray (chain, draw, obs...)
-        In nats.
+    LogLikelihood
+        In nats; valid inside the context.
 
     Raises
     ------
@@ -175,21 +175,63 @@ def computed_terms(
         raise ArgumentError(
             f"`posterior` lacks {', '.join(lost)} of the model; give a posterior of this model."
         )
-    held = {name: draws[name] for name in terms.names}
-    chains, count = next(iter(held.values())).shape[:2]
-    first = chosen(terms.at({name: values[0, :1] for name, values in held.items()}), var_name)
-    name = var_name or next(iter(terms.at({n: v[0, :1] for n, v in held.items()})))
-    step = min(count, max(1, BLOCK // max(first.nbytes, 1)))
-    room = Room(chains, count, Path(tempfile.gettempdir()))
-    for chain in range(chains):
-        for start in range(0, count, step):
+    size = next(iter(draws[name] for name in terms.names)).shape[:2]
+    flat = {name: draws[name].reshape(-1, *draws[name].shape[2:]) for name in terms.names}
+    found = terms.at({name: values[:1] for name, values in flat.items()})
+    one = chosen(found, var_name)[0]
+    name = var_name or next(iter(found))
+    axes = tuple(f"{name}_dim_{place}" for place in range(one.ndim))
+    samples = int(np.prod(size))
+    step = min(samples, max(1, BLOCK // max(one.nbytes, 1)))
+    with closing(_Columns(samples, one.size)) as columns:
+        for first in range(0, samples, step):
             # The last block begins earlier rather than to be shorter: another length would be compiled again.
-            start = min(start, count - step)
-            part = {n: values[chain, start : start + step] for n, values in held.items()}
-            room.put(chain, start, {schema.LOG_LIKELIHOOD: {name: terms.at(part)[name]}})
-    try:
-        group = DrawGroup(room.group(schema.LOG_LIKELIHOOD)).to_dataset()
-        yield group[name]
-    finally:
-        if room.filed is not None:
-            room.filed.close()
+            first = min(first, samples - step)
+            part = {n: values[first : first + step] for n, values in flat.items()}
+            columns.put(first, terms.at(part)[name].reshape(step, -1))
+        yield LogLikelihood(
+            name,
+            size,
+            xr.DataArray(np.broadcast_to(np.zeros(()), one.shape), dims=axes),
+            lambda first, last: columns.read(first, last).reshape(*size, -1),
+        )
+
+
+class _Columns:
+    """A matrix that is written some rows at a time and read some columns at a time; on disk where it is large."""
+
+    def __init__(self, rows: int, columns: int) -> None:
+        self._rows, self._columns = rows, columns
+        self._file = tempfile.SpooledTemporaryFile(max_size=LARGE)  # noqa: SIM115 - closed by `close`
+        width = at_once(rows)
+        self._firsts = range(0, columns, width)
+        self._width = width
+
+    def close(self) -> None:
+        """Remove it."""
+        self._file.close()
+
+    def put(self, first: int, values: np.ndarray) -> None:
+        """Write rows from `first` on."""
+        try:
+            for start in self._firsts:
+                part = values[:, start : start + self._width]
+                self._file.seek(8 * (self._rows * start + first * part.shape[1]))
+                self._file.write(np.ascontiguousarray(part, np.float64).data)
+        except OSError as error:
+            folder = Path(tempfile.gettempdir())
+            raise WriteError(
+                folder,
+                f"{folder} has no room for {8 * self._rows * self._columns / 1e9:.1f} GB of log likelihoods "
+                f"({error.strerror}); set TMPDIR to a folder on another disk.",
+            ) from error
+
+    def read(self, first: int, last: int) -> np.ndarray:
+        """Read columns from `first` to before `last`."""
+        parts = []
+        for start in self._firsts[first // self._width : -(-last // self._width)]:
+            count = min(self._width, self._columns - start)
+            self._file.seek(8 * self._rows * start)
+            block = np.frombuffer(self._file.read(8 * self._rows * count)).reshape(self._rows, -1)
+            parts.append(block[:, max(first - start, 0) : last - start])
+        return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]

@@ -85,6 +85,8 @@ CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
     "open_reference": lambda: {"name": "no such"},
     "predict": lambda: {"posterior": f.network(), "new_data": np.zeros((1, 2))},
     "prior": lambda: {"target": target(), "draws": 2},
+    "loo": lambda: {"posterior": f.mixture()},
+    "compare_models": lambda: {"models": f.mixture()},
     "networks.predict": lambda: {
         "model": ob.networks.BayesianNetwork(ob.networks.Network(2, (2,))),
         "draws": f.network()["posterior"].to_dataset(),

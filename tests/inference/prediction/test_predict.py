@@ -132,6 +132,22 @@ def test_data_and_models_that_do_not_fit_are_refused_in_a_sentence(draws, new, m
     assert "\n" not in str(caught.value)
 
 
+def test_single_numbers_that_the_posterior_keeps_reach_the_model_as_numbers(draws):
+    def padded(count, x, y=None):
+        with numpyro.plate("obs", count):  # which takes no array
+            numpyro.sample(
+                "y", dist.Normal(numpyro.sample("a", dist.Normal(0, 1)) + x, 1e-3), obs=y
+            )
+
+    tree = {
+        "posterior": {"a": draws["a"]},
+        "constant_data": {"count": 3},
+        "observed_data": {"y": Y},
+    }
+    found = ob.predict(tree, {"x": X}, model=padded).predictions["y"]
+    np.testing.assert_allclose(found, draws["a"][..., None] + X, atol=6e-3)
+
+
 def test_parameters_of_another_size_or_missing_are_refused(draws):
     def groups(size, y=None):
         with numpyro.plate("group", size):
