@@ -55,18 +55,18 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Facts:
+class FactList:
     """A list of named facts."""
 
     rows: tuple[Fact, ...]
 
     @classmethod
-    def of(cls, *rows: tuple[str, str]) -> Facts:
+    def of(cls, *rows: tuple[str, str]) -> FactList:
         """Give facts without judgement, those without text left out."""
         return cls(tuple(Fact(name, text) for name, text in rows if text))
 
 
-Part = Words | Facts | Table
+Part = Words | FactList | Table
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _lines(part: Part) -> Iterator[str]:
     if isinstance(part, Words):
         lead = f"{part.name}: " if part.name else ""
         yield from _wrapped(f"{lead}{part.text}")
-    elif isinstance(part, Facts):
+    elif isinstance(part, FactList):
         width = max((len(shown(row.name)) for row in part.rows), default=0)
         marked = any(row.flag for row in part.rows)
         for row in part.rows:

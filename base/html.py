@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from .card import Card, Fact, Facts, Part, Words
+from .card import Card, Fact, FactList, Part, Words
 from .table import MARKS, Column, Flag, Table, TableCell
 from .text import shown
 
@@ -58,7 +58,7 @@ def text(words: str) -> str:
 def _part(part: Part) -> str:
     if isinstance(part, Words):
         return _words(part)
-    return _facts(part) if isinstance(part, Facts) else _table(part)
+    return _facts(part) if isinstance(part, FactList) else _table(part)
 
 
 def _words(words: Words) -> str:
@@ -67,7 +67,7 @@ def _words(words: Words) -> str:
     return f"<p{_class(words.flag)}>{f'<small>{inside}</small>' if words.small else inside}</p>"
 
 
-def _facts(facts: Facts) -> str:
+def _facts(facts: FactList) -> str:
     marked = any(row.flag for row in facts.rows)
     return f"<table>{''.join(_fact(row, marked) for row in facts.rows)}</table>"
 

@@ -47,7 +47,7 @@ from onebasin.inference.mutual_information import (
 from onebasin.inference.mutual_information.ratios import mean_field
 from onebasin.inference.runs.provenance import machine, versions
 from onebasin.inference.variational.elbo import Objective
-from onebasin.inference.variational.engine import Elbo
+from onebasin.inference.variational.engine import TrainingLoop
 from onebasin.inference.variational.gaussians import family_of
 from onebasin.inference.variational.layout import layout_of
 from onebasin.inference.variational.term import Information
@@ -229,7 +229,7 @@ def training(target: NetworkTarget, choice: str, draws: int, local: bool) -> Cal
     layout = layout_of(target)
     family = family_of("meanfield", layout, 1)
     information = Information(layout, family, choice, settings)
-    optimiser = Elbo(Objective(layout.density, family, local), settings, 0, information)
+    optimiser = TrainingLoop(Objective(layout.density, family, local), settings, 0, information)
     noise = np.random.default_rng(1).standard_normal((1, layout.density.size))
     state = optimiser.first(jnp.asarray(0.1 * noise, jnp.float32), jax.random.key(0))
     return lambda: optimiser._advance(state, 0, STEPS[local])

@@ -8,17 +8,17 @@ import typer
 
 from . import console
 from .options import Build, Json, option
-from .spelling import Command, Group
+from .spelling import Command, CommandGroup
 
 app = typer.Typer(
     name="cmdstan",
     help="The CmdStan assembled from the httpstan wheel: build it, point other tools to it, remove it.",
-    cls=Group,
+    cls=CommandGroup,
 )
 bridgestan = typer.Typer(
     name="bridgestan",
     help="Stan programs in another tool's process: BridgeStan, and nutpie with it, without a download.",
-    cls=Group,
+    cls=CommandGroup,
 )
 
 

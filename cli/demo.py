@@ -14,7 +14,7 @@ from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 if TYPE_CHECKING:
     from onebasin.studies.demo.mixture import Mixture
-    from onebasin.studies.demo.network import Fits
+    from onebasin.studies.demo.network import NetworkPosteriors
 
 WIDTH = 50
 """Columns of a label."""
@@ -83,7 +83,7 @@ def _write_mixture(mixture: Mixture) -> None:
         )
 
 
-def _write_network(fits: Fits) -> None:
+def _write_network(fits: NetworkPosteriors) -> None:
     from onebasin.studies.demo.page import MEASURES, score_table
 
     from . import console

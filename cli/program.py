@@ -32,7 +32,7 @@ from .options import with_options
 from .posteriors import align, convert, diagnose, report
 from .predict import predict
 from .sample import sample, sample_with_settings
-from .spelling import Command, CommandError, Group, command_line, is_bug, message_of, usage
+from .spelling import Command, CommandError, CommandGroup, command_line, is_bug, message_of, usage
 from .study import study
 from .symmetry import symmetry
 
@@ -67,7 +67,7 @@ def program(words: Sequence[str]) -> typer.Typer:
     app = typer.Typer(
         name="onebasin",
         help="Inference for models whose components are interchangeable, in NumPyro and in Stan.",
-        cls=Group,
+        cls=CommandGroup,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # whose tables leave a third of a line for the texts
     )

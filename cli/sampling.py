@@ -21,7 +21,7 @@ from . import finding, inputs
 if TYPE_CHECKING:
     import xarray as xr
 
-    from onebasin.inference.runs.declared import Trial
+    from onebasin.inference.runs.declared import SymmetryTrial
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.target import Target
 
@@ -273,7 +273,7 @@ def _meant(engine: str, target: Target, say: Say) -> Symmetry:
     )
 
 
-def _check_symmetry(request: Request, target: Target, say: Say) -> Trial | None:
+def _check_symmetry(request: Request, target: Target, say: Say) -> SymmetryTrial | None:
     """Refuse what the program does not declare, or its density does not have, before anything is sampled."""
     if not request.exchangeable:
         return None

@@ -72,7 +72,7 @@ class _WithExamples:
         formatter.write(examples_text(ctx.command_path))
 
 
-class Group(_WithExamples, TyperGroup):
+class CommandGroup(_WithExamples, TyperGroup):
     """A group of commands."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -17,16 +17,16 @@ from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 from . import console, inputs
 from .leaderboard import leaderboard
 from .options import SYMMETRY, Data, Json, Progress, Seed, argument, option
-from .spelling import Command, Group
+from .spelling import Command, CommandGroup
 
 if TYPE_CHECKING:
-    from onebasin.truth.checker import Verdict
+    from onebasin.truth.checker import ReferenceVerdict
     from onebasin.truth.making import Order
 
 app = typer.Typer(
     name="truth",
     help="Reference posteriors by posteriordb's rules, modulo symmetry: make, list, show and check them.",
-    cls=Group,
+    cls=CommandGroup,
 )
 Name = Annotated[str, argument("NAME", "A reference of `list`, or a folder of one.")]
 
@@ -240,7 +240,7 @@ def check(
     raise typer.Exit(0 if verdict.passes else 1)
 
 
-def _write_verdict(verdict: Verdict) -> None:
+def _write_verdict(verdict: ReferenceVerdict) -> None:
     console.write_headline(verdict.title, verdict.sentence, "good" if verdict.passes else "bad")
     flags = {True: "good", False: "bad", None: "warn"}
     console.write_rows([(flags[c.holds], c.name, c.found) for c in verdict.criteria])

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onebasin.base.card import Card, Facts, Words, in_sizes
+from onebasin.base.card import Card, FactList, Words, in_sizes
 from onebasin.base.checks import check_class
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.showing import Shown
@@ -123,7 +123,7 @@ class Target(Shown):
         undeclared = (
             "none is declared; `ob.diagnose` looks for interchangeable components in the draws"
         )
-        facts = Facts.of(
+        facts = FactList.of(
             ("engine", " and ".join(_ENGINES[name] for name in self.engines) or "none"),
             ("data", in_sizes(self._data())),
             ("symmetry", in_words(self.symmetry) or undeclared),

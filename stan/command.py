@@ -41,7 +41,7 @@ class Files:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Start:
+class CommandStart:
     """The state that a run begins from.
 
     Attributes
@@ -72,19 +72,19 @@ class Adapted:
 
     Attributes
     ----------
-    step_size : float
-        Of every draw.
+    step_size : float or None
+        Of every draw, or from which the adaptation begins; Stan's own where it is None.
     metric : Path or None
         A JSON file of the inverse metric; None where it is the unit.
     """
 
-    step_size: float
-    metric: Path | None
+    step_size: float | None = None
+    metric: Path | None = None
 
     def arguments(self) -> list[str]:
         """The words that say so."""
         file = [] if self.metric is None else [f"metric_file={self.metric}"]
-        return [*file, f"stepsize={self.step_size!r}"]
+        return [*file, *([] if self.step_size is None else [f"stepsize={self.step_size!r}"])]
 
 
 def nuts(*, max_tree_depth: int) -> list[str]:
@@ -100,39 +100,47 @@ def static_hmc(*, trajectory_length: float) -> list[str]:
 def sample(
     engine: list[str],
     files: Files,
-    start: Start,
+    start: CommandStart,
     *,
     draws: int,
     warmup: int,
     target_acceptance: float,
     metric: str,
     refresh: int,
+    adapt: bool = True,
     adapted: Adapted | None = None,
 ) -> list[str]:
     """Sample with HMC; `refresh` iterations pass between two lines of progress.
 
-    With what is `adapted` already, nothing is adapted any more and there is no warmup.
+    What is `adapted` already is where the warmup begins; a metric stays as it is.
     """
-    if adapted is not None:
-        warmup = 0
+    how = [] if adapt else ["engaged=0"]
+    if adapt and adapted is not None and adapted.metric is not None:
+        how = [
+            "init_buffer=0",
+            f"term_buffer={warmup}",
+            "window=0",
+        ]  # no window in which one is estimated
     return [
         *start.arguments(),
         *files.arguments(),
         f"refresh={refresh}",
         *("method=sample", f"num_samples={draws}", f"num_warmup={warmup}"),
-        *("adapt", f"delta={target_acceptance!r}", *(["engaged=0"] if adapted else [])),
+        *("adapt", f"delta={target_acceptance!r}", *how),
         *("algorithm=hmc", *engine, f"metric={METRICS[metric]}"),
         *(adapted.arguments() if adapted else []),
     ]
 
 
-def draw_start(files: Files, start: Start) -> list[str]:
+def draw_start(files: Files, start: CommandStart) -> list[str]:
     """Write one draw without moving from the start, whose derived quantities it holds too."""
     method = ["method=sample", "num_samples=1", "num_warmup=0", "algorithm=fixed_param"]
     return [*start.arguments(), *method, *files.arguments()]
 
 
-def optimise(files: Files, start: Start, *, iterations: int, jacobian: bool = True) -> list[str]:
+def optimise(
+    files: Files, start: CommandStart, *, iterations: int, jacobian: bool = True
+) -> list[str]:
     """Find an optimum by L-BFGS: with the log Jacobian, of the density that samplers move in."""
     method = ["method=optimize", f"jacobian={int(jacobian)}", "algorithm=lbfgs"]
     return [*start.arguments(), *files.arguments(), *method, f"iter={iterations}"]
@@ -141,12 +149,12 @@ def optimise(files: Files, start: Start, *, iterations: int, jacobian: bool = Tr
 def laplace(files: Files, mode: Path, *, seed: int, draws: int) -> list[str]:
     """Draw from the Gaussian with the curvature at a mode, the parameters of a JSON file."""
     method = ["method=laplace", f"mode={mode}", "jacobian=1", f"draws={draws}"]
-    return [*Start(seed=seed).arguments(), *files.arguments(), *method]
+    return [*CommandStart(seed=seed).arguments(), *files.arguments(), *method]
 
 
 def pathfinder(
     files: Files,
-    start: Start,
+    start: CommandStart,
     *,
     paths: int,
     draws: int,
@@ -170,7 +178,7 @@ def pathfinder(
 def variational(
     family: str,
     files: Files,
-    start: Start,
+    start: CommandStart,
     *,
     iterations: int,
     gradient_samples: int,

@@ -106,7 +106,7 @@ def check_roles(roles: Roles, derived: Iterable[str], program: str) -> None:
 
 
 @dataclass(frozen=True)
-class Found:
+class ProgramQuantities:
     """A program's quantities, sorted by group.
 
     Attributes
@@ -137,7 +137,7 @@ def find_roles(
     shapes: Mapping[str, tuple[int, ...]],
     *,
     priors: Iterable[str] = (),
-) -> Found:
+) -> ProgramQuantities:
     """Find what is what.
 
     Parameters
@@ -154,7 +154,7 @@ def find_roles(
     replicated = _replicated(roles, data, shapes)
     terms = _terms(roles, data, shapes, [n for n in replicated if n in data])
     observed = [*roles.observed, *terms, *replicated, *(n for n in data if n == "y")]
-    return Found(
+    return ProgramQuantities(
         terms,
         replicated,
         tuple(name for name in priors if name in _LOG_PRIOR),

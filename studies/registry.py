@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 
 @dataclass(frozen=True)
-class Entry:
+class StudyEntry:
     """A study's module, its paper and its summary."""
 
     module: str
@@ -19,49 +19,49 @@ class Entry:
 
 _POURZANJANI = "Pourzanjani, Jiang and Petzold 2017"
 
-STUDIES: Mapping[str, Entry] = MappingProxyType(
+STUDIES: Mapping[str, StudyEntry] = MappingProxyType(
     {
-        "relu-teacher": Entry(
+        "relu-teacher": StudyEntry(
             ".relu_teacher",
             f"{_POURZANJANI}, section 4.1",
             "two ReLU units, free and constrained, NUTS against ADVI in both engines",
         ),
-        "boston": Entry(
+        "boston": StudyEntry(
             ".boston",
             f"{_POURZANJANI}, section 4.2",
             "50 ReLU units on Boston Housing, free and constrained, NUTS on 80/20 splits",
         ),
-        "compact-representation": Entry(
+        "compact-representation": StudyEntry(
             ".compact_representation",
             "Xiao, Liu and Bamler 2023",
             "one Gaussian for a classifier's posterior: HMC, ensembles and VI, before and after alignment",
         ),
-        "permutation-invariant-vi": Entry(
+        "permutation-invariant-vi": StudyEntry(
             ".permutation_invariant_vi",
             "Gelberg, van der Ouderaa, van der Wilk and Gal 2024",
             "VI averaged over permutations: its information by the permanent and by InfoNCE, with HMC for comparison",
         ),
-        "orthogonal-skips": Entry(
+        "orthogonal-skips": StudyEntry(
             ".orthogonal_skips",
             "Kurle, Januschowski, Gasthaus and Wang 2021",
             "five layers of 32 units, symmetry broken or not: mean-field VI against MCMC, and what collapses",
         ),
-        "label-switching": Entry(
+        "label-switching": StudyEntry(
             ".label_switching",
             "Our own; after Stephens 2000",
             "models with interchangeable parts, diagnostics raw and aligned, truth known",
         ),
-        "remedies": Entry(
+        "remedies": StudyEntry(
             ".remedies",
             "Our own; after Kurle, Januschowski, Gasthaus and Wang 2021",
             "what to do about a network's symmetry: every remedy compared with NUTS, on three data sets, twice",
         ),
-        "leaderboard": Entry(
+        "leaderboard": StudyEntry(
             ".leaderboard",
             "Our own; after Magnusson et al. 2025 (posteriordb)",
             "every method compared with the reference posteriors: error against gradients and seconds",
         ),
-        "calibration": Entry(
+        "calibration": StudyEntry(
             ".calibration",
             "Our own; after Talts et al. 2018 and Modrák et al. 2023",
             "simulation-based calibration of NUTS on networks and programs, and of approximations",

@@ -86,7 +86,9 @@ def declared_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     if request.node.get_closest_marker("finds_symmetry") is None:
         from onebasin.cli import finding
 
-        monkeypatch.setattr(finding, "found_in", lambda target, **how: finding.Found(target))
+        monkeypatch.setattr(
+            finding, "found_in", lambda target, **how: finding.SearchedSymmetry(target)
+        )
 
 
 # Fixtures that assemble or use CmdStan; a test that asks for one of them gets the marker `cmdstan`.

@@ -4,6 +4,8 @@ A limit is what the package needs today. Lower it when the package shrinks; rais
 says how large each package will be when everything is built once; all goals together are 60,000 lines.
 """
 
+import ast
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -61,3 +63,13 @@ def test_goals_are_sixty_thousand_lines_and_below_the_limits():
 def test_every_package_has_a_limit():
     packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"onebasin"}
     assert packages <= LIMITS.keys()
+
+
+def test_a_class_name_has_one_meaning():
+    where = defaultdict(list)
+    for package in LIMITS.keys() - {"tests"}:
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    where[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in where.items() if len(paths) > 1} == {}

@@ -61,7 +61,7 @@ def produce(
     labelling: Labelling | None = None,
     progress: bool = False,
     say: Callable[[str], None] = lambda _: None,
-) -> tuple[Reference, checker.Verdict]:
+) -> tuple[Reference, checker.ReferenceVerdict]:
     """Make a reference in a folder, and check it.
 
     Parameters
@@ -84,7 +84,7 @@ def produce(
     return reference, recorded_check(reference)
 
 
-def recorded_check(reference: Reference) -> checker.Verdict:
+def recorded_check(reference: Reference) -> checker.ReferenceVerdict:
     """Check a reference that has all its draws next to it, and write the result."""
     verdict = checker.check(reference.folder, reference.name)
     with replacing(reference.file("check.json")) as part:

@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
 
-from onebasin.base.card import Card, Facts, Part, Words
+from onebasin.base.card import Card, FactList, Part, Words
 from onebasin.base.errors import ArgumentError
 from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.pieces import PIECE, is_read_later
@@ -269,7 +269,7 @@ def _of_alignment(alignment: Alignment) -> Iterator[Part]:
             f"Parts still moved in the last of {alignment.sweeps} sweeps: give more with `max_sweeps`.",
             flag="warn",
         )
-    yield Facts.of(
+    yield FactList.of(
         ("modulo", in_words(alignment.symmetry)),
         ("found", ", ".join(f"`{word}`" for word in alignment.found)),
         ("renumbered", ", ".join(alignment.allocations)),

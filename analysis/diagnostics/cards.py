@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onebasin.base.card import Card, Fact, Facts, Part, Words
+from onebasin.base.card import Card, Fact, FactList, Part, Words
 from onebasin.base.table import Table
 
 from .verdict import Verdict
@@ -14,7 +14,7 @@ def card_of_verdict(verdict: Verdict, tables: Sequence[Table]) -> Card:
     """Show the answer with its rows, causes and what to do; then tables of parameters."""
     parts: list[Part] = [
         Words(verdict.sentence),
-        Facts(tuple(Fact(row.name, row.sentence, row.flag) for row in verdict.rows)),
+        FactList(tuple(Fact(row.name, row.sentence, row.flag) for row in verdict.rows)),
     ]
     for cause in verdict.causes:
         known = "" if cause.evidence in verdict.sentence else f"{cause.evidence} "

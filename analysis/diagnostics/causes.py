@@ -34,7 +34,7 @@ NARROW = 4e-4
 
 
 @dataclass(frozen=True)
-class Run:
+class EqualRun:
     """A run of equal draws of one entry: its chain, its first draw, its length."""
 
     chain: int
@@ -44,7 +44,7 @@ class Run:
 
 def longest_run(
     values: Float[np.ndarray, "chain draw param"], free: Bool[np.ndarray, " param"]
-) -> Run | None:
+) -> EqualRun | None:
     """Find the longest run of equal draws that is too long to be honest; None where there is none.
 
     Parameters
@@ -64,7 +64,7 @@ def longest_run(
     if not long:
         return None
     length, chain, first = max(long, key=lambda run: run[0])
-    return Run(chain, first, length)
+    return EqualRun(chain, first, length)
 
 
 def narrow_chains(values: Mapping[str, np.ndarray]) -> dict[str, int]:

@@ -24,9 +24,9 @@ from ..summaries.modes import ModesSummary, modes_of
 from .causes import (
     ALONE,
     LOOKED_AT,
+    EqualRun,
     Funnel,
     Heights,
-    Run,
     find_funnel,
     longest_run,
     narrow_chains,
@@ -82,7 +82,7 @@ _AT_A_TIME = 256
 def stuck(facts: Facts) -> Reason | None:
     """Find chains that stand still."""
     entries = set(facts.table.index)
-    worst: tuple[str, Run] | None = None
+    worst: tuple[str, EqualRun] | None = None
     for name, drawn in facts.values.items():
         free = np.array([entry in entries for entry in facts.names[name]], bool)
         flat = drawn.reshape(*drawn.shape[:2], -1)

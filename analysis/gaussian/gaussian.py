@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.card import Card, Facts, Part, Words, number
+from onebasin.base.card import Card, FactList, Part, Words, number
 from onebasin.base.checks import check_count, check_positive, check_seed
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import equal_modes
@@ -266,7 +266,7 @@ def _of_fit(fit: GaussianFit) -> Iterator[Part]:
     divided = fit.gauge not in (None, "keep")
     scalings = f"divided out, gauge {fit.gauge}" if divided else "as they were sampled"
     rank, shrinkage = fit.settings.get("rank"), fit.settings.get("shrinkage")
-    yield Facts.of(
+    yield FactList.of(
         ("rank", "" if rank is None else str(rank)),
         ("shrinkage", "" if shrinkage is None else number(shrinkage)),
         ("logarithms", ", ".join(f"`{name}`" for name in fit.log_fitted)),

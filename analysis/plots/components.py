@@ -239,7 +239,7 @@ def _of_few_parts(dataset: xr.Dataset, rows: tuple[Row, ...], most: int) -> tupl
 
 
 @dataclass(frozen=True)
-class Kind:
+class DrawKind:
     """The kind of draws.
 
     Attributes
@@ -258,7 +258,7 @@ class Kind:
 def draw_columns(
     columns: Mapping[str, Sequence[Float[np.ndarray, "chain draw _"]]],
     rows: Sequence[Row],
-    kind: Kind,
+    kind: DrawKind,
 ) -> Picture:
     """Draw every row's lines, in one column or several side by side.
 
@@ -290,11 +290,11 @@ def draw_columns(
     return figure
 
 
-def _x_label(kind: Kind, groups: int) -> str:
+def _x_label(kind: DrawKind, groups: int) -> str:
     return f"{kind.draw}s of each {kind.group}, in order" if groups > 1 else kind.draw
 
 
-def _draw(axes: Axes, values: Lines, kind: Kind, most: int) -> None:
+def _draw(axes: Axes, values: Lines, kind: DrawKind, most: int) -> None:
     chains, draws, lines = values.shape
     points = max(40, most // chains)
     for chain in range(chains):

@@ -20,7 +20,7 @@ from ..alignment.result import Alignment, event_shapes
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..discovery.resolve import resolve
 from ..summaries.deciding import rhat_of_entries
-from .components import Kind, Row, draw_columns, rows_of, with_counterparts
+from .components import DrawKind, Row, draw_columns, rows_of, with_counterparts
 from .style import Picture
 from .traces import TWO_LEVELS, two_levels
 
@@ -169,11 +169,11 @@ def _chosen(
 
 
 def _drawn(columns: Mapping[str, xr.Dataset], rows: Sequence[Row], view: View) -> Picture:
-    kind = Kind()
+    kind = DrawKind()
     if view.is_ensemble:
-        kind = Kind(draw="member", follow=False)
+        kind = DrawKind(draw="member", follow=False)
     elif view.is_variational:
-        kind = Kind(group="fit", follow=False)
+        kind = DrawKind(group="fit", follow=False)
     values = {title: [row.of(dataset) for row in rows] for title, dataset in columns.items()}
     told = []
     for title, lines in values.items():

@@ -25,7 +25,7 @@ VARIABLES = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Check:
+class PredictedAndObserved:
     """A variable's observed values, and as many predicted in every data set."""
 
     name: str
@@ -39,7 +39,7 @@ class Check:
         return whole or self.observed.size < FEW
 
 
-def draw_checks(checks: Mapping[str, Check]) -> Picture:
+def draw_checks(checks: Mapping[str, PredictedAndObserved]) -> Picture:
     """Draw a panel a check, by title."""
     figure, panels = new_panels(
         list(checks),
@@ -57,7 +57,7 @@ def draw_checks(checks: Mapping[str, Check]) -> Picture:
     return figure
 
 
-def _draw(axes: Axes, check: Check) -> None:
+def _draw(axes: Axes, check: PredictedAndObserved) -> None:
     every = max(1, -(-len(check.predicted) // SHOWN))
     low, high = _range(check)
     for place, values in enumerate(check.predicted[::every]):
@@ -73,7 +73,7 @@ def _draw(axes: Axes, check: Check) -> None:
     axes.locator_params(nbins=5)
 
 
-def _range(check: Check) -> tuple[float, float]:
+def _range(check: PredictedAndObserved) -> tuple[float, float]:
     """Find the range of the observed values and most predicted ones, so that no single outlier hides them."""
     ends = np.quantile(check.predicted, [0.001, 0.999])
     low = min(float(check.observed.min()), float(ends[0]))
@@ -97,7 +97,7 @@ def _curve(
 
 def predictive_checks(views: Mapping[str, View]) -> Picture:
     """Draw what posteriors predict and observed, of variables that they hold both of."""
-    checks: dict[str, Check] = {}
+    checks: dict[str, PredictedAndObserved] = {}
     for name, view in views.items():
         own = _checks_of(view)
         several = len(views) > 1 and len(own) > 1
@@ -109,7 +109,7 @@ def predictive_checks(views: Mapping[str, View]) -> Picture:
     return draw_checks(titled).on_paper(" ".join(told))
 
 
-def _checks_of(view: View) -> list[Check]:
+def _checks_of(view: View) -> list[PredictedAndObserved]:
     """Find variables that are both predicted and observed, all finite, of the same shape."""
     predicted, observed = (
         view.group(name) for name in (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA)
@@ -123,7 +123,7 @@ def _checks_of(view: View) -> list[Check]:
                 if draws.shape[2:] == data.shape and data.size:
                     flat = draws.reshape(-1, data.size).astype(np.float64)
                     if np.isfinite(data).all() and np.isfinite(flat).all():
-                        found.append(Check(name, data.ravel(), flat))
+                        found.append(PredictedAndObserved(name, data.ravel(), flat))
     if not found:
         kept = view.parsed(schema.LEFT_OUT)
         why = kept.get(schema.POSTERIOR_PREDICTIVE) if isinstance(kept, dict) else None
@@ -135,7 +135,7 @@ def _checks_of(view: View) -> list[Check]:
     return found[:VARIABLES]
 
 
-def _check_in_words(title: str, check: Check) -> str:
+def _check_in_words(title: str, check: PredictedAndObserved) -> str:
     low, high = np.quantile(check.predicted, [0.05, 0.95], axis=0)
     inside = 100 * float(((check.observed >= low) & (check.observed <= high)).mean())
     told = []

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import logsumexp
 
-from onebasin.base.card import Card, Facts, Part, Words, number
+from onebasin.base.card import Card, FactList, Part, Words, number
 from onebasin.base.checks import as_numbers
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
@@ -370,7 +370,7 @@ def _of_scores(scores: PredictiveScores) -> Iterator[Part]:
         f"95 % interval holds {100 * scores.coverage_95:.3g} % of the points: {_coverage(scores)}."
     )
     log_score, share = scores.log_score, scores.explained_variance
-    yield Facts.of(
+    yield FactList.of(
         ("RMSE", number(scores.rmse)),
         ("explained", "" if share is None else f"{100 * share:.3g} % of the variance of `y`"),
         ("CRPS", number(scores.crps)),

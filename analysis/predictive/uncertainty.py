@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.base.card import Card, Facts, Words, number
+from onebasin.base.card import Card, FactList, Words, number
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.posteriors.draws import checked
@@ -85,7 +85,7 @@ class PredictiveUncertainty(Shown):
             )
             for name, sd in parts.items()
         ]
-        facts = Facts.of(*ends, ("draws", f"{self.num_draws:,}"))
+        facts = FactList.of(*ends, ("draws", f"{self.num_draws:,}"))
         return Card(f"Predictive uncertainty at {len(self.mean):,} points", (Words(said), facts))
 
 

@@ -39,7 +39,7 @@ class Distance:
 
 
 @dataclass(frozen=True)
-class Identities:
+class BiasBounds:
     """Bounds on the draws' bias by gradients of the log density (`inference/microcanonical/step_bias.py`).
 
     Attributes
@@ -116,7 +116,7 @@ class SamplerSummary:
     sampled: bool = True
     not_finite: dict[str, tuple[int, ...]] = field(default_factory=dict)
     energy_variance: float = NAN
-    identities: Identities | None = None
+    identities: BiasBounds | None = None
     gradient_evaluations: int | None = None
     sampling_seconds: float = NAN
     warmup_seconds: float = NAN
@@ -218,8 +218,8 @@ def _steps(view: View) -> dict:
     return steps
 
 
-def _identities(view: View) -> Identities | None:
-    return view.parsed(schema.STEIN_IDENTITIES, Identities)
+def _identities(view: View) -> BiasBounds | None:
+    return view.parsed(schema.STEIN_IDENTITIES, BiasBounds)
 
 
 def _heights(view: View) -> dict:

@@ -168,7 +168,7 @@ def run_guarded(
         If it was stopped.
     """
     cancel = cancel or threading.Event()
-    console, lines = Console(), _Lines(watch)
+    console, lines = Console(), _WholeLines(watch)
     with started(command, folder=folder, environment=environment) as process:
         for piece in _pieces(process, cancel):
             console.add(piece)
@@ -213,7 +213,7 @@ class Console:
         return (head + between + tail).decode(errors="replace")
 
 
-class _Lines:
+class _WholeLines:
     """Hands on whole lines."""
 
     def __init__(self, watch: Callable[[str], None] | None) -> None:

@@ -90,7 +90,7 @@ RIGHT = lab.Claim(
     f"the posterior mean is within {MAX_ERROR:g} Monte Carlo errors of the exact one",
     lab.each("cells", lambda row: (f"{row['error']:.1f} errors", row["error"] <= MAX_ERROR)),
 )
-POSTERIORS = lab.View(
+POSTERIORS = lab.RowTable(
     "What was sampled",
     (
         lab.Field("posterior", "label"),

@@ -22,7 +22,7 @@ from onebasin.models.symmetry.blocks import to_json
 from ..contracts.method import Method
 from ..runs import checkpoint
 from ..runs.fingerprint import fingerprint
-from .drawn import Drawn, Simulation, simulated, target_of
+from .drawn import Simulation, SimulationDraws, simulated, target_of
 from .family import Family, Quantity
 from .inferring import After, Own, Way, followed, method_of, way_of
 from .quantities import Looking, Numbers, rank
@@ -268,7 +268,7 @@ def _mark(run: _Run, first: Simulation, say: Any) -> str | None:
     return fingerprint(target, engine=run.way.engine, progress=say, calibration=1, **how)
 
 
-def _check(simulation: Simulation, drawn: Drawn) -> None:
+def _check(simulation: Simulation, drawn: SimulationDraws) -> None:
     """Refuse parameters that the posterior has not, or in another shape."""
     for name, truth in simulation.parameters.items():
         if name not in drawn.draws:
@@ -284,7 +284,9 @@ def _check(simulation: Simulation, drawn: Drawn) -> None:
             )
 
 
-def _with_truth(simulation: Simulation, drawn: Drawn) -> tuple[dict[str, np.ndarray], int]:
+def _with_truth(
+    simulation: Simulation, drawn: SimulationDraws
+) -> tuple[dict[str, np.ndarray], int]:
     """All draws (point, ...) with the truth among them, and its place, which is drawn."""
     flat = {n: drawn.draws[n] for n in simulation.parameters}
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in flat.items()}
@@ -296,7 +298,7 @@ def _with_truth(simulation: Simulation, drawn: Drawn) -> tuple[dict[str, np.ndar
 
 
 def _ranks(
-    simulation: Simulation, drawn: Drawn, numbers: Numbers, place: int
+    simulation: Simulation, drawn: SimulationDraws, numbers: Numbers, place: int
 ) -> dict[str, list[float]]:
     """Return the place of the truth among the draws, for every quantity."""
     chains = next(iter(drawn.draws.values())).shape[0]
@@ -310,7 +312,9 @@ def _ranks(
 
 
 def _table(
-    names: Sequence[str], rows: Sequence[dict[str, list[float]] | None], drawn: Sequence[Drawn]
+    names: Sequence[str],
+    rows: Sequence[dict[str, list[float]] | None],
+    drawn: Sequence[SimulationDraws],
 ) -> Arrays:
     """Arrays (simulation, quantity) of a group; NaN where a simulation failed."""
     empty = [np.nan] * len(names)

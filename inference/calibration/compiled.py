@@ -31,7 +31,7 @@ from ..mcmc.numpyro import bounded, chain_starts, kernel_of, points_to_climb_fro
 from ..mcmc.nuts import Nuts
 from ..mcmc.optimum import BestOptimum
 from ..microcanonical.mclmc import Mclmc
-from .drawn import Drawn, Simulation, target_of
+from .drawn import Simulation, SimulationDraws, target_of
 from .family import Data, Family
 
 
@@ -114,7 +114,7 @@ class CompiledChains:
         self._compiled: Any = None
         self._starts: Starts | None = None
 
-    def __call__(self, simulations: Sequence[Simulation]) -> list[Drawn]:
+    def __call__(self, simulations: Sequence[Simulation]) -> list[SimulationDraws]:
         """Draw for each simulation."""
         data = stacked([simulation.data for simulation in simulations])
         seeds = np.array([simulation.seed for simulation in simulations], np.int64)
@@ -139,9 +139,11 @@ class CompiledChains:
             draws = {name: np.asarray(values, np.float64) for name, values in draws.items()}
             diverging = np.asarray(diverging)
         return [
-            Drawn(failure=failure)
+            SimulationDraws(failure=failure)
             if failure
-            else Drawn({n: v[i] for n, v in draws.items()}, divergences=int(diverging[i].sum()))
+            else SimulationDraws(
+                {n: v[i] for n, v in draws.items()}, divergences=int(diverging[i].sum())
+            )
             for i, failure in enumerate(failures)
         ]
 

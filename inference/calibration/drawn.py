@@ -38,7 +38,7 @@ class Simulation:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SimulationDraws:
     """The draws of a method for one simulation's data.
 
     Attributes

@@ -24,7 +24,7 @@ from ..variational.engine import State, annealed, has_settled
 from ..variational.result import draw_fit
 from ..variational.symmetrised import Symmetrised
 from .compiled import stacked, traced
-from .drawn import Drawn, Simulation, target_of
+from .drawn import Simulation, SimulationDraws, target_of
 from .family import Family
 
 
@@ -43,7 +43,7 @@ class CompiledFits:
         self.family, self.settings = family, settings
         self._programs: tuple[Any, Any, Any] | None = None
 
-    def __call__(self, simulations: Sequence[Simulation]) -> list[Drawn]:
+    def __call__(self, simulations: Sequence[Simulation]) -> list[SimulationDraws]:
         """Fit and draw for each simulation."""
         data = stacked([simulation.data for simulation in simulations])
         seeds = np.array([simulation.seed for simulation in simulations], np.int64)
@@ -54,9 +54,9 @@ class CompiledFits:
             draws = self._programs[2](data, seeds, params)
             draws = {name: np.asarray(values, np.float64) for name, values in draws.items()}
         return [
-            Drawn(failure="the ELBO is not finite")
+            SimulationDraws(failure="the ELBO is not finite")
             if failed[i]
-            else Drawn({n: v[i][None] for n, v in draws.items()}, independent=True)
+            else SimulationDraws({n: v[i][None] for n, v in draws.items()}, independent=True)
             for i in range(len(simulations))
         ]
 

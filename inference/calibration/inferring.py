@@ -34,12 +34,12 @@ from ..runs.run import run
 from ..variational.advi import Advi
 from ..variational.symmetrised import Symmetrised
 from . import compiled
-from .drawn import Drawn, Simulation, target_of
+from .drawn import Simulation, SimulationDraws, target_of
 from .family import Family
 from .fits import CompiledFits
 from .quantities import LOG_LIKELIHOOD, LP, LogDensities
 
-Infer = Callable[[Sequence[Simulation]], list[Drawn]]
+Infer = Callable[[Sequence[Simulation]], list[SimulationDraws]]
 Own = Callable[[Target, int], xr.DataTree]
 """A method of a user's own: from a target and a seed to a posterior."""
 After = Callable[[Target, xr.DataTree, int], xr.DataTree]
@@ -143,20 +143,20 @@ class _OneByOne:
     def __init__(self, family: Family, method: Own, *, independent: bool = False) -> None:
         self.family, self.method, self.independent = family, method, independent
 
-    def __call__(self, simulations: Sequence[Simulation]) -> list[Drawn]:
+    def __call__(self, simulations: Sequence[Simulation]) -> list[SimulationDraws]:
         """Infer each; a method that fails on one has failed there alone."""
         return [self._one(simulation) for simulation in simulations]
 
-    def _one(self, simulation: Simulation) -> Drawn:
+    def _one(self, simulation: Simulation) -> SimulationDraws:
         target = target_of(self.family, simulation)
         try:
             tree = self.method(target, simulation.seed)
         except (InferenceError, StanRunError) as error:
-            return Drawn(failure=str(error))
+            return SimulationDraws(failure=str(error))
         return _drawn(simulation, tree, independent=self.independent)
 
 
-def _drawn(simulation: Simulation, tree: xr.DataTree, *, independent: bool) -> Drawn:
+def _drawn(simulation: Simulation, tree: xr.DataTree, *, independent: bool) -> SimulationDraws:
     """Take the draws out of a posterior."""
     posterior = tree[schema.POSTERIOR].to_dataset()
     names = [name for name in simulation.parameters if name in posterior]
@@ -164,13 +164,13 @@ def _drawn(simulation: Simulation, tree: xr.DataTree, *, independent: bool) -> D
     stats: Any = tree.children.get(schema.SAMPLE_STATS, {})
     diverging = int(stats[schema.DIVERGING].sum()) if schema.DIVERGING in stats else 0
     tree.close()
-    return Drawn(draws, diverging, independent)
+    return SimulationDraws(draws, diverging, independent)
 
 
 def followed(way: Way, family: Family, after: After) -> Way:
     """Judge what is made of each posterior, instead of the posterior."""
 
-    def made(simulation: Simulation, drawn: Drawn) -> Drawn:
+    def made(simulation: Simulation, drawn: SimulationDraws) -> SimulationDraws:
         if drawn.failure:
             return drawn
         target = target_of(family, simulation)
@@ -182,10 +182,10 @@ def followed(way: Way, family: Family, after: After) -> Way:
         except (ArgumentError, ArgumentTypeError, UserCodeFailed):
             raise
         except OnebasinError as error:
-            return Drawn(failure=str(error))
+            return SimulationDraws(failure=str(error))
         return replace(_drawn(simulation, found, independent=False), divergences=drawn.divergences)
 
-    def infer(simulations: Sequence[Simulation]) -> list[Drawn]:
+    def infer(simulations: Sequence[Simulation]) -> list[SimulationDraws]:
         return [made(*each) for each in zip(simulations, way.infer(simulations), strict=True)]
 
     name = f"{way.method}, {getattr(after, '__name__', type(after).__name__)}"

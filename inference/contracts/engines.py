@@ -90,7 +90,7 @@ CMDSTAN = Engine("cmdstan", ("stan",), "onebasin.inference.density.stan:stan_den
 NUTPIE = Engine(
     "nutpie",
     ("numpyro", "stan"),
-    methods={"nuts": "onebasin.inference.mcmc.nutpie:ChainRunner"},
+    methods={"nuts": "onebasin.inference.mcmc.nutpie:NutpieChains"},
     package="nutpie",
 )
 """The sampler of the package nutpie, on either definition."""

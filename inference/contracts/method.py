@@ -137,6 +137,8 @@ class Job[M: Method]:
         A folder in which what is done is kept as it goes.
     folder : Path or None
         For the engine's own files; the caller removes it.
+    given : Start or None
+        Starts, metric and step size of chains, where they are given (`mcmc.given`).
     """
 
     target: Target
@@ -148,6 +150,7 @@ class Job[M: Method]:
     start: Mapping[str, Any] | None = None
     checkpoint: Path | None = None
     folder: Path | None = None
+    given: Any = None
 
 
 @dataclass(frozen=True)

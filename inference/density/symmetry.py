@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.arguments import checks_arguments
-from onebasin.base.card import Card, Fact, Facts, Words
+from onebasin.base.card import Card, Fact, FactList, Words
 from onebasin.base.card import Part as CardPart
 from onebasin.base.checks import check_count, check_not_negative, check_seed
 from onebasin.base.errors import ArgumentError, InferenceError
@@ -352,7 +352,7 @@ def _of_check(check: SymmetryCheck) -> Iterator[CardPart]:
             change = "does not change the log density"
         yield Words(f"Moving components as declared {change} {check.evidence.size}.")
     names = [block.describe() for block in check.symmetry] or ["block"] * len(check.differences)
-    yield Facts(
+    yield FactList(
         tuple(
             Fact(name, "no point tells", "warn")
             if math.isnan(difference)

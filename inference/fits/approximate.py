@@ -22,7 +22,7 @@ from ..density.stan_vectors import StanVectors
 from .dadvi import Dadvi
 from .drift import drift
 from .fixed_draws import fit, linear_response, standard_draws
-from .gaussian import Gaussian, moments
+from .gaussian import NormalFit, moments
 from .peaks import FULL, Peak, find_peaks, smoothed_peak
 from .weighting import ROUNDS, Weighted, weigh
 
@@ -48,7 +48,7 @@ class Proposals:
     """
 
     counted: CountedDensity
-    fits: tuple[Gaussian, ...]
+    fits: tuple[NormalFit, ...]
 
 
 def fit_fixed_draws(job: Job[Dadvi]) -> Found:
@@ -76,7 +76,7 @@ def fit_fixed_draws(job: Job[Dadvi]) -> Found:
     )
 
 
-def gaussians(job: Job[Any], counted: CountedDensity, s: Dadvi) -> tuple[Gaussian, ...]:
+def gaussians(job: Job[Any], counted: CountedDensity, s: Dadvi) -> tuple[NormalFit, ...]:
     """Fit a Gaussian at every distinct optimum, the highest ELBO first."""
     rng = _rng(job, Purpose.FIXED_DRAWS, 0)
     bar = job.bars.add("optima", s.starts)
@@ -94,7 +94,7 @@ def gaussians(job: Job[Any], counted: CountedDensity, s: Dadvi) -> tuple[Gaussia
     count = max(count + count % 2, 2 * counted.size if whole else 2)
     z = standard_draws(count, counted.size, _rng(job, Purpose.FIXED_DRAWS, 1), whole=whole)
     bar = job.bars.add("Gaussians", len(peaks))
-    fits: list[Gaussian] = []
+    fits: list[NormalFit] = []
     for number, peak in enumerate(peaks, 1):
         fitted = fit(counted, _in_family(peak, whole=whole), z, s.iterations)
         job.bars.move(bar, number)
@@ -105,7 +105,7 @@ def gaussians(job: Job[Any], counted: CountedDensity, s: Dadvi) -> tuple[Gaussia
         raise InferenceError(
             f"No Gaussian of finite ELBO was found for {job.target.name!r} from {len(peaks)} optima; use `nuts`."
         )
-    distinct: list[Gaussian] = []
+    distinct: list[NormalFit] = []
     for fitted in fits:
         near = fits[0].elbo - fitted.elbo < BELOW
         if near and all(_apart(fitted, other) > SAME for other in distinct):
@@ -209,13 +209,13 @@ def _in_family(peak: Peak, *, whole: bool) -> Peak:
     return replace(peak, root=1 / np.sqrt(precision_diagonal))
 
 
-def _apart(one: Gaussian, other: Gaussian) -> float:
+def _apart(one: NormalFit, other: NormalFit) -> float:
     """Standard deviations between the centres of two fits, by the wider of both: the largest over parameters."""
     z = (one.loc - other.loc) / np.maximum(one.sds, other.sds)
     return float(np.abs(z).max())
 
 
-def _described(fitted: Gaussian) -> dict[str, Any]:
+def _described(fitted: NormalFit) -> dict[str, Any]:
     """Mean and scale under the names of docs/reference/posterior.md."""
     axes = ("param", "param_bis")[: fitted.scale.ndim]
     name = "scale" if fitted.scale.ndim == 1 else "scale_tril"

@@ -60,11 +60,11 @@ class Dadvi(Method):
 
 
 @settings
-class _Call(Running, Dadvi):
+class _DadviCall(Running, Dadvi):
     """The keywords of `dadvi`."""
 
 
-@called_as(_Call)
+@called_as(_DadviCall)
 def dadvi(target: Target, **keywords: Any) -> xr.DataTree:
     """Fit a Gaussian in the unconstrained space by maximising the ELBO of fixed draws.
 

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from scipy.optimize import minimize
 
 from ..density.counted import CountedDensity
-from .gaussian import Gaussian, Points, Vector, cholesky
+from .gaussian import NormalFit, Points, Vector, cholesky
 from .peaks import Peak
 
 AT_ONCE = 60
@@ -54,7 +54,7 @@ def standard_draws(count: int, size: int, rng: np.random.Generator, *, whole: bo
     return np.concatenate([half, -half])
 
 
-def fit(counted: CountedDensity, peak: Peak, draws: Points, iterations: int) -> Gaussian:
+def fit(counted: CountedDensity, peak: Peak, draws: Points, iterations: int) -> NormalFit:
     """Maximise the ELBO of fixed draws from an optimum: in full rank, or with independent coordinates.
 
     Parameters
@@ -102,7 +102,7 @@ class _Climb:
         self.trace: list[float] = []
         self.wall = math.inf
 
-    def climb(self, evaluations: int) -> Gaussian:
+    def climb(self, evaluations: int) -> NormalFit:
         """Run L-BFGS from the first scale at which every draw has a finite log density."""
         start = np.zeros(2 * self.size + (len(self.rows) if self.full else 0))
         for _ in range(SHRINKS):
@@ -111,7 +111,7 @@ class _Climb:
                 break
             start[self.size : 2 * self.size] -= math.log(2)
         else:
-            return Gaussian(self.centre, np.ones(self.size), -math.inf, False)
+            return NormalFit(self.centre, np.ones(self.size), -math.inf, False)
         self.wall = first + 10 * (1 + abs(first))
         options = {"ftol": ENOUGH / max(1.0, abs(first)), "gtol": 1e-4, "maxfun": evaluations}
         end = minimize(self, start, jac=True, method="L-BFGS-B", options=options)
@@ -123,7 +123,7 @@ class _Climb:
         else:
             loc, whole = self.centre + self.root * shift, self.root * scale
         ended = bool(np.isfinite(end.fun) and end.status == 0)
-        return Gaussian(loc, whole, -float(end.fun), ended, tuple(self.trace))
+        return NormalFit(loc, whole, -float(end.fun), ended, tuple(self.trace))
 
     def __call__(self, packed: Vector) -> tuple[float, Vector]:
         """The negative ELBO and its gradient; a wall where a draw has no finite log density."""
@@ -157,7 +157,7 @@ class _Climb:
         return packed[:size], scale
 
 
-def linear_response(counted: CountedDensity, fitted: Gaussian, draws: Points) -> Gaussian | None:
+def linear_response(counted: CountedDensity, fitted: NormalFit, draws: Points) -> NormalFit | None:
     """Return a mean-field fit with the covariance of its linear response; None where there is none.
 
     With the mean Hessian A of the log density over draws, its mixed derivatives B by means and log scales and C by log

@@ -19,7 +19,7 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian:
+class NormalFit:
     """A normal distribution.
 
     Attributes
@@ -89,9 +89,9 @@ class Gaussian:
 def moments(
     points: Points,
     weights: Float[np.ndarray, " point"],
-    before: Gaussian | None = None,
+    before: NormalFit | None = None,
     trust: float = 0.0,
-) -> Gaussian | None:
+) -> NormalFit | None:
     """Return the Gaussian with the moments of weighted points; None where they have no covariance.
 
     Parameters
@@ -110,7 +110,7 @@ def moments(
         root = np.diag(before.scale) if before.scale.ndim == 1 else before.scale
         covariance = (1 - share) * covariance + share * root @ root.T
     scale = cholesky(covariance)
-    return None if scale is None else Gaussian(loc, scale)
+    return None if scale is None else NormalFit(loc, scale)
 
 
 def cholesky(covariance: Matrix) -> Matrix | None:

@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 from onebasin.posteriors.weights import smoothed, worst_khat, worth
 
 from ..density.counted import CountedDensity
-from .gaussian import Gaussian, Points, moments
+from .gaussian import NormalFit, Points, moments
 
 FREEDOM = 8.0
 """Degrees of freedom of the proposals, whose tails are heavier than a normal's."""
@@ -57,7 +57,7 @@ class Weighted:
     lp: LogWeights
     log_q: LogWeights
     log_weight: LogWeights
-    components: tuple[Gaussian, ...]
+    components: tuple[NormalFit, ...]
     values: dict[str, np.ndarray]
 
     @property
@@ -77,7 +77,7 @@ class Weighted:
 class _Round:
     """A round's proposals, the share of each, and its number of draws."""
 
-    components: tuple[Gaussian, ...]
+    components: tuple[NormalFit, ...]
     shares: Float[np.ndarray, " component"]
     draws: int
 
@@ -96,7 +96,7 @@ class _Round:
 
 def weigh(
     counted: CountedDensity,
-    fits: Sequence[Gaussian],
+    fits: Sequence[NormalFit],
     rng: np.random.Generator,
     done: Callable[[int], None] = lambda _: None,
 ) -> Weighted:

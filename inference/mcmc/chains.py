@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,12 +25,15 @@ from onebasin.base.files.leftovers import working_folder
 from onebasin.base.files.locks import locked
 from onebasin.posteriors import schema
 
-from ..contracts.engines import ENGINES
+from ..contracts.engines import ENGINES, definition_of
 from ..contracts.method import Found, Job
 from ..runs.fingerprint import fingerprint
 from ..runs.kept import check_folder
 from ..runs.provenance import package_versions
-from .places import ChainPlace, Draws, Gathered, KeptPlace, Standing
+from .places import ChainPlace, DrawsReceiver, Gathered, KeptPlace, Standing
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def how_it_went(stats: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -53,7 +56,7 @@ now and then, and once that is set it saves and raises `RunCancelled`.
 
 def run_chains(
     prepare: Callable[[], RunChain],
-    taker: Draws,
+    taker: DrawsReceiver,
     *,
     chains: int,
     draws: int,
@@ -152,7 +155,7 @@ def _saying_what_is_gone(places: Sequence[ChainPlace]) -> Iterator[None]:
 
 
 def _places(
-    taker: Draws, chains: int, folder: Path | None, fingerprint: str
+    taker: DrawsReceiver, chains: int, folder: Path | None, fingerprint: str
 ) -> Sequence[ChainPlace]:
     if folder is None:
         return [ChainPlace(number, taker) for number in range(chains)]
@@ -196,12 +199,17 @@ def sample(
     gradients : int
         Gradients that a step of the integrator takes.
     """
-    s, package = job.method, ENGINES[job.engine].package
+    package = ENGINES[job.engine].package
     more = {**more, **(package_versions(package) if package else {})}
+    if job.given is not None:
+        job = replace(job, method=job.given.settle(job.method, job.engine))
+    s = job.method
     with working_folder("chains") as folder:
         mark = None
         if job.checkpoint is not None:
             how = {"method": s.label, "settings": _deciding(s.recorded()), "seed": job.seed, **more}
+            if job.given is not None:
+                how["given"] = job.given
             mark = fingerprint(job.target, engine=job.engine, progress=job.bars.say, **how)
         kept = None if mark is None else job.checkpoint
         there = None if kept is None else kept.absolute().parent
@@ -217,8 +225,31 @@ def sample(
             fingerprint=mark or "",
             finished=job.bars.taken,
         )
-    attributes = {**_attributes(gathered, ended, s, gradients), **more}
-    return Found(gathered.draws, gathered.stats, attributes, filed=gathered.filed, folder=there)
+    return Found(
+        gathered.draws,
+        gathered.stats,
+        {**_attributes(gathered, ended, s, gradients), **more},
+        _adaptation(ended, definition_of(job.target, job.engine)),
+        filed=gathered.filed,
+        folder=there,
+    )
+
+
+def _adaptation(ended: Sequence[Standing], definition: str) -> dict[str, xr.Dataset]:
+    """Return the group of step sizes and metrics, for a run that goes on from them; empty where chains have none."""
+    import xarray as xr
+
+    found: dict[str, Any] = {}
+    for name in ("step_size", "inverse_metric"):
+        arrays = [chain.state[name] for chain in ended if name in chain.state]
+        if len(arrays) == len(ended) and arrays[0].size:
+            dims = ("chain", "coordinate", "other_coordinate")[: arrays[0].ndim + 1]
+            found[name] = (dims, np.stack(arrays))
+    if not found:
+        return {}
+    attributes = {"definition": definition}
+    group = xr.Dataset(found, {"chain": np.arange(len(ended))}, attributes)
+    return {schema.ADAPTATION: group}
 
 
 def _deciding(settings: Mapping[str, object]) -> dict[str, object]:

@@ -45,11 +45,11 @@ class Hmc(Chains):
 
 
 @settings
-class _Call(Running, Hmc):
+class _HmcCall(Running, Hmc):
     """The keywords of `hmc`."""
 
 
-@called_as(_Call)
+@called_as(_HmcCall)
 def hmc(target: Target, **keywords: Any) -> xr.DataTree:
     """Sample a target's posterior with static HMC: trajectories of a fixed integration time.
 

@@ -22,9 +22,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro  # noqa: F401 - whole, before a part of it
+from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 from numpyro.infer import HMC, NUTS
 from numpyro.infer.hmc import HMCState
+from numpyro.infer.hmc_util import dual_averaging
 
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
@@ -34,6 +36,7 @@ from ..contracts.method import Job
 from ..density.network import density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
+from .given import kernel_places, reordered, stan_places
 from .hmc import Hmc
 from .nuts import Nuts
 from .optimum import BestOptimum
@@ -117,18 +120,24 @@ class Course:
         From coordinates, name to array, to what is kept as a draw.
     purpose : Purpose
         Of the chains' random keys.
-    variances : array (chain, param), optional
-        By which the first steps are scaled, until the metric "diag" is adapted; 1 where they are not given.
+    variances : array (chain, param) or (chain, param, param), optional
+        The inverse metric of the first steps, until it is adapted; the unit where it is not given.
+    adapts : bool
+        Whether the metric is adapted.
+    step_size : array (chain,), optional
+        Of the first step.
     """
 
     density: NumpyroDensity | StanVectors
     starts: Float[Array, "chain param"]
     keep: Callable[[Values], Values]
     purpose: Purpose = Purpose.CHAIN
-    variances: Float[Array, "chain param"] | None = None
+    variances: jax.Array | None = None
+    adapts: bool = True
+    step_size: Float[Array, " chain"] | None = None
 
 
-class ChainRunner:
+class NumpyroChains:
     """Runs chains of one target; compiled once, called from several threads.
 
     Parameters
@@ -147,12 +156,14 @@ class ChainRunner:
         with precision(settings.dtype):
             course = course or _course_of(job)
             density = self._density = course.density  # a Stan program stays open as long as this
-            kernel = kernel_of(density, settings)
+            kernel = kernel_of(density, settings, adapt_metric=course.adapts)
             points = jax.vmap(density.unravel)(course.starts)
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
             self._states = start(keys_for(course.purpose, seed, settings.chains), points)
             if course.variances is not None:
-                self._states = jax.vmap(_with_metric)(self._states, course.variances)
+                self._states = jax.vmap(with_metric)(self._states, course.variances)
+            if course.step_size is not None:
+                self._states = jax.vmap(_with_step_size)(self._states, course.step_size)
             self.like = self.start(0)
             advance = jax.jit(partial(_advance, kernel, partial(bounded, settings)))
             constrain = jax.jit(jax.vmap(course.keep))
@@ -164,6 +175,17 @@ class ChainRunner:
                     lowered = advance.lower(like, 0, 1)
                     draws = constrain.lower(lowered.out_info[1]["z"])
                     self._compiled[device_of(like)] = (lowered.compile(), draws.compile())
+
+    def adapted(self, state: HMCState) -> dict[str, np.ndarray]:
+        """Return a state's step size and inverse metric, in the order of the definition's own vector."""
+        found = {"step_size": np.asarray(state.adapt_state.step_size)}
+        if self.settings.metric == "unit":
+            return found
+        order = np.argsort(kernel_places(self._density))
+        if isinstance(self._density, StanVectors):
+            order = order[np.argsort(stan_places(self._density))]
+        metric = np.asarray(state.adapt_state.inverse_mass_matrix)
+        return {**found, "inverse_metric": reordered(metric[None], order)[0]}
 
     def start(self, number: int) -> HMCState:
         """Return the state that a chain begins from."""
@@ -192,32 +214,58 @@ class ChainRunner:
 
 def _course_of(job: Job[Nuts | Hmc]) -> Course:
     density = density_of(job.target, job.bars.say)
-    starts = chain_starts(density, job.method, job.seed)
-    return Course(density, starts, density.quantities)
+    if (given := job.given) is None:
+        return Course(density, chain_starts(density, job.method, job.seed), density.quantities)
+    metric, step_size = given.inverse_metric, given.step_size
+    return Course(
+        density,
+        jnp.asarray(given.positions, float),
+        density.quantities,
+        variances=None
+        if metric is None
+        else jnp.asarray(reordered(metric, kernel_places(density)), float),
+        adapts=metric is None,
+        step_size=None if step_size is None else jnp.asarray(step_size, float),
+    )
 
 
-def kernel_of(density: NumpyroDensity | StanVectors, settings: Nuts | Hmc) -> HMC:
+def kernel_of(
+    density: NumpyroDensity | StanVectors, settings: Nuts | Hmc, *, adapt_metric: bool = True
+) -> HMC:
     """NumPyro's kernel on a density, with the settings' adaptation."""
     common: dict[str, Any] = {
         "potential_fn": lambda z: -density.log_density_at(z),
         "target_accept_prob": settings.target_acceptance,
         "dense_mass": settings.metric == "dense",
-        "adapt_mass_matrix": settings.metric != "unit",
+        "adapt_step_size": settings.adapt,
+        "adapt_mass_matrix": settings.adapt and adapt_metric and settings.metric != "unit",
     }
     if isinstance(settings, Nuts):
         return NUTS(**common, max_tree_depth=settings.max_tree_depth)
     return HMC(**common, trajectory_length=settings.trajectory_length)
 
 
-def _with_metric(state: HMCState, variances: Float[Array, " param"]) -> HMCState:
-    """Return the same place with a given diagonal metric."""
-    scale = jnp.sqrt(variances)
+def with_metric(state: HMCState, variances: jax.Array) -> HMCState:
+    """Return the same place with a given inverse metric."""
+    if variances.ndim == 1:
+        inverse_root = jnp.sqrt(variances)
+        root = 1 / inverse_root
+    else:  # as NumPyro factors it: `inverse_root` is upper triangular, and its transpose times itself the matrix
+        inverse_root = jnp.linalg.cholesky(variances[::-1, ::-1])[::-1, ::-1].T
+        root = solve_triangular(inverse_root, jnp.eye(len(variances)), lower=True)
     metric = {
         "inverse_mass_matrix": variances,
-        "mass_matrix_sqrt": 1 / scale,
-        "mass_matrix_sqrt_inv": scale,
+        "mass_matrix_sqrt": root,
+        "mass_matrix_sqrt_inv": inverse_root,
     }
     return state._replace(adapt_state=state.adapt_state._replace(**metric))
+
+
+def _with_step_size(state: HMCState, step_size: Float[Array, ""]) -> HMCState:
+    """Return the same place with a given step size, from which the adaptation begins."""
+    begun = dual_averaging()[0](jnp.log(10 * step_size))
+    adapted = state.adapt_state._replace(step_size=step_size, ss_state=begun)
+    return state._replace(adapt_state=adapted)
 
 
 def bounded(settings: Nuts | Hmc, state: HMCState) -> HMCState:

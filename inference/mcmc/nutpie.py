@@ -42,7 +42,7 @@ def checked(settings: Nuts, *, by_stan: bool) -> Nuts:
     ValueError
         If it has not.
     """
-    allowed: dict[str, str | float] = {"metric": "diag", "dtype": "float64"}
+    allowed: dict[str, Any] = {"metric": "diag", "dtype": "float64", "adapt": True}
     if by_stan:
         allowed |= {"init": "random", "init_radius": RADIUS}
     for name, value in allowed.items():
@@ -73,7 +73,7 @@ _VECTOR = "vector"
 Values = dict[str, np.ndarray]
 
 
-class ChainRunner:
+class NutpieChains:
     """Runs chains of one target; compiled once, called from several threads.
 
     Parameters
@@ -94,6 +94,14 @@ class ChainRunner:
     def __init__(self, job: Job[Nuts]) -> None:
         by_stan = definition_of(job.target, NUTPIE.name) == "stan"
         self.settings = checked(job.method, by_stan=by_stan)
+        given = job.given
+        if given is not None and (
+            by_stan or given.inverse_metric is not None or given.step_size is not None
+        ):
+            raise ArgumentError(
+                "`engine` is 'nutpie', which takes no step size and no metric, and no start of a Stan program; use "
+                "engine='numpyro', 'stanli' or 'cmdstan'."
+            )
         self.job, self.bars = job, job.bars
         self.model: _Model = (_StanModel if by_stan else _NumpyroModel)(job, self.settings)
 
@@ -189,7 +197,9 @@ class _NumpyroModel:
     def __init__(self, job: Job[Nuts], settings: Nuts) -> None:
         with precision("float64"):
             density = numpyro_density_of(job.target)
-            self._starts = np.asarray(chain_starts(density, settings, job.seed))
+            given = job.given
+            starts = chain_starts(density, settings, job.seed) if given is None else given.positions
+            self._starts = np.asarray(starts)
             self._gradient = jax.jit(jax.value_and_grad(density.log_density))
             jax.block_until_ready(self._gradient(jnp.asarray(self._starts[0])))
             self._constrain = jax.jit(

@@ -36,11 +36,11 @@ class Nuts(Chains):
 
 
 @settings
-class _Call(Running, Nuts):
+class _NutsCall(Running, Nuts):
     """The keywords of `nuts`."""
 
 
-@called_as(_Call)
+@called_as(_NutsCall)
 def nuts(target: Target, **keywords: Any) -> xr.DataTree:
     """Sample a target's posterior with NUTS.
 

@@ -29,7 +29,7 @@ Vector = Float[Array, " param"]
 
 
 @dataclass(frozen=True)
-class Optimum:
+class OptimiserEnd:
     """The point where a run of the optimiser ended.
 
     Attributes
@@ -92,7 +92,7 @@ class BestOptimum:
         starts: Float[Array, "start param"],
         done: Callable[[int], None] = lambda _: None,
         given: Sequence[Any] = (),
-    ) -> Optimum:
+    ) -> OptimiserEnd:
         """The highest optimum; `done` is called after each start, with how many there were.
 
         Raises
@@ -113,7 +113,7 @@ class BestOptimum:
         starts: Float[Array, "start param"],
         done: Callable[[int], None] = lambda _: None,
         given: Sequence[Any] = (),
-    ) -> list[Optimum]:
+    ) -> list[OptimiserEnd]:
         """Return the end of the run from each start; `done` as of `best`."""
         found = []
         for number, start in enumerate(np.asarray(starts), 1):
@@ -121,7 +121,7 @@ class BestOptimum:
             done(number)
         return found
 
-    def _run(self, start: np.ndarray, given: Sequence[Any]) -> Optimum:
+    def _run(self, start: np.ndarray, given: Sequence[Any]) -> OptimiserEnd:
         """Return the end of the run from a point."""
         wall = self._wall(start, given)
 
@@ -133,7 +133,7 @@ class BestOptimum:
 
         end = minimize(objective, start, jac=True, method="L-BFGS-B", options=self._options)
         potential = float(end.fun) if end.fun < wall else np.inf
-        return Optimum(potential, end.x.astype(start.dtype), np.asarray(end.jac), end.nfev)
+        return OptimiserEnd(potential, end.x.astype(start.dtype), np.asarray(end.jac), end.nfev)
 
     def _wall(self, start: np.ndarray, given: Sequence[Any]) -> float:
         """A value above all that a run from here accepts, yet near enough for the line search's interpolation."""

@@ -63,7 +63,7 @@ class Standing:
 
 
 @runtime_checkable
-class Draws(Protocol):
+class DrawsReceiver(Protocol):
     """A receiver of the draws of all chains, a block at a time."""
 
     def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
@@ -88,7 +88,7 @@ class ChainPlace:
         Where the chain goes on from, and in the end how it ended; None where it is to begin.
     """
 
-    def __init__(self, number: int, taker: Draws) -> None:
+    def __init__(self, number: int, taker: DrawsReceiver) -> None:
         self.number, self._taker = number, taker
         self.folder: Path | None = None
         self.standing: Standing | None = None
@@ -136,7 +136,7 @@ class KeptPlace(ChainPlace):
         Says whether what is found there is of this very run; what is of another one is left alone.
     """
 
-    def __init__(self, number: int, taker: Draws, folder: Path, fingerprint: str) -> None:
+    def __init__(self, number: int, taker: DrawsReceiver, folder: Path, fingerprint: str) -> None:
         super().__init__(number, taker)
         self.folder: Path = chain_folder(folder, number, fingerprint)
         self._fingerprint = fingerprint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from onebasin.base.settings import Count, Positive, Probability, settings
+from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 
 from ..contracts.method import Method
 
@@ -36,28 +36,33 @@ class Chains(Method):
         no probability; but chains that all start at the same optimum tell R-hat little about other modes.
     init_starts : int
         Starting points of a chain from which an optimum is sought.
+    adapt : bool
+        Whether the warmup adapts step size and metric. Without it, its iterations only bring a chain to where the
+        posterior is.
     dtype : {"float64", "float32"}
         Precision of the NumPyro engine, and of its draws; Stan always has float64.
     """
 
     resumes: ClassVar[bool] = True
     correlated: ClassVar[bool] = True
+    later: ClassVar[tuple[str, ...]] = ("adapt",)
     stan_by_jax: ClassVar[bool] = True
     engines: ClassVar = {
-        "numpyro": "onebasin.inference.mcmc.numpyro:ChainRunner",
-        "stanli": "onebasin.inference.mcmc.stan:ChainRunner",
-        "cmdstan": "onebasin.inference.mcmc.stan:ChainRunner",
+        "numpyro": "onebasin.inference.mcmc.numpyro:NumpyroChains",
+        "stanli": "onebasin.inference.mcmc.stan:StanChains",
+        "cmdstan": "onebasin.inference.mcmc.stan:StanChains",
     }
     for_calibration: ClassVar = {"chains": 2, "warmup": 500, "draws": 500}
 
     chains: Count = 4
-    warmup: Count = 1000
+    warmup: WholeNumber = 1000
     draws: Count = 1000
     target_acceptance: Probability = 0.8
     metric: Literal["diag", "dense", "unit"] = "diag"
     init_radius: Positive = 2.0
     init: Literal["random", "optimum"] = "random"
     init_starts: Count = 10
+    adapt: bool = True
     dtype: Literal["float64", "float32"] = "float64"
 
     def run(self, job: Job[Any]) -> Found:

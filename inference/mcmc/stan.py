@@ -23,6 +23,7 @@ from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
 from ..contracts.method import Job
+from .given import StanStart
 from .hmc import Hmc
 from .nuts import Nuts
 from .places import ChainPlace, Standing
@@ -47,7 +48,7 @@ KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
 SIGNIFICANT_FIGURES = 12
 
 
-class ChainRunner:
+class StanChains:
     """Runs chains of one target; the program is compiled and the data written once.
 
     Parameters
@@ -65,6 +66,7 @@ class ChainRunner:
         assert job.folder is not None, "chains have one"
         self.job, self.settings, self.bars, self.folder = job, job.method, job.bars, job.folder
         self.ready = make_ready(job.target, job.folder, engine=job.engine, progress=job.bars.say)
+        self.given = None if job.given is None else StanStart.of(job.target, job.given)
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
@@ -73,6 +75,8 @@ class ChainRunner:
     def start(self, number: int, scratch: Path, cancel: threading.Event) -> Path | float:
         """Return the start of a chain: a radius, or a file of values."""
         s = self.settings
+        if self.given is not None:
+            return write(scratch, self.given.values[number])
         if s.init == "random":
             return s.init_radius
         return best_optimum(
@@ -86,9 +90,10 @@ class ChainRunner:
     def arguments(
         self,
         csv: Path,
-        start: command.Start,
+        start: command.CommandStart,
         *,
         draws: int,
+        warmup: int,
         adapted: command.Adapted | None = None,
     ) -> list[str]:
         """Compose the command line of a program that runs a chain, or what is left of it."""
@@ -103,10 +108,11 @@ class ChainRunner:
             command.Files(data=self.ready.data, output=csv, digits=SIGNIFICANT_FIGURES),
             start,
             draws=draws,
-            warmup=s.warmup,
+            warmup=warmup,
             target_acceptance=s.target_acceptance,
             metric=s.metric,
             refresh=max(1, (s.warmup + s.draws) // 50),
+            adapt=s.adapt and warmup > 0,
             adapted=adapted,
         )
 
@@ -116,13 +122,13 @@ class _StanChain:
 
     Parameters
     ----------
-    runner : ChainRunner
+    runner : StanChains
         Knows the command lines.
     place : ChainPlace
         Where the chain goes on from, and where its draws go.
     """
 
-    def __init__(self, runner: ChainRunner, place: ChainPlace) -> None:
+    def __init__(self, runner: StanChains, place: ChainPlace) -> None:
         self._runner, self._place = runner, place
         self._scratch = Path(tempfile.mkdtemp(dir=runner.folder))
         self._folder = self._scratch if place.folder is None else place.folder.resolve()
@@ -189,8 +195,10 @@ class _StanChain:
         """Compose the command line of a chain that is to warm up."""
         runner, number = self._runner, self._place.number
         init = runner.start(number, self._scratch, cancel)
-        start = command.Start(seed=runner.job.seed, chain=number + 1, init=init)
-        return runner.arguments(self._csv, start, draws=runner.settings.draws)
+        start = command.CommandStart(seed=runner.job.seed, chain=number + 1, init=init)
+        s, given = runner.settings, runner.given
+        adapted = None if given is None else given.adapted(number, self._scratch)
+        return runner.arguments(self._csv, start, draws=s.draws, warmup=s.warmup, adapted=adapted)
 
     def _going_on(self) -> list[str]:
         """Compose the command line of a chain that has warmed up, and say that its random stream is another."""
@@ -202,11 +210,13 @@ class _StanChain:
             "and metric, and with a new random stream"
         )
         seed = seed_of(runner.job.seed, number, origin.program)
-        start = command.Start(seed=seed, chain=number + 1, init=write(self._scratch, origin.last))
+        start = command.CommandStart(
+            seed=seed, chain=number + 1, init=write(self._scratch, origin.last)
+        )
         adapted = command.Adapted(
             step_size=origin.adaptation.step_size, metric=origin.adaptation.write(self._scratch)
         )
-        return runner.arguments(self._csv, start, draws=wanted - draws, adapted=adapted)
+        return runner.arguments(self._csv, start, draws=wanted - draws, warmup=0, adapted=adapted)
 
     def _warmed(self, seconds: float) -> None:
         """Write down how long the warmup took, which nobody else tells of a program that is killed later."""

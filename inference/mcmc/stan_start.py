@@ -38,7 +38,7 @@ _ROUNDING = 1e-7
 
 
 @dataclass(frozen=True)
-class Optimum:
+class HighestOptimum:
     """The highest of several optima.
 
     Attributes
@@ -105,7 +105,7 @@ def find_optimum(
     jacobian: bool = True,
     cancel: threading.Event | None = None,
     done: Callable[[int], None] = lambda _: None,
-) -> Optimum:
+) -> HighestOptimum:
     """Optimise once a seed, and take the highest log density.
 
     Parameters
@@ -131,7 +131,7 @@ def find_optimum(
         csv.unlink(missing_ok=True)
         arguments = command.optimise(
             command.Files(data=program.data, output=csv),
-            command.Start(seed=seed, init=init_radius),
+            command.CommandStart(seed=seed, init=init_radius),
             iterations=iterations,
             jacobian=jacobian,
         )
@@ -149,10 +149,10 @@ def find_optimum(
         )
     best = max((output for output, _ in found), key=_log_density)
     level = _log_density(best) - _ROUNDING * (1 + abs(_log_density(best)))
-    return Optimum(best, any(met and _log_density(output) >= level for output, met in found))
+    return HighestOptimum(best, any(met and _log_density(output) >= level for output, met in found))
 
 
-def parameters_of(program: ReadyProgram, optimum: Optimum) -> dict[str, Any]:
+def parameters_of(program: ReadyProgram, optimum: HighestOptimum) -> dict[str, Any]:
     """Values of a program's parameters at an optimum; those of size zero, of which nothing is written, are empty."""
     found = optimum.output.variables
     return {n: found[n][-1] if n in found else np.empty(0) for n in program.info.parameters}

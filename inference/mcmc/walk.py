@@ -45,6 +45,9 @@ class Runner(Protocol):
     def start(self, number: int) -> State:
         """Return the state that a chain begins from."""
 
+    def adapted(self, state: State) -> dict[str, np.ndarray]:
+        """Return the step size and inverse metric of a state; nothing where another run has no use for them."""
+
     def advance(
         self, state: State, first: int, last: int, *, keep: bool
     ) -> tuple[State, dict[str, np.ndarray], dict[str, np.ndarray]]:
@@ -133,7 +136,7 @@ class Walk:
 
     def _standing(self) -> Standing:
         counted = {name: np.array(getattr(self, name)) for name in ("divergences", "accepted")}
-        state = {**counted, **pack(self.state)}
+        state = {**counted, **pack(self.state), **self._runner.adapted(self.state)}
         return Standing(self.drawn, *self.seconds, state=state, warmed=self.warmed)
 
     def _lap(self, phase: int) -> None:

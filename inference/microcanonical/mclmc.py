@@ -122,11 +122,11 @@ class Mclmc(Method):
 
 
 @settings
-class _Call(Running, Mclmc):
+class _MclmcCall(Running, Mclmc):
     """The keywords of `mclmc`."""
 
 
-@called_as(_Call)
+@called_as(_MclmcCall)
 def mclmc(target: Target, **keywords: Any) -> xr.DataTree:
     """Sample a target's posterior with microcanonical Langevin Monte Carlo, by JAX.
 

@@ -125,6 +125,10 @@ class MclmcRunner:
         state: ChainState = jax.tree.map(lambda leaf: leaf[number], self._states)
         return state
 
+    def adapted(self, state: ChainState) -> dict[str, np.ndarray]:
+        """Return nothing."""
+        return {}
+
     def advance(
         self, state: ChainState, first: int, last: int, *, keep: bool
     ) -> tuple[ChainState, dict[str, np.ndarray], dict[str, np.ndarray]]:

@@ -16,7 +16,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.chains import rhat
 
 from .basins import Basin, Regions, Walks
-from .bridge import Estimate
+from .bridge import LogIntegral
 from .tops import Tops, unseen
 
 MOST_ERROR = 0.5
@@ -50,7 +50,7 @@ class Weights:
     known: bool
 
 
-def weigh(estimates: Sequence[Estimate]) -> Weights:
+def weigh(estimates: Sequence[LogIntegral]) -> Weights:
     r"""Give modes their shares.
 
     Log evidences $z_k$ of independent chains have independent errors $e_k$. The log odds of share $w_k$ have the
@@ -131,7 +131,7 @@ class WeighedModes:
     """
 
     regions: Regions
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[LogIntegral, ...]
     weights: Weights
 
     @property

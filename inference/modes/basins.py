@@ -27,7 +27,7 @@ from onebasin.models.target import Target
 
 from ..contracts.method import Job
 from ..mcmc.chains import run_chains
-from ..mcmc.numpyro import ChainRunner, Course
+from ..mcmc.numpyro import Course, NumpyroChains
 from ..mcmc.nuts import Nuts
 from ..mcmc.places import Gathered
 from .bridge import Normal
@@ -140,7 +140,7 @@ def walk(
     job = Job(target, settings, "numpyro", seed, bars)
     gathered = Gathered(settings.chains, settings.draws)
     ended = run_chains(
-        lambda: ChainRunner(job, course),
+        lambda: NumpyroChains(job, course),
         gathered,
         chains=settings.chains,
         draws=settings.draws,

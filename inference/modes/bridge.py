@@ -32,7 +32,7 @@ Density = Callable[[Points], Float[np.ndarray, " point"]]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class LogIntegral:
     """A log integral with its standard error, in nats."""
 
     value: float
@@ -97,7 +97,7 @@ class Normal:
 
 def log_integral(
     density: Density, draws: Float[np.ndarray, "chain draw param"], rng: np.random.Generator
-) -> Estimate:
+) -> LogIntegral:
     """Estimate the log integral of an unnormalised density from chains of it.
 
     Each half of every chain has its turn: the Gaussian is fitted to one and the other is compared with it, and the two
@@ -119,7 +119,7 @@ def log_integral(
         for fitted, other in (halves, halves[::-1])
     )
     error = max(math.hypot(first.error, second.error) / 2, abs(first.value - second.value) / 2)
-    return Estimate((first.value + second.value) / 2, error)
+    return LogIntegral((first.value + second.value) / 2, error)
 
 
 def _there(draws: Float[np.ndarray, "chain draw param"]) -> Points:
@@ -132,7 +132,7 @@ def _compared(
     normal: Normal,
     draws: Float[np.ndarray, "chain draw param"],
     rng: np.random.Generator,
-) -> Estimate:
+) -> LogIntegral:
     """The estimate by draws that had no part in the Gaussian."""
     there = np.isfinite(draws).all(axis=-1)
     own = draws[there]
@@ -151,7 +151,7 @@ def _log_ratio(density: Density, normal: Normal, standard: Points) -> Float[np.n
 
 def bridged(
     of_draws: Float[np.ndarray, "chain draw"], of_gaussian: Float[np.ndarray, " point"]
-) -> Estimate:
+) -> LogIntegral:
     """The iterated estimate of Meng and Wong, and its error.
 
     Parameters
@@ -168,7 +168,7 @@ def bridged(
     """
     known = of_draws[np.isfinite(of_draws)]
     if known.size < 4 or not np.isfinite(of_gaussian).any():
-        return Estimate(math.nan, math.inf)
+        return LogIntegral(math.nan, math.inf)
     level = float(np.median(known))
     effective = _ess(_of_draws_to_mean(of_draws, level))
     first, second = (n / (effective + len(of_gaussian)) for n in (effective, len(of_gaussian)))
@@ -183,8 +183,8 @@ def bridged(
             break
         log_z = after
     if not math.isfinite(log_z):
-        return Estimate(math.nan, math.inf)
-    return Estimate(log_z, _error(of_draws - log_z, of_gaussian - log_z, first, second))
+        return LogIntegral(math.nan, math.inf)
+    return LogIntegral(log_z, _error(of_draws - log_z, of_gaussian - log_z, first, second))
 
 
 def _of_draws_to_mean(of_draws: np.ndarray, level: float) -> np.ndarray:

@@ -19,7 +19,7 @@ from ..contracts.method import Found, Job
 from ..density.counted import in_blocks
 from .assembly import LeftOut, WeighedModes, draws_by_weight, table, weigh
 from .basins import Basin, Regions, Walks, first_basins, full_basins
-from .bridge import Estimate, log_integral
+from .bridge import LogIntegral, log_integral
 from .sample_modes import Modes
 from .tops import Folding, Points, Top, find_tops, highest_evidence
 
@@ -114,7 +114,7 @@ def _weighed(folding: Folding, basins: Sequence[Basin], seed: int) -> WeighedMod
         flat = own.reshape(-1, own.shape[-1])
         flat[regions.of(flat) != number] = np.nan  # a chain was elsewhere then
         estimate = log_integral(density, own, rng)
-        found.append(Estimate(estimate.value + folding.log_order, estimate.error))
+        found.append(LogIntegral(estimate.value + folding.log_order, estimate.error))
     order = sorted(
         range(len(found)), key=lambda n: -np.inf if math.isnan(found[n].value) else found[n].value
     )[::-1]

@@ -45,11 +45,11 @@ class Laplace(OptimumSearch):
 
 
 @settings
-class _Call(Running, Laplace):
+class _LaplaceCall(Running, Laplace):
     """The keywords of `laplace`."""
 
 
-@called_as(_Call)
+@called_as(_LaplaceCall)
 def laplace(target: Target, **keywords: Any) -> xr.DataTree:
     """Fit a Gaussian in the unconstrained space by the Hessian of the log density at its mode there.
 

@@ -23,7 +23,7 @@ from onebasin.base.seeds import Purpose, key_for, keys_for
 from ..contracts.method import Found, Job, one_chain
 from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
-from ..mcmc.optimum import BestOptimum, Optimum
+from ..mcmc.optimum import BestOptimum, OptimiserEnd
 from ..variational.gaussians import FullRank, log_diagonal
 from ..variational.result import draw_fit
 from .laplace import Laplace
@@ -83,7 +83,7 @@ def laplace(job: Job[Laplace]) -> Found:
     return one_chain(draws, stats, xr.Dataset(described), converged=best.is_flat)
 
 
-def _search(density: NumpyroDensity, height: Any, job: Job[Any]) -> Optimum:
+def _search(density: NumpyroDensity, height: Any, job: Job[Any]) -> OptimiserEnd:
     """The highest optimum from the starts that the settings ask for."""
     s = job.method
     keys = keys_for(Purpose.OPTIMUM_START, job.seed, s.starts)

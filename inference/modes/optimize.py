@@ -64,11 +64,11 @@ class Optimize(OptimumSearch):
 
 
 @settings
-class _Call(Running, Optimize):
+class _OptimizeCall(Running, Optimize):
     """The keywords of `optimize`."""
 
 
-@called_as(_Call)
+@called_as(_OptimizeCall)
 def optimize(target: Target, **keywords: Any) -> xr.DataTree:
     """Find the highest point of a target's log density: a point estimate, and no posterior.
 

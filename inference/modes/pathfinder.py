@@ -61,11 +61,11 @@ class Pathfinder(Method):
 
 
 @settings
-class _Call(Running, Pathfinder):
+class _PathfinderCall(Running, Pathfinder):
     """The keywords of `pathfinder`."""
 
 
-@called_as(_Call)
+@called_as(_PathfinderCall)
 def pathfinder(target: Target, **keywords: Any) -> xr.DataTree:
     """Fit Gaussians along the ways to optima, and draw from the best of each.
 

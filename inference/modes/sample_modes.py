@@ -77,11 +77,11 @@ class Modes(Method):
 
 
 @settings
-class _Call(Running, Modes):
+class _ModesCall(Running, Modes):
     """The keywords of `sample_modes`."""
 
 
-@called_as(_Call)
+@called_as(_ModesCall)
 def sample_modes(target: Target, **keywords: Any) -> xr.DataTree:
     """Sample a posterior mode by mode: chains in every mode that is found, weighed by bridge sampling.
 

@@ -23,7 +23,7 @@ from onebasin.stan.run import run
 
 from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan import SIGNIFICANT_FIGURES
-from ..mcmc.stan_start import Optimum, find_optimum, parameters_of, seeds_of, write
+from ..mcmc.stan_start import HighestOptimum, find_optimum, parameters_of, seeds_of, write
 from .laplace import Laplace
 from .optimize import Optimize
 from .pathfinder import Pathfinder
@@ -146,7 +146,7 @@ def _paths_together(
     """Let Stan run all paths and resample their draws; the draws, and the log ratios of each path's own."""
     several = job.method.paths > 1
     files = _files(ready, folder)
-    start = command.Start(seed=job.seed, init=job.method.init_radius)
+    start = command.CommandStart(seed=job.seed, init=job.method.init_radius)
     arguments = _path_arguments(job, files, start, several=several)
     output = read(files.output, printed=run(ready, arguments, folder))
     return output, [_log_ratios(path) for path in sorted(folder.glob("draws_path_*.csv"))]
@@ -171,7 +171,7 @@ def _paths_apart(
             output=folder / f"draws_path_{number}.csv",
             digits=SIGNIFICANT_FIGURES,
         )
-        start = command.Start(seed=job.seed, chain=number, init=s.init_radius)
+        start = command.CommandStart(seed=job.seed, chain=number, init=s.init_radius)
         arguments = _path_arguments(job, files, start, several=False, draws=s.path_draws)
         try:
             part = read(files.output, printed=run(ready, arguments, folder))
@@ -206,7 +206,7 @@ def _resampled(log_ratio: np.ndarray, draws: int, seed: int) -> np.ndarray:
 def _path_arguments(
     job: Job[Pathfinder],
     files: command.Files,
-    start: command.Start,
+    start: command.CommandStart,
     *,
     several: bool,
     draws: int | None = None,
@@ -230,7 +230,7 @@ def _files(ready: ReadyProgram, folder: Path) -> command.Files:
     return command.Files(data=ready.data, output=folder / "draws.csv", digits=SIGNIFICANT_FIGURES)
 
 
-def _search(ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool) -> Optimum:
+def _search(ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool) -> HighestOptimum:
     """The highest optimum from the starts that the settings ask for; the first start is that of the seed."""
     s = job.method
     bar = job.bars.add("optimum", s.starts)

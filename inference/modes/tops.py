@@ -36,8 +36,8 @@ from onebasin.models.target import Target
 from ..density.network import density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
-from ..mcmc.optimum import BestOptimum, Optimum
-from ..variational.layout import Block, Layout, layout_of
+from ..mcmc.optimum import BestOptimum, OptimiserEnd
+from ..variational.layout import Parts, SymmetryLayout, layout_of
 
 ENUMERATED = 1000
 """Elements of a group that are all tried; of a larger one, parts are assigned block by block."""
@@ -61,7 +61,7 @@ class Folding:
     """
 
     density: NumpyroDensity | StanVectors
-    layout: Layout | None = None
+    layout: SymmetryLayout | None = None
 
     @classmethod
     def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> Folding:
@@ -148,7 +148,7 @@ class Folding:
         return moved, chosen == 0
 
     def _assigned(
-        self, block: Block, points: Points, reference: Vector, weight: Vector
+        self, block: Parts, points: Points, reference: Vector, weight: Vector
     ) -> tuple[Points, Bool[np.ndarray, " point"]]:
         """Give each place of a block the part that suits it best: an assignment a point, exact for one block."""
         assert self.layout is not None
@@ -260,7 +260,7 @@ def find_tops(
     return Tops(tuple(tops), starts, starts - len(found))
 
 
-def _is_one(folding: Folding, top: Top, end: Optimum) -> bool:
+def _is_one(folding: Folding, top: Top, end: OptimiserEnd) -> bool:
     if abs(top.height + end.potential) > LEVEL + 1e-6 * abs(top.height):
         return False
     near, _ = folding.fold(end.vector[None], top.vector, top.weight)
@@ -274,7 +274,7 @@ class _Curvature:
         self._folding = folding
         self._hessian = jax.jit(jax.hessian(lambda v: -folding.density.log_density(v)))
 
-    def top(self, end: Optimum) -> Top:
+    def top(self, end: OptimiserEnd) -> Top:
         size, height = len(end.vector), -end.potential
         if size > CURVED:
             return Top(end.vector, height, 1, math.nan, np.ones(size))

@@ -33,7 +33,7 @@ from jaxtyping import Array, Float, Int
 from onebasin.base.errors import ArgumentError
 
 from .messages import (
-    Proposal,
+    ChoosingOrder,
     check_fraction,
     converged_marginals,
     doubly_stochastic,
@@ -314,7 +314,7 @@ def _estimate(
     return Estimate(log_sum, control, marginals, zero + 1.0 if effective is None else effective)
 
 
-def _draw(rng_key: jax.Array, proposal: Proposal, num: int) -> Proposed:
+def _draw(rng_key: jax.Array, proposal: ChoosingOrder, num: int) -> Proposed:
     """Permutations from a proposal, with their log probabilities."""
     return jax.vmap(lambda key: sample(key, proposal))(jax.random.split(rng_key, num))
 

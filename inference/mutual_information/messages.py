@@ -239,7 +239,7 @@ STRETCH = 32
 
 @pytree()
 @dataclass(frozen=True)
-class Proposal:
+class ChoosingOrder:
     """Rows in the order in which they choose, and the log weights with which they do.
 
     Attributes
@@ -254,7 +254,7 @@ class Proposal:
     log_weights: Float[Array, "*batch part part_bis"]
 
 
-def propose(matrix: Float[Array, "part part_bis"], *, sweeps: int = 25) -> Proposal:
+def propose(matrix: Float[Array, "part part_bis"], *, sweeps: int = 25) -> ChoosingOrder:
     """The proposal for one matrix M, differentiable in it."""
     log_gamma = marginals(matrix, fraction=FRACTION, sweeps=sweeps)
     order = jnp.argsort(jnp.sum(entr(jnp.exp(log_gamma)), axis=1))
@@ -262,10 +262,10 @@ def propose(matrix: Float[Array, "part part_bis"], *, sweeps: int = 25) -> Propo
     unused = jax.lax.cumsum(jnp.exp(log_gamma), axis=0, reverse=True)
     # A column that is used up for sure; by how much only says how improbable rows still are that take it all the same.
     least = float(jnp.finfo(matrix.dtype).tiny) ** 0.4
-    return Proposal(order, log_gamma - jnp.log(jnp.maximum(unused, least)))
+    return ChoosingOrder(order, log_gamma - jnp.log(jnp.maximum(unused, least)))
 
 
-def log_probability(proposal: Proposal, permutation: Int[Array, " part"]) -> Float[Array, ""]:
+def log_probability(proposal: ChoosingOrder, permutation: Int[Array, " part"]) -> Float[Array, ""]:
     """Log probability of a permutation, given as the column of each row."""
     weights = proposal.log_weights[:, permutation[proposal.order]]
     free = jnp.triu(jnp.ones(weights.shape, bool))
@@ -273,7 +273,9 @@ def log_probability(proposal: Proposal, permutation: Int[Array, " part"]) -> Flo
     return jnp.sum(jnp.diagonal(weights) - total)
 
 
-def sample(rng_key: jax.Array, proposal: Proposal) -> tuple[Int[Array, " part"], Float[Array, ""]]:
+def sample(
+    rng_key: jax.Array, proposal: ChoosingOrder
+) -> tuple[Int[Array, " part"], Float[Array, ""]]:
     """One permutation, as the column of each row, and its log probability."""
 
     def choose(free: jax.Array, entries: tuple[jax.Array, ...]) -> tuple[jax.Array, tuple]:

@@ -23,7 +23,7 @@ POINTS = 5
 
 
 @dataclass(frozen=True)
-class Trial:
+class SymmetryTrial:
     """The state that a run needs to try its target's symmetry twice; made by `begin`.
 
     Attributes
@@ -66,7 +66,7 @@ def begin(
     progress: bool | None,
     wanted: bool = True,
     derived: bool = False,
-) -> Trial | None:
+) -> SymmetryTrial | None:
     """Hold a target's declared symmetry against its log density, before a run.
 
     In double precision whatever the run's own, so that rounding hides as little as it can.
@@ -105,4 +105,4 @@ def begin(
         if derived:
             target = replace(target, symmetry=with_derived(target.symmetry, density, seed))
         found = hold(target, density, points=POINTS, seed=seed)
-    return Trial(target, density, seed, found.evidence)
+    return SymmetryTrial(target, density, seed, found.evidence)

@@ -19,7 +19,7 @@ from onebasin.posteriors.kinds import GENERATED, PARAMETER
 from onebasin.posteriors.network_groups import bytes_a_draw, network_groups
 from onebasin.posteriors.pointwise import DrawGroup, Values, labelled, why_left_out
 from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
-from onebasin.stan.groups import Found, find_roles
+from onebasin.stan.groups import ProgramQuantities, find_roles
 from onebasin.stan.program import definition
 
 from .origin import NOWHERE, Origin, with_axes
@@ -33,7 +33,7 @@ Draws = dict[str, Values]
 
 def stan_groups(
     target: Target, draws: Mapping[str, Values], origin: Origin
-) -> tuple[Draws, dict[str, DrawGroup], Found]:
+) -> tuple[Draws, dict[str, DrawGroup], ProgramQuantities]:
     """Take draws apart: what stays in the posterior, the groups next to it, and what is what.
 
     What the declared symmetry moves stays, whatever it is called. Nothing is copied and no draw left out: the program
@@ -74,7 +74,7 @@ def arrays_of(data: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: array for name, array in arrays.items() if array.dtype.kind in "biufc"}
 
 
-def axes_of(target: Target, found: Found, name: str) -> tuple[str, ...] | None:
+def axes_of(target: Target, found: ProgramQuantities, name: str) -> tuple[str, ...] | None:
     """Names of the axes of observed data: their own, or those of what is of them; None where there are none."""
     for of in (name, found.posterior_predictive.get(name), found.log_likelihood.get(name)):
         if of is not None and of in target.dims:
@@ -91,7 +91,7 @@ def _as_whole(values: Values) -> Values:
 
 
 def _group(
-    draws: Mapping[str, Values], names: Mapping[str, str], target: Target, found: Found
+    draws: Mapping[str, Values], names: Mapping[str, str], target: Target, found: ProgramQuantities
 ) -> DrawGroup:
     values = {name: draws[own] for name, own in names.items()}
     dims = {n: axes for n in names if (axes := axes_of(target, found, n)) is not None}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from onebasin.base.card import Card, Fact, Facts, Part, Words
+from onebasin.base.card import Card, Fact, FactList, Part, Words
 from onebasin.base.showing import Shown
 from onebasin.base.table import Flag
 from onebasin.models.symmetry.block import Block
@@ -167,7 +167,7 @@ class FoundSymmetry(Shown):
 
     def _said(self) -> Iterator[Part]:
         for block in self.blocks:
-            yield Facts((Fact(block.title, block.meaning, block.flag),))
+            yield FactList((Fact(block.title, block.meaning, block.flag),))
             yield Words(" ".join(block.evidence))
         if self.open:
             yield Words(f"Not searched: {'; '.join(self.open)}.", flag="warn")

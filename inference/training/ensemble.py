@@ -69,11 +69,11 @@ class Ensemble(Train, Method):
 
 
 @settings
-class _Call(Running, Ensemble):
+class _EnsembleCall(Running, Ensemble):
     """The keywords of `ensemble`."""
 
 
-@called_as(_Call)
+@called_as(_EnsembleCall)
 def ensemble(target: Target, **keywords: Any) -> xr.DataTree:
     """Train a deep ensemble of a network on the NumPyro engine.
 

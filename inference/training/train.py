@@ -19,7 +19,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from onebasin.base.arguments import checks_arguments
-from onebasin.base.card import Card, Facts, Words, in_sizes, number
+from onebasin.base.card import Card, FactList, Words, in_sizes, number
 from onebasin.base.checks import check_class, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
@@ -106,7 +106,7 @@ class Trained(Shown):
             f"After {self.steps:,} gradient steps each; member {best} ends highest. `.values` holds the weights, "
             "`.losses` how they came there."
         )
-        facts = Facts.of(
+        facts = FactList.of(
             (
                 "log density",
                 f"{number(self.log_density[best], 5)} at most, "
@@ -123,7 +123,7 @@ class Trained(Shown):
         return Card(f"{len(self.log_density)} trained networks", (Words(lead), facts))
 
 
-class State(NamedTuple):
+class TrainState(NamedTuple):
     """The state of training: a vector of each member, and Adam's memory of it."""
 
     points: Float[Array, "member param"]
@@ -211,7 +211,7 @@ def _run(
     watch: Callable[[int], None],
 ) -> Trained:
     epochs, losses = trainer.settings.epochs, list(kept.losses)
-    state: State = kept.state
+    state: TrainState = kept.state
     recorded = [trainer.values(state)] if record_every else []
     for epoch in range(len(losses), epochs):
         state, loss = trainer.epoch(state, epoch)
@@ -254,17 +254,17 @@ class Trainer:
         # One member after the other: a pass over all data may fill the memory by itself.
         self.log_densities = jax.jit(lambda points: jax.lax.map(self.density.log_density, points))
 
-    def first(self, start: Mapping[str, Any]) -> State:
+    def first(self, start: Mapping[str, Any]) -> TrainState:
         """The state before the first step."""
         rows = [{k: np.asarray(v)[i] for k, v in start.items()} for i in range(self.members)]
         points = jnp.stack([self.density.given_start(row) for row in rows])
-        return State(points, jax.vmap(self.adam.init)(points))
+        return TrainState(points, jax.vmap(self.adam.init)(points))
 
-    def epoch(self, state: State, number: int) -> tuple[State, Float[Array, " member"]]:
+    def epoch(self, state: TrainState, number: int) -> tuple[TrainState, Float[Array, " member"]]:
         """Take an epoch's steps; returns the members' mean losses too."""
         return self._epoch(state, number)
 
-    def values(self, state: State) -> dict[str, np.ndarray]:
+    def values(self, state: TrainState) -> dict[str, np.ndarray]:
         """Natural values (member, ...)."""
         return {name: np.asarray(v) for name, v in self._values(state.points).items()}
 
@@ -274,7 +274,9 @@ class Trainer:
         prior = self.density.log_prior(point) if self.settings.objective == "posterior" else 0.0
         return -(prior + self.batches.weight * likelihood)
 
-    def _advance(self, state: State, number: Array) -> tuple[State, Float[Array, " member"]]:
+    def _advance(
+        self, state: TrainState, number: Array
+    ) -> tuple[TrainState, Float[Array, " member"]]:
         orders = jax.vmap(lambda key: self.batches.epoch(key, number))(self._keys)
         shared = len(self._keys) == 1
         step = jax.vmap(self._step, in_axes=(0, None if shared else 0))
@@ -282,10 +284,12 @@ class Trainer:
         state, losses = jax.lax.scan(step, state, batches)
         return state, jnp.mean(losses, 0)
 
-    def _step(self, state: State, rows: Int[Array, " obs"]) -> tuple[State, Float[Array, ""]]:
+    def _step(
+        self, state: TrainState, rows: Int[Array, " obs"]
+    ) -> tuple[TrainState, Float[Array, ""]]:
         loss, slope = jax.value_and_grad(self.loss)(state.points, rows)
         updates, adam = self.adam.update(slope, state.adam)
-        return State(optax.apply_updates(state.points, updates), adam), loss
+        return TrainState(optax.apply_updates(state.points, updates), adam), loss
 
 
 def _learning_rate(settings: Train, batches: Batches) -> optax.ScalarOrSchedule:

@@ -128,11 +128,11 @@ class Advi(Variational):
 
 
 @settings
-class _Call(Running, Advi):
+class _AdviCall(Running, Advi):
     """The keywords of `advi`."""
 
 
-@called_as(_Call)
+@called_as(_AdviCall)
 def advi(target: Target, **keywords: Any) -> xr.DataTree:
     """Fit a Gaussian in the unconstrained space by maximising the ELBO.
 

@@ -37,9 +37,9 @@ from ..runs.fingerprint import fingerprint
 from ..training.train import check_batches
 from .advi import Advi
 from .elbo import Objective, applies_locally
-from .engine import Elbo, State
-from .gaussians import GAUSSIANS, Family, family_of
-from .layout import Layout, layout_of
+from .engine import State, TrainingLoop
+from .gaussians import GAUSSIANS, GaussianFamily, family_of
+from .layout import SymmetryLayout, layout_of
 from .result import plain, symmetrised
 from .symmetrised import Symmetrised
 from .symmetry_check import check_fit, check_start
@@ -52,7 +52,7 @@ RADIUS = 2.0
 class Begun(NamedTuple):
     """Fits before their first step: the engine, its state, the key of its evaluations, and a key of draws a fit."""
 
-    elbo: Elbo
+    elbo: TrainingLoop
     state: State
     evaluations: jax.Array
     draws: jax.Array
@@ -76,9 +76,9 @@ class Plan:
 
     settings: Advi | Symmetrised
     density: NumpyroDensity | StanVectors
-    family: Family
+    family: GaussianFamily
     local: bool
-    layout: Layout | None = None
+    layout: SymmetryLayout | None = None
     information: Information | None = None
 
     @property
@@ -102,7 +102,7 @@ class Plan:
             If the start does not fit the target.
         """
         objective = Objective(self.density, self.family, self.local, frugal=not self.information)
-        elbo = Elbo(objective, self.settings, seed, self.information)
+        elbo = TrainingLoop(objective, self.settings, seed, self.information)
         if self.information is None:
             steps, evaluations, draws = jax.random.split(jax.random.key(seed), 3)
             return Begun(

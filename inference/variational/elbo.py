@@ -24,7 +24,7 @@ from ..contracts.density import Values
 from ..density.network import NetworkDensity, outputs_log_likelihood
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
-from .gaussians import Family, MeanField, Parameters, sample
+from .gaussians import GaussianFamily, MeanField, Parameters, sample
 
 Data = tuple[jax.Array, jax.Array] | None
 """Inputs and targets of a network's observations; None for all of them, and for other models."""
@@ -49,7 +49,7 @@ class Objective:
     """
 
     density: NumpyroDensity | StanVectors
-    family: Family
+    family: GaussianFamily
     local: bool
     frugal: bool = False
 
@@ -169,7 +169,7 @@ class Objective:
 
 
 def applies_locally(
-    density: NumpyroDensity | StanVectors, family: Family, wanted: bool | None
+    density: NumpyroDensity | StanVectors, family: GaussianFamily, wanted: bool | None
 ) -> bool:
     """Tell whether layers' values are drawn, given the setting `local_reparametrisation`.
 

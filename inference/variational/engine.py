@@ -106,7 +106,7 @@ def divergence_weight(number: jax.Array, share: float, steps: int) -> Float[Arra
     return jnp.minimum(1.0, rising).astype(jnp.result_type(float))
 
 
-class Elbo:
+class TrainingLoop:
     """The compiled loop that trains fits of one family.
 
     Parameters

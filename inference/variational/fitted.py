@@ -24,8 +24,8 @@ from onebasin.posteriors import schema
 
 from ..density.start import check_names
 from ..mutual_information import bethe, exact, sinkhorn
-from .gaussians import Family, Parameters, family_of
-from .layout import Layout, layout_of
+from .gaussians import GaussianFamily, Parameters, family_of
+from .layout import SymmetryLayout, layout_of
 from .symmetrised import Symmetrised
 from .term import MAX_EXACT, Information
 
@@ -35,7 +35,7 @@ SYMMETRISED, MEAN_FIELD = "symmetrised-vi", "advi-meanfield"
 
 def fitted(
     target: Target, posterior: xr.DataTree, *, fit: int = 0, evaluation: int | None = None
-) -> tuple[Layout, Family, Parameters]:
+) -> tuple[SymmetryLayout, GaussianFamily, Parameters]:
     """Return the approximation of a target with interchangeable parts, at the end or at an evaluation of its trace.
 
     Raises
@@ -163,7 +163,7 @@ def log_density(
 
 
 def average_log_density(
-    layout: Layout, family: Family, p: Parameters, points: jax.Array
+    layout: SymmetryLayout, family: GaussianFamily, p: Parameters, points: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The log density of q, and below and above log q^G, of points (point, param)."""
     base = family.log_density(p, points)

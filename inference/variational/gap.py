@@ -37,8 +37,8 @@ from onebasin.models.target import Target, check_target
 from ..mutual_information import LogRatios
 from ..mutual_information.interval import from_values, sides
 from .fitted import fitted
-from .gaussians import Family, Parameters, sample
-from .layout import Columns, Layout
+from .gaussians import GaussianFamily, Parameters, sample
+from .layout import PartColumns, SymmetryLayout
 from .term import MAX_EXACT
 
 Values = Float[Array, " draw"]
@@ -182,8 +182,8 @@ def mixture_gap(
 class _Terms:
     """The layers' terms of one Gaussian, on the same draws of it."""
 
-    layout: Layout
-    family: Family
+    layout: SymmetryLayout
+    family: GaussianFamily
     p: Parameters
     draws: jax.Array
     permutations: int
@@ -229,13 +229,13 @@ class _Terms:
             found[layer] = known[place]
         return [found[layer] for layer in range(len(order))]
 
-    def _kept(self, key: jax.Array, columns: Columns) -> Values:
+    def _kept(self, key: jax.Array, columns: PartColumns) -> Values:
         """Lower values of a layer's term by the coordinates that are left."""
         if not columns.index.size:
             return jnp.zeros(len(self.draws))
         return _lower(key, self._ratios(columns), self.permutations)
 
-    def _ratios(self, columns: Columns) -> LogRatios:
+    def _ratios(self, columns: PartColumns) -> LogRatios:
         return self.family.ratios(self.p, self.draws, columns)
 
 
@@ -251,7 +251,7 @@ def _lower(key: jax.Array, ratios: LogRatios, permutations: int) -> Values:
     return sides(key, ratios, num_permutations=permutations, max_exact=MAX_EXACT)[0]
 
 
-def _place(number: int, columns: Columns) -> Place:
+def _place(number: int, columns: PartColumns) -> Place:
     """A term's name: the layer and the coordinates that count."""
     return number, columns.index.tobytes()
 
@@ -267,7 +267,7 @@ def _bounds(lower: Values, upper: Values, log_order: float) -> Bounds:
     return Bounds(*(float(value) for value in each))
 
 
-def _names(target: Target, layout: Layout) -> list[str]:
+def _names(target: Target, layout: SymmetryLayout) -> list[str]:
     """Name the hidden layers of a network, or the variables of each block of other targets."""
     if target.is_network:
         return [f"hidden{number + 1}" for number in range(len(layout.blocks))]

@@ -23,14 +23,14 @@ from onebasin.base.errors import ArgumentError
 
 from ..mutual_information import LogRatios
 from ..mutual_information.ratios import block, mean_field
-from .layout import Columns, Layout
+from .layout import PartColumns, SymmetryLayout
 
 Parameters = dict[str, jax.Array]
 
 LOG_2PI = math.log(2 * math.pi)
 
 
-class Family(ABC):
+class GaussianFamily(ABC):
     """A family of approximations; `factorises` says whether it is independent over the parts of every block."""
 
     word: ClassVar[str]
@@ -65,7 +65,7 @@ class Family(ABC):
     def restore(self, described: Mapping[str, jax.Array]) -> Parameters:
         """Parameters from what `describe` names."""
 
-    def ratios(self, p: Parameters, draws: jax.Array, columns: Columns) -> LogRatios:
+    def ratios(self, p: Parameters, draws: jax.Array, columns: PartColumns) -> LogRatios:
         """Log densities of parts under each other's distributions.
 
         Raises
@@ -79,7 +79,7 @@ class Family(ABC):
         )
 
 
-def sample(family: Family, p: Parameters, key: jax.Array, num: int) -> jax.Array:
+def sample(family: GaussianFamily, p: Parameters, key: jax.Array, num: int) -> jax.Array:
     """Draws (sample, param)."""
     return family.transform(p, jax.random.normal(key, (num, family.noise), p["loc"].dtype))
 
@@ -105,7 +105,7 @@ def log_diagonal(scale: jax.Array) -> jax.Array:
 
 
 @dataclass(frozen=True)
-class MeanField(Family):
+class MeanField(GaussianFamily):
     """Independent normals; parameters `loc` and `log_scale`, both (param,)."""
 
     word: ClassVar[str] = "meanfield"
@@ -138,7 +138,7 @@ class MeanField(Family):
         return standard_normal(eps, jnp.sum(p["log_scale"]))
 
     def ratios(
-        self, p: Parameters, draws: Float[Array, "draw param"], columns: Columns
+        self, p: Parameters, draws: Float[Array, "draw param"], columns: PartColumns
     ) -> LogRatios:
         """Log densities of components under each other's distributions."""
         scale = jnp.exp(p["log_scale"])
@@ -156,7 +156,7 @@ class MeanField(Family):
 
 
 @dataclass(frozen=True)
-class FullRank(Family):
+class FullRank(GaussianFamily):
     """A multivariate normal; `loc` (param,) and `lower` (param, param), a Cholesky factor with a log diagonal."""
 
     word: ClassVar[str] = "fullrank"
@@ -203,7 +203,7 @@ class FullRank(Family):
 
 
 @dataclass(frozen=True)
-class LowRank(Family):
+class LowRank(GaussianFamily):
     """Covariance diag(scale^2) + F F^T; parameters `loc`, `log_scale` (param,) and `factor` (param, rank).
 
     It couples all coordinates, so that parts are not independent.
@@ -268,7 +268,7 @@ class LowRank(Family):
 
 
 @dataclass(frozen=True)
-class PerComponent(Family):
+class PerComponent(GaussianFamily):
     """A full covariance within each component of a block, and one for all that no block moves.
 
     Parameters `loc` (param,), `lower` (component, within, within) for every block and `rest` (within, within): Cholesky
@@ -335,7 +335,7 @@ class PerComponent(Family):
         return standard_normal(eps, self._log_determinant(p))
 
     def ratios(
-        self, p: Parameters, draws: Float[Array, "draw param"], columns: Columns
+        self, p: Parameters, draws: Float[Array, "draw param"], columns: PartColumns
     ) -> LogRatios:
         """Log densities of components under each other's distributions."""
         number = next(
@@ -370,11 +370,14 @@ class PerComponent(Family):
         return sum(diagonals[1:], diagonals[0])
 
 
-GAUSSIANS: Mapping[str, Callable[[int], Family]] = {"meanfield": MeanField, "fullrank": FullRank}
+GAUSSIANS: Mapping[str, Callable[[int], GaussianFamily]] = {
+    "meanfield": MeanField,
+    "fullrank": FullRank,
+}
 """The families of ADVI, from the number of coordinates."""
 
 
-def family_of(name: str, layout: Layout, rank: int) -> Family:
+def family_of(name: str, layout: SymmetryLayout, rank: int) -> GaussianFamily:
     """The family of this name on a layout.
 
     Raises

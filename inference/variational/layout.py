@@ -28,8 +28,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Block as DeclaredBlock
-from onebasin.models.symmetry.blocks import axes_of, equal_modes
+from onebasin.models.symmetry.blocks import Block, axes_of, equal_modes
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
@@ -56,7 +55,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Block:
+class Parts:
     """Interchangeable parts: how many, and what belongs to them.
 
     The coordinates of the sites in `complements` are negated when the two parts change places. Sites are those of the
@@ -66,7 +65,7 @@ class Block:
     size: int
     moves: tuple[Move, ...]
     complements: tuple[str, ...] = ()
-    declared: DeclaredBlock[Any] | None = None
+    declared: Block[Any] | None = None
 
     def view(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values of all sites, counterparts stacked but for what is in `complements`."""
@@ -97,7 +96,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Columns:
+class PartColumns:
     """The parts of a block, or a choice of their coordinates.
 
     Attributes
@@ -113,7 +112,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Layout:
+class SymmetryLayout:
     """A target's density and its symmetry there.
 
     Attributes
@@ -125,7 +124,7 @@ class Layout:
     """
 
     density: NumpyroDensity | StanVectors
-    blocks: tuple[Block, ...]
+    blocks: tuple[Parts, ...]
 
     @property
     def log_order(self) -> float:
@@ -142,23 +141,23 @@ class Layout:
         """Tell whether blocks share sites, as neighbouring hidden layers do."""
         return any(set(a.sites) & set(b.sites) for a, b in itertools.combinations(self.blocks, 2))
 
-    def columns(self, block: Block, without: frozenset[str] = frozenset()) -> Columns:
+    def columns(self, block: Parts, without: frozenset[str] = frozenset()) -> PartColumns:
         """The parts of a block that has some, but for the coordinates in some sites."""
         places = block.view(self.density.places())
         kept = [move for move in block.moves if move.site not in without]
         rows = [_rows(places[move.site], move.axes, block.size) for move in kept]
         index = np.concatenate(rows, axis=1) if rows else np.zeros((block.size, 0), np.int64)
         flipped = [np.full(r.shape[1], m.flipped) for m, r in zip(kept, rows, strict=True)]
-        return Columns(index, np.concatenate(flipped) if block.has_flips and kept else None)
+        return PartColumns(index, np.concatenate(flipped) if block.has_flips and kept else None)
 
-    def chains(self) -> tuple[tuple[Columns, ...], ...]:
+    def chains(self) -> tuple[tuple[PartColumns, ...], ...]:
         """Return the coordinates of each block that count, by order of revealing; one order where nothing is shared."""
         orders = [range(len(self.blocks)), range(len(self.blocks))[::-1]]
         return tuple(self.chain(order) for order in (orders if self.overlaps else orders[:1]))
 
-    def chain(self, order: Sequence[int]) -> tuple[Columns, ...]:
+    def chain(self, order: Sequence[int]) -> tuple[PartColumns, ...]:
         """Return the coordinates of each block that count in an order of revealing, block by block."""
-        out: list[Columns] = []
+        out: list[PartColumns] = []
         for place, number in enumerate(order):
             hidden = [site for later in order[place + 1 :] for site in self.blocks[later].sites]
             kept = self.columns(self.blocks[number], frozenset(hidden))
@@ -209,7 +208,7 @@ class Layout:
         return self.density.ravel(values)
 
 
-def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> Layout:
+def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> SymmetryLayout:
     """The layout of a target's declared symmetry.
 
     Raises
@@ -236,20 +235,18 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
             turned = (*block.complemented, *block.reflected.values())
             if not set(turned) <= set(shapes):
                 raise _no_exchange(target.name, turned[-1])
-            blocks.append(Block(size, moves, turned, None if block.stacked is block else block))
+            blocks.append(Parts(size, moves, turned, None if block.stacked is block else block))
         else:
-            blocks.append(Block(1, tuple(Move(name, (), True) for name in block.variables)))
-    return _verified(Layout(density, tuple(blocks)), group, target.name)
+            blocks.append(Parts(1, tuple(Move(name, (), True) for name in block.variables)))
+    return _verified(SymmetryLayout(density, tuple(blocks)), group, target.name)
 
 
-def _of_parameters(
-    block: DeclaredBlock[Any], shapes: Mapping[str, tuple[int, ...]]
-) -> DeclaredBlock[Any] | None:
+def _of_parameters(block: Block[Any], shapes: Mapping[str, tuple[int, ...]]) -> Block[Any] | None:
     return block if set(block.variables) <= set(shapes) else block.restricted(shapes)
 
 
 def _moves(
-    density: NumpyroDensity | StanVectors, block: DeclaredBlock, size: int
+    density: NumpyroDensity | StanVectors, block: Block, size: int
 ) -> tuple[NumpyroDensity | StanVectors, tuple[Move, ...]]:
     """Return the coordinates that a block moves; simplexes whose weights it exchanges get another chart."""
     moves = []
@@ -267,7 +264,7 @@ def _moves(
     return density, tuple(moves)
 
 
-def _verified(layout: Layout, group: Group, name: str) -> Layout:
+def _verified(layout: SymmetryLayout, group: Group, name: str) -> SymmetryLayout:
     """Check on random vectors that moving coordinates moves values as declared."""
     compare = jax.jit(lambda v, e: _both_ways(layout, v, e))
     for seed in range(3):
@@ -286,12 +283,16 @@ def _verified(layout: Layout, group: Group, name: str) -> Layout:
     return layout
 
 
-def _both_ways(layout: Layout, vector: jax.Array, element: Element) -> tuple[Values, Values]:
+def _both_ways(
+    layout: SymmetryLayout, vector: jax.Array, element: Element
+) -> tuple[Values, Values]:
     """Values at a vector, and at the vector moved."""
     return layout.density.constrain(vector), layout.density.constrain(layout.act(element, vector))
 
 
-def _act(group: Group, layout: Layout, element: Element, values: Values) -> dict[str, np.ndarray]:
+def _act(
+    group: Group, layout: SymmetryLayout, element: Element, values: Values
+) -> dict[str, np.ndarray]:
     """Move values as the symmetry declares."""
     out = {name: np.asarray(value) for name, value in values.items()}
     for declared, block, (order, signs) in zip(group.symmetry, layout.blocks, element, strict=True):
@@ -327,7 +328,7 @@ def _moved(values: jax.Array, move: Move, permutation: jax.Array, signs: jax.Arr
     return values
 
 
-def _elements(block: Block) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def _elements(block: Parts) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     orders = itertools.permutations(range(block.size))
     signs = (
         itertools.product((1, -1), repeat=block.size) if block.has_flips else [(1,) * block.size]

@@ -20,8 +20,8 @@ from ..contracts.method import Found, Job, one_chain
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
 from .advi import Advi
-from .engine import Elbo, Optimised
-from .gaussians import Family, Parameters, sample
+from .engine import Optimised, TrainingLoop
+from .gaussians import GaussianFamily, Parameters, sample
 from .symmetrised import Symmetrised
 
 Described = Mapping[str, tuple[tuple[str, ...], jax.Array]]
@@ -71,7 +71,7 @@ def elbo_trace(
     }
 
 
-def plain(job: Job[Advi], elbo: Elbo, optimised: Optimised, key: jax.Array) -> Found:
+def plain(job: Job[Advi], elbo: TrainingLoop, optimised: Optimised, key: jax.Array) -> Found:
     """Draws of one fit, their statistics, and the group `variational`."""
     params = jax.tree.map(lambda leaf: leaf[0], optimised.params)
     density, family, num = elbo.objective.density, elbo.family, job.method.draws
@@ -89,7 +89,9 @@ def plain(job: Job[Advi], elbo: Elbo, optimised: Optimised, key: jax.Array) -> F
     )
 
 
-def symmetrised(optimiser: Elbo, optimised: Optimised, seed: int, drawn: jax.Array) -> Found:
+def symmetrised(
+    optimiser: TrainingLoop, optimised: Optimised, seed: int, drawn: jax.Array
+) -> Found:
     """Draws (chain, draw, ...), their statistics, and the group `variational`; `drawn` are the keys of draws."""
     s, params, density = optimiser.settings, optimised.params, optimiser.objective.density
     assert isinstance(s, Symmetrised) and optimiser.information is not None
@@ -149,7 +151,7 @@ def _sides(traced: str) -> dict[str, str]:
 
 def draw_fit(
     density: NumpyroDensity | StanVectors,
-    family: Family,
+    family: GaussianFamily,
     params: Parameters,
     key: jax.Array,
     num: int,
@@ -163,7 +165,7 @@ def draw_fit(
 
 
 def parameter_traces(
-    family: Family, recorded: Sequence[Parameters]
+    family: GaussianFamily, recorded: Sequence[Parameters]
 ) -> dict[str, tuple[tuple[str, str], np.ndarray]]:
     """Means and standard deviations (evaluation, param) of one fit's parameters (fit, ...); nothing where none are."""
     if not recorded:
@@ -182,7 +184,7 @@ def _sds(described: Described) -> np.ndarray:
     return np.linalg.norm(np.asarray(described["scale_tril"][1]), axis=1)
 
 
-def _reported(optimiser: Elbo, params: Parameters, key: jax.Array) -> dict[str, jax.Array]:
+def _reported(optimiser: TrainingLoop, params: Parameters, key: jax.Array) -> dict[str, jax.Array]:
     """The numbers at the end, of one fit."""
     s, family = optimiser.settings, optimiser.family
     assert isinstance(s, Symmetrised) and optimiser.information is not None

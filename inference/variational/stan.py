@@ -113,7 +113,7 @@ def fit(job: Job[Advi]) -> Found:
                     digits=SIGNIFICANT_FIGURES,
                 )
                 arguments = _arguments(job, attempt, init, files)
-                told = _Told(watch)
+                told = _NotConverged(watch)
                 printed = run(ready, arguments, folder, watch=told)
                 output = read(files.output, printed=printed)
                 return _read(job, output, folder, told.converged, tried, attempt)
@@ -146,7 +146,7 @@ def _check(settings: Advi) -> None:
             )
 
 
-class _Told:
+class _NotConverged:
     """Looks for the words that the optimiser had not converged, among all that is printed."""
 
     def __init__(self, watch: Callable[[str], None]) -> None:
@@ -171,7 +171,7 @@ def _arguments(
     job: Job[Advi], attempt: Attempt, init: Path | None, files: command.Files
 ) -> list[str]:
     s, seed = job.method, (job.seed + attempt.seed_offset) % 2**32
-    start = command.Start(seed=seed, init=init or attempt.init_radius)
+    start = command.CommandStart(seed=seed, init=init or attempt.init_radius)
     return command.variational(
         s.family,
         files,

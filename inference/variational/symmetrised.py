@@ -156,11 +156,11 @@ class Symmetrised(Variational):
 
 
 @settings
-class _Call(Running, Symmetrised):
+class _SymmetrisedCall(Running, Symmetrised):
     """The keywords of `symmetrised_vi`."""
 
 
-@called_as(_Call)
+@called_as(_SymmetrisedCall)
 def symmetrised_vi(target: Target, **keywords: Any) -> xr.DataTree:
     """Fit a Gaussian q whose average over the target's symmetry, q^G, approximates the posterior, by JAX.
 

@@ -18,7 +18,7 @@ from onebasin.models.target import Target
 
 from ..density.changes import spread_draws
 from ..density.symmetry import ELEMENTS_A_DRAW, SymmetryError
-from .layout import Layout
+from .layout import SymmetryLayout
 
 POINTS = 2
 DRAWS = 6
@@ -28,7 +28,7 @@ TOLERANCE = 1e-8
 Density = Callable[[jax.Array], jax.Array]
 
 
-def check_start(target: Target, layout: Layout, density: Density) -> Evidence:
+def check_start(target: Target, layout: SymmetryLayout, density: Density) -> Evidence:
     """Try random elements at random points before anything is fitted.
 
     Raises
@@ -49,7 +49,7 @@ def check_start(target: Target, layout: Layout, density: Density) -> Evidence:
 
 
 def check_fit(
-    target: Target, layout: Layout, density: Density, tree: xr.DataTree, start: Evidence
+    target: Target, layout: SymmetryLayout, density: Density, tree: xr.DataTree, start: Evidence
 ) -> Evidence:
     """Try random elements at draws of the fit too, warn where one changes the log density, and say what was found."""
     moved = [name for block in target.symmetry for name in block.variables]
@@ -74,7 +74,7 @@ def check_fit(
     return evidence
 
 
-def _try(layout: Layout, density: Density, vectors: list[jax.Array]) -> Changes:
+def _try(layout: SymmetryLayout, density: Density, vectors: list[jax.Array]) -> Changes:
     """Move each point by its own random element."""
     keys = jax.random.split(jax.random.key(1), len(vectors))
     moved = [layout.act(layout.random(k), v) for k, v in zip(keys, vectors, strict=True)]

@@ -42,8 +42,8 @@ from ..mutual_information import (
 )
 from ..mutual_information.interval import from_values, layered_interval
 from ..mutual_information.permanent import check_size
-from .gaussians import Family, MeanField, Parameters
-from .layout import Columns, Element, Layout
+from .gaussians import GaussianFamily, MeanField, Parameters
+from .layout import Element, PartColumns, SymmetryLayout
 from .symmetrised import Symmetrised
 
 FAMILIES = ("meanfield", "block", "lowrank")
@@ -68,8 +68,8 @@ Term = Callable[[Parameters, jax.Array, jax.Array], jax.Array]
 class Information:
     """The mutual information of a family under a layout's group, by a choice of `settings.ESTIMATORS`."""
 
-    layout: Layout
-    family: Family
+    layout: SymmetryLayout
+    family: GaussianFamily
     choice: str
     settings: Symmetrised
 
@@ -137,16 +137,18 @@ class Information:
         upper = self._sampled(p, key, draws, num, identity=False)
         return from_values(lower, upper, self.log_order, ones)
 
-    def _ratios(self, p: Parameters, draws: jax.Array, columns: Columns) -> LogRatios:
+    def _ratios(self, p: Parameters, draws: jax.Array, columns: PartColumns) -> LogRatios:
         return self.family.ratios(p, draws, columns)
 
     def _chain(
-        self, p: Parameters, key: jax.Array, draws: jax.Array, chain: tuple[Columns, ...]
+        self, p: Parameters, key: jax.Array, draws: jax.Array, chain: tuple[PartColumns, ...]
     ) -> jax.Array:
         terms = [self._part(p, key, draws, columns) for columns in chain if columns.index.size]
         return sum(terms, jnp.zeros(()))
 
-    def _part(self, p: Parameters, key: jax.Array, draws: jax.Array, columns: Columns) -> jax.Array:
+    def _part(
+        self, p: Parameters, key: jax.Array, draws: jax.Array, columns: PartColumns
+    ) -> jax.Array:
         if isinstance(self.family, MeanField) and self.choice not in DIFFERENTIATED:
             return self._path(p, key, draws, columns)
         ratios = self._ratios(p, draws, columns)
@@ -157,7 +159,9 @@ class Information:
         marginals = self._marginals(key, jax.lax.stop_gradient(ratios))
         return -jnp.mean(jnp.sum(marginals * ratios.total, axis=(1, 2)))
 
-    def _path(self, p: Parameters, key: jax.Array, draws: jax.Array, columns: Columns) -> jax.Array:
+    def _path(
+        self, p: Parameters, key: jax.Array, draws: jax.Array, columns: PartColumns
+    ) -> jax.Array:
         """The Rao-Blackwellised gradient, as the derivative of an inner product."""
         fixed, still = jax.lax.stop_gradient(p), jax.lax.stop_gradient(draws)
         index = columns.index
@@ -194,7 +198,7 @@ class Information:
         return makers[self.choice]()
 
     def _chain_values(
-        self, p: Parameters, key: jax.Array, draws: jax.Array, chain: tuple[Columns, ...]
+        self, p: Parameters, key: jax.Array, draws: jax.Array, chain: tuple[PartColumns, ...]
     ) -> jax.Array:
         total = jnp.zeros(len(draws))
         for columns in chain:
@@ -205,7 +209,7 @@ class Information:
         return total
 
     def _chain_value(
-        self, p: Parameters, key: jax.Array, draws: jax.Array, chain: tuple[Columns, ...]
+        self, p: Parameters, key: jax.Array, draws: jax.Array, chain: tuple[PartColumns, ...]
     ) -> jax.Array:
         return jnp.mean(self._chain_values(p, key, draws, chain))
 
@@ -246,7 +250,7 @@ class Information:
         return self.family.log_density(p, jax.vmap(partial(self.layout.act, element))(draws))
 
 
-def choose_estimator(name: str, family: Family, layout: Layout) -> str:
+def choose_estimator(name: str, family: GaussianFamily, layout: SymmetryLayout) -> str:
     """Resolve "auto", and refuse what does not fit.
 
     Raises
@@ -284,7 +288,7 @@ def check_permutations(name: str, permutations: int) -> None:
         )
 
 
-def _check_exact(layout: Layout, by_parts: bool, few: bool) -> None:
+def _check_exact(layout: SymmetryLayout, by_parts: bool, few: bool) -> None:
     if by_parts:
         for block in layout.blocks:
             check_size(block.size)

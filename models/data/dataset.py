@@ -10,7 +10,7 @@ from typing import Literal, Protocol, cast, get_args, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int
 
-from onebasin.base.card import Card, Facts, Words, in_brief
+from onebasin.base.card import Card, FactList, Words, in_brief
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 
@@ -111,7 +111,7 @@ class Dataset(Shown):
         given = "in units of the data" if self.units == "data" else "standardised"
         lead = f"{self.num_obs:,} observations for {self.task}, {given}: `.x` and `.y` go into a model's `condition`."
         kept = self.held_out
-        facts = Facts.of(
+        facts = FactList.of(
             ("inputs", f"{self.in_dim:,}: {in_brief(self.feature_names)}"),
             ("targets", f"{self.out_dim:,}: {in_brief(self.target_names)}"),
             ("held out", f"{kept.num_obs:,} observations in `.held_out`" if kept else ""),

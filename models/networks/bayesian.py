@@ -18,7 +18,7 @@ import numpy as np
 import numpyro
 from jaxtyping import Array, Float
 
-from onebasin.base.card import Card, Facts, Words
+from onebasin.base.card import Card, FactList, Words
 from onebasin.base.checks import check_class, check_inputs, check_labels, check_outputs
 from onebasin.base.errors import ArgumentError
 from onebasin.base.html import page
@@ -348,16 +348,16 @@ def of_network(model: BayesianNetwork) -> Card:
 def of_target(card: Card, model: BayesianNetwork) -> Card:
     """A conditioned network: what any target shows, and what is known of a network."""
     lead, *facts = card.parts
-    rows = (row for part in facts if isinstance(part, Facts) for row in part.rows)
+    rows = (row for part in facts if isinstance(part, FactList) for row in part.rows)
     kept = tuple(row for row in rows if row.name != "symmetry")
-    return Card(card.heading, (lead, Facts((*kept, *_facts(model).rows))), card.flag)
+    return Card(card.heading, (lead, FactList((*kept, *_facts(model).rows))), card.flag)
 
 
-def _facts(model: BayesianNetwork) -> Facts:
+def _facts(model: BayesianNetwork) -> FactList:
     shapes, given = model.network.shapes, model.parametrisation.label
     count = sum(math.prod(shape) for shape in shapes.values()) + model.infers_noise
     undivided = "none that permutes or rescales units"
-    return Facts.of(
+    return FactList.of(
         ("parameters", f"{count:,}: {', '.join(f'`{n}`' for n in _names(model))}"),
         ("likelihood", _likelihood(model)),
         ("prior", _prior(model)),

@@ -20,7 +20,7 @@ from .model import Model, RunFailed
 from .process import bound_memory
 from .runtime import InterpreterMissing
 from .source import ProgramRefused
-from .tables import Table, say
+from .tables import RowFile, say
 
 
 def main(words: Sequence[str] = ()) -> int:
@@ -54,7 +54,7 @@ def _sample(program: Path, arguments: Arguments) -> None:
 def _optimize(program: Path, arguments: Arguments) -> None:
     model = Model.of(program, arguments)
     point, level, met = model.optimum(arguments)
-    with Table(arguments.output, ("lp__", *model.columns), arguments.digits) as table:
+    with RowFile(arguments.output, ("lp__", *model.columns), arguments.digits) as table:
         table.row((level, *model.values(point)))
     say("Convergence detected" if met else "The search ended before it met its criterion")
 
@@ -78,13 +78,13 @@ def _variational(program: Path, arguments: Arguments) -> None:
     rows, trace = model.variational(arguments)
     _write(arguments, ("lp__", "log_p__", "log_g__", *model.columns), rows)
     if arguments.diagnostics is not None:
-        with Table(arguments.diagnostics, ("iter", "time_in_seconds", "ELBO"), 18) as table:
+        with RowFile(arguments.diagnostics, ("iter", "time_in_seconds", "ELBO"), 18) as table:
             for iteration, seconds, elbo in trace:
                 table.row((iteration, seconds, elbo))
 
 
 def _write(arguments: Arguments, columns: Sequence[str], rows: Sequence[Sequence[float]]) -> None:
-    with Table(arguments.output, columns, arguments.digits) as table:
+    with RowFile(arguments.output, columns, arguments.digits) as table:
         for row in rows:
             table.row(row)
 

@@ -31,7 +31,7 @@ class RunFailed(OnebasinError):
     """A program that refuses its data, or an algorithm that failed; the message is Stan's own."""
 
 
-class Numbers:
+class DoubleRows:
     """An array of doubles that the library writes, by rows."""
 
     def __init__(self, rows: int, width: int = 1) -> None:
@@ -114,7 +114,7 @@ class Model:
 
     def values(self, point: Sequence[float]) -> list[float]:
         """Compute a row of the columns; NaN where generated quantities cannot be computed."""
-        row = Numbers(1, len(self.columns))
+        row = DoubleRows(1, len(self.columns))
         write = self.library.stanli_wa_row if self._by_writing else self.library.stanli_constrain
         write(self.handle, self._point(point), row.array)
         return row.row(0)
@@ -156,7 +156,7 @@ class Model:
         if not options.jacobian:
             raise RunFailed("The interpreter cannot leave the Jacobian out of an optimum.")
         kept = self.start(options, arguments)
-        point, row = (c_double * max(1, self.dim))(), Numbers(1, len(self.columns))
+        point, row = (c_double * max(1, self.dim))(), DoubleRows(1, len(self.columns))
         level = c_double(float("nan"))
         code, words = self._call(
             "stanli_optimize", options, point, row.array, byref(level), logs=False
@@ -173,7 +173,11 @@ class Model:
         options = new_options("laplace")
         options.seed, options.draws = arguments.seed % 2**32, arguments.whole("draws", 1000)
         count = options.draws
-        rows, level, approximate = Numbers(count, len(self.columns)), Numbers(count), Numbers(count)
+        rows, level, approximate = (
+            DoubleRows(count, len(self.columns)),
+            DoubleRows(count),
+            DoubleRows(count),
+        )
         self.run(
             "stanli_laplace_sample",
             options,
@@ -193,8 +197,12 @@ class Model:
         options.history_size = arguments.whole("history_size", 5)
         kept = self.start(options, arguments, "inits")
         most = self.library.stanli_pathfinder_max_draws(byref(options))
-        rows, level, approximate = Numbers(most, len(self.columns)), Numbers(most), Numbers(most)
-        path, count = Numbers(most), c_int64()
+        rows, level, approximate = (
+            DoubleRows(most, len(self.columns)),
+            DoubleRows(most),
+            DoubleRows(most),
+        )
+        path, count = DoubleRows(most), c_int64()
         arrays = (rows.array, level.array, approximate.array, path.array)
         self.run("stanli_pathfinder", options, *arrays, byref(count))
         del kept
@@ -219,8 +227,8 @@ class Model:
         options.output_samples = arguments.whole("output_samples", 1000)
         kept = self.start(options, arguments)
         count, began = options.output_samples, time.monotonic()
-        mean, rows = Numbers(1, len(self.columns)), Numbers(count, len(self.columns))
-        level, approximate = Numbers(count), Numbers(count)
+        mean, rows = DoubleRows(1, len(self.columns)), DoubleRows(count, len(self.columns))
+        level, approximate = DoubleRows(count), DoubleRows(count)
         trace: list[tuple[int, float, float]] = []
 
         def follow(words: str) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from .arguments import Arguments
-from .model import Model, Numbers, RunFailed, seeded
+from .model import DoubleRows, Model, RunFailed, seeded
 from .runtime import PROGRESS, Message, SampleReport, Structure, new_options
-from .tables import Table, say
+from .tables import RowFile, say
 
 _METRICS = ("unit_e", "diag_e", "dense_e")
 _STATS = 7
@@ -30,9 +30,9 @@ def nuts(model: Model, arguments: Arguments) -> None:
     kept = model.start(options, arguments, "inits"), _adapted(adaptation, arguments, model.dim)
     draws = arguments.whole("num_samples", 1000)
     names = [library.stanli_sampler_column_name(place).decode() for place in range(_STATS)]
-    points, stats = Numbers(draws, max(1, model.dim)), Numbers(draws, _STATS)
-    rows, report = Numbers(draws, len(model.columns)), SampleReport()
-    step_size, metric = c_double(float("nan")), Numbers(1, _size(adaptation, model.dim))
+    points, stats = DoubleRows(draws, max(1, model.dim)), DoubleRows(draws, _STATS)
+    rows, report = DoubleRows(draws, len(model.columns)), SampleReport()
+    step_size, metric = c_double(float("nan")), DoubleRows(1, _size(adaptation, model.dim))
     adaptation.adapted_step_size = ctypes.pointer(step_size)
     if adaptation.metric:
         adaptation.adapted_inv_metric = ctypes.cast(metric.array, ctypes.POINTER(c_double))
@@ -51,7 +51,7 @@ def nuts(model: Model, arguments: Arguments) -> None:
     )
     if failed:
         raise RunFailed(message.text)
-    with Table(arguments.output, (*names, *model.columns), arguments.digits) as table:
+    with RowFile(arguments.output, (*names, *model.columns), arguments.digits) as table:
         for place in range(draws):
             table.row((*stats.row(place), *rows.row(place)))
         table.comment("Adaptation terminated", f"Step size = {step_size.value!r}")
@@ -75,10 +75,10 @@ def fixed(model: Model, arguments: Arguments) -> None:
     options.chains = 1
     options.samples = arguments.whole("num_samples", 1000)
     kept = model.start(options, arguments, "inits")
-    rows, seconds = Numbers(options.samples, len(model.columns)), c_double()
+    rows, seconds = DoubleRows(options.samples, len(model.columns)), c_double()
     model.run("stanli_fixed_param", options, rows.array, byref(seconds))
     del kept
-    with Table(
+    with RowFile(
         arguments.output, ("lp__", "accept_stat__", *model.columns), arguments.digits
     ) as table:
         for place in range(options.samples):
@@ -115,7 +115,7 @@ def _size(options: Structure, dim: int) -> int:
     return max(1, dim ** int(options.metric))
 
 
-def _metric(options: Structure, metric: Numbers, dim: int) -> list[str]:
+def _metric(options: Structure, metric: DoubleRows, dim: int) -> list[str]:
     """Describe a metric as CmdStan does."""
     if options.metric == 0:
         return ["No free parameters for unit metric"]

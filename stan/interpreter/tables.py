@@ -14,7 +14,7 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-class Table:
+class RowFile:
     """A file that is written row by row.
 
     Parameters
@@ -33,7 +33,7 @@ class Table:
         self._format = f"%.{digits}g"
         self._file.write(",".join(columns) + "\n")
 
-    def __enter__(self) -> Table:
+    def __enter__(self) -> RowFile:
         return self
 
     def __exit__(

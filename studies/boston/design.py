@@ -99,7 +99,7 @@ VARIATIONS: Mapping[str, Variation] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Config:
+class BostonConfig:
     """The factors that are crossed; split k has the seed `seed` + k - 1, for rows and for samplers."""
 
     seed: int
@@ -115,12 +115,12 @@ class Config:
         check_number("splits", self.splits)
 
 
-def configure(options: Options) -> Config:
+def configure(options: Options) -> BostonConfig:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "datasets", "full", "problems")
     splits = QUICK_SPLITS if options.quick else SPLITS
     splits = splits if options.splits is None else options.splits
-    return Config(
+    return BostonConfig(
         seed=options.seed,
         splits=splits,
         engines=options.engines("numpyro"),
@@ -131,7 +131,7 @@ def configure(options: Options) -> Config:
     )
 
 
-def cells(config: Config) -> tuple[Cell, ...]:
+def cells(config: BostonConfig) -> tuple[Cell, ...]:
     """List the cells, split by split, so that a run cut short has whole splits.
 
     Every parametrisation by NUTS and, where the paper has it, by both families of ADVI. Then the variations, on the
@@ -161,7 +161,7 @@ def cells(config: Config) -> tuple[Cell, ...]:
     )
 
 
-def target(config: Config, cell: Cell) -> NetworkTarget:
+def target(config: BostonConfig, cell: Cell) -> NetworkTarget:
     """Condition the cell's model on the standardised training part of its split."""
     train = boston_split(config.seed, cell.split or 1).train
     varied = VARIATIONS.get(cell.problem)

@@ -12,10 +12,10 @@ from onebasin.truth.problems.relu_networks import boston_split
 from ..lab import Cell, Frame, Frames, Outcomes, Row
 from ..lab.cells import diagnosis_columns
 from ..shared.heldout import calibration, columns_of
-from .design import Config, target
+from .design import BostonConfig, target
 
 
-def measure(config: Config, outcomes: Outcomes) -> Frames:
+def measure(config: BostonConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell, a row each; and what a straight line predicts."""
     splits = dict.fromkeys(cell.split or 1 for cell in outcomes)
     return {
@@ -24,7 +24,7 @@ def measure(config: Config, outcomes: Outcomes) -> Frames:
     }
 
 
-def _row(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
+def _row(config: BostonConfig, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
     """Score a cell's predictions, in standardised units and in the data's ($1,000)."""
     data = boston_split(config.seed, cell.split or 1)
     model = target(config, cell).model
@@ -45,7 +45,7 @@ def _row(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
     }
 
 
-def _lines(config: Config, splits: Iterable[int]) -> Iterable[Row]:
+def _lines(config: BostonConfig, splits: Iterable[int]) -> Iterable[Row]:
     """Fit a straight line to every split by least squares: what a network has to beat."""
     for number in splits:
         data = boston_split(config.seed, number)

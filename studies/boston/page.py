@@ -18,14 +18,14 @@ from onebasin.truth.pairs import MIN_PAIRS, Pairs
 from onebasin.truth.problems.relu_networks import DEFINITION
 
 from .. import lab
-from ..lab import Chapter, Field, Frames, Row, View, at_most
+from ..lab import Chapter, Field, Frames, Row, RowTable, at_most
 from ..lab.effects import EFFECTS, change
 from ..lab.figures import plot_cells
 from ..lab.page import Extra
 from ..shared.heldout import LEVELS, MAX_RHAT, RHAT, chains_that_disagree, mixing
 from ..shared.papers import averaged, posterior_name, with_interval
 from .claims import MSE, OUTSIDE, PAIRS, STATED
-from .design import HIDDEN, OVERLAP, SHALLOW, SHORT, VARIATIONS, Config
+from .design import HIDDEN, OVERLAP, SHALLOW, SHORT, VARIATIONS, BostonConfig
 
 _SPLITS, _TRUST = "Split by split", "Can the draws be trusted?"
 _SAMPLED = lab.select("cells", method="nuts")
@@ -64,7 +64,7 @@ def _no_variations(frames: Frames) -> Iterator[Row]:
     return (row for row in frames["cells"] if row["problem"] not in left_out)
 
 
-SUMMARY = View(
+SUMMARY = RowTable(
     "Tables 1 and 2: means over splits, without and with unit-norm weights. The paper's rows are recomputed from its "
     "printed tables, by the same code: there the MSE is equal in one split, and the tests differ from those in its "
     "text. The interval of the change allows for the rows that splits share; the test does not",
@@ -113,7 +113,7 @@ def _rhat_flag(rhat: float) -> Flag:
     return "good" if rhat <= RHAT else "warn" if rhat <= MAX_RHAT else "bad"
 
 
-SPLIT_BY_SPLIT = View(
+SPLIT_BY_SPLIT = RowTable(
     "Every split, on its test part of 101 tracts",
     (
         Field("posterior", "label"),
@@ -164,7 +164,7 @@ def _mean(rows: Iterable[Row], number: Callable[[Row], float | None]) -> float |
     return float(np.mean([np.mean(values) for values in splits.values()])) if splits else None
 
 
-UNITS = View(
+UNITS = RowTable(
     "The paper's free networks, its numbers read in several units, compared with a straight line and our networks; "
     "means over splits. Above 1 in the last column: worse than a straight line",
     (
@@ -218,7 +218,7 @@ def _differences(frames: Frames) -> Iterable[Row]:
                 yield {**row, "rhat": max(rhats, default=None)}
 
 
-WHY = View(
+WHY = RowTable(
     "One thing changed at a time: the mean change from the first posterior to the second over splits, with a 95 % "
     "interval that allows for the rows that splits share",
     (
@@ -301,7 +301,7 @@ def units(frames: Frames) -> str:
     )
 
 
-def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(config: BostonConfig, frames: Frames) -> Iterator[Chapter | None]:
     """Write the chapters of the page."""
     yield Chapter(
         "The question",
@@ -354,7 +354,9 @@ TEXT = lab.Text(
 )
 
 
-def figures(config: Config, outcomes: lab.Outcomes, frames: Frames) -> dict[str, tuple[Extra, ...]]:
+def figures(
+    config: BostonConfig, outcomes: lab.Outcomes, frames: Frames
+) -> dict[str, tuple[Extra, ...]]:
     """Draw the scores split by split, and tabulate the health of the chains."""
     plots = {
         "mse": ("mean squared error, standardised units", None),

@@ -63,7 +63,7 @@ class Calibrating:
 
 
 @dataclass(frozen=True)
-class Config:
+class CalibrationConfig:
     """The study's settings.
 
     Chains of networks have those of `networks`, of `OF_SMALL_MODES` those of `from_optima`, and of other programs those
@@ -99,7 +99,7 @@ class Config:
 
 
 _PROGRAMS = Nuts(chains=2, warmup=250, draws=250, target_acceptance=0.9, max_tree_depth=8)
-DEFAULT = Config(
+DEFAULT = CalibrationConfig(
     seed=0,
     simulations=200,
     families=FAMILIES,
@@ -128,7 +128,7 @@ QUICK = replace(
 )
 
 
-def configure(options: Options) -> Config:
+def configure(options: Options) -> CalibrationConfig:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "datasets", "full", "splits", "parametrisations")
     base = QUICK if options.quick else DEFAULT
@@ -144,12 +144,12 @@ def configure(options: Options) -> Config:
     )
 
 
-def cells(config: Config) -> tuple[Cell, ...]:
+def cells(config: CalibrationConfig) -> tuple[Cell, ...]:
     """List the cells: networks by NUTS, then approximations, then the programs."""
     return tuple(_cells(config))
 
 
-def _cells(config: Config) -> Iterator[Cell]:
+def _cells(config: CalibrationConfig) -> Iterator[Cell]:
     networks = [name for name in config.families if name in NETWORKS]
     for engine in config.engines:
         yield from (_cell(config, family, "nuts", engine) for family in networks)
@@ -160,7 +160,7 @@ def _cells(config: Config) -> Iterator[Cell]:
         yield from (_cell(config, family, "nuts", engine) for engine in config.engines)
 
 
-def _cell(config: Config, family: str, method: str, engine: str) -> Cell:
+def _cell(config: CalibrationConfig, family: str, method: str, engine: str) -> Cell:
     return Cell(family, method, engine, config.settings_of(family, method), config.seed)
 
 
@@ -182,7 +182,7 @@ def family_of(name: str) -> Family:
     return family.looking_at({"aligned": aligned_quantity(symmetry)})
 
 
-def target(config: Config, cell: Cell) -> Target:
+def target(config: CalibrationConfig, cell: Cell) -> Target:
     """Condition the cell's family on the data of its first simulation."""
     family = family_of(cell.problem)
     return family.condition(simulated(family, cell.seed, 0).data)
@@ -194,7 +194,9 @@ _SAMPLED = 500
 """Draws of a Gaussian that is made of draws."""
 
 
-def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(
+    config: CalibrationConfig, cell: Cell, outcomes: Outcomes, context: Context
+) -> xr.DataTree:
     """Calibrate a cell's method on its family."""
     how: Calibrating = cell.settings
     after = _after(cell)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..lab import Cell, Claim, Finding, Frame, Frames, Outcomes, Row, each, read
-from .design import Config, from_tree
+from .design import CalibrationConfig, from_tree
 
 
-def measure(config: Config, outcomes: Outcomes) -> Frames:
+def measure(config: CalibrationConfig, outcomes: Outcomes) -> Frames:
     """Fill two frames: a row a cell, and a row a test quantity of a cell."""
     found = {cell: from_tree(outcomes.tree(cell)) for cell in outcomes}
     return {

@@ -8,12 +8,23 @@ from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots.calibration import plot_calibration
 
 from .. import lab
-from ..lab import Chapter, Field, Frames, Outcomes, Row, Text, View, count_verdicts, failed, read
+from ..lab import (
+    Chapter,
+    Field,
+    Frames,
+    Outcomes,
+    Row,
+    RowTable,
+    Text,
+    count_verdicts,
+    failed,
+    read,
+)
 from ..lab.page import Extra
 from ..lab.tables import Tabulate
-from .design import Config, from_tree
+from .design import CalibrationConfig, from_tree
 
-ALL = View(
+ALL = RowTable(
     "Verdicts: what was seen, and what would have been. Networks' rows simulate from the same random numbers, so that "
     "chance in one shows in others",
     (
@@ -40,7 +51,7 @@ def _wrong(frames: Frames) -> Iterable[Row]:
     return [row for row in read("cells", frames) if row["outside"]]
 
 
-WORST = View(
+WORST = RowTable(
     "By how much: the test quantity whose ranks are furthest from uniform",
     (
         Field("calibration", "label"),
@@ -56,7 +67,7 @@ def _outside(frames: Frames) -> Iterable[Row]:
     return [row for row in read("quantities", frames) if row["outside"]]
 
 
-OUTSIDE = View(
+OUTSIDE = RowTable(
     "Every test quantity that left its band: shift of truths from posterior means, and their spread, in posterior sds",
     (
         Field("calibration", "label"),
@@ -118,7 +129,7 @@ def headline(frames: Frames) -> Iterator[str]:
     yield count_verdicts(frames)
 
 
-def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(config: CalibrationConfig, frames: Frames) -> Iterator[Chapter | None]:
     """Lay out the page."""
     yield Chapter(
         "The question",
@@ -136,7 +147,9 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
     yield failed(frames)
 
 
-def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, Iterable[Extra]]:
+def figures(
+    config: CalibrationConfig, outcomes: Outcomes, frames: Frames
+) -> Mapping[str, Iterable[Extra]]:
     """Draw the ranks of approximations, those of the worst quantities."""
     found = [(cell, from_tree(outcomes.tree(cell))) for cell in outcomes]
     shown = [

@@ -79,7 +79,7 @@ class PairSettings:
 
 
 @dataclass(frozen=True)
-class Config:
+class CompactConfig:
     """The study's settings; `draws` are those of a Gaussian from which its predictions are averaged."""
 
     seed: int
@@ -93,7 +93,7 @@ class Config:
 
 
 # fmt: off
-QUICK = Config(
+QUICK = CompactConfig(
     seed=0,
     size=Size("digits", side=8, hidden=16, train=1000),
     hmc=Hmc(chains=4, warmup=400, draws=500, trajectory_length=1.5, metric="unit", init_radius=1.0),
@@ -123,7 +123,7 @@ FULL = replace(
 )
 
 
-class Rule(NamedTuple):
+class AlignedRow(NamedTuple):
     """A way to align draws: settings, words, and the row of the diagonal Gaussian fitted to HMC's draws so aligned."""
 
     settings: AlignSettings
@@ -132,16 +132,16 @@ class Rule(NamedTuple):
 
 
 RULES = {
-    "paper": Rule(AlignSettings("draw", "activations"), "activations, one draw (the paper's)", "hmc-qr"),
-    "one-draw": Rule(AlignSettings("draw", "weights"), "whole units, one draw", "one-draw"),
-    "mean": Rule(AlignSettings("mean", "weights"), "whole units, iterated mean", "mean-diag"),
-    "gaussian": Rule(AlignSettings("gaussian", "weights"), "whole units, iterated Gaussian", "gauss-diag"),
+    "paper": AlignedRow(AlignSettings("draw", "activations"), "activations, one draw (the paper's)", "hmc-qr"),
+    "one-draw": AlignedRow(AlignSettings("draw", "weights"), "whole units, one draw", "one-draw"),
+    "mean": AlignedRow(AlignSettings("mean", "weights"), "whole units, iterated mean", "mean-diag"),
+    "gaussian": AlignedRow(AlignSettings("gaussian", "weights"), "whole units, iterated Gaussian", "gauss-diag"),
 }
 """The paper's rule, plain Git Re-Basin, and the iterated references."""
 # fmt: on
 
 
-def configure(options: Options) -> Config:
+def configure(options: Options) -> CompactConfig:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "datasets", "engine", "splits", "parametrisations", "problems")
     base = QUICK if options.quick else FULL if options.full else DEFAULT
@@ -159,19 +159,19 @@ def aligned(source: str, rule: str) -> str:
     return f"{source}.aligned-{rule}.analysis"
 
 
-def num_parameters(config: Config) -> int:
+def num_parameters(config: CompactConfig) -> int:
     """Count the network's weights and biases."""
     shapes = network(config).network.shapes.values()
     return sum(int(np.prod(shape)) for shape in shapes)
 
 
-def target(config: Config, cell: Cell) -> NetworkTarget:
+def target(config: CompactConfig, cell: Cell) -> NetworkTarget:
     """Condition the network on the training images; every cell's result depends on them."""
     train = image_split(config.size, config.seed).train
     return network(config).condition(train.x, train.y, name=f"{NAME}-{config.size.data}")
 
 
-def network(config: Config) -> BayesianNetwork:
+def network(config: CompactConfig) -> BayesianNetwork:
     """State the model."""
     return classifier(config.size, config.size.hidden)
 
@@ -212,13 +212,13 @@ class Representation(NamedTuple):
         """Tell whether it is a fit without shrinkage, which needs more draws than parameters."""
         return self.settings.covariance == "low-rank-precision" or self.settings.shrinkage == 0.0
 
-    def settings_of(self, config: Config) -> RowSettings:
+    def settings_of(self, config: CompactConfig) -> RowSettings:
         """Its settings, of a Gaussian with as many draws as the study's settings say."""
         gaussian = self.settings.kind == "gaussian"
         return replace(self.settings, num=config.draws) if gaussian else self.settings
 
 
-def rows(config: Config) -> tuple[Representation, ...]:
+def rows(config: CompactConfig) -> tuple[Representation, ...]:
     """List the table's rows."""
     many_draws = config.hmc.chains * config.hmc.draws > num_parameters(config) + 1
     return tuple(row for row in _ROWS if many_draws or not row.needs_many_draws)
@@ -265,7 +265,7 @@ _ROWS = (
 # fmt: on
 
 
-def cells(config: Config) -> tuple[Cell, ...]:
+def cells(config: CompactConfig) -> tuple[Cell, ...]:
     """List the cells in the order in which they run."""
 
     def cell(key: str, settings: Any, *inputs: str) -> Cell:

@@ -34,7 +34,7 @@ from .design import (
     REFINED,
     SWAPS,
     AlignSettings,
-    Config,
+    CompactConfig,
     Distillation,
     RowSettings,
     network,
@@ -206,7 +206,7 @@ def _spread(fit: GaussianFit) -> xr.Dataset:
 LAGS = (1, 20, 100)
 
 
-def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(config: CompactConfig, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
     inputs = [outcomes.by_key(key) for key in cell.inputs]
     if isinstance(cell.settings, AlignSettings):

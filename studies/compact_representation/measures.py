@@ -24,7 +24,7 @@ from onebasin.analysis.predictive.classification import (
 from onebasin.truth.problems.images import image_split
 
 from ..lab import Claim, Finding, Frame, Frames, Outcomes, Row, Test, Trial, contrast, each, read
-from .design import DYNAMICS, RULES, SWAPS, Config, Representation, aligned, rows
+from .design import DYNAMICS, RULES, SWAPS, CompactConfig, Representation, aligned, rows
 from .making import LAGS, SD_EDGES
 
 KEPT = 0.5
@@ -32,7 +32,7 @@ KEPT = 0.5
 Scores = dict[str, float]
 
 
-def measures(config: Config, outcomes: Outcomes) -> Frames:
+def measures(config: CompactConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell that succeeded."""
     labels = np.asarray(image_split(config.size, config.seed).test.y, dtype=np.int64)
     there = {cell.key for cell in outcomes}

@@ -21,8 +21,8 @@ from ..lab import (
     Frames,
     Outcomes,
     Row,
+    RowTable,
     Text,
-    View,
     count_verdicts,
     read,
     verdicts,
@@ -37,7 +37,7 @@ from .design import (
     REFINED,
     RULES,
     SWAPS,
-    Config,
+    CompactConfig,
     num_parameters,
     rows,
 )
@@ -77,7 +77,7 @@ def _with_the_papers(frames: Frames) -> Iterator[Row]:
             }
 
 
-PAPER_TABLE = View(
+PAPER_TABLE = RowTable(
     "The paper's Table 1. Its network is 784-512-10 on all of MNIST, so that numbers need not agree; directions should",
     (
         Field("posterior", "label"),
@@ -107,7 +107,7 @@ def _variation(row: Row) -> TableCell:
     return TableCell(row["total_variation"], "good" if reaches_goal(row) else "")
 
 
-ROWS = View(
+ROWS = RowTable(
     "Predictions of every representation against all of HMC's draws. ✓ marks one Gaussian with agreement of at "
     f"least {AGREEMENT_GOAL:g} and halved total variation of at most {VARIATION_GOAL:g}. `Raw draws` and the MAP "
     "are means over 20 and 10 choices; they show how little agreement and total variation ask for: look "
@@ -130,7 +130,7 @@ ROWS = View(
 )
 
 
-GOALS = View(
+GOALS = RowTable(
     "What was asked of one Gaussian",
     (
         Field("goal", "goal"),
@@ -147,7 +147,7 @@ def _alignments(frames: Frames) -> Iterator[Row]:
             yield {**row, **found, "label": RULES[found["rule"]].words}
 
 
-ALIGNMENTS = View(
+ALIGNMENTS = RowTable(
     "How far alignment goes: spread is the variance of aligned draws over that of randomly relabelled ones. "
     "Where draws from the prior, which have no basin, shrink as much, one basin is no picture of the "
     "posterior; nor is it where units change places within a chain",
@@ -167,7 +167,7 @@ ALIGNMENTS = View(
     drop_empty=True,
 )
 
-TRANSPOSITIONS = View(
+TRANSPOSITIONS = RowTable(
     "Pairs of networks trained from one initialisation, the second permuted (the paper's Figure 3)",
     (
         Field("transpositions before", "before", decimals=0),
@@ -236,7 +236,7 @@ def _headline(frames: Frames) -> Iterator[str]:
     yield count_verdicts(frames)
 
 
-def _chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
+def _chapters(config: CompactConfig, frames: Frames) -> Iterator[Chapter | None]:
     yield Chapter("The question", _question(config))
     yield Chapter("The paper's Table 1", views=(PAPER_TABLE,))
     yield Chapter(GAUSSIAN, _spread(frames), views=(ROWS, GOALS))
@@ -253,7 +253,7 @@ def _chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
     yield from verdicts(frames)
 
 
-def _question(config: Config) -> str:
+def _question(config: CompactConfig) -> str:
     data, size = image_split(config.size, config.seed), config.size
     return (
         "A network's hidden units can be permuted without any change to what it computes. Xiao, Liu and "
@@ -301,7 +301,7 @@ _PRUNED = {
 
 
 def figures(
-    config: Config, outcomes: Outcomes, frames: Frames
+    config: CompactConfig, outcomes: Outcomes, frames: Frames
 ) -> Mapping[str, Iterable[FigureItem | None]]:
     """Draw what can be drawn, by chapter."""
     there = {cell.key for cell in outcomes}

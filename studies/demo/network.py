@@ -44,7 +44,7 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False)
-class Fits:
+class NetworkPosteriors:
     """The network's posteriors.
 
     Attributes
@@ -100,7 +100,7 @@ def density_differences(network: NetworkTarget) -> np.ndarray:
     return np.ravel(stan - numpyro)
 
 
-def run() -> Fits:
+def run() -> NetworkPosteriors:
     """Compare the densities, sample with NUTS in Stan, fit three approximations in NumPyro, and score them."""
     network = target()
     differences = density_differences(network)
@@ -110,7 +110,7 @@ def run() -> Fits:
         "full-rank ADVI": advi(network, family="fullrank", seed=SEED, progress=False),
         "symmetrised VI": symmetrised_vi(network, steps=2000, seed=SEED, progress=False),
     }
-    return Fits(
+    return NetworkPosteriors(
         posteriors,
         float(differences.mean()),
         float(np.abs(differences - differences.mean()).max()),

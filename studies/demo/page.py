@@ -26,7 +26,7 @@ from onebasin.base.table import Column, Table
 from onebasin.posteriors.view import as_view
 
 from .mixture import HERE, Mixture
-from .network import REFERENCE, Fits, Score
+from .network import REFERENCE, NetworkPosteriors, Score
 
 CODE = """\
 import onebasin as ob
@@ -45,7 +45,7 @@ MEASURES = (
 )
 
 
-def page(mixture: Mixture, fits: Fits) -> Report:
+def page(mixture: Mixture, fits: NetworkPosteriors) -> Report:
     """Build the page."""
     runs = {"mixture": mixture.posterior, **fits.posteriors}
     subjects = [
@@ -109,7 +109,7 @@ def _parameters(aligned: AlignedDiagnosis) -> Table:
     return Table(columns, rows, "Parameters before and after alignment.", sortable=False)
 
 
-def _network(fits: Fits) -> Section:
+def _network(fits: NetworkPosteriors) -> Section:
     aligned = fits.diagnosis.aligned
     assert aligned is not None, "a network declares its symmetry"
     stats = Stats(

@@ -35,7 +35,7 @@ from .tables import (
     TRIALS,
     VERDICTS,
     Field,
-    View,
+    RowTable,
     at_least,
     at_most,
     filled,

@@ -25,7 +25,7 @@ from onebasin.base.processes.command import DONE, run_as_process
 
 if TYPE_CHECKING:
     from .cells import Cell
-    from .making import Made, Recipe, Say
+    from .making import MadeCell, Recipe, Say
 
 PROGRAM = "onebasin.studies.lab.cell_process"
 SEPARATOR = "\x1e"
@@ -38,13 +38,13 @@ _TRIMMING = "MALLOC_TRIM_THRESHOLD_"
 that a network's chains would spend half of their time on getting theirs again from the kernel."""
 
 Answer = dict[str, Any]
-"""The outcome of an order, by its one word: ``made`` (the fields of `Made`), ``broken`` (by an error: message and
+"""The outcome of an order, by its one word: ``made`` (the fields of `MadeCell`), ``broken`` (by an error: message and
 trace), ``unwritten`` (a file: message and path), ``refused`` (by what comes before the making)."""
 Hear = Callable[[str, str], None]
 """Called with a word, ``says`` or ``records``, and a line."""
 
 
-def write_order(recipe: Recipe, cell: Cell, inputs: Sequence[Made]) -> bytes:
+def write_order(recipe: Recipe, cell: Cell, inputs: Sequence[MadeCell]) -> bytes:
     """Write what a process is to make, from what, and with which versions; functions without a name go by value."""
     import cloudpickle
 

@@ -27,7 +27,7 @@ from .cell_files import write_json
 from .cell_process import Answer, start_cell, write_order
 from .cells import Cell, Outcomes
 from .folder import Run
-from .making import Broken, Made, Recipe, Say, find_cell, make_cell, persist
+from .making import Broken, MadeCell, Recipe, Say, find_cell, make_cell, persist
 from .study import Findings, Study, conclude, measure, report
 from .time_left import StudyTimeLeft
 
@@ -102,7 +102,7 @@ class _Told:
         else:
             self.hear(cell, line)
 
-    def end(self, made: Made) -> None:
+    def end(self, made: MadeCell) -> None:
         """Say that a cell has ended."""
         self.ended += 1
         self.clock.end(made)
@@ -173,7 +173,7 @@ def run_cells(
 
 def _making(
     recipe: Recipe, cells: tuple[Cell, ...], schedule: Schedule, *, progress: bool, say: Say
-) -> Generator[Made]:
+) -> Generator[MadeCell]:
     """Make the cells where the schedule says."""
     told = _Told(cells, say, StudyTimeLeft(cells, time.monotonic()))
     tries = schedule.retries + 1
@@ -181,7 +181,7 @@ def _making(
     if schedule.scheduler == LOCAL and at_once == 1 and schedule.workers is None:
         yield from _one_by_one(recipe, cells, tries, told, progress=progress)
         return
-    ended: dict[str, Made] = {}
+    ended: dict[str, MadeCell] = {}
     for made in _kept(recipe, cells, told):
         ended[made.cell.key] = made
         told.end(made)
@@ -200,18 +200,18 @@ def _making(
 def _at_once(
     recipe: Recipe,
     cells: Sequence[Cell],
-    ended: dict[str, Made],
+    ended: dict[str, MadeCell],
     attempts: AbstractContextManager[Attempt],
     at_once: int,
     tries: int,
     told: _Told,
-) -> Generator[Made]:
+) -> Generator[MadeCell]:
     """Make cells as soon as their inputs have `ended`, and yield them in the order in which they end themselves."""
-    waiting, at_work = list(cells), set[Future[Made]]()
+    waiting, at_work = list(cells), set[Future[MadeCell]]()
     with ThreadPoolExecutor(at_once) as pool, attempts as attempt:
 
-        def make(cell: Cell, inputs: Sequence[Made]) -> Made:
-            def once() -> Made:
+        def make(cell: Cell, inputs: Sequence[MadeCell]) -> MadeCell:
+            def once() -> MadeCell:
                 return _made(cell, attempt(cell, write_order(recipe, cell, inputs)))
 
             return persist(recipe, cell, inputs, tries, once, partial(told.hear, cell))
@@ -257,11 +257,11 @@ def _cluster(address: str, cells: Sequence[Cell], told: _Told) -> AbstractContex
     return workers_of(address, cells, told.say, told.pass_on)
 
 
-def _made(cell: Cell, answer: Answer) -> Made:
+def _made(cell: Cell, answer: Answer) -> MadeCell:
     """Read what became of a cell; raises where the making was broken off, or the study cannot go on."""
     match answer:
         case {"made": made}:
-            return Made(cell, **made)
+            return MadeCell(cell, **made)
         case {"broken": message, "trace": trace}:
             raise Broken(message, trace)
         case {"unwritten": message, "path": path}:
@@ -269,9 +269,9 @@ def _made(cell: Cell, answer: Answer) -> Made:
     raise Halted(answer["refused"])
 
 
-def _kept(recipe: Recipe, cells: tuple[Cell, ...], told: _Told) -> Iterator[Made]:
+def _kept(recipe: Recipe, cells: tuple[Cell, ...], told: _Told) -> Iterator[MadeCell]:
     """Cells that an earlier run has made, from inputs that it has made: no process is started for them."""
-    found: dict[str, Made] = {}
+    found: dict[str, MadeCell] = {}
     for cell in cells:
         if all(key in found for key in cell.inputs):
             inputs = [found[key] for key in cell.inputs]
@@ -283,9 +283,9 @@ def _kept(recipe: Recipe, cells: tuple[Cell, ...], told: _Told) -> Iterator[Made
 
 def _one_by_one(
     recipe: Recipe, cells: tuple[Cell, ...], tries: int, told: _Told, *, progress: bool
-) -> Generator[Made]:
+) -> Generator[MadeCell]:
     """Make cells in this process."""
-    ended: dict[str, Made] = {}
+    ended: dict[str, MadeCell] = {}
 
     def say(text: str) -> None:
         told.say(f"    {text}")
@@ -294,7 +294,7 @@ def _one_by_one(
         told.say(f"{told.name(cell)}{told.left}")
         inputs = [ended[key] for key in cell.inputs]
 
-        def attempt(cell: Cell = cell, inputs: list[Made] = inputs) -> Made:
+        def attempt(cell: Cell = cell, inputs: list[MadeCell] = inputs) -> MadeCell:
             return make_cell(recipe, cell, inputs, progress=progress, say=say)
 
         ended[cell.key] = made = persist(recipe, cell, inputs, tries, attempt, say)

@@ -25,7 +25,7 @@ from onebasin.truth.pairs import CONFIDENCE, MIN_PAIRS, Pairs
 
 from .claims import Holds, Test, Trial, Void, counted, never
 from .frame import Frame, Frames, Row, Rows, read
-from .tables import Field, View, yes_no
+from .tables import Field, RowTable, yes_no
 
 Measure = str | Callable[[Row], float | None]
 """A column, or a function of the row."""
@@ -259,7 +259,7 @@ def _holds(row: Row) -> TableCell:
     return TableCell("too few pairs", "warn") if row["holds"] is None else yes_no(row["holds"])
 
 
-EFFECTS = View(
+EFFECTS = RowTable(
     "Every comparison behind the verdicts: the mean effect over pairs, its 95 % interval, and a paired Wilcoxon test",
     (
         Field("statement", "label"),

@@ -63,7 +63,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeCell:
     """The result of making a cell.
 
     Attributes
@@ -105,8 +105,8 @@ class Broken(OnebasinError, RuntimeError):
 
 
 def make_cell(
-    recipe: Recipe, cell: Cell, inputs: Sequence[Made], *, progress: bool, say: Say
-) -> Made:
+    recipe: Recipe, cell: Cell, inputs: Sequence[MadeCell], *, progress: bool, say: Say
+) -> MadeCell:
     """Make a cell unless it is there.
 
     Raises
@@ -124,7 +124,7 @@ def make_cell(
         )
 
 
-def find_cell(recipe: Recipe, cell: Cell, inputs: Sequence[Made], say: Say) -> Made | None:
+def find_cell(recipe: Recipe, cell: Cell, inputs: Sequence[MadeCell], say: Say) -> MadeCell | None:
     """Take what an earlier run has made of a cell, if it has; where the folder knows nothing of it, nothing is read."""
     if not recipe.files.knows(cell.key):
         return None
@@ -136,11 +136,11 @@ def find_cell(recipe: Recipe, cell: Cell, inputs: Sequence[Made], say: Say) -> M
 def persist(
     recipe: Recipe,
     cell: Cell,
-    inputs: Sequence[Made],
+    inputs: Sequence[MadeCell],
     tries: int,
-    attempt: Callable[[], Made],
+    attempt: Callable[[], MadeCell],
     say: Say,
-) -> Made:
+) -> MadeCell:
     """Make attempts until one is not broken off, or all are used up: then the cell has failed.
 
     It has failed at once where one of its inputs has.
@@ -156,7 +156,7 @@ def persist(
                 say(f"failed, and is tried again ({number} of {tries - 1}): {error}")
     say(f"failed: {last}")
     recipe.files.keep_error(cell.key, str(last), last.trace)
-    return Made(cell, failure=str(last), broken=True)
+    return MadeCell(cell, failure=str(last), broken=True)
 
 
 def mark(
@@ -212,25 +212,27 @@ def symmetrise(cell: Cell, context: Context, settings: Symmetrised, **fields: An
         raise CellFailed(str(error)) from error
 
 
-def _failed_input(recipe: Recipe, cell: Cell, inputs: Sequence[Made], say: Say) -> Made | None:
+def _failed_input(
+    recipe: Recipe, cell: Cell, inputs: Sequence[MadeCell], say: Say
+) -> MadeCell | None:
     """Record and return that an input of a cell failed, if one did."""
     for made in inputs:
         if made.failure is not None:
             message = made_from(made.cell.key, made.failure)
             say(f"failed: {message}")
             recipe.files.keep_failure(cell.key, None, message)
-            return Made(cell, failure=message)
+            return MadeCell(cell, failure=message)
     return None
 
 
-def _found(files: CellFiles, cell: Cell, own: str | None, say: Say) -> Made | None:
+def _found(files: CellFiles, cell: Cell, own: str | None, say: Say) -> MadeCell | None:
     """Take what an earlier run has made of the cell, if it has."""
     if (seconds := files.find(cell.key, own)) is not None:
         say("there already")
-        return Made(cell, own, seconds=seconds, found=True)
+        return MadeCell(cell, own, seconds=seconds, found=True)
     if (failure := files.find_failure(cell.key, own)) is not None:
         say(f"failed before: {failure}")
-        return Made(cell, own, failure=failure, found=True)
+        return MadeCell(cell, own, failure=failure, found=True)
     return None
 
 
@@ -239,22 +241,22 @@ def _new(
     cell: Cell,
     target: Target | None,
     own: str | None,
-    inputs: Sequence[Made],
+    inputs: Sequence[MadeCell],
     *,
     progress: bool,
     say: Say,
-) -> Made:
+) -> MadeCell:
     """Make a cell and keep it."""
     files = recipe.files
     before = Outcomes({made.cell: files.posterior_path(made.cell.key) for made in inputs}, {})
     checkpoint = files.checkpoint_path(cell.key) if own else None
     try:
         tree = _posterior(recipe, cell, before, Context(target, checkpoint, progress, say))
-        return Made(cell, own, seconds=files.keep(cell.key, own, tree))
+        return MadeCell(cell, own, seconds=files.keep(cell.key, own, tree))
     except (AdviFailed, CellFailed) as error:
         say(f"failed: {error}")
         files.keep_failure(cell.key, own, str(error))
-        return Made(cell, own, failure=str(error))
+        return MadeCell(cell, own, failure=str(error))
     except (WriteError, RunCancelled):
         raise
     except Exception as error:

@@ -21,7 +21,7 @@ from onebasin.base.errors import StudyError
 from .frame import Frame, Frames, Row
 from .options import Options
 from .study import Study
-from .tables import Field, View, yes_no
+from .tables import Field, RowTable, yes_no
 
 CLOCKED = ("wall_time", "seconds", "per_second")
 """Endings of the names of columns that a clock has made."""
@@ -107,7 +107,7 @@ def _compared(recorded: Row, row: Row) -> list[str]:
     return [name for name in recorded if name in row and not name.endswith(CLOCKED)]
 
 
-AGAINST = View(
+AGAINST = RowTable(
     "The recorded numbers and those of this run, all but those that a clock has made",
     (
         Field("cell", "label"),

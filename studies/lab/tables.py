@@ -50,7 +50,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class View:
+class RowTable:
     """A table of rows."""
 
     caption: str | Callable[[Frames], str]  # What the table shows.
@@ -113,9 +113,9 @@ def yes_no(holds: Holds) -> TableCell:
     return TableCell("yes", "good") if holds else TableCell("no", "bad")
 
 
-def _judged(caption: str, label: str, quote: str, rule: str, verdict: Field) -> View:
+def _judged(caption: str, label: str, quote: str, rule: str, verdict: Field) -> RowTable:
     fields = (Field(label, "label"), Field(quote, "quote"), Field(rule, "rule"))
-    return View(caption, (*fields, Field("outcome", "outcome"), verdict), over="statements")
+    return RowTable(caption, (*fields, Field("outcome", "outcome"), verdict), over="statements")
 
 
 STATEMENTS = _judged(
@@ -139,7 +139,7 @@ CLAIMS = _judged(
 )
 """The same of claims of our own."""
 
-TRIALS = View(
+TRIALS = RowTable(
     "Every comparison behind the verdicts",
     (
         Field("statement", "label"),
@@ -150,18 +150,18 @@ TRIALS = View(
     over="trials",
 )
 
-VERDICTS = View(
+VERDICTS = RowTable(
     "",
     (Field("the paper's statement", "label"), Field("here", "outcome"), _VERDICT),
     over="statements",
 )
 """The verdicts alone, for a terminal."""
 
-CLAIM_VERDICTS = View(
+CLAIM_VERDICTS = RowTable(
     "", (Field("claim", "label"), Field("here", "outcome"), _OWN_VERDICT), over="statements"
 )
 
-FAILURES = View(
+FAILURES = RowTable(
     "Cells without a posterior",
     (Field("cell", "label"), Field("why it failed", "reason")),
     over="failures",

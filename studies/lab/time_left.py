@@ -9,7 +9,7 @@ from statistics import fmean
 from onebasin.base.time_left import in_words
 
 from .cells import Cell
-from .making import Made
+from .making import MadeCell
 
 LEAST_SECONDS = 60.0
 """Shortest remaining time that is shown."""
@@ -36,7 +36,7 @@ class StudyTimeLeft:
     _ended: set[str] = field(default_factory=set)
     _made: float = 0.0
 
-    def end(self, made: Made) -> None:
+    def end(self, made: MadeCell) -> None:
         """Take in what became of a cell; what an earlier run has made tells its price too."""
         self._ended.add(made.cell.key)
         if made.failure is None and made.seconds > 0:

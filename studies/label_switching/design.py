@@ -22,7 +22,7 @@ QUICK = Nuts(warmup=500, draws=500)
 
 
 @dataclass(frozen=True)
-class Config:
+class LabelSwitchingConfig:
     """The study's settings."""
 
     seed: int  # Of the data and of every sampler.
@@ -45,10 +45,10 @@ class Config:
             )
 
 
-def configure(options: Options) -> Config:
+def configure(options: Options) -> LabelSwitchingConfig:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "datasets", "splits", "full", "parametrisations")
-    return Config(
+    return LabelSwitchingConfig(
         seed=options.seed,
         engines=options.engines("both"),
         problems=options.labels("problems", PROBLEMS, tuple(PROBLEMS)),
@@ -56,7 +56,7 @@ def configure(options: Options) -> Config:
     )
 
 
-def cells(config: Config) -> tuple[Cell, ...]:
+def cells(config: LabelSwitchingConfig) -> tuple[Cell, ...]:
     """List the cells: every problem by NUTS, in every engine that has it."""
     return tuple(
         Cell(problem=label, method="nuts", engine=engine, settings=config.nuts, seed=config.seed)
@@ -66,12 +66,14 @@ def cells(config: Config) -> tuple[Cell, ...]:
     )
 
 
-def target(config: Config, cell: Cell) -> Target:
+def target(config: LabelSwitchingConfig, cell: Cell) -> Target:
     """Condition the cell's model on its data."""
     return condition(cell.problem, config.seed)
 
 
-def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(
+    config: LabelSwitchingConfig, cell: Cell, outcomes: Outcomes, context: Context
+) -> xr.DataTree:
     """Try the declared symmetry on the log density, sample, and put the truth next to the draws."""
     from onebasin.inference import check_symmetry
 

@@ -22,7 +22,7 @@ from onebasin.truth.problems.label_switching import PROBLEMS, simulate
 
 from ..lab import Cell, Frame, Frames, Outcomes, where
 from ..lab.cells import diagnosis_columns
-from .design import Config, target
+from .design import LabelSwitchingConfig, target
 
 HELD_OUT_CHAINS = 4
 """Fewer chains leave too few to judge by after some were given to the reference."""
@@ -31,7 +31,7 @@ PLANTED = PlantedComponents()
 RECOVERY = ("entries", "rms_sds", "largest_sds", "largest_entry", "inside_95")
 
 
-def measure(config: Config, outcomes: Outcomes) -> Frames:
+def measure(config: LabelSwitchingConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell, compare the engines, and measure how often alignment is wrong.
 
     The frames: `cells`, a row a posterior; `engines`, a row a problem that both engines have; and `rates`, a row a
@@ -44,7 +44,7 @@ def measure(config: Config, outcomes: Outcomes) -> Frames:
     }
 
 
-def measure_cell(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
+def measure_cell(config: LabelSwitchingConfig, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
     """Measure one posterior.
 
     `raw` and `aligned` are of the parameters that the symmetry moves, `invariant` of what it leaves alone;
@@ -117,7 +117,7 @@ def compare(first: xr.DataTree, second: xr.DataTree) -> dict[str, float]:
     }
 
 
-def _engines(config: Config, outcomes: Outcomes) -> Frame:
+def _engines(config: LabelSwitchingConfig, outcomes: Outcomes) -> Frame:
     rows = []
     for problem in config.problems:
         both = [outcomes.tree(cell) for cell in outcomes if cell.problem == problem]

@@ -27,8 +27,8 @@ from ..lab import (
     Frames,
     Outcomes,
     Row,
+    RowTable,
     Text,
-    View,
     at_least,
     at_most,
     count_verdicts,
@@ -41,7 +41,7 @@ from ..lab import (
 from ..lab.figures import plot_cells
 from ..lab.page import Extra
 from .claims import APART, GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
-from .design import Config
+from .design import LabelSwitchingConfig
 
 RAW_AND_ALIGNED = "Raw and aligned"
 TRUTH = "Is it the truth?"
@@ -68,7 +68,7 @@ def _distance(column: str, unit: str, limit: float, entry: str = "") -> Field:
     return Field("distance", column, decimals=2, unit=unit, flag=at_most(limit), note=note)
 
 
-DIAGNOSTICS = View(
+DIAGNOSTICS = RowTable(
     "The worst parameter that the symmetry moves, raw and aligned; chains aligned with a reference that they had "
     "no part in; and the worst quantity that the symmetry leaves alone",
     (
@@ -90,7 +90,7 @@ DIAGNOSTICS = View(
     ),
 )
 
-SWITCHING = View(
+SWITCHING = RowTable(
     "What alignment found. Basins: groups of chains that agree after it. Shuffled parts are the yardstick for what "
     "alignment gains on noise. Before sampling the declared symmetry is tried on the log density at random points",
     (
@@ -110,7 +110,7 @@ SWITCHING = View(
     ),
 )
 
-RECOVERY = View(
+RECOVERY = RowTable(
     "Aligned posterior means against the truth that made the data, matched by the group, in posterior sds; and by "
     "how much the mean leaves a posterior wider than the Gaussian does",
     (
@@ -130,7 +130,7 @@ def rates(frames: Frames) -> Table:
     """Tabulate failure rates, one separation a row, means over the posteriors."""
     first = frames["rates"].rows[0]
     rules = {"optimal": "best possible", **RULES}
-    view = View(
+    view = RowTable(
         f"Share of draws whose labels come out wrong; {first['components']} parts of {first['features']} features "
         f"each, {len(first['optimal'])} posteriors of {first['draws']} draws",
         (
@@ -210,7 +210,7 @@ def _rules(apart: Frame) -> str:
     )
 
 
-def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(config: LabelSwitchingConfig, frames: Frames) -> Iterator[Chapter | None]:
     """Lay out the page."""
     yield Chapter(
         "The question",
@@ -271,7 +271,9 @@ TEXT = Text(
 )
 
 
-def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, Iterable[Extra]]:
+def figures(
+    config: LabelSwitchingConfig, outcomes: Outcomes, frames: Frames
+) -> Mapping[str, Iterable[Extra]]:
     """Draw what the chapters show; every posterior is aligned once more."""
     traces, recovered = {}, {}
     for cell in outcomes:

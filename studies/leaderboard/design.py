@@ -18,13 +18,13 @@ from onebasin.truth.problems import PROBLEMS, Problem
 from ..lab import Cell, CellFailed, Context, Options, Outcomes
 from ..lab.making import sample, symmetrise
 from .added import ENGINE, Added, Own, posterior_of, settings_for
-from .methods import METHODS, Distilling, Entry, chosen
+from .methods import METHODS, DistilledNuts, LeaderboardRow, chosen
 
 NAME = "leaderboard"
 
 
 @dataclass(frozen=True)
-class Config:
+class LeaderboardConfig:
     """The leaderboard's settings."""
 
     seed: int  # Of every method.
@@ -58,7 +58,7 @@ def configured(
     quick: bool = False,
     seed: int = 0,
     added: tuple[Added, ...] = (),
-) -> Config:
+) -> LeaderboardConfig:
     """Make the settings; all references and methods by default, and of added methods those alone where one is given.
 
     Raises
@@ -69,10 +69,10 @@ def configured(
     there = known_references()
     names = there if only is None else tuple(dict.fromkeys(choose("only", n, there) for n in only))
     words = () if added and methods is None else chosen(methods)
-    return Config(seed, names, words, quick, added)
+    return LeaderboardConfig(seed, names, words, quick, added)
 
 
-def configure(options: Options) -> Config:
+def configure(options: Options) -> LeaderboardConfig:
     """Make the settings from what `onebasin study leaderboard` was given."""
     options.refuse(
         NAME,
@@ -94,12 +94,12 @@ def problem_of(reference: str) -> Problem:
     return PROBLEMS[open_reference(reference).info["problem"]]
 
 
-def cells(config: Config) -> tuple[Cell, ...]:
+def cells(config: LeaderboardConfig) -> tuple[Cell, ...]:
     """List the cells: each reference's methods, then what is added."""
     return tuple(cell for reference in config.references for cell in _of(config, reference))
 
 
-def _of(config: Config, reference: str) -> Iterator[Cell]:
+def _of(config: LeaderboardConfig, reference: str) -> Iterator[Cell]:
     problem = problem_of(reference)
     model = problem.target()
     for name in config.methods:
@@ -114,16 +114,18 @@ def _of(config: Config, reference: str) -> Iterator[Cell]:
         yield Cell(reference, added.name, ENGINE, own, config.seed)
 
 
-def _key(reference: str, method: Entry, name: str) -> str:
+def _key(reference: str, method: LeaderboardRow, name: str) -> str:
     return f"{reference}.{name}.{method.engine}"
 
 
-def target(config: Config, cell: Cell) -> Target:
+def target(config: LeaderboardConfig, cell: Cell) -> Target:
     """The model that a cell's reference is of, conditioned on its data."""
     return problem_of(cell.problem).target()
 
 
-def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(
+    config: LeaderboardConfig, cell: Cell, outcomes: Outcomes, context: Context
+) -> xr.DataTree:
     """Make a cell's posterior; a method that cannot is a result, and no error of the leaderboard's."""
     target = context.target
     assert target is not None, "every cell has a target"
@@ -132,7 +134,7 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
     try:
         if isinstance(cell.settings, Symmetrised):
             return symmetrise(cell, context, cell.settings)
-        if isinstance(cell.settings, Distilling):
+        if isinstance(cell.settings, DistilledNuts):
             return _distilled(cell, target, outcomes.by_key(cell.inputs[0]))
         return sample(replace(cell, method=METHODS[cell.method].word), context)
     except (InferenceError, StanError) as error:
@@ -143,6 +145,6 @@ def _distilled(cell: Cell, target: object, draws: xr.DataTree) -> xr.DataTree:
     from onebasin.analysis.gaussian.distillation import distil
 
     assert isinstance(target, NetworkTarget), "what predicts is distilled"
-    settings: Distilling = cell.settings
+    settings: DistilledNuts = cell.settings
     found = distil(draws, target.x, settings=settings.distillation, seed=cell.seed)
     return found.sample(settings.draws, seed=cell.seed, predictive_mb=0)

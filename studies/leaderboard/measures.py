@@ -21,11 +21,11 @@ from onebasin.truth import open_reference
 
 from ..lab import Cell, Claim, Finding, Frame, Frames, Outcomes, Row, Test, Trial, each, read
 from ..lab.record import RESULTS
-from .design import NAME, Config
+from .design import NAME, LeaderboardConfig
 from .methods import METHODS
 
 
-def measure(config: Config, outcomes: Outcomes) -> Frames:
+def measure(config: LeaderboardConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell; where methods are a user's own, those recorded of the same references stand next to them."""
     rows = [_row(cell, outcomes) for cell in outcomes]
     recorded = _recorded(config) if config.added else []
@@ -116,7 +116,7 @@ def _sum(trees: list[xr.DataTree], word: str) -> float | None:
     return float(np.sum(known)) if known else None
 
 
-def _recorded(config: Config) -> list[dict[str, Any]]:
+def _recorded(config: LeaderboardConfig) -> list[dict[str, Any]]:
     """Rows of the repository's record of the same references; none where there is no record."""
     path = RESULTS / f"{NAME}.json"
     if not path.is_file():

@@ -37,7 +37,7 @@ DRAWS = 4000
 
 
 @dataclass(frozen=True)
-class Distilling:
+class DistilledNuts:
     """Settings of a Gaussian distilled from the draws of NUTS, and the number of its draws."""
 
     distillation: DistillationSettings
@@ -45,7 +45,7 @@ class Distilling:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LeaderboardRow:
     """A row of the leaderboard.
 
     Attributes
@@ -108,34 +108,38 @@ def _has_parts(target: Target) -> bool:
     return bool(blocks_of(target.symmetry, Exchangeable) or blocks_of(target.symmetry, Complement))
 
 
-METHODS: Mapping[str, Entry] = MappingProxyType(
+METHODS: Mapping[str, LeaderboardRow] = MappingProxyType(
     {
-        "nuts": Entry("NUTS, NumPyro", "nuts", "numpyro", _nuts),
-        "nuts-stan": Entry("NUTS, Stan", "nuts", "stan", _nuts),
-        "nuts-nutpie": Entry("NUTS, nutpie", "nuts", "nutpie", _nuts),
-        "hmc": Entry("HMC", "hmc", "numpyro", _hmc),
-        "mclmc": Entry("MCLMC", "mclmc", "numpyro", _sized(Mclmc(), Mclmc(draws=500))),
-        "meanfield": Entry("mean-field ADVI", "meanfield", "numpyro", _ADVI),
-        "fullrank": Entry("full-rank ADVI", "fullrank", "numpyro", _ADVI),
-        "symmetrised": Entry("symmetrised VI", "symmetrised", "numpyro", _symmetrised, _has_parts),
-        "pathfinder": Entry("Pathfinder", "pathfinder", "stan", _sized(Pathfinder(), Pathfinder())),
-        "laplace": Entry(
+        "nuts": LeaderboardRow("NUTS, NumPyro", "nuts", "numpyro", _nuts),
+        "nuts-stan": LeaderboardRow("NUTS, Stan", "nuts", "stan", _nuts),
+        "nuts-nutpie": LeaderboardRow("NUTS, nutpie", "nuts", "nutpie", _nuts),
+        "hmc": LeaderboardRow("HMC", "hmc", "numpyro", _hmc),
+        "mclmc": LeaderboardRow("MCLMC", "mclmc", "numpyro", _sized(Mclmc(), Mclmc(draws=500))),
+        "meanfield": LeaderboardRow("mean-field ADVI", "meanfield", "numpyro", _ADVI),
+        "fullrank": LeaderboardRow("full-rank ADVI", "fullrank", "numpyro", _ADVI),
+        "symmetrised": LeaderboardRow(
+            "symmetrised VI", "symmetrised", "numpyro", _symmetrised, _has_parts
+        ),
+        "pathfinder": LeaderboardRow(
+            "Pathfinder", "pathfinder", "stan", _sized(Pathfinder(), Pathfinder())
+        ),
+        "laplace": LeaderboardRow(
             "Laplace", "laplace", "numpyro", _sized(Laplace(draws=DRAWS), Laplace(draws=DRAWS))
         ),
-        "ensemble": Entry(
+        "ensemble": LeaderboardRow(
             "deep ensemble",
             "ensemble",
             "numpyro",
             _sized(Ensemble(members=100), Ensemble(members=20)),
             _is_network,
         ),
-        "distilled": Entry(
+        "distilled": LeaderboardRow(
             "NUTS distilled, one Gaussian",
             "distilled",
             "analysis",
             _sized(
-                Distilling(DistillationSettings()),
-                Distilling(DistillationSettings(iterations=1000)),
+                DistilledNuts(DistillationSettings()),
+                DistilledNuts(DistillationSettings(iterations=1000)),
             ),
             _is_free_network,
             ("nuts",),

@@ -12,10 +12,21 @@ from onebasin.analysis.page.page import FigureItem
 from onebasin.base.table import TableCell
 
 from .. import lab
-from ..lab import Chapter, Field, Frame, Frames, Outcomes, Row, Text, View, count_verdicts, failed
+from ..lab import (
+    Chapter,
+    Field,
+    Frame,
+    Frames,
+    Outcomes,
+    Row,
+    RowTable,
+    Text,
+    count_verdicts,
+    failed,
+)
 from ..lab.figures import plot_cells
 from ..lab.page import Extra
-from .design import Config, problem_of
+from .design import LeaderboardConfig, problem_of
 
 _AGREES = ("agrees", "agrees in part")
 
@@ -57,7 +68,7 @@ _COLUMNS = (
     Field("time", "seconds", unit="s"),
 )
 
-BOARD = View(
+BOARD = RowTable(
     "Every method compared with every reference, the smallest error first",
     (
         Field("reference", "problem"),
@@ -70,9 +81,9 @@ BOARD = View(
 )
 
 
-def board_of(reference: str) -> View:
+def board_of(reference: str) -> RowTable:
     """The methods compared with one reference."""
-    return View(
+    return RowTable(
         "The smallest error first",
         (Field("method", _method), Field("verdict", _verdict), *_COLUMNS),
         over=lambda frames: Frame.of(best_first(frames)).where(problem=reference),
@@ -103,7 +114,7 @@ def _median(rows: Frame, column: str) -> float | None:
     return float(np.median(values)) if values else None
 
 
-OVER_ALL = View(
+OVER_ALL = RowTable(
     "Every method over all references that it is for; medians over these",
     (
         Field("method", _method),
@@ -118,7 +129,7 @@ OVER_ALL = View(
     ),
     over=over_all,
 )
-REASONS = View(
+REASONS = RowTable(
     "Every verdict in words",
     (Field("reference", "problem"), Field("method", _method), Field("what was found", "said")),
     over=best_first,
@@ -192,7 +203,7 @@ _SAID = {
 }
 
 
-def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(config: LeaderboardConfig, frames: Frames) -> Iterator[Chapter | None]:
     """Lay out the page."""
     yield Chapter(
         "The question",
@@ -208,7 +219,9 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
     yield failed(frames)
 
 
-def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, Iterable[Extra]]:
+def figures(
+    config: LeaderboardConfig, outcomes: Outcomes, frames: Frames
+) -> Mapping[str, Iterable[Extra]]:
     """Draw every method's worst error of a mean, by reference."""
     return {ERRORS: (_errors(frames),)}
 

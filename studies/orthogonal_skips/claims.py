@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from onebasin.truth.pairs import MIN_PAIRS
 
-from ..lab import METHOD_WORDS, Field, Frames, Row, Test, View, Void, join, pair, select
+from ..lab import METHOD_WORDS, Field, Frames, Row, RowTable, Test, Void, join, pair, select
 from ..lab.effects import Measure, Side, change, changes, exceeds
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import effect_claim, with_interval
@@ -219,7 +219,7 @@ def _differences(frames: Frames) -> Iterable[Row]:
             yield row
 
 
-DIFFERENCES = View(
+DIFFERENCES = RowTable(
     "Mean-field fits less the plain network's, paired over data sets: mean and 95 % interval (Student). ELBOs of "
     f"different networks bound different evidences. Claims ask for {MIN_PAIRS} data sets",
     (

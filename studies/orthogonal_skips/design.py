@@ -89,7 +89,7 @@ class GapSettings:
 
 
 @dataclass(frozen=True)
-class Config:
+class SkipsConfig:
     """The factors that are crossed, and their settings.
 
     Data set k has the seed `seed` + k - 1, for data, fits and chains, the same for all variants, whose comparisons are
@@ -113,7 +113,7 @@ class Config:
 
 
 @dataclass(frozen=True)
-class DataCell(Cell):
+class SkipsCell(Cell):
     """A posterior, or what is computed of one, of one data set under one condition."""
 
     number: int = 1  # Of the data set, from 1.
@@ -121,7 +121,7 @@ class DataCell(Cell):
 
 
 # fmt: off
-DEFAULT = Config(
+DEFAULT = SkipsConfig(
     seed=0,
     variants=tuple(VARIANTS),
     conditions=(
@@ -157,7 +157,7 @@ PAPER = replace(
 # fmt: on
 
 
-def configure(options: Options) -> Config:
+def configure(options: Options) -> SkipsConfig:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "engine", "splits", "parametrisations")
     base = QUICK if options.quick else PAPER if options.full else DEFAULT
@@ -181,7 +181,7 @@ def _with_datasets(conditions: tuple[Condition, ...], number: int | None) -> tup
     )
 
 
-def cells(config: Config) -> tuple[DataCell, ...]:
+def cells(config: SkipsConfig) -> tuple[SkipsCell, ...]:
     """List the cells, data set by data set, so that a run cut short has whole data sets."""
     most = max(condition.datasets for condition in config.conditions)
     return tuple(
@@ -195,10 +195,10 @@ def cells(config: Config) -> tuple[DataCell, ...]:
 
 
 def _of_variant(
-    config: Config, number: int, condition: Condition, variant: str
-) -> Iterator[DataCell]:
+    config: SkipsConfig, number: int, condition: Condition, variant: str
+) -> Iterator[SkipsCell]:
     """A fit, equation 6 at it where there is a symmetry, and the samplers."""
-    fit = DataCell(
+    fit = SkipsCell(
         variant,
         VI,
         NUMPYRO,
@@ -217,7 +217,7 @@ def _of_variant(
             yield replace(fit, method=CHECK, settings=config.mclmc)
 
 
-def model(config: Config, variant: str, condition: Condition) -> BayesianNetwork:
+def model(config: SkipsConfig, variant: str, condition: Condition) -> BayesianNetwork:
     """State the network of a variant."""
     chosen = VARIANTS[variant]
     known = {} if condition.noise_sd is None else {"noise_sd": condition.noise_sd}
@@ -229,9 +229,9 @@ def model(config: Config, variant: str, condition: Condition) -> BayesianNetwork
     )
 
 
-def target(config: Config, cell: Cell) -> NetworkTarget:
+def target(config: SkipsConfig, cell: Cell) -> NetworkTarget:
     """Condition the cell's network on its data."""
-    assert isinstance(cell, DataCell), "cells are made here"
+    assert isinstance(cell, SkipsCell), "cells are made here"
     data = dataset(cell.seed, cell.condition.frequency)
     return model(config, cell.problem, cell.condition).condition(data.x, data.y, name=NAME)
 
@@ -242,7 +242,7 @@ def dataset(seed: int, frequency: float) -> Dataset:
     return sinc(seed=seed, frequency=frequency)
 
 
-class Points(NamedTuple):
+class SkipsPoints(NamedTuple):
     """Test points of one kind: inputs, what was observed there and the true function, each of shape (obs, 1)."""
 
     x: np.ndarray
@@ -254,7 +254,7 @@ _OUTSIDE_STREAM = 1
 
 
 @lru_cache(maxsize=4)
-def points_of(seed: int, frequency: float) -> Mapping[str, Points]:
+def points_of(seed: int, frequency: float) -> Mapping[str, SkipsPoints]:
     """Give the held-out points inside, and draw as many outside."""
     data = dataset(seed, frequency)
     assert data.held_out is not None, "synthetic data have held-out points"
@@ -264,11 +264,11 @@ def points_of(seed: int, frequency: float) -> Mapping[str, Points]:
     x = rng.uniform(1, 2, inside.x.shape) * rng.choice([-1.0, 1.0], inside.x.shape)
     mean = truth(x)
     y = mean + truth.noise_sd * rng.standard_normal(mean.shape)
-    within = Points(inside.x, np.asarray(inside.y), truth(inside.x))
-    return MappingProxyType({INSIDE: within, OUTSIDE: Points(x, y, mean)})
+    within = SkipsPoints(inside.x, np.asarray(inside.y), truth(inside.x))
+    return MappingProxyType({INSIDE: within, OUTSIDE: SkipsPoints(x, y, mean)})
 
 
-def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(config: SkipsConfig, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
     """Make a cell's posterior, or the frame `gap` of a fit."""
     if cell.method != GAP:
         return sample(cell, context)
@@ -276,7 +276,7 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
     return to_tree({GAP: Frame.of(gap_rows(config, cell, fit))})
 
 
-def gap_rows(config: Config, cell: Cell, fit: xr.DataTree) -> Iterator[Row]:
+def gap_rows(config: SkipsConfig, cell: Cell, fit: xr.DataTree) -> Iterator[Row]:
     """Bound KL[q_0 || q], a row for all layers and a row a layer, at moments spread evenly over the training."""
     from onebasin.inference import mixture_gap
 

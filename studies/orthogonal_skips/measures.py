@@ -23,9 +23,9 @@ from .design import (
     INSIDE,
     TRUTH,
     VI,
-    Config,
-    DataCell,
-    Points,
+    SkipsCell,
+    SkipsConfig,
+    SkipsPoints,
     moments,
     points_of,
     target,
@@ -38,7 +38,7 @@ Predictions = Mapping[str, HeldOut]
 """A posterior's predictions, inside and outside."""
 
 
-def measure(config: Config, outcomes: Outcomes) -> Frames:
+def measure(config: SkipsConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell, those of one data set and condition in memory together.
 
     The frames: `cells`, a row a posterior; `layers`, a row a layer of a fit at the end; `training`, a row an
@@ -61,7 +61,7 @@ def measure(config: Config, outcomes: Outcomes) -> Frames:
     }
 
 
-def _of_data(config: Config, outcomes: Outcomes, name: str) -> Iterator[Row]:
+def _of_data(config: SkipsConfig, outcomes: Outcomes, name: str) -> Iterator[Row]:
     """Measure the posteriors of one data set under one condition."""
     alike = [cell for cell in outcomes if cell.data == name and cell.method in (VI, TRUTH, CHECK)]
     predictions = {cell: _predict(config, outcomes.tree(cell), cell) for cell in alike}
@@ -83,16 +83,16 @@ def _of_data(config: Config, outcomes: Outcomes, name: str) -> Iterator[Row]:
 
 
 def _factors(cell: Cell) -> dict[str, Any]:
-    assert isinstance(cell, DataCell), "cells are made here"
+    assert isinstance(cell, SkipsCell), "cells are made here"
     return {**cell.factors, "dataset": cell.number, "condition": str(cell.condition)}
 
 
-def _points(cell: Cell) -> Mapping[str, Points]:
-    assert isinstance(cell, DataCell), "cells are made here"
+def _points(cell: Cell) -> Mapping[str, SkipsPoints]:
+    assert isinstance(cell, SkipsCell), "cells are made here"
     return points_of(cell.seed, cell.condition.frequency)
 
 
-def _predict(config: Config, tree: xr.DataTree, cell: Cell) -> Predictions:
+def _predict(config: SkipsConfig, tree: xr.DataTree, cell: Cell) -> Predictions:
     network = target(config, cell).model
     return {
         where: predict_held_out(tree, network, points.x, points.y)
@@ -100,7 +100,7 @@ def _predict(config: Config, tree: xr.DataTree, cell: Cell) -> Predictions:
     }
 
 
-def _scores(held_out: HeldOut, points: Points) -> dict[str, Any]:
+def _scores(held_out: HeldOut, points: SkipsPoints) -> dict[str, Any]:
     """Score predictions at points of one kind.
 
     `explained` is the share of the true function's variance that the predictive mean explains, `miss` its root mean
@@ -119,7 +119,7 @@ def _scores(held_out: HeldOut, points: Points) -> dict[str, Any]:
     }
 
 
-def _explained(squared: np.ndarray, points: Points) -> float:
+def _explained(squared: np.ndarray, points: SkipsPoints) -> float:
     """Share of the true function's variance that a mean with these squared errors explains."""
     return float(1 - squared.mean() / points.truth.var())
 
@@ -136,7 +136,7 @@ def _layers(outcomes: Outcomes, cell: Cell) -> Iterator[Row]:
         yield row | {name: units[name].median() for name in OF_UNITS}
 
 
-def _training(config: Config, outcomes: Outcomes, cell: Cell) -> Iterator[Row]:
+def _training(config: SkipsConfig, outcomes: Outcomes, cell: Cell) -> Iterator[Row]:
     """Follow a fit over its training: the ELBO, what has collapsed, and what its mean weights still explain."""
     tree, network, points = outcomes.tree(cell), target(config, cell).model, _points(cell)[INSIDE]
     trace = tree["variational"].to_dataset()

@@ -30,7 +30,7 @@ from ..lab.page import Extra
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import averaged
 from .claims import DIFFERENCES
-from .design import ALL, CHECK, GAP, INSIDE, NAME, OUTSIDE, TRUTH, VI, Config, dataset
+from .design import ALL, CHECK, GAP, INSIDE, NAME, OUTSIDE, TRUTH, VI, SkipsConfig, dataset
 
 _COMMON = ("condition", "method", "problem")
 _FIT = ("condition", "problem")
@@ -282,7 +282,7 @@ def _gaps(frames: Frames) -> Iterator[str]:
         )
 
 
-def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(config: SkipsConfig, frames: Frames) -> Iterator[Chapter | None]:
     """Lay out the page."""
     hidden = config.hidden
     yield Chapter(
@@ -344,7 +344,9 @@ EDGE = 2.0
 """Half the width of Figure 1; the data lie within 1."""
 
 
-def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, tuple[Extra, ...]]:
+def figures(
+    config: SkipsConfig, outcomes: Outcomes, frames: Frames
+) -> Mapping[str, tuple[Extra, ...]]:
     """Draw the posteriors of the first data set under the first condition, and the gap of all."""
     extras: dict[str, tuple[Extra, ...]] = {}
     first = (config.seed, config.conditions[0])
@@ -357,7 +359,7 @@ def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, 
     return extras
 
 
-def _figure_one(config: Config, outcomes: Outcomes, panels: list[Cell]) -> FigureItem:
+def _figure_one(config: SkipsConfig, outcomes: Outcomes, panels: list[Cell]) -> FigureItem:
     """Remake the paper's Figure 1, fits next to chains."""
     first = config.conditions[0]
     data = dataset(panels[0].seed, first.frequency)

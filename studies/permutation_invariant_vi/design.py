@@ -25,7 +25,7 @@ MAX_EXACT = 12
 
 
 @dataclass(frozen=True)
-class Method:
+class Training:
     """A way to train q: its name in keys and for a reader, what trains the term, and K of InfoNCE.
 
     The paper's SGM is the symmetrised mean field.
@@ -42,11 +42,11 @@ class Method:
         return {"none": "mfvi", "infonce": "infonce"}.get(self.mutual_information, "permanent")
 
 
-MFVI = Method("mfvi", "MFVI", "none")
+MFVI = Training("mfvi", "MFVI", "none")
 PERMANENTS = (
-    Method("recommended", "SGM, recommended", "auto"),
-    Method("fractional", "SGM, fractional", "fractional"),
-    Method("barber-agakov", "SGM, Barber-Agakov", "barber_agakov"),
+    Training("recommended", "SGM, recommended", "auto"),
+    Training("fractional", "SGM, fractional", "fractional"),
+    Training("barber-agakov", "SGM, Barber-Agakov", "barber_agakov"),
 )
 """Estimators that rest on the permanent; the recommended one is exact for few units, else fractional."""
 
@@ -69,7 +69,7 @@ class TruthSettings:
 
 
 @dataclass(frozen=True)
-class Config:
+class InvariantConfig:
     """The study's settings.
 
     The seed is that of data, fits and samplers, the same for all methods, whose comparisons are paired. `infonce` are
@@ -94,7 +94,7 @@ class Config:
 
 
 # fmt: off
-QUICK = Config(
+QUICK = InvariantConfig(
     seed=0,
     interpolation=two_modes.QUICK,
     two_weights=two_weights_design.QUICK,
@@ -139,24 +139,24 @@ QUADRATURE = f"two-weights.quadrature.{MADE}"
 """Keys of the cells without posteriors: of the Gaussian between two modes, and of what is known of two weights."""
 
 
-def configure(options: Options) -> Config:
+def configure(options: Options) -> InvariantConfig:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "datasets", "engine", "splits", "parametrisations", "problems")
     base = QUICK if options.quick else FULL if options.full else DEFAULT
     return replace(base, seed=options.seed, hmc=options.sampler(base.hmc))
 
 
-def methods(config: Config, width: int) -> tuple[Method, ...]:
+def methods(config: InvariantConfig, width: int) -> tuple[Training, ...]:
     """List the methods of a width; the fractional one is left out where it is the recommended one."""
     infonce = (
-        Method(f"infonce-{k}", f"SGM, InfoNCE, K = {k}", "infonce", k) for k in config.infonce
+        Training(f"infonce-{k}", f"SGM, InfoNCE, K = {k}", "infonce", k) for k in config.infonce
     )
     twice = {"fractional"} if width > MAX_EXACT and "recommended" in config.permanents else set()
     permanents = (m for m in PERMANENTS if m.name in config.permanents and m.name not in twice)
     return (MFVI, *infonce, *permanents)
 
 
-def fit_settings(config: Config, width: int, method: Method) -> FitSettings:
+def fit_settings(config: InvariantConfig, width: int, method: Training) -> FitSettings:
     """Settings of a classifier's fit."""
     vi = config.vi
     if method.permutations is not None:
@@ -175,7 +175,7 @@ def alpha_problem(alpha: float) -> str:
     return f"alpha-{alpha:g}".replace(".", "_")
 
 
-def against(method: Method) -> str:
+def against(method: Training) -> str:
     """Method of the cell that compares a method's fits with HMC's draws."""
     return f"against-hmc-{method.name}"
 
@@ -186,7 +186,7 @@ def find(outcomes: Outcomes, problem: str, method: str) -> xr.DataTree | None:
     return next(map(outcomes.tree, cells), None)
 
 
-def cells(config: Config) -> tuple[Cell, ...]:
+def cells(config: InvariantConfig) -> tuple[Cell, ...]:
     """List all cells in the order in which they run.
 
     First the parts without images, then the classifiers, width by width: trained networks, every method's fits, and,
@@ -197,7 +197,7 @@ def cells(config: Config) -> tuple[Cell, ...]:
     return (*first, *_two_weights(config), *(c for w in config.widths for c in _width(config, w)))
 
 
-def _two_weights(config: Config) -> Iterator[Cell]:
+def _two_weights(config: InvariantConfig) -> Iterator[Cell]:
     vi = two_weights_design.fit_settings(config.two_weights)
     for alpha, (label, how) in product(
         config.two_weights.alphas, two_weights_design.METHODS.items()
@@ -205,7 +205,7 @@ def _two_weights(config: Config) -> Iterator[Cell]:
         yield Cell(alpha_problem(alpha), label, NUMPYRO, FitSettings(how, vi), config.seed)
 
 
-def _width(config: Config, width: int) -> Iterator[Cell]:
+def _width(config: InvariantConfig, width: int) -> Iterator[Cell]:
     problem, seed = width_problem(width), config.seed
     yield Cell(problem, "ensemble", NUMPYRO, config.networks, seed)
     fits = {
@@ -222,7 +222,7 @@ def _width(config: Config, width: int) -> Iterator[Cell]:
             yield Cell(problem, against(method), MADE, config.truth, seed, inputs=inputs)
 
 
-def target(config: Config, cell: Cell) -> NetworkTarget | None:
+def target(config: InvariantConfig, cell: Cell) -> NetworkTarget | None:
     """Condition the cell's network on its training data; the Gaussian between two modes has none."""
     width = {width_problem(width): width for width in config.widths}.get(cell.problem)
     if width is not None:

@@ -27,8 +27,8 @@ from .classifiers.measures import measure as measure_classifiers
 from .design import (
     INTERPOLATION,
     QUADRATURE,
-    Config,
     FitSettings,
+    InvariantConfig,
     TruthSettings,
     alpha_problem,
     find,
@@ -39,7 +39,7 @@ from .two_weights.design import METHODS
 from .two_weights.measures import score_fits
 
 
-def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(config: InvariantConfig, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
     if cell.key in (INTERPOLATION, QUADRATURE):
         run = interpolation.run if cell.key == INTERPOLATION else quadrature.run
@@ -114,7 +114,7 @@ def _predictive(model: BayesianNetwork, posterior: xr.Dataset, test: Dataset) ->
     return xr.Dataset(variables)
 
 
-def measures(config: Config, outcomes: Outcomes) -> Mapping[str, Frame]:
+def measures(config: InvariantConfig, outcomes: Outcomes) -> Mapping[str, Frame]:
     """Fill the frames.
 
     Next to those of the parts there are `two_weights`, one row of that part's settings, and `weight_fits`, a row an
@@ -129,7 +129,9 @@ def measures(config: Config, outcomes: Outcomes) -> Mapping[str, Frame]:
     return {**frames, **measure_classifiers(config, outcomes, within=within)}
 
 
-def _weight_fits(config: Config, outcomes: Outcomes, frames: Mapping[str, Frame]) -> Iterator[Row]:
+def _weight_fits(
+    config: InvariantConfig, outcomes: Outcomes, frames: Mapping[str, Frame]
+) -> Iterator[Row]:
     settings = config.two_weights
     for case in read("cases", frames).where(noise=settings.noise):
         for method in METHODS:

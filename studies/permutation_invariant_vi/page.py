@@ -6,7 +6,7 @@ from itertools import chain
 from .. import lab
 from ..lab.page import Extra
 from .classifiers import distances, nearness, widths
-from .design import Config
+from .design import InvariantConfig
 from .two_modes import page as two_modes
 from .two_weights import page as two_weights
 
@@ -66,7 +66,7 @@ def headline(frames: lab.Frames) -> Iterator[str]:
     yield lab.count_verdicts(frames)
 
 
-def chapters(config: Config, frames: lab.Frames) -> Iterator[lab.Chapter | None]:
+def chapters(config: InvariantConfig, frames: lab.Frames) -> Iterator[lab.Chapter | None]:
     """Lay out the chapters of the page."""
     yield lab.Chapter("The question", _QUESTION)
     yield from (part.chapter(frames) for part in PARTS)
@@ -74,7 +74,7 @@ def chapters(config: Config, frames: lab.Frames) -> Iterator[lab.Chapter | None]
 
 
 def figures(
-    config: Config, outcomes: lab.Outcomes, frames: lab.Frames
+    config: InvariantConfig, outcomes: lab.Outcomes, frames: lab.Frames
 ) -> Mapping[str, Iterable[Extra]]:
     """Draw the figures, by the chapter's title."""
     drawn = {part.TITLE: tuple(part.figures(frames)) for part in PARTS}

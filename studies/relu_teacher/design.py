@@ -30,7 +30,7 @@ NOISES, FULL_NOISES = (1.0,), (1.0, 0.5)
 
 
 @dataclass(frozen=True)
-class Config:
+class TeacherConfig:
     """The crossed factors, and their settings; data set k has the seed `seed` + k - 1, for data and samplers."""
 
     seed: int
@@ -47,18 +47,18 @@ class Config:
 
 
 @dataclass(frozen=True)
-class DataCell(Cell):
+class TeacherCell(Cell):
     """A posterior of one data set."""
 
     number: int = 1  # Of the data set, from 1.
     noise_sd: float = 1.0  # Of the data's noise.
 
 
-def configure(options: Options) -> Config:
+def configure(options: Options) -> TeacherConfig:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "splits", "problems")
     datasets = FULL_DATASETS if options.full else 1
-    return Config(
+    return TeacherConfig(
         seed=options.seed,
         engines=options.engines("both"),
         parametrisations=options.labels(
@@ -70,12 +70,12 @@ def configure(options: Options) -> Config:
     )
 
 
-def cells(config: Config) -> tuple[DataCell, ...]:
+def cells(config: TeacherConfig) -> tuple[TeacherCell, ...]:
     """List the cells, data set by data set: every parametrisation by NUTS, the paper's also by ADVI."""
     settings = {"nuts": config.nuts, "meanfield": config.advi, "fullrank": config.advi}
     several = config.datasets > 1 or len(config.noises) > 1
     return tuple(
-        DataCell(
+        TeacherCell(
             parametrisation,
             method,
             engine,
@@ -94,13 +94,13 @@ def cells(config: Config) -> tuple[DataCell, ...]:
     )
 
 
-def target(config: Config, cell: Cell) -> NetworkTarget:
+def target(config: TeacherConfig, cell: Cell) -> NetworkTarget:
     """Condition the cell's model on the training points."""
     data = data_of(config, cell)
     return relu_network(data, TEACHER_UNITS, cell.problem).condition(data.x, data.y, name=NAME)
 
 
-def data_of(config: Config, cell: Cell) -> Dataset:
+def data_of(config: TeacherConfig, cell: Cell) -> Dataset:
     """Load the data that a cell's posterior is of."""
-    assert isinstance(cell, DataCell), "cells are made here"
+    assert isinstance(cell, TeacherCell), "cells are made here"
     return teacher_data(config.seed + cell.number - 1, cell.noise_sd)

@@ -12,13 +12,13 @@ from ..lab import Frame, Frames, Outcomes, Row
 from ..lab.cells import diagnosis_columns
 from ..shared.against_nuts import agreements, from_nuts
 from ..shared.heldout import columns_of
-from .design import Config, data_of, target
+from .design import TeacherConfig, data_of, target
 
 SEAM = 0.1
 """Within this of +-pi, in radians, a longitude counts as lying at the seam."""
 
 
-def measure(config: Config, outcomes: Outcomes) -> Frames:
+def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell, and compare those that belong together.
 
     The frames: `cells`, a row a cell: diagnosis, scores at the held-out points (`bias` and `error` are mean and root
@@ -36,7 +36,7 @@ def measure(config: Config, outcomes: Outcomes) -> Frames:
 
 
 def _measure_data(
-    config: Config, outcomes: Outcomes, name: str
+    config: TeacherConfig, outcomes: Outcomes, name: str
 ) -> tuple[list[dict[str, Any]], Frame]:
     """Measure the cells of one data set, whose predictions are in memory together."""
     held_out, misses, rows = {}, {}, []

@@ -16,7 +16,7 @@ from onebasin.truth.pairs import MIN_PAIRS
 from onebasin.truth.problems.relu_networks import DEFINITION, teacher_data
 
 from .. import lab
-from ..lab import Chapter, Field, Frames, View, at_most
+from ..lab import Chapter, Field, Frames, RowTable, at_most
 from ..lab.effects import EFFECTS
 from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
 from ..lab.page import Extra
@@ -24,7 +24,7 @@ from ..shared import against_nuts
 from ..shared.against_nuts import BOUND, advi
 from ..shared.heldout import OF_F, PREDICTIVE, chains_that_disagree, mixing
 from ..shared.papers import averaged, posterior_name
-from .design import CHARTS, FULL_DATASETS, METHODS, Config, target
+from .design import CHARTS, FULL_DATASETS, METHODS, TeacherConfig, target
 from .measures import SEAM
 
 SLICE = np.linspace(-5.0, 5.0, 81)
@@ -102,7 +102,7 @@ OVER_DATA_SETS = (MIXING, AGREEMENT, FITS_OVER_DATA, SCORES_OVER_DATA)
 
 
 charts = of_one(lab.select("cells", problem=CHARTS, method="nuts"))
-SAMPLING = View(
+SAMPLING = RowTable(
     "NUTS: parameters, which swapped units spoil, and predictions f, which they do not",
     (
         Field("posterior", lab.where),
@@ -112,7 +112,7 @@ SAMPLING = View(
     ),
     over=of_one(lab.select("cells", method="nuts")),
 )
-ALONG_THE_SEAM = View(
+ALONG_THE_SEAM = RowTable(
     f"One posterior in three charts. At the seam: a unit's longitude within {SEAM:g} of ±π. Crossings: a unit lies "
     "on one side of the seam and at the next draw on the other",
     (
@@ -123,7 +123,7 @@ ALONG_THE_SEAM = View(
     ),
     over=charts,
 )
-SCORES = View(
+SCORES = RowTable(
     "Predictions at the held-out points",
     (
         Field("posterior", "label"),
@@ -196,7 +196,7 @@ def _approximation(frames: Frames) -> str:
     return f"Held against NUTS, ADVI's predictive means are {', and '.join(parts)}." * bool(parts)
 
 
-def chapters(config: Config, frames: Frames) -> Iterable[Chapter | None]:
+def chapters(config: TeacherConfig, frames: Frames) -> Iterable[Chapter | None]:
     """Write the chapters of the page."""
     yield question(config)
     yield against_nuts.VERDICTS_CHAPTER
@@ -233,7 +233,7 @@ def chapters(config: Config, frames: Frames) -> Iterable[Chapter | None]:
     )
 
 
-def question(config: Config) -> Chapter:
+def question(config: TeacherConfig) -> Chapter:
     """Say what the study asks, and of which data."""
     data = teacher_data(config.seed)
     parts = own_split(data)
@@ -258,7 +258,9 @@ _TERMS = (DEFINITION, *against_nuts.DEFINITIONS, *DIAGNOSTICS, *PREDICTION)
 TEXT = lab.Text("Two ReLU units, free and constrained", headline, chapters, _TERMS, _run_name)
 
 
-def figures(config: Config, outcomes: lab.Outcomes, frames: Frames) -> dict[str, tuple[Extra, ...]]:
+def figures(
+    config: TeacherConfig, outcomes: lab.Outcomes, frames: Frames
+) -> dict[str, tuple[Extra, ...]]:
     """Draw the figures, and tabulate the health of the chains, of the first data set."""
     outcomes = _first(outcomes)
     cells = frames["cells"].where(key=tuple(cell.key for cell in outcomes))
@@ -298,7 +300,9 @@ def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureIte
     )
 
 
-def _slice(config: Config, outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureItem | None:
+def _slice(
+    config: TeacherConfig, outcomes: lab.Outcomes, shown: dict[str, lab.Cell]
+) -> FigureItem | None:
     """Draw what is known of the function along a line through input space."""
     data, x = teacher_data(config.seed), np.column_stack([SLICE, np.zeros_like(SLICE)])
     if not shown or data.truth is None:

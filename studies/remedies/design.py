@@ -97,7 +97,7 @@ BY_NAME: Mapping[str, Remedy] = MappingProxyType({remedy.name: remedy for remedy
 
 
 @dataclass(frozen=True)
-class Config:
+class RemediesConfig:
     """The study's settings; run k has the seed `seed` + 100 (k - 1), for data and for all methods."""
 
     seed: int
@@ -147,9 +147,9 @@ def _vi(fits: int, steps: int, draws: int) -> tuple[Fits, Symmetrised]:
     return Fits(fits, advi), Symmetrised(fits=fits, steps=steps, samples=8, **both)
 
 
-def _default() -> Config:
+def _default() -> RemediesConfig:
     meanfield, symmetrised = _vi(fits=4, steps=5000, draws=500)
-    return Config(
+    return RemediesConfig(
         seed=0,
         runs=2,
         problems=tuple(PROBLEMS),
@@ -166,7 +166,7 @@ def _default() -> Config:
     )
 
 
-def _quick() -> Config:
+def _quick() -> RemediesConfig:
     meanfield, symmetrised = _vi(fits=2, steps=1000, draws=200)
     return replace(
         _default(),
@@ -190,7 +190,7 @@ def _quick() -> Config:
 DEFAULT, QUICK = _default(), _quick()
 
 
-def configure(options: Options) -> Config:
+def configure(options: Options) -> RemediesConfig:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "datasets", "engine", "full", "splits", "parametrisations")
     base = QUICK if options.quick else DEFAULT
@@ -202,7 +202,7 @@ def configure(options: Options) -> Config:
     )
 
 
-def cells(config: Config) -> tuple[RunCell, ...]:
+def cells(config: RemediesConfig) -> tuple[RunCell, ...]:
     """List the cells, run by run and problem by problem: what others are made from comes first."""
     return tuple(
         _cell(config, problem, run, remedy)
@@ -217,7 +217,7 @@ def _in_order() -> Iterator[Remedy]:
     yield from (first, ALIGNED, *others)
 
 
-def _cell(config: Config, problem: str, run: int, remedy: Remedy) -> RunCell:
+def _cell(config: RemediesConfig, problem: str, run: int, remedy: Remedy) -> RunCell:
     data = f"{problem}-run{run}"
     keys = {("plain", r.method): f"{data}.plain.{r.method}.{r.engine}" for r in _in_order()}
     return RunCell(
@@ -233,7 +233,7 @@ def _cell(config: Config, problem: str, run: int, remedy: Remedy) -> RunCell:
     )
 
 
-def target(config: Config, cell: Cell) -> NetworkTarget:
+def target(config: RemediesConfig, cell: Cell) -> NetworkTarget:
     """Condition the cell's model on its run's training part."""
     assert isinstance(cell, RunCell), "cells are made here"
     data = parts(cell.dataset, config.images, cell.seed).train
@@ -244,7 +244,7 @@ BOUND = "bound"
 """Attribute of a Gaussian's posterior: its ELBO, in nats."""
 
 
-def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(config: RemediesConfig, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
     target = context.target
     assert isinstance(target, NetworkTarget), "every cell has a network"

@@ -26,7 +26,7 @@ from onebasin.posteriors.view import as_view
 
 from ..lab import Cell, Frame, Frames, Outcomes
 from ..lab.posteriors import halves, tree_of
-from .design import BOUND, BY_NAME, Config, RunCell, parts, target
+from .design import BOUND, BY_NAME, RemediesConfig, RunCell, parts, target
 from .problems import truth_of
 
 FITTED = ("meanfield", "symmetrised")
@@ -39,7 +39,7 @@ LEVEL = 0.95
 """The probability that intervals, and sets of classes, are to hold."""
 
 
-def measure(config: Config, outcomes: Outcomes) -> Frames:
+def measure(config: RemediesConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell that is a row, those of a run and data set together, with their truth."""
     groups: dict[str, list[RunCell]] = {}
     for cell in outcomes:
@@ -50,7 +50,9 @@ def measure(config: Config, outcomes: Outcomes) -> Frames:
     return {"cells": Frame.of(rows)}
 
 
-def _rows(config: Config, outcomes: Outcomes, cells: list[RunCell]) -> Iterator[dict[str, Any]]:
+def _rows(
+    config: RemediesConfig, outcomes: Outcomes, cells: list[RunCell]
+) -> Iterator[dict[str, Any]]:
     data = parts(cells[0].dataset, config.images, cells[0].seed).test
     truths = {c.problem: _Truth(outcomes.tree(c), data) for c in cells if c.method == "nuts"}
     for cell in cells:

@@ -9,13 +9,13 @@ from onebasin.analysis.page.page import FigureItem
 from onebasin.base.table import Table
 
 from .. import lab
-from ..lab import Chapter, Field, Frames, Outcomes, Row, Text, View, count_verdicts, failed
+from ..lab import Chapter, Field, Frames, Outcomes, Row, RowTable, Text, count_verdicts, failed
 from ..lab.figures import plot_cells
 from ..lab.page import Extra
 from ..lab.tables import Tabulate
 from ..shared.heldout import MAX_RHAT
 from .claims import no_truth
-from .design import REMEDIES, Config
+from .design import REMEDIES, RemediesConfig
 from .measures import OUTPUTS
 from .problems import PROBLEMS
 
@@ -74,7 +74,7 @@ def _fields(classifier: bool) -> tuple[Field, ...]:
 
 def remedies_on(problem: str) -> Callable[[Frames], Table]:
     """Tabulate the remedies on one data set."""
-    return View(
+    return RowTable(
         f"{problem}: every remedy, run 1 / run 2. Bounds are lower bounds of the log evidence; distances and spread "
         "are compared with NUTS on the same model; R-hat of a variational method is over its fits",
         _fields(problem == "digits"),
@@ -88,7 +88,7 @@ def _truths(frames: Frames) -> Iterator[Row]:
             yield row
 
 
-TRUTH = View(
+TRUTH = RowTable(
     "Is NUTS the truth? Its chains on the outputs, and how far one half of them is from the other",
     (
         Field("chains", lambda row: f"{row['dataset']}, run {row['run']}: {row['label']}"),
@@ -109,7 +109,7 @@ def _fitted(frames: Frames) -> Iterator[Row]:
             yield row
 
 
-FITS = View(
+FITS = RowTable(
     "How much fits from other starts differ: means and standard deviations over fits",
     (
         Field("fits", lambda row: f"{row['dataset']}, run {row['run']}: {row['label']}"),
@@ -205,7 +205,7 @@ def _nearest(problem: str, frames: Frames) -> str:
     return f"On {problem} the Gaussian that predicts nearest to NUTS on its model is {', '.join(words)}."
 
 
-def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(config: RemediesConfig, frames: Frames) -> Iterator[Chapter | None]:
     """Lay out the page."""
     runs = "once" if config.runs == 1 else f"{config.runs} times, with other data and other seeds"
     yield Chapter(
@@ -231,7 +231,9 @@ def title_of(problem: str) -> str:
     return f"The remedies on {problem}"
 
 
-def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, Iterable[Extra]]:
+def figures(
+    config: RemediesConfig, outcomes: Outcomes, frames: Frames
+) -> Mapping[str, Iterable[Extra]]:
     """Draw each data set's distances."""
     return {title_of(problem): (_distances(problem, frames),) for problem in config.problems}
 

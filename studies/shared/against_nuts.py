@@ -11,7 +11,7 @@ import numpy as np
 
 from onebasin.analysis.predictive.heldout import HeldOut, gap
 
-from ..lab import STATEMENTS, Cell, Chapter, Field, Frame, Frames, Row, View, at_most
+from ..lab import STATEMENTS, Cell, Chapter, Field, Frame, Frames, Row, RowTable, at_most
 from ..lab.options import ENGINES
 from .heldout import MAX_RHAT, RHAT
 
@@ -99,7 +99,7 @@ def _at(row: Row) -> str:
 
 
 _SDS, _TO_NUTS = "posterior sds, rms", "ratio to NUTS"
-ENGINES_AGREE = View(
+ENGINES_AGREE = RowTable(
     "NUTS in Stan against NUTS in NumPyro: means of f at the held-out points and of `sigma`, none of which notices "
     "swapped or rescaled units",
     (
@@ -111,7 +111,7 @@ ENGINES_AGREE = View(
     ),
     over="engines",
 )
-FROM_NUTS = View(
+FROM_NUTS = RowTable(
     "ADVI against NUTS with the same parametrisation, held-out points",
     (
         Field("posterior", "label"),

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from onebasin.analysis.predictive.heldout import HeldOut
 
-from ..lab import Caution, Field, Frame, Frames, Row, Rows, View, at_most, read
+from ..lab import Caution, Field, Frame, Frames, Row, Rows, RowTable, at_most, read
 
 RHAT = 1.01
 """R-hat of f above which chains are flagged."""
@@ -84,7 +84,7 @@ def chains_that_disagree(frames: Frames, over: Rows = "cells") -> str:
     )
 
 
-def mixing(over: Sequence[str], caption: str) -> View:
+def mixing(over: Sequence[str], caption: str) -> RowTable:
     """Tabulate how far chains of NUTS have got, over the cells that have these columns in common."""
 
     def groups(frames: Frames) -> Iterable[Row]:
@@ -101,7 +101,7 @@ def mixing(over: Sequence[str], caption: str) -> View:
                 **{name: _median(rows, name) for name in _MEDIANS},
             }
 
-    return View(
+    return RowTable(
         caption,
         (
             Field("posteriors of", "label"),

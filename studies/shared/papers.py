@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from onebasin.base.errors import StudyError
 from onebasin.truth.pairs import MIN_PAIRS
 
-from ..lab import ENGINE_WORDS, METHOD_WORDS, Claim, Field, Row, Rows, Test, View
+from ..lab import ENGINE_WORDS, METHOD_WORDS, Claim, Field, Row, Rows, RowTable, Test
 from ..lab.effects import Effect
 from ..lab.frame import averages
 
@@ -46,7 +46,7 @@ def with_interval(effect: Effect, form: str = "+.3f") -> str:
     return f"{effect.estimate:{form}}{ends}"
 
 
-def averaged(caption: str, rows: Rows, factors: Sequence[str], fields: Sequence[Field]) -> View:
+def averaged(caption: str, rows: Rows, factors: Sequence[str], fields: Sequence[Field]) -> RowTable:
     """Tabulate rows with the same `factors` as one: of their number as `datasets`, and of whatever its fields name.
 
     That are means, and of a column `max_NAME` the largest NAME; see `lab.frame.averages`.
@@ -54,4 +54,4 @@ def averaged(caption: str, rows: Rows, factors: Sequence[str], fields: Sequence[
     columns = {field.value for field in fields if isinstance(field.value, str)}
     largest = [name.removeprefix("max_") for name in columns if name.startswith("max_")]
     mean = columns - {*factors, "datasets", *(f"max_{name}" for name in largest)}
-    return View(caption, tuple(fields), over=averages(rows, factors, tuple(mean), largest))
+    return RowTable(caption, tuple(fields), over=averages(rows, factors, tuple(mean), largest))

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from onebasin.base.card import Card, Fact, Facts, Words, measured, number
+from onebasin.base.card import Card, Fact, FactList, Words, measured, number
 from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 
@@ -13,7 +13,7 @@ CARD = Card(
     "Usable",
     (
         Words("You may use `mu[0]`: " + "it is good " * 20),
-        Facts((Fact("labels", "None switch.", "good"), Fact("sampler", "It failed.", "bad"))),
+        FactList((Fact("labels", "None switch.", "good"), Fact("sampler", "It failed.", "bad"))),
         Table(
             ("", "mean", "sd"), (("`mu[0]`", "1", "0.5"), ("`sigma`", "12.5", "3")), "parameters"
         ),
@@ -28,7 +28,9 @@ class Own(Shown):
     name: str
 
     def _card(self):
-        return Card(self.name, (Words(self.name), Facts.of((self.name, self.name), ("none", ""))))
+        return Card(
+            self.name, (Words(self.name), FactList.of((self.name, self.name), ("none", "")))
+        )
 
 
 def test_text_is_wrapped_with_its_columns_in_line():
@@ -81,7 +83,7 @@ def test_pages_follow_the_theme_that_a_parent_says():
 
 
 def test_facts_without_text_are_left_out():
-    assert Facts.of(("a", ""), ("b", "c")).rows == (Fact("b", "c"),)
+    assert FactList.of(("a", ""), ("b", "c")).rows == (Fact("b", "c"),)
 
 
 @each(

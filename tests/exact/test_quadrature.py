@@ -14,7 +14,7 @@ from benchmarks.exact.cases import ALL, NETWORKS, case
 from benchmarks.exact.mixtures import CONCENTRATION, COUNTS
 from benchmarks.exact.networks import LIKELIHOODS
 from benchmarks.exact.quadrature import Axis, Exact, axis, entries, integrate
-from onebasin.studies.permutation_invariant_vi.two_weights.design import Points
+from onebasin.studies.permutation_invariant_vi.two_weights.design import Observations
 from onebasin.studies.permutation_invariant_vi.two_weights.posterior import solve, statistics
 
 WIDE, LOG, REAL = axis(-16, 16, 64), axis(-7, 2.5, 30), axis(-6, 6, 24)
@@ -83,7 +83,7 @@ def test_proportions_are_those_of_the_closed_form():
 def test_two_units_are_those_of_the_study():
     """Another quadrature of the same network: the likelihood by five numbers of the data."""
     target = case("free-two-units").target("free")
-    other = solve(statistics(Points(target.x[:, 0], target.y[:, 0]), 1.0))
+    other = solve(statistics(Observations(target.x[:, 0], target.y[:, 0]), 1.0))
     exact = case("free-two-units").exact
     assert exact.log_evidence == pytest.approx(other.log_evidence, abs=1e-5)
     apart = np.abs(np.diff(exact.values["W1"][:, 0], axis=1)[:, 0])

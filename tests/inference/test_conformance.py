@@ -400,6 +400,8 @@ def groups_of(case: Case) -> set[str]:
     own = case.method.groups
     if case.method.name == "laplace" and case.by_stan:
         own = frozenset()  # neither engine tells the curvature
+    if case.method.name in ("nuts", "hmc") and case.engine != "nutpie":
+        own |= {"adaptation"}
     return {"posterior", "sample_stats"} | of_model | own
 
 

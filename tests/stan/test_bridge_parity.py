@@ -82,7 +82,7 @@ def test_a_library_is_the_program_that_cmdstan_runs(both, rng):
     np.testing.assert_allclose(library.unconstrain(constrained), points, rtol=1e-9, atol=1e-9)
     start = library.unpack(library.constrain(points[0], include_tp=True), include_tp=True)
     place.write_text(json.dumps({n: start[n].tolist() for n in ready.info.parameters}))
-    drawn = output(ready, command.draw_start(files, command.Start(seed=4, init=place)))
+    drawn = output(ready, command.draw_start(files, command.CommandStart(seed=4, init=place)))
     for name, value in start.items():
         np.testing.assert_allclose(value, drawn.variables[name][0], rtol=1e-12, atol=1e-14)
 

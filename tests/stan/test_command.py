@@ -13,7 +13,7 @@ def words(arguments):
 
 
 def test_nuts():
-    start = command.Start(seed=3, chain=2, init=0.5)
+    start = command.CommandStart(seed=3, chain=2, init=0.5)
     arguments = command.sample(
         command.nuts(max_tree_depth=9),
         FILES,
@@ -34,12 +34,13 @@ def test_going_on_from_an_earlier_warmup():
     arguments = command.sample(
         command.nuts(max_tree_depth=9),
         FILES,
-        command.Start(seed=3, chain=2, init=Path("/i.json")),
+        command.CommandStart(seed=3, chain=2, init=Path("/i.json")),
         draws=10,
-        warmup=20,
+        warmup=0,
         target_acceptance=0.9,
         metric="diag",
         refresh=5,
+        adapt=False,
         adapted=command.Adapted(step_size=0.25, metric=Path("/m.json")),
     )
     assert words(arguments) == (
@@ -55,7 +56,7 @@ def test_static_hmc():
 
 
 def test_a_draw_of_the_start():
-    arguments = command.draw_start(FILES, command.Start(seed=1, init=Path("/i.json")))
+    arguments = command.draw_start(FILES, command.CommandStart(seed=1, init=Path("/i.json")))
     assert words(arguments) == (
         "random seed=1 init=/i.json method=sample num_samples=1 num_warmup=0 "
         f"algorithm=fixed_param {COMMON}"
@@ -63,7 +64,7 @@ def test_a_draw_of_the_start():
 
 
 def test_optimise_uses_the_jacobian():
-    arguments = command.optimise(FILES, command.Start(seed=1, init=2.0), iterations=7)
+    arguments = command.optimise(FILES, command.CommandStart(seed=1, init=2.0), iterations=7)
     assert words(arguments) == (
         f"random seed=1 init=2.0 {COMMON} method=optimize jacobian=1 algorithm=lbfgs iter=7"
     )
@@ -76,7 +77,7 @@ def test_laplace_and_pathfinder():
     )
     arguments = command.pathfinder(
         FILES,
-        command.Start(seed=1, init=2.0),
+        command.CommandStart(seed=1, init=2.0),
         paths=3,
         draws=40,
         path_draws=50,
@@ -95,7 +96,7 @@ def variational(eta):
     return command.variational(
         "fullrank",
         command.Files(data=Path("/d"), output=Path("/o"), diagnostics=Path("/e"), digits=12),
-        command.Start(seed=4),
+        command.CommandStart(seed=4),
         iterations=100,
         gradient_samples=2,
         elbo_samples=3,

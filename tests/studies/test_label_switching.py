@@ -22,7 +22,7 @@ from onebasin.studies.lab import Context, Frames, Options, Outcomes
 from onebasin.studies.lab.claims import Statement
 from onebasin.studies.lab.study import conclude, measure
 from onebasin.studies.label_switching import STUDY, design, measures
-from onebasin.studies.label_switching.design import Config, configure
+from onebasin.studies.label_switching.design import LabelSwitchingConfig, configure
 from onebasin.studies.label_switching.measures import compare
 from onebasin.studies.label_switching.page import trace_figure, worst_traces
 from onebasin.truth.alignment_failures import PlantedComponents
@@ -78,7 +78,7 @@ def planted(target: Target, truth: Mapping[str, np.ndarray], how: dict[str, Any]
     return build(target, draws, sampled, {**attributes, "settings": "{}"})
 
 
-def outcomes_of(config: Config, **how: Any) -> InMemory:
+def outcomes_of(config: LabelSwitchingConfig, **how: Any) -> InMemory:
     trees = {}
     for cell in STUDY.cells(config):
         told = {"engine": cell.engine, "settings": cell.settings, "seed": cell.seed, **how}
@@ -88,7 +88,7 @@ def outcomes_of(config: Config, **how: Any) -> InMemory:
     return InMemory(trees, {})
 
 
-CONFIG = Config(0, ("numpyro", "stan"), ("mixture", "factors", "network"), NUTS)
+CONFIG = LabelSwitchingConfig(0, ("numpyro", "stan"), ("mixture", "factors", "network"), NUTS)
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +277,7 @@ def test_overlap_is_told_from_modes():
 
 
 def test_symmetry_that_does_not_hold_stops_the_study(monkeypatch, tmp_path):
-    config = Config(0, ("numpyro",), ("network",), NUTS)
+    config = LabelSwitchingConfig(0, ("numpyro",), ("network",), NUTS)
     (cell,) = STUDY.cells(config)
     wrong = replace(condition("network", 0), symmetry=(Exchangeable({"W1": 1}),))
     monkeypatch.setattr(design, "condition", lambda label, seed: wrong)

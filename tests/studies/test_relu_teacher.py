@@ -16,7 +16,7 @@ from onebasin.studies.lab import Frame, Frames, Options, Outcomes
 from onebasin.studies.lab.claims import Statement
 from onebasin.studies.lab.study import conclude, measure, report
 from onebasin.studies.relu_teacher import STUDY, design, page
-from onebasin.studies.relu_teacher.design import Config, configure, target
+from onebasin.studies.relu_teacher.design import TeacherConfig, configure, target
 from onebasin.truth.problems.relu_networks import teacher_data
 
 from ..command_fixtures import InMemory, fake_posterior
@@ -137,7 +137,7 @@ def test_share_at_seam_is_that_of_unit_weights_alone(frames):
 
 
 def test_draws_at_and_steps_across_the_seam_are_counted():
-    config = Config(0, ("stan",), ("givens",), nuts=Nuts(chains=2, draws=40))
+    config = TeacherConfig(0, ("stan",), ("givens",), nuts=Nuts(chains=2, draws=40))
     cell = STUDY.cells(config)[0]
     tree = fake_posterior(STUDY.target(config, cell), "nuts", "stan", config.nuts, 0)
     weights = tree["posterior"].to_dataset()["W1"].values
@@ -226,7 +226,7 @@ def test_page_counts_training_and_held_out_points_apart(monkeypatch):
 
 
 def test_page_stands_with_one_cell_and_with_failures():
-    config = Config(0, ("stan",), ("free",), nuts=Nuts(chains=2, draws=40))
+    config = TeacherConfig(0, ("stan",), ("free",), nuts=Nuts(chains=2, draws=40))
     nuts, meanfield, fullrank = STUDY.cells(config)
     tree = fake_posterior(STUDY.target(config, nuts), "nuts", "stan", config.nuts, 0)
     outcomes = InMemory({nuts: tree}, {meanfield: "no", fullrank: "no"})

@@ -182,7 +182,7 @@ def quick(module: str, toy: Any) -> Callable[[pytest.MonkeyPatch], None]:
 def compact_representation() -> Toy:
     from onebasin.studies.compact_representation import design
 
-    toy = design.Config(
+    toy = design.CompactConfig(
         seed=0,
         size=design.Size("digits", side=2, hidden=3, train=60),
         hmc=Hmc(chains=2, warmup=20, draws=25, trajectory_length=0.3, metric="unit"),
@@ -227,7 +227,7 @@ def permutation_invariant_vi() -> Toy:
         fits=3, steps=4, learning_rate=0.01, samples=1, evaluate_every=2, tolerance=0.0, draws=12,
         report_draws=8, report_permutations=3, elbo_samples=2,
     )  # fmt: skip
-    toy = design.Config(
+    toy = design.InvariantConfig(
         seed=0,
         interpolation=InterpolationSettings(
             sigmas=(1.0,), points=4, descent=Descent(5, 0.05, 20), ratios=(1.0, 3.0), seeds=2,

@@ -6,6 +6,6 @@ file's information says of it.
 """
 
 from .agreement import Agreement, agree
-from .verdict import Verdict, check
+from .verdict import ReferenceVerdict, check
 
-__all__ = ["Agreement", "Verdict", "agree", "check"]
+__all__ = ["Agreement", "ReferenceVerdict", "agree", "check"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from .files import COLUMNS, Files
+from .files import COLUMNS, ReferenceFiles
 
 LEVEL = 0.01
 RHAT = 1.01
@@ -114,7 +114,7 @@ class Agreement:
 
 def agree(first: tuple[Path, str], second: tuple[Path, str]) -> Agreement:
     """Compare two references, each a folder and a name."""
-    one, two = Files(*first), Files(*second)
+    one, two = ReferenceFiles(*first), ReferenceFiles(*second)
     names = (one.name, two.name)
     for files in (one, two):
         if broken := files.broken():
@@ -144,7 +144,7 @@ def agree(first: tuple[Path, str], second: tuple[Path, str]) -> Agreement:
     )
 
 
-def _unlike(one: Files, two: Files) -> str:
+def _unlike(one: ReferenceFiles, two: ReferenceFiles) -> str:
     """Why two references cannot be compared; empty where they can."""
     for table in ("parameters", "invariants"):
         if set(one.summary[table]) != set(two.summary[table]):
@@ -159,7 +159,7 @@ def _unlike(one: Files, two: Files) -> str:
     return ""
 
 
-def _converged(one: Files, two: Files) -> tuple[str, ...] | str:
+def _converged(one: ReferenceFiles, two: ReferenceFiles) -> tuple[str, ...] | str:
     """The tables of which both have chains that agree; why there are none."""
     kept, refused = [], ""
     for table in ("parameters", "invariants"):
@@ -177,7 +177,7 @@ def _converged(one: Files, two: Files) -> tuple[str, ...] | str:
     return tuple(kept) or refused
 
 
-def _worst(files: Files, table: str) -> tuple[float, str]:
+def _worst(files: ReferenceFiles, table: str) -> tuple[float, str]:
     found = [(files.row(table, row)["rhat"], row) for row in files.summary[table]]
     return max((each for each in found if np.isfinite(each[0])), default=(0.0, "nothing"))
 

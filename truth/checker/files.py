@@ -17,7 +17,7 @@ COLUMNS = ("mean", "sd", "q5", "q25", "q50", "q75", "q95")
 
 
 @dataclass(frozen=True)
-class Files:
+class ReferenceFiles:
     """A folder of a reference.
 
     Attributes

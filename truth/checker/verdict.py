@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import norm
 
 from . import estimators, labels
-from .files import COLUMNS, Files, entries, read
+from .files import COLUMNS, ReferenceFiles, entries, read
 
 DRAWS, CHAINS = 10_000, 4
 RHAT, LAG1, EFMI = 1.01, 0.05, 0.2
@@ -53,7 +53,7 @@ class Criterion:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ReferenceVerdict:
     """The result of checking a reference.
 
     Attributes
@@ -115,7 +115,7 @@ class Verdict:
         }
 
 
-def check(folder: Path, name: str, *, elsewhere: Path | None = None) -> Verdict:
+def check(folder: Path, name: str, *, elsewhere: Path | None = None) -> ReferenceVerdict:
     """Check a reference.
 
     Parameters
@@ -127,7 +127,7 @@ def check(folder: Path, name: str, *, elsewhere: Path | None = None) -> Verdict:
     elsewhere : Path, optional
         Folder in which all its draws may be, where they are not with the files.
     """
-    files = Files(folder, name, elsewhere)
+    files = ReferenceFiles(folder, name, elsewhere)
     broken = files.broken()
     sound = Criterion(
         "files",
@@ -136,13 +136,13 @@ def check(folder: Path, name: str, *, elsewhere: Path | None = None) -> Verdict:
         f"Make it again with `onebasin truth make {name}`, or take another copy.",
     )
     if broken:
-        return Verdict(name, (sound,), False)
+        return ReferenceVerdict(name, (sound,), False)
     if files.full is None:
-        return Verdict(name, (sound, *_of_some(files)), False)
-    return Verdict(name, (sound, *_of_all(files, files.full)), True)
+        return ReferenceVerdict(name, (sound, *_of_some(files)), False)
+    return ReferenceVerdict(name, (sound, *_of_all(files, files.full)), True)
 
 
-def _of_all(files: Files, path: Path) -> Iterator[Criterion]:
+def _of_all(files: ReferenceFiles, path: Path) -> Iterator[Criterion]:
     draws = read(path, "posterior")
     chains, count = next(iter(draws.values())).shape[:2]
     yield Criterion(
@@ -224,7 +224,7 @@ def _sampler(path: Path) -> Iterator[Criterion]:
     )
 
 
-def _summarised(files: Files, values: dict[str, np.ndarray]) -> Criterion:
+def _summarised(files: ReferenceFiles, values: dict[str, np.ndarray]) -> Criterion:
     """Compare the summary with all draws."""
     wrong = []
     for name, x in values.items():
@@ -242,7 +242,9 @@ def _summarised(files: Files, values: dict[str, np.ndarray]) -> Criterion:
     return Criterion("summary", not wrong, said, "Make it again.")
 
 
-def _labelled(files: Files, draws: dict[str, np.ndarray], tolerance: float) -> Iterator[Criterion]:
+def _labelled(
+    files: ReferenceFiles, draws: dict[str, np.ndarray], tolerance: float
+) -> Iterator[Criterion]:
     if not files.info["symmetry"]:
         return
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in draws.items()}
@@ -258,7 +260,7 @@ def _labelled(files: Files, draws: dict[str, np.ndarray], tolerance: float) -> I
     )
 
 
-def _in_order(files: Files, draws: dict[str, np.ndarray]) -> Iterator[Criterion]:
+def _in_order(files: ReferenceFiles, draws: dict[str, np.ndarray]) -> Iterator[Criterion]:
     """Hold draws that were another model's against the order that this one has them in."""
     if not (quotient := files.info.get("quotient")):
         return
@@ -273,7 +275,7 @@ def _in_order(files: Files, draws: dict[str, np.ndarray]) -> Iterator[Criterion]
         )
 
 
-def _of_some(files: Files) -> Iterator[Criterion]:
+def _of_some(files: ReferenceFiles) -> Iterator[Criterion]:
     """Judge a thousand draws: recorded checks, their means, their labelling."""
     made = files.info["checks_made"]
     bad = [key for key, holds in made.items() if not holds]

@@ -19,7 +19,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class LabelledProblem:
     """A model with its data and its symmetry."""
 
     label: str  # Its name on the command line and in tables.
@@ -47,7 +47,7 @@ _THREE_NORMALS = partial(
 _MIXTURE = (Exchangeable({"weight": 0, "mu": 0, "sigma": 0}),)
 
 _ALL = (
-    Problem(
+    LabelledProblem(
         "mixture",
         "A mixture of three normals, apart from each other: weights, means and standard deviations "
         "move together (6 labellings).",
@@ -56,7 +56,7 @@ _ALL = (
         "mixture",
         _OF_COMPONENTS,
     ),
-    Problem(
+    LabelledProblem(
         "mixture-overlap",
         "The same mixture with components that overlap, so that no labelling is a mode of its own.",
         partial(_THREE_NORMALS, mu=(-1.2, 0.0, 1.2)),
@@ -65,7 +65,7 @@ _ALL = (
         _OF_COMPONENTS,
         kind="overlap",
     ),
-    Problem(
+    LabelledProblem(
         "mixture-misfit",
         "Two components for three clusters: one has to cover two of them, and which ones makes modes that no "
         "relabelling joins. Chains that find different ones have really not converged.",
@@ -75,7 +75,7 @@ _ALL = (
         _OF_COMPONENTS,
         kind="modes",
     ),
-    Problem(
+    LabelledProblem(
         "topics",
         "Latent Dirichlet allocation with two topics, summed over the words' topics: the documents' "
         "shares move along one axis, the topics' words along the other (2 labellings).",
@@ -84,7 +84,7 @@ _ALL = (
         "topics",
         {"theta": ("doc", "topic"), "phi": ("topic", "word")},
     ),
-    Problem(
+    LabelledProblem(
         "factors",
         "Factor analysis with three factors, summed over the factors' scores: the columns of the loadings "
         "change places and signs (48 labellings). A Laplace prior on the loadings keeps other rotations out.",
@@ -93,7 +93,7 @@ _ALL = (
         "factors",
         {"L": ("item", "factor"), "psi": ("item",)},
     ),
-    Problem(
+    LabelledProblem(
         "hidden-markov",
         "A hidden Markov model with three states: rows and columns of the transition matrix move together with "
         "the emissions (6 labellings).",
@@ -102,7 +102,7 @@ _ALL = (
         "hidden_markov",
         {"A": ("state", "next"), "mu": ("state",), "sigma": ("state",), "start": ("state",)},
     ),
-    Problem(
+    LabelledProblem(
         "network",
         "A network of three tanh units on 80 points of a network like it: units change places, and a unit's "
         "weights change their signs together (48 labellings). The same model in both engines.",
@@ -110,7 +110,9 @@ _ALL = (
     ),
 )
 
-PROBLEMS: Mapping[str, Problem] = MappingProxyType({problem.label: problem for problem in _ALL})
+PROBLEMS: Mapping[str, LabelledProblem] = MappingProxyType(
+    {problem.label: problem for problem in _ALL}
+)
 
 
 @cache

@@ -30,7 +30,7 @@ from ..frame import halves
 from . import words
 from .differences import differences
 from .judging import INVARIANT, PARAMETER, Judged, judge, why_not
-from .known import Kept, Known, known_of
+from .known import Known, KnownFacts, known_of
 from .result import ReferenceComparison
 
 RESTARTS = 4
@@ -146,7 +146,9 @@ def _known(reference: Any, progress: Progress | None) -> Known:
     if isinstance(reference, Known):
         return reference
     return (
-        reference.known if isinstance(reference, Kept) else known_of(reference, progress=progress)
+        reference.known
+        if isinstance(reference, KnownFacts)
+        else known_of(reference, progress=progress)
     )
 
 

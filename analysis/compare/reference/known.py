@@ -87,7 +87,7 @@ class Known:
 
 
 @runtime_checkable
-class Kept(Protocol):
+class KnownFacts(Protocol):
     """A source of known facts, such as a reference posterior of the repository."""
 
     @property

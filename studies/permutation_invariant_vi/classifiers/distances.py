@@ -13,7 +13,7 @@ from ...lab import (
     Finding,
     Frames,
     Row,
-    View,
+    RowTable,
     beside,
     each,
     gains,
@@ -67,7 +67,7 @@ CLAIMS = (
 )
 
 
-DISTANCES = View(
+DISTANCES = RowTable(
     "Distances from HMC's draws, in prediction and in aligned weights, means over seeds",
     (
         Field("units", "width", decimals=0),

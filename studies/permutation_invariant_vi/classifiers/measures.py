@@ -34,7 +34,16 @@ from onebasin.truth.proximity import Nearest, nearest
 
 from ...lab import Frame, Outcomes, Row
 from ...lab.posteriors import halves, prior_draws, tree_of
-from ..design import Config, Method, TruthSettings, against, find, methods, units, width_problem
+from ..design import (
+    InvariantConfig,
+    Training,
+    TruthSettings,
+    against,
+    find,
+    methods,
+    units,
+    width_problem,
+)
 
 SOURCES = {
     "prior": "draws from the prior",
@@ -63,7 +72,9 @@ _READ = {
 }
 
 
-def measure(config: Config, outcomes: Outcomes, *, within: float | None) -> Mapping[str, Frame]:
+def measure(
+    config: InvariantConfig, outcomes: Outcomes, *, within: float | None
+) -> Mapping[str, Frame]:
     """Measure every classifier.
 
     Below a separation of `within` standard deviations of q, two units count as close, and one Gaussian between two
@@ -81,7 +92,7 @@ def measure(config: Config, outcomes: Outcomes, *, within: float | None) -> Mapp
     }
 
 
-def _common(config: Config, within: float | None) -> Row:
+def _common(config: InvariantConfig, within: float | None) -> Row:
     split = image_split(config.images, config.seed)
     inputs, _, classes = classifier(config.images, config.widths[0]).network.widths
     return {
@@ -97,7 +108,7 @@ def _common(config: Config, within: float | None) -> Row:
     }
 
 
-def _fits(config: Config, outcomes: Outcomes, within: float) -> Iterator[Row]:
+def _fits(config: InvariantConfig, outcomes: Outcomes, within: float) -> Iterator[Row]:
     labels = np.asarray(image_split(config.images, config.seed).test.y, dtype=np.int64)
     for width in config.widths:
         for method in methods(config, width):
@@ -107,7 +118,7 @@ def _fits(config: Config, outcomes: Outcomes, within: float) -> Iterator[Row]:
 
 
 def fit_row(
-    tree: xr.DataTree, width: int, method: Method, labels: Int[np.ndarray, " obs"], within: float
+    tree: xr.DataTree, width: int, method: Training, labels: Int[np.ndarray, " obs"], within: float
 ) -> dict[str, Any]:
     """Read one cell's numbers; `log_order`, of the group, is the most that symmetrising can gain."""
     final, predictive = tree["variational"].to_dataset(), tree["predictive"].to_dataset()
@@ -137,7 +148,7 @@ def _nearest_means(tree: xr.DataTree, within: float) -> Nearest:
     return nearest(values, block, sd=sd, within=within)
 
 
-def _nearest(config: Config, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
+def _nearest(config: InvariantConfig, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
     """Summarise the nearest equivalent modes of networks of more than one unit, of whatever source."""
     for width in config.widths:
         found = dict(_networks_at(config, outcomes, width)) if width > 1 else {}
@@ -167,7 +178,9 @@ def _spread(values: np.ndarray, suffix: str) -> dict[str, float]:
     return {name + suffix: value for name, value in ends.items()}
 
 
-def _networks_at(config: Config, outcomes: Outcomes, width: int) -> Iterator[tuple[str, Nearest]]:
+def _networks_at(
+    config: InvariantConfig, outcomes: Outcomes, width: int
+) -> Iterator[tuple[str, Nearest]]:
     model = classifier(config.images, width)
     rng = np.random.default_rng([config.seed, width])
     shapes = model.network.shapes.items()
@@ -188,7 +201,7 @@ def _some_draws(tree: xr.DataTree, model: BayesianNetwork) -> dict[str, np.ndarr
     return {name: v.reshape(-1, *v.shape[2:])[rows] for name, v in arrays.items()}
 
 
-def _truth(config: Config, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
+def _truth(config: InvariantConfig, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
     for width in config.truth_widths:
         tree = find(outcomes, width_problem(width), "truth")
         if tree is None:

@@ -15,7 +15,7 @@ from onebasin.truth.proximity import (
     volume_bound,
 )
 
-from ...lab import Chapter, Claim, Field, Frames, Row, Trial, View, read
+from ...lab import Chapter, Claim, Field, Frames, Row, RowTable, Trial, read
 from .measures import SOURCES
 from .widths import plain_numbers, series, set_widths
 
@@ -96,7 +96,7 @@ def distance_table(frames: Frames) -> Table:
         Field("units with a close one", "close", decimals=3, unit=f"share{within}"),
     )
     caption = "Distance of a network to its nearest permuted copy, compared with bounds that hold for every network"
-    return View(caption, fields, over="nearest", drop_empty=True)(frames)
+    return RowTable(caption, fields, over="nearest", drop_empty=True)(frames)
 
 
 TABLES = (distance_table,)

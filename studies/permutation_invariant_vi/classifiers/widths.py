@@ -23,8 +23,8 @@ from ...lab import (
     Frames,
     Row,
     Rows,
+    RowTable,
     Trial,
-    View,
     beside,
     each,
     gains,
@@ -219,7 +219,7 @@ def _every_fit(frames: Frames) -> Iterator[Row]:
         yield {**fit, "other": None if fit["method"] == "mfvi" else plain}
 
 
-PAIRED = View(
+PAIRED = RowTable(
     "What training with an estimator that rests on the permanent changes compared with InfoNCE at its best K: "
     "differences seed by seed, mean ± standard error, seeds won; ✓ above and ✗ below zero by Student's 95 % interval",
     (
@@ -232,7 +232,7 @@ PAIRED = View(
     ),
     over=beside_infonce,
 )
-FITS = View(
+FITS = RowTable(
     "Every method at every width, means over seeds. I: mutual information by which the symmetrised ELBO exceeds "
     "the ELBO; ✓ marks a gain over MFVI above zero by Student's 95 % interval over seeds",
     (

@@ -48,7 +48,7 @@ from onebasin.base.settings import Count, Positive, Seed, Several, settings
 
 from ...lab import Frame
 from . import quadrature as optima
-from .quadrature import LARGEST_RATIO, Mixture, slope
+from .quadrature import LARGEST_RATIO, LineThroughModes, slope
 
 
 @settings
@@ -201,7 +201,7 @@ def stopped_early(time: float) -> float:
 
 
 def _still_near(ratio: float, time: float) -> bool:
-    mixture = Mixture(ratio)
+    mixture = LineThroughModes(ratio)
     path = solve_ivp(
         lambda _, q: -slope(mixture, *q),
         (0.0, time),
@@ -249,7 +249,9 @@ def grid(settings: InterpolationSettings) -> np.ndarray:
 
 def _follow(settings: InterpolationSettings) -> Iterator[Row]:
     for sigma, (branch, find) in product(settings.sigmas, BRANCHES.items()):
-        at = [(ratio, find(Mixture(float(ratio) * sigma, sigma))) for ratio in grid(settings)]
+        at = [
+            (ratio, find(LineThroughModes(float(ratio) * sigma, sigma))) for ratio in grid(settings)
+        ]
         there = [(float(ratio), one) for ratio, one in at if one is not None]
         yield {
             "sigma": sigma,
@@ -266,7 +268,9 @@ def _descents(key: jax.Array, settings: InterpolationSettings) -> Iterator[Row]:
     sigmas, ratios = np.repeat(np.array(cases), settings.seeds, axis=0).T
     means, covariances = descend(key, ratios * sigmas, sigmas, settings.descent)
     divergences = [
-        optima.divergence_in_plane(Mixture(ratio * sigma, sigma), DIRECTION, mean, covariance)
+        optima.divergence_in_plane(
+            LineThroughModes(ratio * sigma, sigma), DIRECTION, mean, covariance
+        )
         for ratio, sigma, mean, covariance in zip(ratios, sigmas, means, covariances, strict=True)
     ]
     measured = {

@@ -13,7 +13,7 @@ from onebasin.analysis.plots import style
 from onebasin.base.numbers import format_number
 from onebasin.base.table import Table
 
-from ...lab import Chapter, Claim, Field, Frames, Row, Trial, View, read
+from ...lab import Chapter, Claim, Field, Frames, Row, RowTable, Trial, read
 from .measures import MEASURES, MIDWAY
 
 TITLE = "One Gaussian between two modes"
@@ -185,7 +185,7 @@ def _range(times: Any) -> Any:
     return lambda row: " to ".join(format_number(times(row) * end) for end in _bracket(row))
 
 
-THRESHOLDS = View(
+THRESHOLDS = RowTable(
     "Thresholds by quadrature and by descents; alpha is half the distance between the modes",
     (
         Field("sigma", "sigma"),
@@ -216,7 +216,9 @@ def optima_table(frames: Frames) -> Table:
             heading, decimals = _DIGITS[name]
             fields.append(Field(heading, f"{kind}_{name}", decimals=decimals, unit=unit))
     caption = "Optima by quadrature and ends of descents from a mode; KL in nats; sigma "
-    return View(caption + f"{sigma:g}", tuple(fields), over=partial(_beside, sigma=sigma))(frames)
+    return RowTable(caption + f"{sigma:g}", tuple(fields), over=partial(_beside, sigma=sigma))(
+        frames
+    )
 
 
 def _beside(frames: Frames, *, sigma: float) -> Iterator[Row]:
@@ -236,7 +238,7 @@ def _at(frames: Frames, sigma: float, branch: str, ratio: float) -> dict[str, fl
     return {name: found[name][found["ratio"].index(ratio)] for name in MEASURES}
 
 
-WAYS = View(
+WAYS = RowTable(
     "Noise raises the threshold that a descent from a mode finds",
     (
         Field("samples", "samples", unit="a step"),
@@ -248,7 +250,7 @@ WAYS = View(
     ),
     over="ways",
 )
-STOPS = View(
+STOPS = RowTable(
     "Stopping early lowers it: a descent without noise, from a mode",
     (
         Field("steps x rate", "time", unit="of sigma²"),

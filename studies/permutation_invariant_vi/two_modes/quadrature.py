@@ -48,7 +48,7 @@ _NEAR_VANISHING = (2.1, 1.3, 2.4)
 
 
 @dataclass(frozen=True)
-class Mixture:
+class LineThroughModes:
     """The target along the line through its modes.
 
     Parameters
@@ -79,7 +79,7 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Optimum:
+class StationaryPoint:
     """A stationary point of the KL: mean and sd of q along the line through the modes, and KL(q || p) in nats."""
 
     mean: float
@@ -87,7 +87,7 @@ class Optimum:
     divergence: float
 
 
-def divergence(mixture: Mixture, mean: float, sd: float) -> float:
+def divergence(mixture: LineThroughModes, mean: float, sd: float) -> float:
     """KL(q || p) in nats, of q with this mean and standard deviation along u, and the target's across it."""
     x, variance = mean + sd * _NODES, mixture.sigma**2
     pull = mixture.alpha * x / variance
@@ -96,14 +96,16 @@ def divergence(mixture: Mixture, mean: float, sd: float) -> float:
     return float(energy - np.log(sd / mixture.sigma) - 0.5)
 
 
-def slope(mixture: Mixture, mean: float, sd: float) -> Float[np.ndarray, " parameter"]:
+def slope(mixture: LineThroughModes, mean: float, sd: float) -> Float[np.ndarray, " parameter"]:
     """Derivatives of the KL with respect to mean and sd."""
     x, variance = mean + sd * _NODES, mixture.sigma**2
     first = (x - mixture.alpha * np.tanh(mixture.alpha * x / variance)) / variance
     return np.array([_WEIGHTS @ first, _WEIGHTS @ (_NODES * first) - 1 / sd])
 
 
-def curvature(mixture: Mixture, mean: float, sd: float) -> Float[np.ndarray, "parameter parameter"]:
+def curvature(
+    mixture: LineThroughModes, mean: float, sd: float
+) -> Float[np.ndarray, "parameter parameter"]:
     """Second derivatives of the KL with respect to mean and sd."""
     rate = mixture.alpha / mixture.sigma**2
     bend = 1 - np.tanh(rate * (mean + sd * _NODES)) ** 2
@@ -112,12 +114,12 @@ def curvature(mixture: Mixture, mean: float, sd: float) -> Float[np.ndarray, "pa
     return np.array([[_WEIGHTS @ second, mixed], [mixed, last + 1 / sd**2]])
 
 
-def midpoint(mixture: Mixture) -> Optimum:
+def midpoint(mixture: LineThroughModes) -> StationaryPoint:
     """Find the optimum midway between the modes; it exists for every target."""
     return _optimum(mixture, 0.0, _best_sd(mixture, 0.0))
 
 
-def mode(mixture: Mixture) -> Optimum | None:
+def mode(mixture: LineThroughModes) -> StationaryPoint | None:
     """Find the optimum near the mode at +alpha; None below the threshold where there is none."""
     if mixture.alpha <= vanishing(mixture.sigma).alpha:
         return None
@@ -130,7 +132,7 @@ def mode(mixture: Mixture) -> Optimum | None:
     return _optimum(mixture, *found.x)
 
 
-def saddle(mixture: Mixture) -> Optimum | None:
+def saddle(mixture: LineThroughModes) -> StationaryPoint | None:
     """Find the saddle between midpoint and mode; None below the threshold where there is none.
 
     It lies left of where the two met at the threshold, and the mode's optimum right of it; there one sd is stationary
@@ -165,7 +167,7 @@ def vanishing(sigma: float = 1.0) -> Vanishing:
 
     def conditions(scaled: np.ndarray) -> list[float]:
         mean, sd, alpha = sigma * scaled
-        mixture = Mixture(float(alpha), sigma)
+        mixture = LineThroughModes(float(alpha), sigma)
         bend = np.linalg.det(sigma**2 * curvature(mixture, mean, sd))
         return [*(sigma * slope(mixture, mean, sd)), bend]
 
@@ -177,7 +179,7 @@ def switching(sigma: float = 1.0) -> float:
     """Find the alpha above which the optimum near a mode has a lower KL than the midpoint."""
 
     def gain(alpha: float) -> float:
-        mixture = Mixture(alpha, sigma)
+        mixture = LineThroughModes(alpha, sigma)
         near = mode(mixture)
         if near is None:
             raise InferenceError(f"there is no optimum near a mode at `alpha` {alpha:g}.")
@@ -188,7 +190,7 @@ def switching(sigma: float = 1.0) -> float:
 
 
 def divergence_in_plane(
-    mixture: Mixture,
+    mixture: LineThroughModes,
     direction: Float[np.ndarray, " plane"],
     mean: Float[np.ndarray, " plane"],
     covariance: Float[np.ndarray, "plane plane"],
@@ -205,7 +207,7 @@ def divergence_in_plane(
     return divergence(mixture, float(direction @ mean), float(np.sqrt(along))) + 0.5 * float(rest)
 
 
-def _best_sd(mixture: Mixture, mean: float) -> float:
+def _best_sd(mixture: LineThroughModes, mean: float) -> float:
     """Standard deviation that is stationary at this mean, between sigma's half and that of the moments."""
     most = 2 * np.hypot(mixture.alpha, mixture.sigma)
     return brentq(
@@ -213,5 +215,5 @@ def _best_sd(mixture: Mixture, mean: float) -> float:
     )
 
 
-def _optimum(mixture: Mixture, mean: float, sd: float) -> Optimum:
-    return Optimum(float(mean), float(sd), divergence(mixture, mean, sd))
+def _optimum(mixture: LineThroughModes, mean: float, sd: float) -> StationaryPoint:
+    return StationaryPoint(float(mean), float(sd), divergence(mixture, mean, sd))

@@ -92,7 +92,7 @@ QUICK = TwoWeightSettings(
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class Observations:
     """Inputs and what was observed there."""
 
     x: Float[np.ndarray, " obs"]
@@ -100,7 +100,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Problem:
+class WeightsProblem:
     """A data set: the weight of its true function, its noise's standard deviation, and its number.
 
     Methods are fitted to that of number 0.
@@ -111,12 +111,12 @@ class Problem:
     noise: float
     data_set: int = 0
 
-    def points(self, which: str) -> Points:
+    def points(self, which: str) -> Observations:
         """Make the points for training (``"train"``) or for testing (``"test"``), none of which is in both."""
         rng = np.random.default_rng([self.settings.data_seed, self.data_set, _STREAMS[which]])
         size = self.settings.num_obs if which == "train" else self.settings.num_test
         x, error = rng.standard_normal((2, size))
-        return Points(x, self.alpha * np.abs(x) + self.noise * error)
+        return Observations(x, self.alpha * np.abs(x) + self.noise * error)
 
 
 def model(settings: TwoWeightSettings) -> BayesianNetwork:
@@ -127,7 +127,7 @@ def model(settings: TwoWeightSettings) -> BayesianNetwork:
 
 def target(settings: TwoWeightSettings, alpha: float) -> NetworkTarget:
     """Condition the network on the training points of an alpha."""
-    data = Problem(settings, alpha, settings.noise).points("train")
+    data = WeightsProblem(settings, alpha, settings.noise).points("train")
     name = f"two-weights-{alpha:g}"
     return model(settings).condition(data.x[:, None], data.y[:, None], name=name)
 

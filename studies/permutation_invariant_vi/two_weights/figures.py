@@ -13,7 +13,7 @@ from onebasin.analysis.plots import style
 
 from ...lab import Frames, Row, read
 from .claims import ERRORS, gain
-from .design import Problem, TwoWeightSettings
+from .design import TwoWeightSettings, WeightsProblem
 from .measures import separations
 from .posterior import log_density, log_joint, statistics
 
@@ -33,7 +33,7 @@ def contours(frames: Frames) -> FigureItem:
     figure = style.new_figure(1.95 * len(alphas) + 0.5, 1.85 * len(rows) + 0.5)
     panels = figure.subplots(len(rows), len(alphas), squeeze=False)
     for column, alpha in zip(panels.T, alphas, strict=True):
-        _draw_column(list(column), frames, Problem(settings, alpha, settings.noise))
+        _draw_column(list(column), frames, WeightsProblem(settings, alpha, settings.noise))
     for axes, row in zip(panels[:, 0], rows, strict=True):
         axes.set_ylabel(f"{row}\nw2", fontsize=style.TEXT_SIZE, color=style.INK)
     trained = read("weight_fits", frames)
@@ -78,7 +78,7 @@ def over_alpha(frames: Frames) -> FigureItem:
     )
 
 
-def _draw_column(column: list[Axes], frames: Frames, problem: Problem) -> None:
+def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) -> None:
     alpha = problem.alpha
     case = frames["cases"].row(noise=problem.noise, alpha=alpha)
     plain, sgm = (_shown(frames, case, method) for method in ("mfvi", "sgm-exact"))

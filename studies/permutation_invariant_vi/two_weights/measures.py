@@ -23,11 +23,11 @@ from scipy.special import logsumexp
 from onebasin.models import predict
 
 from ...lab import Frame, Row
-from .design import WORDS, Points, Problem, TwoWeightSettings, model
+from .design import WORDS, Observations, TwoWeightSettings, WeightsProblem, model
 from .posterior import (
     Approximation,
+    GridPosterior,
     Statistics,
-    Truth,
     approximation,
     log_score,
     optimum,
@@ -56,17 +56,20 @@ def run(settings: TwoWeightSettings) -> Mapping[str, Frame]:
     kinds = {"random": False, "alike": True}
     rows: dict[str, Any] = {
         "cases": (
-            solve_case(Problem(settings, alpha, noise)) | over_data_sets(settings, noise, alpha)
+            solve_case(WeightsProblem(settings, alpha, noise))
+            | over_data_sets(settings, noise, alpha)
             for noise, alpha in pairs
         ),
         "edges": ({"noise": n, "alpha": threshold(settings, n)} for n in settings.noises),
-        "curve": (_along(Problem(settings, float(alpha), settings.noise)) for alpha in alphas),
+        "curve": (
+            _along(WeightsProblem(settings, float(alpha), settings.noise)) for alpha in alphas
+        ),
         "random": ({"kind": k, "information": informations(alike=v)} for k, v in kinds.items()),
     }
     return {name: Frame.of(found) for name, found in rows.items()}
 
 
-def solve_case(problem: Problem) -> dict[str, Any]:
+def solve_case(problem: WeightsProblem) -> dict[str, Any]:
     """Solve a problem: the posterior, under `exact`, and the best Gaussian by either objective, and what each predicts.
 
     `moved` is by how much the log evidence moved in the last halving of the panels; `error`, `mse` and `log_score` are
@@ -90,7 +93,9 @@ def solve_case(problem: Problem) -> dict[str, Any]:
 
 def over_data_sets(settings: TwoWeightSettings, noise: float, alpha: float) -> dict[str, Any]:
     """Take the errors over data sets, and the share of these for which the best mean field interpolates."""
-    problems = (Problem(settings, alpha, noise, number) for number in range(settings.data_sets))
+    problems = (
+        WeightsProblem(settings, alpha, noise, number) for number in range(settings.data_sets)
+    )
     solved = [_solve(problem) for problem in problems]
     errors = {"exact": [error_of(truth.mean_slopes(), alpha) for truth, _ in solved]}
     for name in OBJECTIVES:
@@ -106,7 +111,7 @@ def threshold(settings: TwoWeightSettings, noise: float) -> float | None:
     """
 
     def inside(alpha: float) -> bool:
-        found = statistics(Problem(settings, alpha, noise).points("train"), noise)
+        found = statistics(WeightsProblem(settings, alpha, noise).points("train"), noise)
         return _interpolates(solve(found), optimum(found, symmetrised=False))
 
     low, high = settings.alphas[0], settings.alphas[-1]
@@ -141,20 +146,20 @@ def informations(*, alike: bool) -> Float[np.ndarray, " gaussian"]:
     )
 
 
-def _along(problem: Problem) -> dict[str, Any]:
+def _along(problem: WeightsProblem) -> dict[str, Any]:
     """Return the weights' distance, and divergences from the posterior, of the best Gaussians at one alpha."""
     truth, best = _solve(problem)
     found = {name: _distances(truth, q) for name, q in best.items()}
     return {"alpha": problem.alpha, "truth": truth.separation, **found}
 
 
-def _solve(problem: Problem) -> tuple[Truth, dict[str, Approximation]]:
+def _solve(problem: WeightsProblem) -> tuple[GridPosterior, dict[str, Approximation]]:
     found = statistics(problem.points("train"), problem.noise)
     best = {name: optimum(found, symmetrised=flag) for name, flag in OBJECTIVES.items()}
     return solve(found), best
 
 
-def _distances(truth: Truth, q: Approximation) -> dict[str, float]:
+def _distances(truth: GridPosterior, q: Approximation) -> dict[str, float]:
     return {
         "separation": q.separation,
         "kl": truth.log_evidence - q.elbo,
@@ -162,13 +167,13 @@ def _distances(truth: Truth, q: Approximation) -> dict[str, float]:
     }
 
 
-def _interpolates(truth: Truth, q: Approximation) -> bool:
+def _interpolates(truth: GridPosterior, q: Approximation) -> bool:
     return q.separation < TOGETHER * truth.separation
 
 
 def _predict(
-    problem: Problem,
-    truth: Truth,
+    problem: WeightsProblem,
+    truth: GridPosterior,
     mass: Float[np.ndarray, "node node_bis"],
     slopes: Float[np.ndarray, " side"],
 ) -> dict[str, float]:
@@ -200,7 +205,7 @@ def score_fits(
     information of the fitted Gaussians, `loc` and `scale`; `kl` and `kl_symmetrised`, the divergences of q and q^G from
     the posterior. `truth` is the posterior's separation, `best` the least divergence of what is trained for.
     """
-    problem = Problem(settings, case["alpha"], case["noise"])
+    problem = WeightsProblem(settings, case["alpha"], case["noise"])
     found, evidence = statistics(problem.points("train"), problem.noise), case["log_evidence"]
     fitted = tree["variational"].to_dataset().transpose("chain", ...)
     gaussians = [
@@ -242,7 +247,7 @@ def off(fit: Row) -> Float[np.ndarray, " fit"]:
 
 
 def _score_draws(
-    settings: TwoWeightSettings, tree: xr.DataTree, test: Points
+    settings: TwoWeightSettings, tree: xr.DataTree, test: Observations
 ) -> tuple[Float[np.ndarray, " fit"], Float[np.ndarray, " fit"]]:
     draws = {"W1": tree["posterior"].to_dataset()["W1"].values}
     function = predict(model(settings), draws, test.x[:, None])[..., 0]

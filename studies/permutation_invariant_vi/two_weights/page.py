@@ -8,7 +8,7 @@ from onebasin.analysis.page.page import FigureItem
 from onebasin.base.table import TableCell
 from onebasin.truth.pairs import Pairs
 
-from ...lab import Chapter, Field, Frame, Frames, Row, View, mean_and_sd, mean_of, read
+from ...lab import Chapter, Field, Frame, Frames, Row, RowTable, mean_and_sd, mean_of, read
 from .claims import CLAIMS as CLAIMS
 from .claims import beyond, gain
 from .design import WORDS
@@ -60,7 +60,7 @@ def _worst_account(row: Row) -> TableCell:
 
 _ALPHA = Field("alpha", lambda row: f"{row['alpha']:g}")
 _ELBOS = {"ELBO": "elbo", "symmetrised ELBO": "symmetrised_elbo"}
-MSE = View(
+MSE = RowTable(
     lambda frames: (
         f"The paper's Table 2: test MSE of the mean prediction, mean ± sd over {_fits(frames)} (noise's variance "
         f"{_settings(frames)['noise'] ** 2:g}). SGM is the symmetrised mean field; InfoNCE has "
@@ -73,7 +73,7 @@ MSE = View(
     ),
     over=_by_alpha,
 )
-ELBO = View(
+ELBO = RowTable(
     lambda frames: (
         "The paper's Table 3: the methods' own account of the ELBO and of the symmetrised one (its lower side), in "
         f"nats, mean ± sd over {_fits(frames)}; off: by how many Monte Carlo errors an ELBO is away from quadrature"
@@ -98,7 +98,7 @@ def _range(fit: Row) -> float:
 
 
 _APART, _TRULY_APART = "|m1 - m2| / (2 alpha)", "mean |w1 - w2| / (2 alpha)"
-DIVERGENCES = View(
+DIVERGENCES = RowTable(
     lambda frames: (
         "What the paper could not give: divergences of the fits from the posterior, means over "
         f"{_fits(frames)}. MFVI is trained for KL(q || p), SGM for KL(q^G || p)"
@@ -135,7 +135,7 @@ def _mean_field_apart(case: Row) -> TableCell:
 
 
 _CASE = Field("noise, alpha", lambda case: f"{case['noise']:g}, {case['alpha']:g}")
-OPTIMA = View(
+OPTIMA = RowTable(
     "The best of each kind, found without chance, on the data set of the fits; a mark shows where the mean "
     "field interpolates",
     (
@@ -174,7 +174,7 @@ def _left(case: Row) -> float:
     return rounded(pairs.mean / case["noise"] ** 2)
 
 
-AVERAGES = View(
+AVERAGES = RowTable(
     lambda frames: (
         "Expected squared error of the mean prediction, against the true function, over "
         f"{_settings(frames)['data_sets']} data sets, by the best of each kind, in units of the noise's variance "

@@ -36,7 +36,7 @@ from scipy.special import logsumexp
 
 from onebasin.base.errors import InferenceError
 
-from .design import Points
+from .design import Observations
 
 BEYOND = 8.5
 """Standard deviations between a slope's mean and the edge of the grid."""
@@ -63,7 +63,7 @@ class Statistics:
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class GridPosterior:
     """The posterior on a grid."""
 
     node: Float[np.ndarray, " node"]
@@ -95,7 +95,7 @@ class Truth:
         return np.array([self.mean(s) for s in slopes(self.node[:, None], self.node[None, :])])
 
 
-def statistics(data: Points, noise: float) -> Statistics:
+def statistics(data: Observations, noise: float) -> Statistics:
     """Sum up the data for a likelihood with this standard deviation of the noise."""
     sides = (data.x > 0, data.x < 0)
     size = len(data.y)
@@ -123,7 +123,7 @@ def log_joint(found: Statistics, first: np.ndarray, second: np.ndarray) -> np.nd
     return value
 
 
-def solve(found: Statistics) -> Truth:
+def solve(found: Statistics) -> GridPosterior:
     """Integrate the posterior, with panels halved until the log evidence stands still."""
     before = math.inf
     # Of two weights that share a slope, the prior is narrowest in the slope where they are equal: precision 1/2.
@@ -134,7 +134,7 @@ def solve(found: Statistics) -> Truth:
         evidence = float(logsumexp(values, b=np.outer(weight, weight)))
         moved = abs(evidence - before)
         if moved < STILL:
-            return Truth(node, weight, values - evidence, evidence, moved)
+            return GridPosterior(node, weight, values - evidence, evidence, moved)
         before = evidence
     raise InferenceError(
         f"The log evidence still moves by {moved:.1e} nats at {MOST} panels; allowed are "
@@ -154,7 +154,7 @@ def _rules(edge: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def log_score(
-    truth: Truth, mass: Float[np.ndarray, "node node_bis"], test: Points, noise: float
+    truth: GridPosterior, mass: Float[np.ndarray, "node node_bis"], test: Observations, noise: float
 ) -> float:
     """Mean log predictive density of test points, in nats.
 
@@ -206,7 +206,7 @@ class Approximation:
         loc, scale = jnp.asarray(self.loc), jnp.asarray(self.scale)
         return np.array([float(jnp.sum(_moments(s * loc, scale)[0])) for s in (1.0, -1.0)])
 
-    def mass(self, truth: Truth) -> Float[np.ndarray, "node node_bis"]:
+    def mass(self, truth: GridPosterior) -> Float[np.ndarray, "node node_bis"]:
         """Probabilities that q gives to the nodes of the truth's grid."""
         first, second = (
             truth.weight * np.exp(-(((truth.node - m) / s) ** 2) / 2) / (s * math.sqrt(2 * math.pi))

@@ -11,7 +11,7 @@ from scipy.optimize import brentq, minimize
 from scipy.stats import norm
 
 from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
-    Mixture,
+    LineThroughModes,
     curvature,
     divergence,
     divergence_in_plane,
@@ -65,20 +65,20 @@ def in_plane(mean, factor, alpha, sigma, nodes=60):
 
 @each(("alpha", "sigma", "mean", "sd"), CASES)
 def test_divergence_is_that_of_the_densities(alpha, sigma, mean, sd):
-    found = divergence(Mixture(alpha, sigma), mean, sd)
+    found = divergence(LineThroughModes(alpha, sigma), mean, sd)
     np.testing.assert_allclose(found, direct(alpha, sigma, mean, sd), rtol=1e-9, atol=1e-12)
 
 
 @each("ratio", [0.1, 1.0, 3.0, 6.0])
 def test_quadrature_has_converged_up_to_its_limit(ratio):
-    sd = midpoint(Mixture(ratio)).sd
-    found, wanted = divergence(Mixture(ratio), 0.0, sd), direct(ratio, 1.0, 0.0, sd)
+    sd = midpoint(LineThroughModes(ratio)).sd
+    found, wanted = divergence(LineThroughModes(ratio), 0.0, sd), direct(ratio, 1.0, 0.0, sd)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
 @each(("alpha", "sigma", "mean", "sd"), CASES)
 def test_derivatives_match_differences(alpha, sigma, mean, sd):
-    mixture, step = Mixture(alpha, sigma), 1e-5
+    mixture, step = LineThroughModes(alpha, sigma), 1e-5
     moves = np.eye(2) * step
     values = [divergence(mixture, mean + a, sd + b) for a, b in (*moves, *-moves)]
     found = (np.array(values[:2]) - values[2:]) / (2 * step)
@@ -92,7 +92,10 @@ def test_derivatives_match_differences(alpha, sigma, mean, sd):
 @each("ratio", [0.5, 2.3, 3.5])
 def test_fit_does_not_depend_on_the_scale(ratio, sigma):
     for branch in (midpoint, mode, saddle):
-        unit, scaled = branch(Mixture(ratio)), branch(Mixture(ratio * sigma, sigma))
+        unit, scaled = (
+            branch(LineThroughModes(ratio)),
+            branch(LineThroughModes(ratio * sigma, sigma)),
+        )
         assert (unit is None) == (scaled is None)
         if unit and scaled:
             found = (scaled.mean / sigma, scaled.sd / sigma, scaled.divergence)
@@ -109,7 +112,7 @@ def test_thresholds_scale_with_sigma(sigma):
 def test_stationary_points_are_counted(ratio, others):
     # Besides the midpoint, at means above 0: where the slope along the mean changes its sign, among the sds that are
     # stationary at a mean. There is one such sd, but for a range of means at large ratios where all slopes agree.
-    mixture, sds = Mixture(ratio), np.geomspace(0.3, 2 * ratio + 2, 80)
+    mixture, sds = LineThroughModes(ratio), np.geomspace(0.3, 2 * ratio + 2, 80)
     signs = []
     for mean in np.linspace(1e-3, 1.2 * ratio, 200):
         slopes = np.array([slope(mixture, mean, sd)[1] for sd in sds])
@@ -126,7 +129,7 @@ def test_stationary_points_are_counted(ratio, others):
 
 @each("ratio", [2.4123, 2.5, 3.0, 6.0])
 def test_optima_are_stationary_and_of_their_kind(ratio):
-    mixture = Mixture(ratio)
+    mixture = LineThroughModes(ratio)
     for branch, falling in ((midpoint, 0), (mode, 0), (saddle, 1)):
         at = branch(mixture)
         np.testing.assert_allclose(slope(mixture, at.mean, at.sd), 0, atol=1e-9)
@@ -137,7 +140,7 @@ def test_optima_are_stationary_and_of_their_kind(ratio):
 
 @each("ratio", [0.05, 1.0, 2.5, 4.0, 6.0])
 def test_midpoint_is_a_minimum_at_every_alpha(ratio):
-    mixture = Mixture(ratio)
+    mixture = LineThroughModes(ratio)
     sd = midpoint(mixture).sd
     bends = curvature(mixture, 0.0, sd)
     np.testing.assert_allclose(bends[0, 0], 1 / sd**2, rtol=1e-9)
@@ -146,16 +149,19 @@ def test_midpoint_is_a_minimum_at_every_alpha(ratio):
 
 
 def test_optima_have_the_limits_of_one_and_of_two_far_modes():
-    near, far = midpoint(Mixture(1e-3)), mode(Mixture(6.0))
+    near, far = midpoint(LineThroughModes(1e-3)), mode(LineThroughModes(6.0))
     np.testing.assert_allclose([near.sd, near.divergence], [np.sqrt(1 + 1e-6), 0], atol=1e-10)
     np.testing.assert_allclose([far.mean, far.sd, far.divergence], [6, 1, np.log(2)], atol=1e-6)
 
 
 def test_vanishing_is_where_two_stationary_points_meet():
     at = vanishing()
-    near, between = mode(Mixture(at.alpha + 1e-8)), saddle(Mixture(at.alpha + 1e-8))
+    near, between = (
+        mode(LineThroughModes(at.alpha + 1e-8)),
+        saddle(LineThroughModes(at.alpha + 1e-8)),
+    )
     np.testing.assert_allclose([near.mean, between.mean], at.mean, atol=1e-3)
-    mixture = Mixture(at.alpha)
+    mixture = LineThroughModes(at.alpha)
     np.testing.assert_allclose(slope(mixture, at.mean, at.sd), 0, atol=1e-10)
     np.testing.assert_allclose(np.linalg.det(curvature(mixture, at.mean, at.sd)), 0, atol=1e-10)
 
@@ -203,7 +209,7 @@ def test_fit_in_the_plane_is_the_fit_along_the_line(ratio):
     start = np.array([*(0.9 * alpha * DIRECTION + [0.05, -0.1]), 0.6, 0.1, 0.4])
     fit = minimize(jax.jit(objective), start, jac=jax.jit(jax.grad(objective)), tol=1e-10).x
     factor = np.array([[fit[2], 0], [fit[3], fit[4]]])
-    along = mode(Mixture(alpha, sigma)) or midpoint(Mixture(alpha, sigma))
+    along = mode(LineThroughModes(alpha, sigma)) or midpoint(LineThroughModes(alpha, sigma))
     np.testing.assert_allclose(fit[:2], along.mean * DIRECTION, atol=1e-5)
     across = np.eye(2) - np.outer(DIRECTION, DIRECTION)
     wanted = along.sd**2 * np.outer(DIRECTION, DIRECTION) + sigma**2 * across
@@ -212,7 +218,7 @@ def test_fit_in_the_plane_is_the_fit_along_the_line(ratio):
 
 def test_divergence_in_the_plane_is_that_of_any_gaussian():
     mean, factor = np.array([0.3, -0.4]), np.array([[0.8, 0.0], [-0.3, 0.6]])
-    found = divergence_in_plane(Mixture(1.2, 0.7), DIRECTION, mean, factor @ factor.T)
+    found = divergence_in_plane(LineThroughModes(1.2, 0.7), DIRECTION, mean, factor @ factor.T)
     wanted = in_plane(jnp.asarray(mean), jnp.asarray(factor), 1.2, 0.7)
     np.testing.assert_allclose(found, float(wanted), rtol=1e-8)
 
@@ -220,9 +226,12 @@ def test_divergence_in_the_plane_is_that_of_any_gaussian():
 @each(
     ("call", "message"),
     [
-        (lambda: Mixture(0.0), "`alpha` must be a positive"),
-        (lambda: Mixture(1.0, -1.0), "`sigma` must be a positive"),
-        (lambda: Mixture(3.1, 0.5), "`alpha` is 3.1 at a `sigma` of 0.5, .* up to 6 sigma"),
+        (lambda: LineThroughModes(0.0), "`alpha` must be a positive"),
+        (lambda: LineThroughModes(1.0, -1.0), "`sigma` must be a positive"),
+        (
+            lambda: LineThroughModes(3.1, 0.5),
+            "`alpha` is 3.1 at a `sigma` of 0.5, .* up to 6 sigma",
+        ),
     ],
 )
 def test_targets_refuse_bad_numbers(call, message):

@@ -9,7 +9,7 @@ import pytest
 from numpyro import distributions as dist
 
 import onebasin as ob
-from onebasin.inference.fits.gaussian import Gaussian
+from onebasin.inference.fits.gaussian import NormalFit
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, known_target, linear_target
 
@@ -79,7 +79,7 @@ def test_a_network_is_fitted_and_weighted() -> None:
 
 def test_a_t_density_integrates_to_one() -> None:
     grid = np.linspace(-400, 400, 400_001)[:, None]
-    heights = Gaussian(np.array([1.0]), np.array([[2.0]])).t_log_density(grid, 8.0)
+    heights = NormalFit(np.array([1.0]), np.array([[2.0]])).t_log_density(grid, 8.0)
     assert np.exp(heights).sum() * (grid[1, 0] - grid[0, 0]) == pytest.approx(1, abs=1e-6)
 
 

@@ -23,13 +23,13 @@ from numpyro.distributions import Normal
 import onebasin as ob
 from onebasin.inference.mcmc import numpyro as engine
 
-seen, advance = set(), engine.ChainRunner.advance
+seen, advance = set(), engine.NumpyroChains.advance
 
 def watched(self, state, *args, **how):
     seen.add(engine.device_of(state).id)
     return advance(self, state, *args, **how)
 
-engine.ChainRunner.advance = watched
+engine.NumpyroChains.advance = watched
 target = ob.Target("normal", numpyro_model=lambda: numpyro.sample("x", Normal(3.0, 2.0)))
 settings = ob.Nuts(chains=3, warmup=20, draws=20)
 posterior = ob.infer(target, engine="numpyro", method=settings, progress=False)

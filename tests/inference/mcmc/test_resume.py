@@ -15,7 +15,7 @@ from onebasin.inference import Hmc, Nuts
 from onebasin.inference.contracts.method import Job
 from onebasin.inference.mcmc import places
 from onebasin.inference.mcmc.chains import run_chains
-from onebasin.inference.mcmc.numpyro import ChainRunner
+from onebasin.inference.mcmc.numpyro import NumpyroChains
 from onebasin.inference.mcmc.places import Gathered
 from onebasin.inference.runs.kept import kept_draws
 
@@ -48,18 +48,23 @@ def _every_slice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module", params=list(SETTINGS))
-def runner(request: pytest.FixtureRequest) -> Iterator[ChainRunner]:
+def runner(request: pytest.FixtureRequest) -> Iterator[NumpyroChains]:
     how = SETTINGS[request.param]
-    return ChainRunner(Job(known_target("numpyro"), how, "numpyro", 3, ProgressBars(False)))
+    return NumpyroChains(Job(known_target("numpyro"), how, "numpyro", 3, ProgressBars(False)))
 
 
-def run(runner: ChainRunner, folder: Path | None, *, draws: int = DRAWS, ends: int = 99) -> dict:
+def run(runner: NumpyroChains, folder: Path | None, *, draws: int = DRAWS, ends: int = 99) -> dict:
     """Run a chain, which is killed at its slice number `ends`."""
     slices = iter(range(1, 100))
 
     class Dying:
         settings, bars, like = runner.settings, runner.bars, runner.like
-        slices, start, __call__ = runner.slices, runner.start, ChainRunner.__call__
+        slices, start, adapted, __call__ = (
+            runner.slices,
+            runner.start,
+            runner.adapted,
+            NumpyroChains.__call__,
+        )
 
         def advance(self, *arguments: object, **named: object) -> object:
             if next(slices) == ends:
@@ -80,12 +85,12 @@ def assert_same(found: dict, wanted: dict) -> None:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(runner: ChainRunner) -> dict:
+def undisturbed(runner: NumpyroChains) -> dict:
     return run(runner, None)
 
 
 def test_a_killed_chain_goes_on_to_the_same_draws(
-    runner: ChainRunner, undisturbed: dict, tmp_path: Path
+    runner: NumpyroChains, undisturbed: dict, tmp_path: Path
 ) -> None:
     for ends in (1, 3, 4, 6):
         folder = tmp_path / str(ends)
@@ -96,7 +101,7 @@ def test_a_killed_chain_goes_on_to_the_same_draws(
 
 
 def test_a_chain_may_be_killed_in_every_slice(
-    runner: ChainRunner, undisturbed: dict, tmp_path: Path
+    runner: NumpyroChains, undisturbed: dict, tmp_path: Path
 ) -> None:
     for _ in range(SLICES - 1):
         with pytest.raises(Killed):
@@ -105,7 +110,7 @@ def test_a_chain_may_be_killed_in_every_slice(
 
 
 def test_more_draws_go_on_from_those_that_are_there(
-    runner: ChainRunner, undisturbed: dict, tmp_path: Path
+    runner: NumpyroChains, undisturbed: dict, tmp_path: Path
 ) -> None:
     for first in (20, 50, 130):
         folder = tmp_path / str(first)
@@ -117,7 +122,7 @@ def test_more_draws_go_on_from_those_that_are_there(
 
 
 def test_a_chain_may_be_killed_while_it_writes(
-    runner: ChainRunner, undisturbed: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runner: NumpyroChains, undisturbed: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one of its files takes its name, before or after: a chunk or a state."""
     for when in ("before", "after"):
@@ -146,7 +151,7 @@ def test_a_chain_may_be_killed_while_it_writes(
 
 
 def test_a_full_disk_keeps_what_was_there_and_goes_on_when_there_is_room(
-    runner: ChainRunner, undisturbed: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runner: NumpyroChains, undisturbed: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = iter(range(100))
 
@@ -165,7 +170,7 @@ def test_a_full_disk_keeps_what_was_there_and_goes_on_when_there_is_room(
 
 
 def test_what_the_state_does_not_count_is_not_there(
-    runner: ChainRunner, undisturbed: dict, tmp_path: Path
+    runner: NumpyroChains, undisturbed: dict, tmp_path: Path
 ) -> None:
     """Power that fails between a chunk and its state."""
     with pytest.raises(Killed):

@@ -19,7 +19,7 @@ from numpyro import distributions as dist
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import Hmc, Nuts, infer
 from onebasin.inference.contracts.method import Job
-from onebasin.inference.mcmc.numpyro import ChainRunner
+from onebasin.inference.mcmc.numpyro import NumpyroChains
 from onebasin.inference.mcmc.places import ChainPlace, Gathered
 from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget, Target
 
@@ -166,7 +166,7 @@ def test_the_clock_is_read_when_the_work_is_done(
     """JAX computes behind the caller's back: at every reading, nothing may still be at work."""
     settings = Hmc(chains=1, warmup=400, draws=50, trajectory_length=200.0)
     job = Job(known_target("numpyro"), settings, "numpyro", 1, ProgressBars(False))
-    runner = ChainRunner(job)
+    runner = NumpyroChains(job)
     idle = []
 
     def clock() -> float:

@@ -19,7 +19,7 @@ from onebasin.base.progress import ProgressBars
 from onebasin.inference import Nuts, hmc, infer
 from onebasin.inference.contracts.method import Job
 from onebasin.inference.density.network import density_of
-from onebasin.inference.mcmc.numpyro import ChainRunner, Course, chain_starts
+from onebasin.inference.mcmc.numpyro import Course, NumpyroChains, chain_starts
 from onebasin.inference.mcmc.optimum import BestOptimum
 from onebasin.inference.mcmc.stan_start import best_optimum, seeds_of
 from onebasin.models import BayesianNetwork, Network, Target
@@ -177,7 +177,7 @@ def test_first_steps_are_as_long_as_their_variances_say(tmp_path: Path) -> None:
     density, settings = density_of(target), Nuts(chains=2, warmup=100, draws=1)
     for variances in (jnp.full((2, 4), 1e-4), None):
         course = Course(density, jnp.zeros((2, 4)), density.quantities, variances=variances)
-        runner = ChainRunner(Job(target, settings, "numpyro", 1, ProgressBars(False)), course)
+        runner = NumpyroChains(Job(target, settings, "numpyro", 1, ProgressBars(False)), course)
         for number in range(2):
             rate = runner.advance(runner.start(number), 0, 1, keep=False)[2]["acceptance_rate"][0]
             assert rate < 1e-6 if variances is None else rate > 0.5

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from onebasin.inference.modes.assembly import shares_of_draws, weigh
-from onebasin.inference.modes.bridge import Estimate, Normal, log_integral
+from onebasin.inference.modes.bridge import LogIntegral, Normal, log_integral
 
 from ...each import each
 
@@ -85,7 +85,7 @@ def test_a_density_that_is_zero_at_the_gaussian_has_no_estimate():
     found = log_integral(lambda points: np.full(len(points), -np.inf), draws, rng)
     assert math.isnan(found.value)
     assert found.error == math.inf
-    assert not weigh([found, Estimate(0.0, 0.1)]).known
+    assert not weigh([found, LogIntegral(0.0, 0.1)]).known
 
 
 def test_chains_that_disagree_have_a_larger_error():
@@ -114,7 +114,7 @@ def test_the_fitted_gaussian_has_an_inverse_from_few_points():
     [(1.0, 0.1, True), (1.0, 0.8, False), (100.0, 3.0, True), (3.0, 2.0, False)],
 )
 def test_weights_are_known_where_what_is_not_known_does_not_matter(gap, error, known):
-    weights = weigh([Estimate(0.0, 0.01), Estimate(-gap, error)])
+    weights = weigh([LogIntegral(0.0, 0.01), LogIntegral(-gap, error)])
     assert weights.known is known
     assert (weights.low <= np.exp(weights.log)).all() and (
         np.exp(weights.log) <= weights.high

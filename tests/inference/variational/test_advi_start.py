@@ -184,7 +184,7 @@ def test_stans_init_file_holds_the_start(parametrisation: Parametrisation, tmp_p
     init = write(tmp_path, init_values(target, program.info, start))
     csv = tmp_path / "draws.csv"
     files = command.Files(data=program.data, output=csv)
-    arguments = command.draw_start(files, command.Start(seed=1, init=init))
+    arguments = command.draw_start(files, command.CommandStart(seed=1, init=init))
     run(program, arguments, tmp_path)
     for name, value in read_draws(target, read(csv).variables).items():
         np.testing.assert_allclose(value[0], start[name], rtol=1e-10)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from onebasin.inference.variational.gaussians import Family, LowRank, family_of
-from onebasin.inference.variational.layout import Layout, layout_of
+from onebasin.inference.variational.gaussians import GaussianFamily, LowRank, family_of
+from onebasin.inference.variational.layout import SymmetryLayout, layout_of
 
 from ...each import each
 from .problems import mixture, regression
@@ -18,11 +18,11 @@ NAMES = ("meanfield", "block", "lowrank")
 
 
 @pytest.fixture(scope="module")
-def layout() -> Layout:
+def layout() -> SymmetryLayout:
     return layout_of(regression((3,)))
 
 
-def made(name: str, layout: Layout) -> tuple[Family, dict[str, jax.Array]]:
+def made(name: str, layout: SymmetryLayout) -> tuple[GaussianFamily, dict[str, jax.Array]]:
     """A family with parameters that are nothing special."""
     family = family_of(name, layout, 2)
     p = family.initial(jnp.zeros(layout.density.size), 0.5)
@@ -31,7 +31,7 @@ def made(name: str, layout: Layout) -> tuple[Family, dict[str, jax.Array]]:
     return family, {n: p[n] + 0.3 * jax.random.normal(key, p[n].shape) for n, key in noise}
 
 
-def dense(family: Family, p: dict[str, jax.Array]) -> multivariate_normal:
+def dense(family: GaussianFamily, p: dict[str, jax.Array]) -> multivariate_normal:
     """The normal distribution that `transform` makes, from its derivative by the noise."""
     by_noise = jax.jacobian(lambda eps: family.transform(p, eps[None])[0])
     scale = np.asarray(by_noise(jnp.zeros(family.noise)))
@@ -39,7 +39,9 @@ def dense(family: Family, p: dict[str, jax.Array]) -> multivariate_normal:
 
 
 @each("name", NAMES)
-def test_a_family_is_the_normal_distribution_of_its_transform(name: str, layout: Layout) -> None:
+def test_a_family_is_the_normal_distribution_of_its_transform(
+    name: str, layout: SymmetryLayout
+) -> None:
     """Log density and entropy, what it starts as, and what is kept of it and restored."""
     family, p = made(name, layout)
     points = np.random.default_rng(0).normal(size=(5, layout.density.size))
@@ -55,7 +57,7 @@ def test_a_family_is_the_normal_distribution_of_its_transform(name: str, layout:
 
 
 @each("name", ["meanfield", "block"])
-def test_ratios_are_those_of_exchanged_parts(name: str, layout: Layout) -> None:
+def test_ratios_are_those_of_exchanged_parts(name: str, layout: SymmetryLayout) -> None:
     """M_ij + M_ji is the change of log q where parts i and j change places."""
     family, p = made(name, layout)
     draws = jax.random.normal(jax.random.key(1), (4, layout.density.size))
@@ -85,7 +87,7 @@ def test_block_family_refuses_parts_that_share_weights() -> None:
         family_of("block", layout_of(regression((3, 2))), 2)
 
 
-def test_lowrank_has_no_ratios(layout: Layout) -> None:
+def test_lowrank_has_no_ratios(layout: SymmetryLayout) -> None:
     columns = layout.columns(layout.blocks[0])
     with pytest.raises(ValueError, match="couples the components"):
         LowRank(layout.density.size, 2).ratios({}, jnp.zeros((1, layout.density.size)), columns)

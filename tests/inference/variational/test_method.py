@@ -254,15 +254,15 @@ def test_an_elbo_that_is_lost_is_an_error() -> None:
 
 
 def test_step_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from onebasin.inference.variational.engine import Elbo
+    from onebasin.inference.variational.engine import TrainingLoop
 
     traces = []
-    original = Elbo.loss
+    original = TrainingLoop.loss
 
-    def counted(self: Elbo, *args: object) -> jax.Array:
+    def counted(self: TrainingLoop, *args: object) -> jax.Array:
         traces.append(1)
         return original(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Elbo, "loss", counted)
+    monkeypatch.setattr(TrainingLoop, "loss", counted)
     infer(two_modes(), replace(QUICK, steps=250, tolerance=0.0))
     assert len(traces) == 1

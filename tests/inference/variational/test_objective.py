@@ -14,7 +14,7 @@ from onebasin.inference import Advi, Symmetrised
 from onebasin.inference.density.network import density_of
 from onebasin.inference.training.train import Batches
 from onebasin.inference.variational.elbo import Objective, applies_locally
-from onebasin.inference.variational.engine import Elbo
+from onebasin.inference.variational.engine import TrainingLoop
 from onebasin.inference.variational.gaussians import MeanField, family_of
 from onebasin.inference.variational.layout import layout_of
 from onebasin.inference.variational.term import Information
@@ -176,21 +176,21 @@ def test_batches_weighted_up_give_the_likelihood_of_all() -> None:
     np.testing.assert_allclose(batches.weight * jnp.mean(jnp.stack(parts), 0), whole, rtol=1e-10)
 
 
-def plain(size: int | None) -> Elbo:
+def plain(size: int | None) -> TrainingLoop:
     objective, _ = made(classification(24), local=False)
-    return Elbo(objective, Advi(batch_size=size), 0)
+    return TrainingLoop(objective, Advi(batch_size=size), 0)
 
 
-def symmetrised(size: int | None) -> Elbo:
+def symmetrised(size: int | None) -> TrainingLoop:
     layout, settings = layout_of(classification(24)), Symmetrised(batch_size=size)
     objective = Objective(layout.density, MeanField(layout.density.size), local=False)
     information = Information(layout, objective.family, "exact", settings)
-    return Elbo(objective, settings, 0, information)
+    return TrainingLoop(objective, settings, 0, information)
 
 
 @pytest.mark.parametrize("trainer", [plain, symmetrised])
 def test_losses_of_an_epochs_batches_average_to_the_loss_of_all_data(
-    trainer: Callable[[int | None], Elbo],
+    trainer: Callable[[int | None], TrainingLoop],
 ) -> None:
     _, p = made(classification(24), local=False)
     key = jax.random.key(2)

@@ -11,8 +11,8 @@ import pytest
 from scipy.special import logsumexp
 
 from onebasin.inference import Symmetrised
-from onebasin.inference.variational.gaussians import Family, family_of
-from onebasin.inference.variational.layout import Layout, layout_of
+from onebasin.inference.variational.gaussians import GaussianFamily, family_of
+from onebasin.inference.variational.layout import SymmetryLayout, layout_of
 from onebasin.inference.variational.term import Information, check_permutations, choose_estimator
 
 from ...each import each
@@ -41,11 +41,13 @@ def made(name: str, family: str, estimator: str) -> tuple[Information, Parameter
     return Information(layout, q, estimator, settings), p
 
 
-def draws_of(family: Family, p: Parameters, num: int, seed: int = 0) -> jax.Array:
+def draws_of(family: GaussianFamily, p: Parameters, num: int, seed: int = 0) -> jax.Array:
     return family.transform(p, jax.random.normal(jax.random.key(seed), (num, family.noise)))
 
 
-def brute_force(layout: Layout, family: Family, p: Parameters, draws: jax.Array) -> np.ndarray:
+def brute_force(
+    layout: SymmetryLayout, family: GaussianFamily, p: Parameters, draws: jax.Array
+) -> np.ndarray:
     """log |G| less the log sum of q(g w) / q(w), element by element."""
     elements = layout.elements()
     moved = jax.jit(

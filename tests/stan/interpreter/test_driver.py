@@ -18,7 +18,7 @@ from ...each import each
 from ..conftest import PROGRAMS
 
 MEAN, COVARIANCE = np.array([1.0, -2.0]), np.array([[1.0, 0.6], [0.6, 0.5]])
-START = command.Start(seed=3)
+START = command.CommandStart(seed=3)
 Drive = Callable[..., Output]
 
 
@@ -76,7 +76,7 @@ def test_nuts_finds_the_posterior_and_goes_on_from_its_warmup(drive, tmp_path, m
 
 def test_seed_and_chain_decide_the_draws(drive):
     def draws(seed: int, chain: int) -> np.ndarray:
-        start = command.Start(seed=seed, chain=chain)
+        start = command.CommandStart(seed=seed, chain=chain)
         return drive(nuts, start=start, draws=20).variables["x"]
 
     first = draws(3, 2)
@@ -92,7 +92,7 @@ def test_a_draw_of_the_start_has_what_follows_from_it(drive, tmp_path):
         "model { tau ~ exponential(1); }\ngenerated quantities { real twice = 2 * tau; }"
     )
     (tmp_path / "init.json").write_text(json.dumps(values))
-    start = command.Start(seed=1, init=tmp_path / "init.json")
+    start = command.CommandStart(seed=1, init=tmp_path / "init.json")
     found = drive(command.draw_start, program=tmp_path / "plain", start=start).variables
     for name, value in {**values, "twice": 4.0}.items():
         np.testing.assert_allclose(found[name][0], value, rtol=1e-12, err_msg=name)

@@ -17,8 +17,8 @@ from onebasin.studies.lab import (
     Field,
     Frame,
     Outcomes,
+    RowTable,
     Text,
-    View,
     at_least,
     at_most,
     beside,
@@ -172,14 +172,14 @@ def test_rows_stand_beside_those_that_they_are_compared_with():
 def test_captions_may_follow_from_the_numbers_and_lists_give_means():
     frames = {"cells": Frame.of([{"x": [1.0, 3.0]}, {"x": None}])}
     fields = (Field("mean", mean_of("x")),)
-    table = View(lambda frames: f"of {len(frames['cells'])} rows", fields)(frames)
+    table = RowTable(lambda frames: f"of {len(frames['cells'])} rows", fields)(frames)
     assert table.caption == "of 2 rows"
     assert [row[0].value for row in table.cells] == [2.0, None]
     assert (mean_and_sd([1.0, 3.0], 2), mean_and_sd([1.0], 1)) == ("2.00 ± 1.41", "1.0")
 
 
 def test_view_tabulates_rows_with_flags_and_notes():
-    view = View(
+    view = RowTable(
         "ESS",
         (
             Field("posterior", lambda row: f"{row['problem']} {row['seed']}"),
@@ -203,12 +203,12 @@ def test_view_tabulates_rows_with_flags_and_notes():
     )
     assert table.cells[1][3].is_empty
     assert table.cells[2][1].flag == "bad"
-    short = View(view.caption, view.fields, view.over, drop_empty=True)
+    short = RowTable(view.caption, view.fields, view.over, drop_empty=True)
     assert len(short({"cells": CELLS}).columns) == 4
 
 
 def test_chapter_without_rows_is_left_out_and_strange_figures_are_refused():
-    nothing = View("", (Field("x", "x"),), over="nothing")
+    nothing = RowTable("", (Field("x", "x"),), over="nothing")
     chapters = (Chapter("a", "words"), Chapter("b", "words", (nothing,)), None)
     text = Text("t", lambda frames: ("Said.", ""), lambda config, frames: chapters)
     made = page(text, None, Outcomes({}, {}), {}, {})
@@ -225,7 +225,7 @@ def toy(monkeypatch) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "toy_study", module)
     spec.loader.exec_module(module)
-    entry = registry.Entry("toy_study", "Nobody", "two posteriors")
+    entry = registry.StudyEntry("toy_study", "Nobody", "two posteriors")
     with_toy = {**registry.STUDIES, "toy": entry}
     monkeypatch.setattr(registry, "STUDIES", with_toy)
     monkeypatch.setattr("onebasin.studies.registry.STUDIES", with_toy)

@@ -42,7 +42,7 @@ from onebasin.studies.lab.cell_process import (
 )
 from onebasin.studies.lab.driver import Schedule, run_cells
 from onebasin.studies.lab.folder import open_run
-from onebasin.studies.lab.making import Made, Recipe, make_cell
+from onebasin.studies.lab.making import MadeCell, Recipe, make_cell
 
 from ...each import each
 
@@ -288,7 +288,7 @@ def test_a_killed_process_is_told_and_the_next_one_makes_the_cell(recipe):
     assert killed["broken"] == "its process was ended by SIGKILL, perhaps because memory ran out"
     answer = in_process(made_by, cell, hear=lambda word, line: said.append(line))
     assert said == ["there is a notice"]
-    made = Made(cell, **answer["made"])
+    made = MadeCell(cell, **answer["made"])
     assert (made.failure, made.found, made.broken) == (None, False, False)
     again = make_cell(made_by, cell, (), progress=False, say=said.append)
     assert (again.mark, again.found) == (made.mark, True)

@@ -34,7 +34,7 @@ from onebasin.studies.permutation_invariant_vi.two_modes.page import (
     headline,
 )
 from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
-    Mixture,
+    LineThroughModes,
     divergence_in_plane,
     midpoint,
     mode,
@@ -86,7 +86,7 @@ def test_descents_end_where_quadrature_says():
     for ratio, mine, wide in zip(
         ratios, means.reshape(-1, seeds, 2), covariances.reshape(-1, seeds, 2, 2), strict=True
     ):
-        mixture = Mixture(ratio * sigma, sigma)
+        mixture = LineThroughModes(ratio * sigma, sigma)
         along = mode(mixture) or midpoint(mixture)
         place = mine @ DIRECTION - along.mean
         assert abs(place.mean()) < 5 * place.std(ddof=1) / seeds**0.5
@@ -228,7 +228,9 @@ def test_figures_draw_every_branch_and_descent(results):
     every = appendix(results).figure
     drawn = [line for line in every.axes[2].get_lines() if line.get_label() == "σ = 2"]
     np.testing.assert_allclose(drawn[0].get_xdata(), 2 * grid(SMALL))
-    wanted = [(mode(Mixture(r)) or midpoint(Mixture(r))).divergence for r in grid(SMALL)]
+    wanted = [
+        (mode(LineThroughModes(r)) or midpoint(LineThroughModes(r))).divergence for r in grid(SMALL)
+    ]
     np.testing.assert_allclose(drawn[0].get_ydata(), wanted, rtol=1e-9, atol=1e-12)
 
 

@@ -15,8 +15,8 @@ from onebasin.studies.permutation_invariant_vi.two_weights.claims import CLAIMS
 from onebasin.studies.permutation_invariant_vi.two_weights.design import (
     METHODS,
     QUICK,
-    Problem,
     TwoWeightSettings,
+    WeightsProblem,
     fit_settings,
     target,
 )
@@ -49,8 +49,8 @@ from ...each import each
 TOY = replace(QUICK, num_test=40, data_sets=2, curve_points=3, steps=4000, draws=400)
 
 
-def problem(noise: float, alpha: float) -> Problem:
-    return Problem(replace(TOY, noise=noise, noises=(noise,)), alpha, noise)
+def problem(noise: float, alpha: float) -> WeightsProblem:
+    return WeightsProblem(replace(TOY, noise=noise, noises=(noise,)), alpha, noise)
 
 
 def fake_tree(loc: np.ndarray, scale: np.ndarray, found: Statistics, draws: int) -> xr.DataTree:
@@ -76,7 +76,9 @@ def fake_fits(settings: TwoWeightSettings) -> dict[tuple[float, str], xr.DataTre
     """For every cell two fits near the best approximation, one a little off it."""
     trees = {}
     for alpha in settings.alphas:
-        found = statistics(Problem(settings, alpha, settings.noise).points("train"), settings.noise)
+        found = statistics(
+            WeightsProblem(settings, alpha, settings.noise).points("train"), settings.noise
+        )
         for method, how in METHODS.items():
             q = optimum(found, symmetrised=how != "none")
             loc = np.stack([q.loc, q.loc + np.array([0.01, -0.01])])
@@ -157,7 +159,7 @@ def test_errors_are_expected_over_inputs(rng):
 
 
 def test_fits_are_scored_by_their_draws_and_by_quadrature():
-    problem = Problem(TOY, 0.25, 1.0)
+    problem = WeightsProblem(TOY, 0.25, 1.0)
     case = solve_case(problem)
     found = statistics(problem.points("train"), 1.0)
     loc, scale = np.array([[0.3, -0.2], [0.1, 0.0]]), np.array([[0.2, 0.3], [0.4, 0.4]])

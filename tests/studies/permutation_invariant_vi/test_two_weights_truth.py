@@ -15,9 +15,9 @@ from scipy.stats import multivariate_normal, norm
 from onebasin.inference.mutual_information import exact, information, log_ratios
 from onebasin.studies.permutation_invariant_vi.two_weights import posterior
 from onebasin.studies.permutation_invariant_vi.two_weights.design import (
-    Points,
-    Problem,
+    Observations,
     TwoWeightSettings,
+    WeightsProblem,
     target,
 )
 from onebasin.studies.permutation_invariant_vi.two_weights.posterior import (
@@ -37,8 +37,8 @@ CASES = [(1.0, 0.25), (1.0, 1.0), (0.3, 0.1)]
 NO_DATA = Statistics(np.zeros(2), np.zeros(2), -1.5)
 
 
-def problem(noise: float, alpha: float) -> Problem:
-    return Problem(replace(TOY, noise=noise, noises=(noise,)), alpha, noise)
+def problem(noise: float, alpha: float) -> WeightsProblem:
+    return WeightsProblem(replace(TOY, noise=noise, noises=(noise,)), alpha, noise)
 
 
 def solved(noise: float, alpha: float):
@@ -46,7 +46,7 @@ def solved(noise: float, alpha: float):
     return found, solve(found)
 
 
-def log_mass(data: Points, noise: float, signs: tuple[int, int]) -> float:
+def log_mass(data: Observations, noise: float, signs: tuple[int, int]) -> float:
     """Log mass of one quadrant, in which the posterior is a Gaussian cut off."""
     precision, pull = np.eye(2), np.zeros(2)
     constant = norm.logpdf(data.y, scale=noise).sum()
@@ -63,7 +63,7 @@ def log_mass(data: Points, noise: float, signs: tuple[int, int]) -> float:
 
 
 def test_log_joint_is_that_of_the_numpyro_model(rng):
-    found = statistics(Problem(TOY, 1.0, 1.0).points("train"), 1.0)
+    found = statistics(WeightsProblem(TOY, 1.0, 1.0).points("train"), 1.0)
     model = target(TOY, 1.0).numpyro_model
     for w in rng.normal(size=(6, 2)) * 2:
         theirs, _ = log_density(model, (), {}, {"W1": jnp.asarray(w[None, :])})
@@ -94,7 +94,7 @@ def test_posterior_means_and_predictions_are_those_of_a_plain_sum():
     np.testing.assert_allclose(truth.mean_slopes(), means, rtol=2e-5)
     apart = float((share * np.abs(first - second)).sum())
     assert truth.separation == pytest.approx(apart, rel=2e-5)
-    test = Points(np.array([0.7, -1.3]), np.array([0.2, 2.0]))
+    test = Observations(np.array([0.7, -1.3]), np.array([0.2, 2.0]))
     densities = [
         (share * norm.pdf(y, abs(x) * (up if x > 0 else down), noise)).sum()
         for x, y in zip(test.x, test.y, strict=True)

@@ -1,0 +1,182 @@
+"""Starts, a metric and a step size that a run of NUTS or static HMC is given instead of finding them itself.
+
+Convention: vectors are those of `density.network.density_of(target)`, unconstrained, whatever the engine. A Stan
+program's process gets the values at them by name, and the metric in the order of its own coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from onebasin.base.errors import ArgumentError
+from onebasin.base.precision import precision
+from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.target import Target
+from onebasin.stan.command import Adapted
+from onebasin.stan.network import pack_unconstrained
+from onebasin.stan.output import Adaptation
+
+from ..contracts.engines import STANLI
+from ..density.network import density_of
+from ..density.stan_vectors import StanVectors
+
+if TYPE_CHECKING:
+    from ..density.numpyro import NumpyroDensity
+    from .settings import Chains
+
+STEP_SIZE_ONLY = 19
+"""Most iterations of a warmup of Stan's in which no metric is adapted; the interpreter has no other way to keep one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """The points where the chains of a run begin, and what they begin with.
+
+    Every engine of NUTS and of static HMC but nutpie takes one, as the `given` of a `Job`. Whoever makes one sets what
+    it knows and leaves the rest None: the engine then does what it does without.
+
+    Attributes
+    ----------
+    positions : array (chain, param)
+        A starting point for each chain, in the coordinates of `density_of(target)`. The log density there has to be
+        finite; it is not checked again.
+    inverse_metric : array (chain, param) or (chain, param, param), or None
+        The inverse mass matrix of each chain, that is (an estimate of) the posterior covariance of the same
+        coordinates: its diagonal, or all of it. Where it is given, it stays as it is, and the warmup adapts the step
+        size alone; its shape decides, whatever `metric` the settings say. Where it is None, the warmup adapts it.
+    step_size : array (chain,) or None
+        Step size of each chain from which the adaptation begins, and that of all draws with the setting `adapt=False`.
+    warmup : int or None
+        Iterations of the warmup in place of the settings' own; 0 for none, which needs a step size. The interpreter
+        of Stan programs takes at most 19 with a given metric, since Stan adapts a metric in any longer warmup.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit one another, or a number is not finite or, of scales, not positive.
+    """
+
+    positions: Float[np.ndarray, "chain param"]
+    inverse_metric: np.ndarray | None = None
+    step_size: Float[np.ndarray, " chain"] | None = None
+    warmup: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check shapes and signs."""
+        chains, size = np.shape(self.positions)
+        if not np.isfinite(self.positions).all():
+            raise ArgumentError(
+                "`positions` hold a number that is not finite; give a start for every chain."
+            )
+        if (metric := self.inverse_metric) is not None:
+            if np.shape(metric) not in ((chains, size), (chains, size, size)):
+                raise ArgumentError(
+                    f"`inverse_metric` has the shape {np.shape(metric)}, and there are {chains} chains of {size} "
+                    f"coordinates: give {(chains, size)} or {(chains, size, size)}."
+                )
+            scales = metric if np.ndim(metric) == 2 else np.diagonal(metric, axis1=1, axis2=2)
+            if not (np.isfinite(metric).all() and (scales > 0).all()):
+                raise ArgumentError("`inverse_metric` has to be finite, with a positive diagonal.")
+        if (steps := self.step_size) is not None and not (
+            np.shape(steps) == (chains,) and np.isfinite(steps).all() and (steps > 0).all()
+        ):
+            raise ArgumentError(
+                f"`step_size` has to be a positive number for each of {chains} chains; got {steps!r}."
+            )
+        if self.warmup == 0 and steps is None:
+            raise ArgumentError("`warmup` is 0, which needs a `step_size`.")
+
+    def settle[C: Chains](self, settings: C, engine: str) -> C:
+        """Return the settings by which an engine runs from here."""
+        if (metric := self.inverse_metric) is not None:
+            settings = replace(settings, metric="diag" if metric.ndim == 2 else "dense")
+        warmup = settings.warmup if self.warmup is None else self.warmup
+        if engine == STANLI.name and metric is not None and settings.adapt:
+            warmup = min(warmup, STEP_SIZE_ONLY)
+        return replace(settings, warmup=warmup, adapt=settings.adapt and warmup > 0)
+
+
+def stan_places(density: NumpyroDensity | StanVectors) -> Int[np.ndarray, " param"]:
+    """Return the place of every coordinate of a density in the vector of the target's Stan program."""
+    if isinstance(density, StanVectors):
+        return np.concatenate([own.places.ravel() for own in density.own.values()])
+    target = cast("NetworkTarget", density.target)
+    numbers = jnp.arange(density.size, dtype=float)
+    packed = pack_unconstrained(target, density.unravel(numbers))
+    order = np.concatenate([packed["weights_raw"], packed["biases_raw"], np.log(packed["sigma"])])
+    return np.argsort(np.rint(order).astype(int))
+
+
+def kernel_places(density: NumpyroDensity | StanVectors) -> Int[np.ndarray, " param"]:
+    """Return the place in a density's vector of every coordinate as NumPyro's kernels order them: by sorted names."""
+    places = density.places()
+    return np.concatenate([places[name].ravel() for name in sorted(places)])
+
+
+def reordered(metric: np.ndarray, places: Int[np.ndarray, " param"]) -> np.ndarray:
+    """Take the coordinates of metrics, (chain, param) or (chain, param, param), in another order."""
+    return metric[:, places] if metric.ndim == 2 else metric[:, places[:, None], places]
+
+
+@dataclass(frozen=True)
+class StanStart:
+    """A `Start` as a Stan program takes it.
+
+    Attributes
+    ----------
+    values : tuple of mapping
+        Of each chain, the value of every parameter of the program.
+    inverse_metric : array or None
+        As of `Start`, in the order of the program's own vector.
+    step_size : array or None
+        As of `Start`.
+    """
+
+    values: tuple[Mapping[str, np.ndarray], ...]
+    inverse_metric: np.ndarray | None = None
+    step_size: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, target: Target, start: Start) -> StanStart:
+        """Translate a start.
+
+        Raises
+        ------
+        StanError
+            If the program cannot be opened in this process.
+        """
+        with precision("float64"):
+            density = density_of(target)
+            points = jnp.asarray(start.positions)
+            if isinstance(density, StanVectors):
+                values: Any = [density.constrain(point) for point in points]
+            else:
+                network = cast("NetworkTarget", target)
+                values = [pack_unconstrained(network, density.unravel(point)) for point in points]
+            metric = start.inverse_metric
+            if metric is not None:
+                metric = reordered(metric, np.argsort(stan_places(density)))
+        arrays = tuple({n: np.asarray(v) for n, v in each.items()} for each in values)
+        return cls(arrays, metric, start.step_size)
+
+    def adapted(self, number: int, folder: Path) -> Adapted:
+        """Return the metric and the step size of a chain, with a file in a folder for the metric."""
+        metric, step_size = self.inverse_metric, self.step_size
+        file = None if metric is None else Adaptation(1.0, metric[number]).write(folder)
+        return Adapted(
+            step_size=None if step_size is None else float(step_size[number]), metric=file
+        )
+
+
+def constrained(target: Target, start: Start) -> dict[str, np.ndarray]:
+    """Return the values (chain, ...) of every variable at the starts."""
+    with precision("float64"):
+        found = [density_of(target).constrain(point) for point in jnp.asarray(start.positions)]
+    return {name: np.stack([np.asarray(each[name]) for each in found]) for name in found[0]}

@@ -1,0 +1,136 @@
+"""Chains that are given their starts, metric and step size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+from numpyro import distributions as dist
+from numpyro.infer.hmc_util import _initialize_mass_matrix
+
+from onebasin.base.errors import ArgumentError
+from onebasin.base.progress import ProgressBars
+from onebasin.inference import Hmc, Nuts
+from onebasin.inference.contracts.engines import bound, chosen
+from onebasin.inference.contracts.method import Found, Job
+from onebasin.inference.density.network import density_of
+from onebasin.inference.mcmc.given import Start, reordered, stan_places
+from onebasin.inference.mcmc.numpyro import kernel_of, with_metric
+from onebasin.models import BayesianNetwork, Network, Target
+
+from ..known import known_target
+
+CMDSTAN = pytest.param("cmdstan", marks=pytest.mark.stan)
+
+
+def network() -> Target:
+    x = np.random.default_rng(0).normal(size=(10, 2))
+    return BayesianNetwork(Network(2, (3,), 1)).condition(x, x[:, 0], name="net")
+
+
+TARGETS = {
+    "numpyro": partial(known_target, "numpyro"),
+    "program": partial(known_target, "stan"),
+    "network": network,
+}
+"""Names of the program's parameters are not in alphabetical order, nor is a network packed in that of its variables."""
+RUNS = [
+    ("numpyro", "numpyro", False),
+    ("program", "numpyro", True),
+    ("program", "stanli", True),
+    pytest.param("program", "cmdstan", False, marks=pytest.mark.stan),
+    ("network", "stanli", True),
+]
+
+
+def given(size: int, *, dense: bool = False, chains: int = 2, **more: Any) -> Start:
+    rng = np.random.default_rng(3)
+    metric = rng.uniform(0.5, 2.0, (chains, size))
+    if dense:
+        root = rng.normal(size=(chains, size, size)) / size
+        metric = metric[:, None] * np.eye(size) + root @ root.transpose(0, 2, 1)
+    where = rng.uniform(-0.5, 0.5, (chains, size))
+    return Start(where, metric, np.geomspace(1e-9, 2e-9, chains), **more)
+
+
+def run(target: Target, engine: str, settings: Nuts | Hmc, start: Start) -> Found:
+    target = bound(target, engine)
+    engine, implementation = chosen(target, type(settings), engine)
+    job = Job(target, settings, engine, 1, ProgressBars(False), implementation, given=start)
+    return settings.run(job)
+
+
+@pytest.mark.parametrize(("kind", "engine", "dense"), RUNS)
+def test_chains_stay_at_their_starts_with_tiny_steps_and_keep_their_metric(
+    kind: str, engine: str, dense: bool
+) -> None:
+    target = TARGETS[kind]()
+    density = density_of(target)
+    start = given(density.size, dense=dense)
+    found = run(
+        target, engine, Nuts(chains=2, warmup=3, draws=2, adapt=False, max_tree_depth=2), start
+    )
+    there = jax.vmap(density.constrain)(jnp.asarray(start.positions))
+    for name, values in there.items():
+        drawn = np.asarray(found.draws[name])
+        np.testing.assert_allclose(drawn, np.repeat(np.asarray(values)[:, None], 2, 1), atol=1e-6)
+    np.testing.assert_allclose(
+        found.stats["step_size"], np.repeat(start.step_size[:, None], 2, 1), rtol=1e-12
+    )
+    kept = found.groups["adaptation"]
+    metric = kept["inverse_metric"].values
+    if kept.attrs["definition"] == "stan":
+        metric = reordered(metric, stan_places(density))
+    np.testing.assert_allclose(
+        metric, start.inverse_metric, rtol=2e-5
+    )  # CmdStan writes six figures
+
+
+@pytest.mark.parametrize("engine", ["numpyro", "stanli", CMDSTAN])
+def test_warmup_with_a_metric_adapts_the_step_size_alone(engine: str) -> None:
+    target = TARGETS["numpyro" if engine == "numpyro" else "program"]()
+    start = replace(given(3, warmup=60), step_size=np.array([1e-3, 1e-3]))
+    found = run(target, engine, Nuts(chains=2, warmup=500, draws=100), start)
+    kept = found.groups["adaptation"]
+    metric = kept["inverse_metric"].values
+    np.testing.assert_allclose(metric, start.inverse_metric, rtol=2e-5)
+    assert (kept["step_size"].values > 0.1).all()
+    assert 0.6 < float(np.mean(found.stats["acceptance_rate"])) < 0.99
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_given_metric_is_factored_as_numpyro_factors_it(dense: bool) -> None:
+    metric = jnp.asarray(given(4, dense=dense).inverse_metric[0])
+    density = density_of(Target("four", numpyro_model=four))
+    state = kernel_of(density, Nuts(metric="dense" if dense else "diag")).init(
+        jax.random.key(0), 10, density.unravel(jnp.zeros(4)), (), {}
+    )
+    ours = with_metric(state, metric).adapt_state
+    theirs = _initialize_mass_matrix(jnp.zeros(4), metric, dense)
+    for value, expected in zip(ours[1:4], theirs, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
+
+
+def four() -> None:
+    numpyro.sample("x", dist.Normal(0, 1).expand([4]).to_event(1))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"positions": np.array([[np.nan, 0.0]])}, "`positions` hold a number that is not finite"),
+        ({"inverse_metric": np.ones((2, 2))}, r"`inverse_metric` has the shape \(2, 2\)"),
+        ({"inverse_metric": np.array([[1.0, 0.0]])}, "positive diagonal"),
+        ({"step_size": np.array([-1.0])}, "`step_size` has to be a positive number"),
+        ({"warmup": 0}, "`warmup` is 0, which needs a `step_size`"),
+    ],
+)
+def test_starts_that_do_not_fit_are_refused(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        Start(**{"positions": np.zeros((1, 2)), **fields})
