@@ -28,7 +28,6 @@ def loo(
     prepare_jax()
     quieten_stan()
     from onebasin.analysis.compare.models import compare_models
-    from onebasin.base.table import Column, Table
     from onebasin.inference.prediction.loo import loo as leave_out
 
     named = inputs.posteriors(runs)
@@ -47,12 +46,7 @@ def loo(
             return
         for sentence in found.sentences:
             console.write_sentence(sentence)
-        columns = ("elpd", "se", "elpd_diff", "dse", "p", "weight")
-        compared = tuple(
-            (str(n), *(float(r[c]) for c in columns)) for n, r in found.table.iterrows()
-        )
-        caption = "Leave-one-out prediction, in nats"
-        console.write_table(Table(("", *map(Column, columns)), compared, caption))
+        console.write_table(found.summary)
         return
     with ExitStack() as files:
         estimate = leave_out(
@@ -70,11 +64,5 @@ def loo(
             numbers | {"observations": int(estimate.n_data_points), "above_good_k": bad}
         )
         return
-    lines = (
-        ("elpd", float(estimate.elpd), float(estimate.se)),
-        ("effective parameters", float(estimate.p), None),
-        ("observations", int(estimate.n_data_points), None),
-        (f"Pareto k above {estimate.good_k:.2f}", bad, None),
-    )
-    caption = f"Leave-one-out prediction of {next(iter(views))}, in nats"
-    console.write_table(Table(("", Column("estimate", digits=5), Column("se")), lines, caption))
+    for line in repr(estimate).splitlines():
+        console.write_sentence(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
@@ -32,7 +32,7 @@ def predict(
     quieten_stan()
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.outputs import claim
-    from onebasin.base.table import Column, Table
+    from onebasin.base.table import frame_table
     from onebasin.inference.prediction.models import read_new_data
     from onebasin.inference.prediction.predict import predict as predict_at
     from onebasin.posteriors.writing import format_of, write_tree
@@ -53,7 +53,7 @@ def predict(
             )
         model = inputs.model(program, data, files)
         view = inputs.read(run)
-        found = predict_at(view, fresh, model=model, seed=seed, progress=console.say)
+        found: Any = predict_at(view, fresh, model=model, seed=seed, progress=console.say)
         if out is not None:
             write_tree(found.tree, out, new=not force)
     table = found.intervals(prob)
@@ -61,8 +61,6 @@ def predict(
         rows = {str(name): row for name, row in table.to_dict(orient="index").items()}
         console.write_json({"file": str(inputs.title(run)), "data": str(new), "predictions": rows})
     else:
-        columns = ("", *(Column(name) for name in table.columns))
-        written = tuple((str(name), *map(float, row)) for name, *row in table.itertuples())
-        console.write_table(Table(columns, written, f"Predictions of {inputs.title(run)} at {new}"))
+        console.write_table(frame_table(table, f"Predictions of {inputs.title(run)} at {new}"))
     if out is not None:
         console.say(f"wrote {out}")

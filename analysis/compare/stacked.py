@@ -14,7 +14,7 @@ from onebasin.base.card import Card, Words, measured, number
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
-from onebasin.base.table import Column, Table
+from onebasin.base.table import Table, frame_table
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 
@@ -149,18 +149,20 @@ class ModelComparison(Shown):
             )
         return said
 
-    def _card(self) -> Card:
-        table = self.table
+    @property
+    def summary(self) -> Table:
+        """The main columns of the table."""
         names = ("elpd", "se", "elpd_diff", "dse", "p", "weight")
-        rows = tuple((str(name), *(float(row[n]) for n in names)) for name, row in table.iterrows())
+        return frame_table(self.table, "Leave-one-out prediction, in nats", names)
+
+    def _card(self) -> Card:
         gap = self.pointwise["stack"] - self.pointwise["unweighted"]
         most = gap.sort_values(ascending=False).head(SHOWN)
-        points = tuple((str(name), float(value)) for name, value in most.items())
         return Card(
-            f"{table.index[0]} predicts best" if len(table) else "",
+            f"{self.table.index[0]} predicts best",
             (
                 *map(Words, self.sentences),
-                Table(("", *map(Column, names)), rows, "Leave-one-out prediction, in nats"),
-                Table(("", Column("nats")), points, "What the stack predicts better"),
+                self.summary,
+                frame_table(most.to_frame("nats"), "What the stack predicts better"),
             ),
         )

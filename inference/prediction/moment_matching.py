@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -82,16 +82,16 @@ def matched(
         for of, better in ((found.elpd_i, again.elpd_i), (found.pareto_k, again.pareto_k))
     )
     elpd = float(elpd_i.sum())
+    changed: dict[str, Any] = dict.fromkeys(("log_weights", "p_loo_i"))
     return replace(
         found,
+        **changed,
         elpd=elpd,
         se=float(np.sqrt(elpd_i.size * np.var(elpd_i.values, ddof=1))),
         p=found.p + found.elpd - elpd,
         warning=bool((pareto_k > found.good_k).any()),
         elpd_i=elpd_i,
         pareto_k=pareto_k,
-        log_weights=None,
-        p_loo_i=None,
         influence_pareto_k=found.pareto_k,
     )
 

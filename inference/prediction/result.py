@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from onebasin.base.card import MOST, Card, Facts, Words, in_brief
+from onebasin.base.card import MOST, Card, FactList, Words, in_brief
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
-from onebasin.base.table import Column, Table
+from onebasin.base.table import frame_table
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, lay_out_columns
 
@@ -81,15 +81,13 @@ class Predictions(Shown):
         names = list(map(str, held.data_vars))
         count = held.sizes["chain"] * held.sizes["draw"]
         table = self.intervals()
-        columns = ("", *(Column(name) for name in table.columns))
-        rows = tuple((str(name), *map(float, row)) for name, *row in table.head(MOST).itertuples())
         more = f", the first {MOST} of {len(table)}" if len(table) > MOST else ""
         given = list(map(str, self.predictions_constant_data.data_vars))
         return Card(
             f"Predictions of {in_brief(names)}",
             (
                 Words(f"{count:,} draws of the posterior at new data; 90 % intervals."),
-                Facts.of(("data", in_brief(given))),
-                Table(columns, rows, f"Predictions{more}"),
+                FactList.of(("data", in_brief(given))),
+                frame_table(table.head(MOST), f"Predictions{more}"),
             ),
         )

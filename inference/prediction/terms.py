@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -23,45 +23,9 @@ LARGE = 2**25
 """Bytes of all log likelihoods from which on they are on disk."""
 
 
-@runtime_checkable
-class Terms(Protocol):
-    """A model's log likelihoods and log density at many draws.
+class NumpyroTerms:
+    """Log likelihoods and log density of a NumPyro model or a network, at many draws."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The variables.
-    """
-
-    names: tuple[str, ...]
-
-    def at(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Return the log likelihoods (draw, obs...) at values (draw, ...), by the data that they are of."""
-
-    def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
-        """Return the unconstrained vectors (draw, param) of values."""
-
-    def constrain(self, vectors: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the values (draw, ...) of unconstrained vectors."""
-
-    def log_density(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the log density (draw,) of unconstrained vectors, up to one constant."""
-
-
-def terms_of(target: Target, progress: Callable[[str], None] | None = None) -> Terms:
-    """Return the log likelihoods of a target, by its NumPyro model where it has one.
-
-    Raises
-    ------
-    ValueError
-        If the model observes nothing, or a Stan program does not compute `log_lik`.
-    """
-    if target.numpyro_model is not None:
-        return _OfNumpyro(target)
-    return _OfStan(target, progress)
-
-
-class _OfNumpyro:
     def __init__(self, target: Target) -> None:
         import jax
 
@@ -83,6 +47,7 @@ class _OfNumpyro:
         self._log_density = jax.jit(jax.vmap(density.log_density))
 
     def at(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the log likelihoods (draw, obs...) at values (draw, ...), by the data that they are of."""
         with precision("float64"):
             found = self._at({name: values[name] for name in self.names})
         terms = {name: np.asarray(term) for name, term in found.items()}
@@ -91,19 +56,24 @@ class _OfNumpyro:
         return terms
 
     def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
+        """Return the unconstrained vectors (draw, param) of values."""
         with precision("float64"):
             return np.asarray(self._unconstrain({name: values[name] for name in self.names}))
 
     def constrain(self, vectors: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the values (draw, ...) of unconstrained vectors."""
         with precision("float64"):
             return {n: np.asarray(v) for n, v in self._constrain(vectors).items()}
 
     def log_density(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the log density (draw,) of unconstrained vectors, up to one constant."""
         with precision("float64"):
             return np.asarray(self._log_density(vectors))
 
 
-class _OfStan:
+class StanTerms:
+    """The same of a Stan program that computes `log_lik`; methods are those of `NumpyroTerms`."""
+
     def __init__(self, target: Target, progress: Callable[[str], None] | None) -> None:
         from onebasin.stan.library import open_library
         from onebasin.stan.program import definition
@@ -129,19 +99,38 @@ class _OfStan:
         return found.log_likelihood
 
     def at(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        everything = {"include_tp": True, "include_gq": True}
-        rows = self._library.constrain(self.unconstrain(values), **everything)
-        found = self._library.unpack(rows, **everything)
+        """Return the log likelihoods (draw, obs...) at values (draw, ...), by the data that they are of."""
+        rows = self._library.constrain(self.unconstrain(values), include_tp=True, include_gq=True)
+        found = self._library.unpack(rows, include_tp=True, include_gq=True)
         return {of: found[own] for of, own in self._own.items()}
 
     def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
+        """Return the unconstrained vectors (draw, param) of values."""
         return self._library.unconstrain(self._library.pack({n: values[n] for n in self.names}))
 
     def constrain(self, vectors: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the values (draw, ...) of unconstrained vectors."""
         return self._library.unpack(self._library.constrain(vectors))
 
     def log_density(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the log density (draw,) of unconstrained vectors, up to one constant."""
         return np.asarray(self._library.log_density(vectors))
+
+
+Terms = NumpyroTerms | StanTerms
+
+
+def terms_of(target: Target, progress: Callable[[str], None] | None = None) -> Terms:
+    """Return the log likelihoods of a target, by its NumPyro model where it has one.
+
+    Raises
+    ------
+    ValueError
+        If the model observes nothing, or a Stan program does not compute `log_lik`.
+    """
+    if target.numpyro_model is not None:
+        return NumpyroTerms(target)
+    return StanTerms(target, progress)
 
 
 @contextmanager
