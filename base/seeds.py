@@ -33,8 +33,8 @@ class Purpose(IntEnum):
     MODE_WEIGHTS = 18
     FIXED_DRAWS = 19
     IMPORTANCE_WEIGHTS = 20
-    PRIOR = 21
-    SUBSAMPLE = 22
+    FIT_OF_CHAINS = 21
+    PRIOR = 22
 
 
 def keys_for(purpose: Purpose, seed: int | jax.Array, count: int) -> jax.Array:

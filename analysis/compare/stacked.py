@@ -131,7 +131,7 @@ class ModelComparison(Shown):
 
     @property
     def sentences(self) -> list[str]:
-        """What the comparison found, a sentence each."""
+        """The findings, a sentence each."""
         told = ", ".join(f"{name} {number(weight, 2)}" for name, weight in self.weights.items())
         best = str(self.table.index[0])
         gap = (self.pointwise["stack"] - self.pointwise["unweighted"]).to_numpy()

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 
+from ..contracts.engines import found_at
 from ..contracts.method import Method
 
 if TYPE_CHECKING:
     from ..contracts.method import Found, Job
+
+FIT = "onebasin.inference.fits.begin:sampled"
+"""The function that runs chains from a fit."""
 
 
 @settings
@@ -30,10 +34,12 @@ class Chains(Method):
         Shape of the inverse mass matrix.
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
-    init : {"random", "optimum"}
+    init : {"random", "optimum", "fit"}
         Whether a chain starts at a random point, or at the best optimum of the log density (in the unconstrained space,
         with the Jacobian) that L-BFGS finds from several of them. Optima keep chains out of modes that hold next to
-        no probability; but chains that all start at the same optimum tell R-hat little about other modes.
+        no probability; but chains that all start at the same optimum tell R-hat little about other modes. "fit": at
+        draws of a weighted fit (`dadvi`), with its covariance as the metric and without warmup, one chain in four at a
+        random point; if the fit's weights are bad, as "random", with all of the warmup.
     init_starts : int
         Starting points of a chain from which an optimum is sought.
     adapt : bool
@@ -60,7 +66,7 @@ class Chains(Method):
     target_acceptance: Probability = 0.8
     metric: Literal["diag", "dense", "unit"] = "diag"
     init_radius: Positive = 2.0
-    init: Literal["random", "optimum"] = "random"
+    init: Literal["random", "optimum", "fit"] = "random"
     init_starts: Count = 10
     adapt: bool = True
     dtype: Literal["float64", "float32"] = "float64"
@@ -69,4 +75,7 @@ class Chains(Method):
         """Run the chains."""
         from .chains import sample
 
+        if self.init == "fit":
+            found: Found = found_at(FIT)(job, sample)
+            return found
         return sample(job)

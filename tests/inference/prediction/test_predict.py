@@ -134,10 +134,9 @@ def test_data_and_models_that_do_not_fit_are_refused_in_a_sentence(draws, new, m
 
 def test_single_numbers_that_the_posterior_keeps_reach_the_model_as_numbers(draws):
     def padded(count, x, y=None):
+        a = numpyro.sample("a", dist.Normal(0, 1))
         with numpyro.plate("obs", count):  # which takes no array
-            numpyro.sample(
-                "y", dist.Normal(numpyro.sample("a", dist.Normal(0, 1)) + x, 1e-3), obs=y
-            )
+            numpyro.sample("y", dist.Normal(a + x, 1e-3), obs=y)
 
     tree = {
         "posterior": {"a": draws["a"]},
