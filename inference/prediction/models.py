@@ -101,7 +101,12 @@ def _of_function(model: Callable[..., Any], kept: Mapping[str, Any], observed: s
 
     An argument that no group keeps under its name, and that has no default, is taken for what the model observes.
     """
-    parameters = inspect.signature(model).parameters.values()
+    try:
+        parameters = inspect.signature(model).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(
+            f"`model` is {model!r}, whose arguments are unknown: give a NumPyro function or a target."
+        ) from error
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     data = {p.name: kept[p.name] for p in named if p.name in kept}
     lacking = [p.name for p in named if p.name not in data and p.default is p.empty]
