@@ -121,7 +121,7 @@ def predict(
     if network is not None:
         return _as_predictions(view, *_of_network(network, view, new, seed))
     target = target_of(view, model, new)
-    if target.numpyro_model is None and target.stan_program is not None:
+    if target.numpyro_model is None:
         return _as_predictions(view, *_of_stan(target, view, new, seed, progress))
     return _as_predictions(view, *_of_numpyro(target, view, new, seed))
 

@@ -52,8 +52,8 @@ def prior(target: Target, *, draws: int = 1000, seed: int = 0) -> xr.DataTree:
     check_seed(seed)
     if target.numpyro_model is None:
         raise ArgumentError(
-            f"`target` {target.name!r} is a Stan program, which does not say which part of its density is the prior: "
-            "sample a program whose data switch the likelihood off (`if (!prior_only) y ~ ...`)."
+            f"`target` {target.name!r} has no NumPyro model, and another density does not say which part of it is the "
+            "prior: sample a Stan program whose data switch the likelihood off (`if (!prior_only) y ~ ...`)."
         )
     origin = origin_of(target, "numpyro")
     data = {schema.OBSERVED_DATA: {**origin.observed, **target.outputs}}

@@ -202,7 +202,7 @@ def test_priors_that_cannot_be_drawn_are_refused():
 
     with pytest.raises(ValueError, match="a prior that cannot be drawn from"):
         ob.prior(ob.Target("improper", numpyro_model=improper))
-    with pytest.raises(ValueError, match="does not say which part of its density is the prior"):
+    with pytest.raises(ValueError, match="does not say which part of it is the prior"):
         ob.prior(TARGETS["stan"]())
 
 
