@@ -162,6 +162,21 @@ class Table:
         filled = [[c.value for c in column if not c.is_empty] for column in self._by_column()]
         return tuple(bool(values) and all(map(is_number, values)) for values in filled)
 
+    @cached_property
+    def texts(self) -> list[list[str]]:
+        """The cells as text with their marks; where a column has a mark, every cell keeps the place of one."""
+        columns = [
+            [(column.write(cell.value), MARKS[cell.flag]) for cell in cells]
+            for column, cells in zip(self.headings, self._by_column(), strict=True)
+        ]
+        padded = (
+            [f"{text} {mark:1}" for text, mark in cells]
+            if any(mark for _, mark in cells)
+            else [text for text, _ in cells]
+            for cells in columns
+        )
+        return [list(row) for row in zip(*padded, strict=True)]
+
     def without_empty_columns(self) -> Table:
         """Return the table without the columns in which every cell is empty."""
         filled = [

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from onebasin.base.errors import StudyError, check_seed
 from onebasin.base.processes.libraries import prepare_jax_if_used
 
-from . import inputs
-from .options import Exchangeable, Json, Runs, Seed, Var, option
+from . import console, inputs
+from .options import Exchangeable, Json, Runs, Seed, ShowDetails, Var, option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
 
@@ -38,11 +38,10 @@ def compare(
     weights: bool = option(True, "Also compare draws in weight space.", "--weights/--no-weights"),
     permutations: int = option(PERMUTATIONS, "Permutations behind each p-value."),
     seed: Seed = 0,
+    details: ShowDetails = False,
     json: Json = False,
 ) -> None:
     """Compare posteriors with one of them, or with a reference: in prediction, and in weights modulo symmetry."""
-    from . import console
-
     check_seed(seed)
     prepare_jax_if_used()
     from onebasin.analysis.compare.compare import compare as compare_trees
@@ -66,7 +65,7 @@ def compare(
             raise StudyError(
                 "`--permutations` does not apply to a reference, whose Monte Carlo errors are known: leave it out."
             )
-        _compare_with(reference, files, var, json=json, **how)
+        _compare_with(reference, files, var, details=details, json=json, **how)
         return
     name = inputs.truth(files, truth)
     views = {name: inputs.read(run) for name, run in files.items()}
@@ -91,10 +90,16 @@ def compare(
         console.write_sentence(sentence)
     for sentence in comparison.warnings:
         console.write_remark(sentence, "warn")
-    console.write_table(comparison_table(comparison))
-    if (means := means_table(comparison)) is not None:
+    means = means_table(comparison)
+    if means is not None:
         console.write_table(means)
-    for sentence in comparison.notes:
+    if details or means is None:
+        console.write_table(comparison_table(comparison))
+    _write_notes(comparison.notes, details or means is None)
+
+
+def _write_notes(notes: Sequence[str], details: bool) -> None:
+    for sentence in notes if details else ["More: --details"]:
         console.write_sentence(sentence)
 
 
@@ -103,6 +108,7 @@ def _compare_with(
     files: Mapping[str, inputs.Files],
     var: list[str] | None,
     *,
+    details: bool,
     json: bool,
     **how: Any,
 ) -> None:
@@ -111,8 +117,6 @@ def _compare_with(
     from onebasin.analysis.compare.reference.result import FLAGS
     from onebasin.analysis.report import reference_table
     from onebasin.truth import open_reference
-
-    from . import console
 
     known = open_reference(name).known
     found = []
@@ -135,8 +139,7 @@ def _compare_with(
         for sentence in others:
             console.write_sentence(sentence)
         console.write_table(reference_table(comparison))
-        for sentence in comparison.notes:
-            console.write_sentence(sentence)
+        _write_notes(comparison.notes, details)
     if json:
         console.write_json({"truth": name, "runs": found})
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import ArgumentError, StudyError
 from onebasin.base.notices import notice
+from onebasin.base.processes.libraries import leave_dask_unloaded
 
 if TYPE_CHECKING:  # brings JAX along, which help texts do without
     import xarray as xr
@@ -38,6 +39,7 @@ def read(
     """
     from onebasin.posteriors.view import view_of_files
 
+    leave_dask_unloaded()
     paths = [files] if isinstance(files, Path) else list(files)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
 

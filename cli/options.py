@@ -34,6 +34,9 @@ def argument(metavar: str, text: str, **how: Any) -> Any:
 
 
 Json = Annotated[bool, described("Write JSON instead of text.", "--json")]
+ShowDetails = Annotated[
+    bool, described("Show all rows, every number and every check.", "--details")
+]
 Progress = Annotated[bool, described("Show bars while it runs.")]
 Force = Annotated[bool, described("Replace an existing file.", "--force")]
 Seed = Annotated[int, described("Random seed.")]

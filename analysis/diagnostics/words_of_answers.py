@@ -134,7 +134,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "use neither": "Alignment does not bring the chains together: see to the other cause first",
     "labels not looked at": "Labels were not looked at",
-    "labels sorted": "Labels of {names:names} switch; alignment sorts them",
+    "labels sorted": "Labels switch; alignment sorts them",
     "labels not sorted": (
         "Labels of {names:names} switch, and alignment does not bring the chains together"
     ),
@@ -176,7 +176,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "no invariants": "Neither `lp` nor other quantities without labels are there",
     "unreliable": f"Parameters are not reliable, nor is what is computed of them[[; {APART}]]",
     "halves agree": "One chain agrees with its halves; with others it could not be compared",
-    "all agree": "R-hat of all parameters is at most {rhat:rhat}[[, R-hat of `lp` {lp:rhat}]]",
+    "all agree": "Chains agree about all parameters[[ and the log density (R-hat of `lp` {lp:rhat})]]",
     "independent draws": "Independent draws need no convergence",
     "worth of weights": (
         "The {count:,} weighted draws are worth {worth:,.0f} independent ones, and [[k-hat of the weights is "
