@@ -51,6 +51,7 @@ from .models import Complement as Complement
 from .models import Counterparts as Counterparts
 from .models import Exchangeable as Exchangeable
 from .models import Flip as Flip
+from .models import Rotation as Rotation
 from .models import Target as Target
 from .models.density_target import target as target
 from .models.numpyro_target import numpyro_model as numpyro_model
