@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,12 +24,14 @@ from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
 from ..contracts.method import Job
-from .given import StanStart
 from .hmc import Hmc
 from .nuts import Nuts
 from .places import ChainPlace, Standing
 from .stan_progress import ChainWatch, NotWritten
 from .stan_start import GoingOn, best_optimum, csv_file, seconds_of, seed_of, seeds_of, write
+
+if TYPE_CHECKING:
+    from .given import StanStart
 
 STATS = {
     "lp__": "lp",
@@ -66,7 +69,11 @@ class StanChains:
         assert job.folder is not None, "chains have one"
         self.job, self.settings, self.bars, self.folder = job, job.method, job.bars, job.folder
         self.ready = make_ready(job.target, job.folder, engine=job.engine, progress=job.bars.say)
-        self.given = None if job.given is None else StanStart.of(job.target, job.given)
+        self.given: StanStart | None = None
+        if job.given is not None:
+            from .given import StanStart  # here: it loads JAX
+
+            self.given = StanStart.of(job.target, job.given)
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
