@@ -6,8 +6,10 @@ Convention: text is plain, `backticks` set a name in code type; a number is writ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -199,6 +201,15 @@ class Table:
     def _by_column(self) -> list[list[TableCell]]:
         cells = self.cells
         return [[row[place] for row in cells] for place in range(len(self.columns))]
+
+
+def frame_table(frame: Any, caption: str, names: Sequence[str] | None = None) -> Table:
+    """Give a pandas frame as a table: its index, and its columns of numbers, or those that are named."""
+    columns = [str(name) for name in frame.columns] if names is None else list(names)
+    rows: tuple[Row, ...] = tuple(
+        (str(name), *map(float, row)) for name, *row in frame[columns].itertuples(name=None)
+    )
+    return Table(("", *map(Column, columns)), rows, caption)
 
 
 def table_to_markdown(table: Table) -> str:

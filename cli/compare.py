@@ -12,7 +12,7 @@ from . import console, inputs
 from .options import Exchangeable, Json, Runs, Seed, ShowDetails, Var, option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import numpy as np
 
@@ -65,7 +65,7 @@ def compare(
             raise StudyError(
                 "`--permutations` does not apply to a reference, whose Monte Carlo errors are known: leave it out."
             )
-        _compare_with(reference, files, var, details=details, json=json, **how)
+        _compare_with(reference, files, var, json=json, **how)
         return
     name = inputs.truth(files, truth)
     views = {name: inputs.read(run) for name, run in files.items()}
@@ -95,11 +95,7 @@ def compare(
         console.write_table(means)
     if details or means is None:
         console.write_table(comparison_table(comparison))
-    _write_notes(comparison.notes, details or means is None)
-
-
-def _write_notes(notes: Sequence[str], details: bool) -> None:
-    for sentence in notes if details else ["More: --details"]:
+    for sentence in comparison.notes if details or means is None else ["More: --details"]:
         console.write_sentence(sentence)
 
 
@@ -108,7 +104,6 @@ def _compare_with(
     files: Mapping[str, inputs.Files],
     var: list[str] | None,
     *,
-    details: bool,
     json: bool,
     **how: Any,
 ) -> None:
@@ -139,7 +134,8 @@ def _compare_with(
         for sentence in others:
             console.write_sentence(sentence)
         console.write_table(reference_table(comparison))
-        _write_notes(comparison.notes, details)
+        for sentence in comparison.notes:
+            console.write_sentence(sentence)
     if json:
         console.write_json({"truth": name, "runs": found})
 

@@ -220,3 +220,16 @@ def opened(
 
     with loaded(file) as model:
         yield numpyro_model(model, data, symmetry=symmetry)
+
+
+def model(program: Path | None, data: Path | None, files: ExitStack) -> Any:
+    """Take the model of a posterior: a target with its data, else the program or function; None without one.
+
+    A function's file can be run as long as `files` are open.
+    """
+    from onebasin.models.numpyro_file import loaded, model_file_in
+
+    if program is not None and data is not None:
+        return files.enter_context(opened(program, data))
+    file = None if program is None else model_file_in(program)
+    return program if file is None else files.enter_context(loaded(file))
