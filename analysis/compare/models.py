@@ -83,7 +83,7 @@ def compare_models(
 
     Examples
     --------
-    >>> found = ob.compare_models({"whole": run, "half": run.isel(draw=slice(None, None, 2))})
+    >>> found = ob.compare_models({"whole": posterior, "half": posterior.isel(draw=slice(None, None, 2))})
     >>> list(found.table.columns[:3])
     ['rank', 'elpd_diff', 'dse']
     """

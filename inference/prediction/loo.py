@@ -83,9 +83,9 @@ def loo(
 
     Examples
     --------
-    >>> found = ob.loo(run)
+    >>> found = ob.loo(posterior)
     >>> found.elpd_i.sizes
-    Frozen({'obs': 8})
+    Frozen({'obs': 40})
     """
     view = as_view(posterior)
     check_seed(seed)
