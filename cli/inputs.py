@@ -54,6 +54,16 @@ def read(
     return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}", density=density)
 
 
+def start_in(options: Mapping[str, Any]) -> tuple[Path | None, dict[str, Any]]:
+    """Take a file of initial values out of options: an `--init` that is no word of a method."""
+    from onebasin.inference.runs.initial import is_data
+
+    rest = dict(options)
+    if not rest.get("init") or not is_data(rest["init"]):
+        return None, rest
+    return Path(rest.pop("init")), rest
+
+
 def _density_of(program: Path, data: Path | None) -> DensityAtDraws:
     from onebasin.inference.density.evaluate import log_density
 

@@ -56,6 +56,12 @@ def sample(
         "Find the symmetry where none is declared, and keep it with the posterior.",
         "--symmetry/--no-symmetry",
     ),
+    adapt_from: Path | None = option(
+        None,
+        "Take step sizes and metrics of NUTS and HMC from this posterior, or JSON file; the warmup adapts the step "
+        "size alone.",
+        metavar="RUN.nc",
+    ),
     timeout: float | None = option(None, "Stop after so many seconds, as Ctrl-C does."),
     log_likelihood: list[str] | None = option(
         None,
@@ -98,6 +104,7 @@ def sample(
     file = model_file_in(program)
     definition = "stan" if file is None else "numpyro"
     out = out or Path(f"{program.stem if file is None else file.name}.nc")
+    start, given = inputs.start_in(given)
     chosen = settings_for(method, given, definition=definition)
     request = sampling.Request(
         program=program,
@@ -118,6 +125,8 @@ def sample(
         ),
         command=context.obj or "",
         asked=engine_for(chosen, engine, definition),
+        start=start,
+        adapt_from=adapt_from,
     )
     # whoever reads JSON is a program: bars where somebody sees them move, but no lines in a file or a pipe
     progress = progress and (not json or console.is_terminal())

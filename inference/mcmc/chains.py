@@ -228,11 +228,32 @@ def sample(
     return Found(
         gathered.draws,
         gathered.stats,
-        {**_attributes(gathered, ended, s, gradients), **more},
-        _adaptation(ended, definition_of(job.target, job.engine)),
+        {**_attributes(gathered, ended, s, gradients), **more, **_how(job)},
+        {**_adaptation(ended, definition_of(job.target, job.engine)), **_starts(job)},
         filed=gathered.filed,
         folder=there,
     )
+
+
+def _how(job: Job[Any]) -> dict[str, object]:
+    """Describe what was given to the chains, and the settings that follow from it."""
+    if job.given is None:
+        return {}
+    return {schema.START: dict(job.given.how or {}), schema.SETTINGS: job.method.recorded()}
+
+
+def _starts(job: Job[Any]) -> dict[str, xr.Dataset]:
+    """Return the group of the chains' given starts, on the constrained scale."""
+    if job.given is None:
+        return {}
+    from onebasin.posteriors.pointwise import DrawGroup
+
+    from .given import constrained
+
+    found = constrained(job.target, job.given)
+    values = {name: np.repeat(value[:, None], len(value), axis=1) for name, value in found.items()}
+    group = DrawGroup(values, job.target.dims).to_dataset(job.target.coords)
+    return {schema.STARTS: group.isel(draw=0, drop=True)}
 
 
 def _adaptation(ended: Sequence[Standing], definition: str) -> dict[str, xr.Dataset]:

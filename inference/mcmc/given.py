@@ -56,6 +56,8 @@ class Start:
     warmup : int or None
         Iterations of the warmup in place of the settings' own; 0 for none, which needs a step size. The interpreter
         of Stan programs takes at most 19 with a given metric, since Stan adapts a metric in any longer warmup.
+    how : mapping or None
+        How it was made, in words and numbers that JSON has: the posterior records it in its attribute `start`.
 
     Raises
     ------
@@ -67,6 +69,7 @@ class Start:
     inverse_metric: np.ndarray | None = None
     step_size: Float[np.ndarray, " chain"] | None = None
     warmup: int | None = None
+    how: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Check shapes and signs."""

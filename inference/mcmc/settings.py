@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
@@ -30,10 +31,13 @@ class Chains(Method):
         Shape of the inverse mass matrix.
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
-    init : {"random", "optimum"}
-        Whether a chain starts at a random point, or at the best optimum of the log density (in the unconstrained space,
-        with the Jacobian) that L-BFGS finds from several of them. Optima keep chains out of modes that hold next to
-        no probability; but chains that all start at the same optimum tell R-hat little about other modes.
+    init : {"random", "optimum", "pathfinder"}
+        Start of each chain, a word, or a file of initial values (as JSON) or of a posterior whose draws they are. A
+        random point, also called "uniform"; the best optimum of the log density (in the unconstrained space, with the
+        Jacobian) that L-BFGS finds from several of them; or a draw of Pathfinder along the way from a random point to
+        an optimum. Functions take values and posteriors themselves, too: `infer` describes them, as its `start`. Optima
+        keep chains out of modes that hold next to no probability; but chains that all start at the same optimum tell
+        R-hat little about other modes.
     init_starts : int
         Starting points of a chain from which an optimum is sought.
     adapt : bool
@@ -44,6 +48,8 @@ class Chains(Method):
     """
 
     resumes: ClassVar[bool] = True
+    takes_start: ClassVar[bool] = True
+    takes_adaptation: ClassVar[bool] = True
     correlated: ClassVar[bool] = True
     later: ClassVar[tuple[str, ...]] = ("adapt",)
     stan_by_jax: ClassVar[bool] = True
@@ -60,7 +66,7 @@ class Chains(Method):
     target_acceptance: Probability = 0.8
     metric: Literal["diag", "dense", "unit"] = "diag"
     init_radius: Positive = 2.0
-    init: Literal["random", "optimum"] = "random"
+    init: Literal["random", "optimum", "pathfinder"] = "random"
     init_starts: Count = 10
     adapt: bool = True
     dtype: Literal["float64", "float32"] = "float64"
@@ -68,5 +74,6 @@ class Chains(Method):
     def run(self, job: Job[Any]) -> Found:
         """Run the chains."""
         from .chains import sample
+        from .earlier import start_of
 
-        return sample(job)
+        return sample(replace(job, given=job.given or start_of(job)))

@@ -28,7 +28,16 @@ from .hmc import Hmc
 from .nuts import Nuts
 from .places import ChainPlace, Standing
 from .stan_progress import ChainWatch, NotWritten
-from .stan_start import GoingOn, best_optimum, csv_file, seconds_of, seed_of, seeds_of, write
+from .stan_start import (
+    GoingOn,
+    best_optimum,
+    csv_file,
+    pathfinder_draw,
+    seconds_of,
+    seed_of,
+    seeds_of,
+    write,
+)
 
 STATS = {
     "lp__": "lp",
@@ -79,6 +88,11 @@ class StanChains:
             return write(scratch, self.given.values[number])
         if s.init == "random":
             return s.init_radius
+        if s.init == "pathfinder":
+            (seed,) = seeds_of(self.job.seed, number, 1)
+            return pathfinder_draw(
+                self.ready, scratch, init_radius=s.init_radius, seed=seed, cancel=cancel
+            )
         return best_optimum(
             self.ready,
             scratch,
