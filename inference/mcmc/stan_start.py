@@ -170,7 +170,7 @@ def pathfinder_draw(
     csv = folder / "pathfinder.csv"
     arguments = command.pathfinder(
         command.Files(data=program.data, output=csv),
-        command.Start(seed=seed, init=init_radius),
+        command.CommandStart(seed=seed, init=init_radius),
         paths=1,
         draws=1,
         path_draws=1,
