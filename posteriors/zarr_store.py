@@ -134,9 +134,10 @@ def _check(path: Path, store: Any, place: str) -> None:
 
 def _read_through(array: zarr.Array) -> None:
     """Read an array a few rows at a time and keep nothing: what cannot be read is known before it is asked for."""
-    if not array.shape:
+    if not array.shape:  # a single number has no chunks
         array[...]
-    for first in range(0, array.shape[0] if array.shape else 0, array.chunks[0] or 1):
+        return
+    for first in range(0, array.shape[0], array.chunks[0] or 1):
         array[first : first + (array.chunks[0] or 1)]
 
 

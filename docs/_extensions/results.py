@@ -1,7 +1,7 @@
 """Pages of results, made from `studies/results` whenever the site is built.
 
-`docs/results/index.md` says of every record what was asked, what came out, and how and where it was made. The records
-themselves are pages where they lie; what stands over their tables becomes headings, so that a reader finds them.
+`docs/results/index.md` lists every record with its outcome. The records themselves are pages where they lie: each opens
+with what came out, and a row of marks, one for each statement; tables and commands unfold.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from html import escape
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -20,14 +21,15 @@ INDEX = ROOT / "docs" / "results" / "index.md"
 
 HEAD = """# Results
 
-What the studies recorded: experiments of papers, and our own, made again in both engines. A statement of a paper
-reproduces if it holds in every comparison that was made of it, and in part if it holds in some while the others are
-open or could not be judged; it is unclear if comparisons contradict each other or none decides. Every record names its
-command, so that it can be made again; the numbers are read from `studies/results` when these pages
-are built.
-
-A name that ends with `quick` is the same study at the size that a laptop makes in minutes.
+The recorded results of all studies: experiments of papers, repeated in both engines, and our own. A statement
+reproduces (✓) if it holds in every comparison that was made of it. It does not (✗) if all comparisons contradict it.
+Anything else is open (!): in part, unclear, or depending on what is compared. Every record has its command, settings
+and machine. A name that ends with `quick` is the same study at the size that a laptop makes in minutes.
 """
+MARKS = {"reproduces": "✓", "does not reproduce": "✗"}
+"""Of verdicts; any other is open."""
+TABLE = re.compile(r"^\*\*(.+)\*\*\n\n((?:\|.*\n)+)", re.MULTILINE)
+MADE = re.compile(r"^## (How it was made)\n\n((?:- .*\n)+)", re.MULTILINE)
 
 
 def _records() -> dict[str, dict]:
@@ -48,25 +50,22 @@ def _outcomes(record: dict) -> str:
     return f"Of {counts.total()} statements: {said}."
 
 
-def _how(record: dict) -> str:
-    minutes = record["seconds"] / 60
-    took = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{record['seconds']:.0f} seconds"
-    return (
-        f"`{record['command']}`, seed {record['config']['seed']}, {took} on {record['machine']}; "
-        f"onebasin {record['versions']['onebasin']}, commit `{record['commit']}`."
+def _marks(record: dict) -> str:
+    """Draw a mark for each statement, with its label for those who point at it."""
+    marks = "".join(
+        f'<span title="{escape(said["label"])}: {escape(said["verdict"])}">{MARKS.get(said["verdict"], "!")}</span>'
+        for said in record["statements"]
     )
+    return f'<p class="marks" role="img" aria-label="{escape(_outcomes(record))}">{marks}</p>\n'
 
 
 def _section(name: str, record: dict) -> str:
-    headline = "\n".join(f"- {line}" for line in record["headline"])
-    link = f"[All tables and settings](../../studies/results/{name}.md)"
     return f"""## {name}
 
 {_title(name)}. {_outcomes(record)}
 
-{headline}
-
-{link}. Made by {_how(record)}
+{_marks(record)}
+{record["headline"][0]} [All results](../../studies/results/{name}.md)
 """
 
 
@@ -86,14 +85,25 @@ def write_index(_app: Sphinx, _config: Config) -> None:
         INDEX.write_text(text, encoding="utf-8")
 
 
-def give_headings(_app: Sphinx, docname: str, source: list[str]) -> None:
-    """Make headings of the bold lines over a record's tables."""
-    if docname.startswith("studies/results/"):
-        source[0] = re.sub(r"^\*\*(.+)\*\*$", r"## \1", source[0], flags=re.MULTILINE)
+def _folded(found: re.Match[str]) -> str:
+    """Fold a table below the first sentence of its caption."""
+    title, _, rest = found[1].partition(". ")
+    summary = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(title))
+    rest = f"{rest}\n\n" if rest else ""
+    return f"<details>\n<summary>{summary}</summary>\n\n{rest}{found[2]}\n</details>\n"
+
+
+def fold(_app: Sphinx, docname: str, source: list[str]) -> None:
+    """Fold tables and commands of a record, and put the marks of its statements above them."""
+    if not docname.startswith("studies/results/"):
+        return
+    record = json.loads((ROOT / f"{docname}.json").read_text(encoding="utf-8"))
+    text = MADE.sub(_folded, TABLE.sub(_folded, source[0]))
+    source[0] = text.replace("<details>", f"{_marks(record)}\n<details>", 1)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Write the index before pages are found, and change the records as they are read."""
     app.connect("config-inited", write_index)
-    app.connect("source-read", give_headings)
+    app.connect("source-read", fold)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

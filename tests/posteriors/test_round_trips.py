@@ -43,7 +43,7 @@ def tree(rng):
         },
         coords=coords,
     )
-    data = xr.Dataset({"y": ("obs", np.arange(4.0))})
+    data = xr.Dataset({"y": ("obs", np.arange(4.0)), "N": 4})
     tree = xr.DataTree.from_dict(
         {"posterior": posterior, "sample_stats": stats, "observed_data": data}
     )
