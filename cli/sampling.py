@@ -87,7 +87,8 @@ class Request:
         if not self.method.correlated:
             return f"the training state is kept in {self.checkpoint}: repeat the command to resume"
         chains, draws = self.method.amount
-        kept = [min(count, draws) for count in kept_draws(self.checkpoint)]
+        thin = getattr(self.method, "thin", 1) if self.method.takes_adaptation else 1
+        kept = [min(count // thin, draws) for count in kept_draws(self.checkpoint)]
         return (
             f"{kept.count(draws)} of {chains} chains are finished, {sum(kept):,} of {chains * draws:,} draws kept in "
             f"{self.checkpoint}: repeat the command to resume"

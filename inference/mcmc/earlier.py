@@ -53,16 +53,14 @@ NAMES = {"step_size": ("step_size", "stepsize"), "inverse_metric": ("inverse_met
 """Our names of what a mapping may hold, and CmdStan's."""
 
 
-def start_of(job: Job[Any]) -> Start | None:
-    """Make the start of a run from what its user gave; None where nothing was given.
+def start_of(job: Job[Any]) -> Start:
+    """Make the start of a run from the initial values, or the earlier run, that its user gave.
 
     Raises
     ------
     ValueError
         If values do not fit the target, the log density is not finite there, or a metric is of another size.
     """
-    if job.start is None and job.adapt_from is None:
-        return None
     settings = job.method
     with precision("float64"):
         density = density_of(job.target, job.bars.say)

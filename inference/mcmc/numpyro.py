@@ -178,6 +178,7 @@ class NumpyroChains:
         with precision(settings.dtype):
             course = course or _course_of(job)
             density = self._density = course.density  # a Stan program stays open as long as this
+            self._starts = course.starts
             kernel = kernel_of(density, settings, adapt_metric=course.adapts)
             points = jax.vmap(density.unravel)(course.starts)
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
@@ -231,6 +232,9 @@ class NumpyroChains:
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
         with precision(self.settings.dtype), on_device(place.number):
+            if self.settings.init != "random":
+                where = self._density.constrain(self._starts[place.number])
+                place.start = {name: np.asarray(value) for name, value in where.items()}
             Walk(self, place, self.bars).run(cancel)
 
 

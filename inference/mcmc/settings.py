@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.cores import available_cores
+from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 
+from ..contracts.engines import CMDSTAN
 from ..contracts.method import Method
 
 if TYPE_CHECKING:
@@ -40,6 +43,12 @@ class Chains(Method):
         R-hat little about other modes.
     init_starts : int
         Starting points of a chain from which an optimum is sought.
+    thin : int
+        Iterations a kept draw, so that chains take draws times thin of them. Of the iterations between, statistics
+        count the steps, the worst tree depth and divergences.
+    threads_per_chain : int
+        Threads in which a chain of CmdStan computes the parts of `reduce_sum`; its draws then agree up to rounding.
+        The program is compiled for it.
     adapt : bool
         Whether the warmup adapts step size and metric. Without it, its iterations only bring a chain to where the
         posterior is.
@@ -51,7 +60,7 @@ class Chains(Method):
     takes_start: ClassVar[bool] = True
     takes_adaptation: ClassVar[bool] = True
     correlated: ClassVar[bool] = True
-    later: ClassVar[tuple[str, ...]] = ("adapt",)
+    later: ClassVar[tuple[str, ...]] = ("thin", "threads_per_chain", "adapt")
     stan_by_jax: ClassVar[bool] = True
     engines: ClassVar = {
         "numpyro": "onebasin.inference.mcmc.numpyro:NumpyroChains",
@@ -68,12 +77,23 @@ class Chains(Method):
     init_radius: Positive = 2.0
     init: Literal["random", "optimum", "pathfinder"] = "random"
     init_starts: Count = 10
+    thin: Count = 1
+    threads_per_chain: Count = 1
     adapt: bool = True
     dtype: Literal["float64", "float32"] = "float64"
 
     def run(self, job: Job[Any]) -> Found:
         """Run the chains."""
         from .chains import sample
-        from .earlier import start_of
 
-        return sample(replace(job, given=job.given or start_of(job)))
+        if self.threads_per_chain > 1 and job.engine != CMDSTAN.name:
+            raise ArgumentError(
+                f"`threads_per_chain` is {self.threads_per_chain}, but engine={job.engine!r} computes a chain in one "
+                "thread; use engine='cmdstan' with a program that has `reduce_sum`, or leave it out."
+            )
+        at_once = max(1, available_cores() // self.threads_per_chain)
+        if job.given is None and (job.start is not None or job.adapt_from is not None):
+            from .earlier import start_of
+
+            job = replace(job, given=start_of(job))
+        return sample(job, thin=self.thin, at_once=at_once)

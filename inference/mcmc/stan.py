@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import tempfile
 import threading
@@ -23,7 +24,6 @@ from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
 from ..contracts.method import Job
-from .given import StanStart
 from .hmc import Hmc
 from .nuts import Nuts
 from .places import ChainPlace, Standing
@@ -74,8 +74,15 @@ class StanChains:
     def __init__(self, job: Job[Nuts | Hmc]) -> None:
         assert job.folder is not None, "chains have one"
         self.job, self.settings, self.bars, self.folder = job, job.method, job.bars, job.folder
-        self.ready = make_ready(job.target, job.folder, engine=job.engine, progress=job.bars.say)
-        self.given = None if job.given is None else StanStart.of(job.target, job.given)
+        threads = job.method.threads_per_chain > 1
+        self.ready = make_ready(
+            job.target, job.folder, engine=job.engine, threads=threads, progress=job.bars.say
+        )
+        self.given = None
+        if job.given is not None:
+            from .given import StanStart  # brings JAX along
+
+            self.given = StanStart.of(job.target, job.given)
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
@@ -126,6 +133,7 @@ class StanChains:
             target_acceptance=s.target_acceptance,
             metric=s.metric,
             refresh=max(1, (s.warmup + s.draws) // 50),
+            threads=s.threads_per_chain,
             adapt=s.adapt and warmup > 0,
             adapted=adapted,
         )
@@ -209,6 +217,8 @@ class _StanChain:
         """Compose the command line of a chain that is to warm up."""
         runner, number = self._runner, self._place.number
         init = runner.start(number, self._scratch, cancel)
+        if isinstance(init, Path):
+            self._place.start = {n: np.array(v) for n, v in json.loads(init.read_text()).items()}
         start = command.CommandStart(seed=runner.job.seed, chain=number + 1, init=init)
         s, given = runner.settings, runner.given
         adapted = None if given is None else given.adapted(number, self._scratch)

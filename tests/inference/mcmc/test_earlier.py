@@ -54,9 +54,7 @@ def start(
     target: Target, engine: str, settings: ob.Nuts, init: Any = None, adapt_from: Any = None
 ) -> Start:
     job = Job(target, settings, engine, 3, ProgressBars(False), start=init, adapt_from=adapt_from)
-    found = start_of(job)
-    assert found is not None
-    return found
+    return start_of(job)
 
 
 def earlier(target: Target, centre: Any, definition: str, size: int = 400) -> xr.DataTree:
