@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,13 @@ import onebasin as ob
 from onebasin.base.errors import ArgumentError
 from onebasin.base.progress import ProgressBars
 from onebasin.inference.contracts.method import Job
+from onebasin.inference.density.charts import Bijection
 from onebasin.inference.density.network import density_of
-from onebasin.inference.mcmc.earlier import start_of
+from onebasin.inference.mcmc.earlier import moved, start_of
 from onebasin.inference.mcmc.given import Start
 from onebasin.models import Target
+
+from ..known import MEAN, known_target
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks" / "programs"
 FAR = {"mu": np.array([2.7, -2.6]), "sigma": np.array([0.9, 1.1]), "theta": np.array(0.6)}
@@ -119,6 +123,30 @@ def test_the_metric_is_moved_to_the_labelling_of_the_start(kind: str, shape: str
     assert found.warmup is None  # values are no draws
 
 
+@pytest.mark.parametrize("shape", ["diag", "dense"])
+def test_a_metric_moves_by_the_jacobian_where_coordinates_do_not_change_places(shape: str) -> None:
+    """Three weights go round, in the chart that breaks a stick; against the covariance of moved draws."""
+    chart = Bijection(dist.constraints.simplex, (3,))
+
+    def act(z: jax.Array, way: int = 1) -> jax.Array:
+        return chart.inverse(jnp.roll(chart.forward(z), way))
+
+    rng = np.random.default_rng(7)
+    metric = np.array([[2.0, 0.7], [0.7, 0.5]])
+    metric = metric if shape == "dense" else np.diag(metric)
+    root = np.linalg.cholesky(metric if shape == "dense" else np.diag(metric))
+    before = np.array([0.4, -0.9])
+    after = np.asarray(act(jnp.asarray(before)))
+    noise = rng.normal(size=(4000, 2))
+    noise = (noise - noise.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(noise.T))).T
+    draws = np.asarray(jax.vmap(act)(jnp.asarray(before + 1e-5 * noise @ root.T)))
+    expected = np.cov(draws.T) / 1e-10
+    found = moved(metric, act, partial(act, way=-1), after)
+    np.testing.assert_allclose(
+        found, expected if shape == "dense" else np.diag(expected), rtol=1e-3
+    )
+
+
 def test_of_a_posterior_each_chain_gets_a_draw_and_the_warmup_is_short() -> None:
     target = program()
     tree = earlier(target, FAR, "stan")
@@ -206,10 +234,10 @@ def test_a_run_records_where_it_began(tmp_path: Path) -> None:
     assert run["starts"]["theta"].dims == ("chain",)
     again = ob.open_posterior(ob.save(run, tmp_path / "run.nc"))
     xr.testing.assert_identical(again, run)
-    moved = ob.nuts(
+    further = ob.nuts(
         target, chains=1, warmup=0, draws=2, adapt=False, init=tmp_path / "run.nc", adapt_from=again
     )
-    assert float(moved["sample_stats"]["step_size"][0, 0]) == float(
+    assert float(further["sample_stats"]["step_size"][0, 0]) == float(
         run["adaptation"]["step_size"][0]
     )
 
@@ -224,3 +252,30 @@ def test_methods_without_a_use_for_it_refuse_it() -> None:
         ob.infer(target, "nuts", init=FAR, start=FAR)
     with pytest.raises(ArgumentError, match="`init` is 'best'; choose one of"):
         ob.nuts(target, init="best")
+
+
+@pytest.mark.parametrize(("engine", "init"), [("numpyro", "optimum"), ("stanli", "pathfinder")])
+def test_starts_that_were_looked_for_are_recorded(engine: str, init: str) -> None:
+    """Chains of tiny steps stay there; those of one optimum are known to have begun at one point."""
+    target = known_target("numpyro" if engine == "numpyro" else "stan")
+    run = ob.nuts(
+        target,
+        chains=2,
+        warmup=1,
+        draws=4,
+        thin=2,
+        max_tree_depth=1,
+        init=init,
+        engine=engine,
+        seed=1,
+    )
+    starts = run["starts"]
+    assert starts["x"].shape == (2, 2)
+    assert np.allclose(starts["x"][0], starts["x"][1], atol=1e-3) == (init == "optimum")
+    if init == "optimum":
+        np.testing.assert_allclose(starts["x"], [MEAN, MEAN], atol=1e-4)
+        with pytest.raises(ArgumentError, match="`threads_per_chain` is 2, but engine='numpyro'"):
+            ob.nuts(target, threads_per_chain=2, engine=engine)
+    assert json.loads(run.attrs["settings"])["thin"] == 2
+    assert run["posterior"].sizes["draw"] == 4
+    assert run.attrs["gradient_evaluations"] == int(run["sample_stats"]["n_steps"].sum()) >= 16
