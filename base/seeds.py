@@ -33,6 +33,7 @@ class Purpose(IntEnum):
     MODE_WEIGHTS = 18
     FIXED_DRAWS = 19
     IMPORTANCE_WEIGHTS = 20
+    FIT_OF_CHAINS = 21
 
 
 def keys_for(purpose: Purpose, seed: int | jax.Array, count: int) -> jax.Array:

@@ -124,10 +124,10 @@ def _together(family: Family, method: Method) -> Infer | None:
     """One compiled program for all simulations, where there is one for the method."""
     if family.model is None:
         return None
+    if getattr(method, "weights", False) or getattr(method, "init", None) == "fit":
+        return None  # weights take a loop of their own
     if isinstance(method, Nuts | Hmc | Mclmc):
         return compiled.CompiledChains(family, method)
-    if getattr(method, "weights", False):
-        return None  # weights take a loop of their own
     if isinstance(method, Advi | Symmetrised) and method.batch_size is None:
         return CompiledFits(family, method)
     return None

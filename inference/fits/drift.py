@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from ..density.counted import CountedDensity
 from .gaussian import Points
+from .moves import MovedChains, transition
 from .peaks import square_root
 from .weighting import Weighted
 
@@ -88,28 +89,13 @@ def _moved(
     """The chains after their transitions."""
     size = points.shape[1]
     root = _metric(weighted)
-    heights, slopes = counted.gradient(points)
-
+    here = MovedChains.at(counted, points)
     for _ in range(TRANSITIONS):
         step = min(STEP, 0.9 * size**-0.25) * rng.uniform(0.7, 1.1)
         half = rng.standard_normal((len(points) // 2, size))
         momentum = np.concatenate([half, -half])  # so that no mean momentum moves all chains
-        before = heights - 0.5 * (momentum**2).sum(axis=1)
-        place, height, slope = points, heights, slopes
-        with np.errstate(all="ignore"):
-            for _ in range(LEAPFROGS):
-                momentum = momentum + step / 2 * slope @ root
-                place = place + step * momentum @ root.T
-                height, slope = counted.gradient(place)
-                momentum = momentum + step / 2 * slope @ root
-            gain = height - 0.5 * (momentum**2).sum(axis=1) - before
-            accepted = np.log(rng.uniform(size=len(points))) < np.where(
-                np.isnan(gain), -np.inf, gain
-            )
-        keep = accepted[:, None]
-        points, slopes = np.where(keep, place, points), np.where(keep, slope, slopes)
-        heights = np.where(accepted, height, heights)
-    return points
+        here, _ = transition(counted, here, root, momentum, step, LEAPFROGS, rng)
+    return here.points
 
 
 def _metric(weighted: Weighted) -> Float[np.ndarray, "param param"]:

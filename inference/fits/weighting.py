@@ -49,6 +49,8 @@ class Weighted:
         Pareto-smoothed, normalised.
     components : tuple of Gaussian
         The last proposals, with the moments of the draws that each is responsible for.
+    shares : array (component,)
+        Of the probability, up to `LEAST_SHARE`.
     values : mapping of str to array (draw, ...)
         The variables at the draws.
     """
@@ -58,6 +60,7 @@ class Weighted:
     log_q: LogWeights
     log_weight: LogWeights
     components: tuple[NormalFit, ...]
+    shares: Float[np.ndarray, " component"]
     values: dict[str, np.ndarray]
 
     @property
@@ -99,6 +102,9 @@ def weigh(
     fits: Sequence[NormalFit],
     rng: np.random.Generator,
     done: Callable[[int], None] = lambda _: None,
+    *,
+    rounds: int = ROUNDS,
+    more_rounds: int = MORE_ROUNDS,
 ) -> Weighted:
     """Draw, weigh and adapt, a round after the other.
 
@@ -110,25 +116,27 @@ def weigh(
         First proposals, one a distinct optimum.
     done : callable
         Called after each round with its number.
+    rounds, more_rounds : int
+        How many there are, and how many more where the weights of a quantity leave it open whether they are good.
     """
     count = max(1000, 20 * counted.size)
     current = _Round(tuple(fits), np.full(len(fits), 1 / len(fits)), count)
-    rounds: list[_Round] = []
+    past: list[_Round] = []
     vectors, lp = np.empty((0, counted.size)), np.empty(0)
     densities = np.empty((0, 0))  # of every round's proposals at all draws
-    number, most = 0, ROUNDS
+    number, most = 0, rounds
     while number < most:
         new = current.drawn(rng)
         old = logsumexp(current.by_component(vectors), axis=0) if len(vectors) else np.empty(0)
-        rounds.append(current)
-        at_new = np.stack([logsumexp(r.by_component(new), axis=0) for r in rounds])
+        past.append(current)
+        at_new = np.stack([logsumexp(r.by_component(new), axis=0) for r in past])
         densities = np.hstack(
-            [np.vstack([densities.reshape(len(rounds) - 1, len(vectors)), old]), at_new]
+            [np.vstack([densities.reshape(len(past) - 1, len(vectors)), old]), at_new]
         )
         vectors = np.concatenate([vectors, new])
         lp = np.concatenate([lp, counted.log_density(new)])
-        total = sum(r.draws for r in rounds)
-        portions = np.log([r.draws / total for r in rounds])
+        total = sum(r.draws for r in past)
+        portions = np.log([r.draws / total for r in past])
         log_q = logsumexp(densities + portions[:, None], axis=0)
         number += 1
         done(number)
@@ -137,10 +145,15 @@ def weigh(
         if number == 2 and worth(lp - log_q) < DEAD:
             break
         current = _adapted(current, vectors, lp - log_q)
-        if number == ROUNDS == most and GOOD < _worst(counted, vectors, lp - log_q) < LOST:
-            most, current = most + MORE_ROUNDS, replace(current, draws=2 * count)
+        if (
+            number == rounds == most
+            and more_rounds
+            and GOOD < _worst(counted, vectors, lp - log_q) < LOST
+        ):
+            most, current = most + more_rounds, replace(current, draws=2 * count)
     log_weight = smoothed(lp - log_q)
-    return Weighted(vectors, lp, log_q, log_weight, current.components, counted.constrain(vectors))
+    values = counted.constrain(vectors)
+    return Weighted(vectors, lp, log_q, log_weight, current.components, current.shares, values)
 
 
 def _worst(counted: CountedDensity, vectors: Points, log_ratio: LogWeights) -> float:

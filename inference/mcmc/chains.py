@@ -259,7 +259,8 @@ def _how(job: Job[Any]) -> dict[str, object]:
     """Describe what was given to the chains, and the settings that follow from it."""
     if job.given is None:
         return {}
-    return {schema.START: dict(job.given.how or {}), schema.SETTINGS: job.method.recorded()}
+    how = {} if job.given.how is None else {schema.START: dict(job.given.how)}
+    return {**how, schema.SETTINGS: job.method.recorded()}
 
 
 def _starts(job: Job[Any], ended: Sequence[Standing]) -> dict[str, xr.Dataset]:

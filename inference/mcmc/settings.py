@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 
-from ..contracts.engines import CMDSTAN
+from ..contracts.engines import CMDSTAN, found_at
 from ..contracts.method import Method
 
 if TYPE_CHECKING:
     from ..contracts.method import Found, Job
+
+FIT = "onebasin.inference.fits.begin:sampled"
+"""The function that runs chains from a fit."""
 
 
 @settings
@@ -34,13 +38,15 @@ class Chains(Method):
         Shape of the inverse mass matrix.
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
-    init : {"random", "optimum", "pathfinder"}
+    init : {"random", "optimum", "pathfinder", "fit"}
         Start of each chain, a word, or a file of initial values (as JSON) or of a posterior whose draws they are. A
         random point, also called "uniform"; the best optimum of the log density (in the unconstrained space, with the
         Jacobian) that L-BFGS finds from several of them; or a draw of Pathfinder along the way from a random point to
         an optimum. Functions take values and posteriors themselves, too: `infer` describes them, as its `start`. Optima
         keep chains out of modes that hold next to no probability; but chains that all start at the same optimum tell
-        R-hat little about other modes.
+        R-hat little about other modes. "fit": at draws of a weighted fit (`dadvi`), with its covariance as the metric
+        and without warmup, one chain in four at a random point; if the fit's weights are bad, as "random", with all of
+        the warmup.
     init_starts : int
         Starting points of a chain from which an optimum is sought.
     thin : int
@@ -75,7 +81,7 @@ class Chains(Method):
     target_acceptance: Probability = 0.8
     metric: Literal["diag", "dense", "unit"] = "diag"
     init_radius: Positive = 2.0
-    init: Literal["random", "optimum", "pathfinder"] = "random"
+    init: Literal["random", "optimum", "pathfinder", "fit"] = "random"
     init_starts: Count = 10
     thin: Count = 1
     threads_per_chain: Count = 1
@@ -91,9 +97,13 @@ class Chains(Method):
                 f"`threads_per_chain` is {self.threads_per_chain}, but engine={job.engine!r} computes a chain in one "
                 "thread; use engine='cmdstan' with a program that has `reduce_sum`, or leave it out."
             )
-        at_once = max(1, available_cores() // self.threads_per_chain)
         if job.given is None and (job.start is not None or job.adapt_from is not None):
             from .earlier import start_of
 
             job = replace(job, given=start_of(job))
-        return sample(job, thin=self.thin, at_once=at_once)
+        at_once = max(1, available_cores() // self.threads_per_chain)
+        run = partial(sample, thin=self.thin, at_once=at_once)
+        if self.init == "fit":
+            found: Found = found_at(FIT)(job, run)
+            return found
+        return run(job)

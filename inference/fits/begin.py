@@ -1,0 +1,264 @@
+"""Chains that begin from a fit: at its draws and in its metric, if its weights are good.
+
+The weights decide. Good ones say that the fit covers the posterior, so that its covariance is the best metric that
+there is and no warmup is needed. Draws of a fit whose weights are bad lie in the wrong place, and its metric makes
+chains stick: such a fit is thrown away, and the chains warm up as always. One chain in four starts at a random point
+all the same, so that R-hat can reveal a mode that the fit has missed; a fit to which that chain does not come is thrown
+away as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from onebasin.base.errors import ArgumentError, InferenceError
+from onebasin.base.precision import precision
+from onebasin.base.seeds import Purpose, keys_for
+from onebasin.posteriors import schema
+from onebasin.posteriors.weights import EVEN, khat_of_weights, tails_of
+
+from ..contracts.engines import DEFINED
+from ..contracts.method import Found, Job
+from ..density.counted import CountedDensity
+from ..density.network import density_of
+from ..mcmc.given import Start
+from .approximate import gaussians
+from .dadvi import Dadvi
+from .gaussian import Matrix, NormalFit, Points, moments
+from .moves import MovedChains, transition
+from .weighting import Weighted, weigh
+
+LARGEST = 60
+"""Coordinates above which weights rarely last, so that no fit is tried."""
+STARTS = 8
+"""From which optima are sought."""
+ROUNDS = 2
+"""Of weighted draws, of which metric and starts need fewer than estimates do."""
+GOOD, LOST = 0.7, 1.0
+"""The largest k-hat of weights, and that of a coordinate's mean or sd, with which a fit is used."""
+HEAVY = 0.5
+"""k-hat of a coordinate's mean or sd above which its tail calls for shorter steps."""
+WORTH = 0.25
+"""Share of the draws that weights are worth below which a fit is not used, though k-hat may be good by chance."""
+ONE = 0.95
+"""The least share of the probability that one optimum holds, since the metric of several fits none of them."""
+SETTLING = 16
+"""Chains by which the step size is found, at least."""
+TRANSITIONS = 15
+COMING = 60
+"""Transitions after which a chain from afar has come."""
+LENGTH = 2.0
+"""Length of a trajectory, in standard deviations, and its most steps."""
+LONGEST = 12
+SURPLUS = {False: 1.1, True: 2.0}
+"""By how much rejection is rarer along trajectories of that length than `target_acceptance` says; more where a tail is
+heavy. Stan's adaptation ends at rarer rejections than it aims at as well."""
+
+
+@dataclass(frozen=True, eq=False)
+class FitStart:
+    """The decision whether chains begin from a fit, and why.
+
+    Attributes
+    ----------
+    reason : str
+        In a sentence.
+    points : array (chain, param) or None
+        Where they begin, in the coordinates of `density_of`; None where the fit is not used.
+    covariance : array (param, param) or None
+        Their inverse metric.
+    step_size : float or None
+        Of all draws.
+    gradients, log_densities : int
+        Evaluations that it took.
+    """
+
+    reason: str
+    points: Points | None = None
+    covariance: Matrix | None = None
+    step_size: float | None = None
+    gradients: int = 0
+    log_densities: int = 0
+
+
+def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
+    """Run chains from a fit, or as always; and record which it was, and why.
+
+    Parameters
+    ----------
+    job : Job
+        Of NUTS or static HMC with `init="fit"`.
+    sample : callable
+        Runs the chains of a job.
+
+    Raises
+    ------
+    ArgumentError
+        If the engine takes no metric, or the settings adapt nothing.
+    InferenceError
+        If no starting point of finite log density is found.
+    """
+    if job.engine not in DEFINED:
+        raise ArgumentError(
+            f"`init` is 'fit', but engine={job.engine!r} takes no metric; use engine='numpyro' or 'stanli'."
+        )
+    begun = start_from_fit(job)
+    job.bars.say(begun.reason.removesuffix("."))
+    if begun.points is None:
+        job = replace(job, method=replace(job.method, init="random"))
+    else:
+        chains = len(begun.points)
+        metric = np.broadcast_to(begun.covariance, (chains, *begun.covariance.shape))
+        start = Start(begun.points, metric, np.full(chains, begun.step_size), warmup=0)
+        job = replace(job, given=start)
+    found = sample(job)
+    attributes = {
+        schema.FIT_START: begun.reason,
+        schema.FIT_GRADIENTS: begun.gradients,
+        schema.FIT_LOG_DENSITIES: begun.log_densities,
+    }
+    return replace(found, attributes={**found.attributes, **attributes})
+
+
+def start_from_fit(job: Job[Any]) -> FitStart:
+    """Fit, weigh, and decide whether chains begin there.
+
+    Parameters
+    ----------
+    job : Job
+        Its method has `chains`, `init_radius` and `target_acceptance`.
+
+    Raises
+    ------
+    InferenceError
+        If no starting point of finite log density is found.
+    """
+    with precision("float64"):
+        counted = CountedDensity(density_of(job.target, job.bars.say))
+        found = _decided(job, counted)
+    return replace(found, gradients=counted.gradients, log_densities=counted.heights)
+
+
+def _decided(job: Job[Any], counted: CountedDensity) -> FitStart:
+    s, size = job.method, counted.size
+    if size > LARGEST:
+        return _unused(f"no weights last in {size} coordinates (at most {LARGEST} are tried)")
+    afar = _from_afar(job, counted)
+    rng = np.random.default_rng([job.seed, int(Purpose.FIT_OF_CHAINS)])
+    try:
+        fits = gaussians(job, counted, Dadvi(starts=STARTS, init_radius=s.init_radius))
+    except InferenceError:
+        return _unused("no Gaussian of finite ELBO was found")
+    weighted = weigh(counted, fits, rng, rounds=ROUNDS, more_rounds=1)
+    reason, heavy = _judged(weighted)
+    whole = moments(weighted.vectors, np.exp(weighted.log_weight)) if reason is None else None
+    if whole is None:
+        return _unused(reason or "its weighted draws have no covariance")
+    acceptance = 1 - (1 - s.target_acceptance) / SURPLUS[heavy]
+    near = s.chains - len(afar)
+    starts = weighted.vectors[weighted.resampled(max(SETTLING, near), rng)]
+    settled, step = _settled(counted, starts, whole, acceptance, rng)
+    come = _come(counted, afar, settled, whole, step, rng)
+    if come is None:
+        return _unused("a chain from a random point does not come to it")
+    points = np.concatenate([settled.points[:near], come])
+    return FitStart(
+        f"Chains start from the fit: its weights are worth {weighted.worth:,.0f} of {len(weighted.lp):,} draws.",
+        points,
+        whole.scale @ whole.scale.T,
+        step,
+    )
+
+
+def _unused(reason: str) -> FitStart:
+    return FitStart(f"The fit is not used, and chains warm up as usual: {reason}.")
+
+
+def _from_afar(job: Job[Any], counted: CountedDensity) -> Points:
+    """The random points of one chain in four, those where the last ones would start without a fit."""
+    chains = job.method.chains
+    count = chains // 4 if chains > 3 else int(chains > 1)
+    if count == 0:
+        return np.empty((0, counted.size))
+    keys = keys_for(Purpose.CHAIN_START, job.seed, chains)[-count:]
+    return np.asarray(counted.density.random_starts(keys, job.method.init_radius))
+
+
+def _judged(weighted: Weighted) -> tuple[str | None, bool]:
+    """Why a fit is not used, None where it is; and whether a tail of it is heavy."""
+    log_ratio = weighted.lp - weighted.log_q
+    count = len(log_ratio)
+    if not weighted.worth >= WORTH * count:
+        return (
+            f"its {count:,} weighted draws are worth {weighted.worth:,.0f} independent ones",
+            True,
+        )
+    if not (khat := khat_of_weights(log_ratio)) <= GOOD:
+        return f"k-hat of its weights is {khat:.2f}, above {GOOD}", True
+    if (share := weighted.shares.max()) < ONE:
+        return (
+            f"the best of {len(weighted.shares)} optima holds {share:.0%} of the probability",
+            True,
+        )
+    even = weighted.worth > EVEN * count  # then one draw far out says nothing
+    tails = tails_of(weighted.vectors, log_ratio, weighted.log_weight)
+    worst = np.nanmax([tails.mean, tails.square], initial=-np.inf)
+    if worst > LOST and not even:
+        return f"k-hat of a coordinate is {worst:.2f}, above {LOST}", True
+    return None, not even or bool(worst > HEAVY)
+
+
+def _settled(
+    counted: CountedDensity,
+    starts: Points,
+    whole: NormalFit,
+    acceptance: float,
+    rng: np.random.Generator,
+) -> tuple[MovedChains, float]:
+    """Move weighted draws, and find the step size with the wanted mean acceptance along trajectories.
+
+    The energy error grows with the square of the step, and so does what is rejected.
+    """
+    here = MovedChains.at(counted, starts)
+    log_step = -0.25 * np.log(counted.size)
+    for number in range(1, TRANSITIONS + 1):
+        step = float(np.exp(log_step))
+        momentum = rng.standard_normal(starts.shape)
+        here, gains = transition(counted, here, whole.scale, momentum, step, _leapfrogs(step), rng)
+        rejected = max(1e-3, 1 - np.exp(np.minimum(gains, 0)).mean())
+        change = 0.5 * np.log((1 - acceptance) / rejected)
+        log_step += change * (0.7 if number <= 3 else max(1 / number, 0.1))
+    return here, float(np.exp(log_step))
+
+
+def _leapfrogs(step: float) -> int:
+    return int(np.clip(np.ceil(LENGTH / step), 1, LONGEST))
+
+
+def _come(
+    counted: CountedDensity,
+    afar: Points,
+    settled: MovedChains,
+    whole: NormalFit,
+    step: float,
+    rng: np.random.Generator,
+) -> Points | None:
+    """Move chains from afar until their log densities are those of the others; None where one does not come so far."""
+    if not len(afar):
+        return afar
+    here, steps = MovedChains.at(counted, afar), np.full(len(afar), step / 10)
+    come = here.heights >= settled.heights.min()
+    for _ in range(COMING):
+        if come.all():
+            return here.points
+        momentum = rng.standard_normal(afar.shape)
+        here, gains = transition(
+            counted, here, whole.scale, momentum, steps[:, None], _leapfrogs(step), rng
+        )
+        steps = np.minimum(np.where(gains[-1] > np.log(0.5), 1.5 * steps, steps / 3), step)
+        come |= here.heights >= settled.heights.min()
+    return here.points if come.all() else None

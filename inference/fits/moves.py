@@ -1,0 +1,91 @@
+"""Hamiltonian moves of many chains at once, in one metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from ..density.counted import CountedDensity
+from .gaussian import Matrix, Points
+
+Chain = Float[np.ndarray, " chain"]
+
+
+@dataclass(frozen=True, eq=False)
+class MovedChains:
+    """The places of several chains.
+
+    Attributes
+    ----------
+    points, slopes : array (chain, param)
+        Their places, and the gradients of the log density there.
+    heights : array (chain,)
+        Log densities, in nats.
+    """
+
+    points: Points
+    heights: Chain
+    slopes: Points
+
+    @classmethod
+    def at(cls, counted: CountedDensity, points: Points) -> MovedChains:
+        """Evaluate the log density at the places."""
+        return cls(points, *counted.gradient(points))
+
+
+def transition(
+    counted: CountedDensity,
+    here: MovedChains,
+    root: Matrix,
+    momentum: Points,
+    step: float | Float[np.ndarray, "chain 1"],
+    leapfrogs: int,
+    rng: np.random.Generator,
+) -> tuple[MovedChains, Float[np.ndarray, "leapfrog chain"]]:
+    """Move every chain along a trajectory, and accept or reject its end.
+
+    Parameters
+    ----------
+    counted : CountedDensity
+        The target's.
+    here : MovedChains
+        Where the chains are.
+    root : array (param, param)
+        A square root of the inverse metric.
+    momentum : array (chain, param)
+        Standard normal.
+    step : float or array (chain, 1)
+        Of all chains, or of each.
+    leapfrogs : int
+        Steps of the trajectory.
+    rng : Generator
+        Of acceptance.
+
+    Returns
+    -------
+    MovedChains
+        Where the chains are now.
+    array (leapfrog, chain)
+        Change of the log density minus the kinetic energy, in nats, after each step; -inf where there is no number.
+    """
+    before = here.heights - 0.5 * (momentum**2).sum(axis=1)
+    place, height, slope = here.points, here.heights, here.slopes
+    gains = np.empty((leapfrogs, len(momentum)))
+    with np.errstate(all="ignore"):
+        for number in range(leapfrogs):
+            momentum = momentum + step / 2 * slope @ root
+            place = place + step * momentum @ root.T
+            height, slope = counted.gradient(place)
+            momentum = momentum + step / 2 * slope @ root
+            gain = height - 0.5 * (momentum**2).sum(axis=1) - before
+            gains[number] = np.where(np.isnan(gain), -np.inf, gain)
+        accepted = np.log(rng.uniform(size=len(momentum))) < gains[-1]
+    keep = accepted[:, None]
+    moved = MovedChains(
+        np.where(keep, place, here.points),
+        np.where(accepted, height, here.heights),
+        np.where(keep, slope, here.slopes),
+    )
+    return moved, gains
