@@ -1,4 +1,4 @@
-"""What users give a run to begin with, as a `Start`: initial values, and step size and metric of an earlier posterior.
+"""Starts of runs from what users give: initial values, and step size and metric of an earlier posterior.
 
 A metric belongs to the labelling of its chain. Where a chain starts in another labelling of a declared symmetry, its
 metric M moves along: with g the element that brings the earlier chain's mean closest to the start, and T what g does

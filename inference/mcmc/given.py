@@ -29,7 +29,6 @@ from ..density.stan_vectors import StanVectors
 
 if TYPE_CHECKING:
     from ..density.numpyro import NumpyroDensity
-    from .settings import Chains
 
 STEP_SIZE_ONLY = 19
 """Most iterations of a warmup of Stan's in which no metric is adapted; the interpreter has no other way to keep one."""
@@ -96,7 +95,7 @@ class Start:
         if self.warmup == 0 and steps is None:
             raise ArgumentError("`warmup` is 0, which needs a `step_size`.")
 
-    def settle[C: Chains](self, settings: C, engine: str) -> C:
+    def settle(self, settings: Any, engine: str) -> Any:
         """Return the settings by which an engine runs from here."""
         if (metric := self.inverse_metric) is not None:
             settings = replace(settings, metric="diag" if metric.ndim == 2 else "dense")

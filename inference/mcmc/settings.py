@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FIT = "onebasin.inference.fits.begin:sampled"
 """The function that runs chains from a fit."""
+GIVEN = "onebasin.inference.mcmc.earlier:start_of"
+"""The function that makes a start of what users give."""
 
 
 @settings
@@ -98,9 +100,7 @@ class Chains(Method):
                 "thread; use engine='cmdstan' with a program that has `reduce_sum`, or leave it out."
             )
         if job.given is None and (job.start is not None or job.adapt_from is not None):
-            from .earlier import start_of
-
-            job = replace(job, given=start_of(job))
+            job = replace(job, given=found_at(GIVEN)(job))
         at_once = max(1, available_cores() // self.threads_per_chain)
         run = partial(sample, thin=self.thin, at_once=at_once)
         if self.init == "fit":
