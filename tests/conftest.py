@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import stat
@@ -61,7 +62,6 @@ HEAVY = (
     "docs/test_blocks.py",
     "stan/test_parity.py",
     "inference/test_conformance.py",
-    "stan/test_known_programs.py",
     "truth/problems/test_problems.py",
     "studies/test_conformance.py",
 )
@@ -111,6 +111,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.cmdstan)
     place = {Path(__file__).parent / name: i for i, name in enumerate(HEAVY)}
     items.sort(key=lambda item: place.get(item.path, len(HEAVY)))
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage rarely: while it traces, JAX has Python search all that was imported a thousand times."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture

@@ -130,7 +130,7 @@ def installed(wheel, tmp_path_factory) -> Path:
     site = Path(sysconfig.get_path("purelib", vars={"base": str(home), "platbase": str(home)}))
     # A plain line adds a place to look in; the editable install of this checkout there is not followed.
     (site / "locked.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    install = ["install", "--quiet", "--no-deps", "--no-index", wheel]
+    install = ["install", "--quiet", "--no-compile", "--no-deps", "--no-index", wheel]
     _run(sys.executable, "-m", "pip", "--python", programs / "python", *install, cwd=home)
     return programs
 

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,12 @@ LIBRARY = sorted(set(MAY_IMPORT) - {"studies", "cli", "truth"})
 HEAVY = ["arviz", "cmdstanpy", "httpstan", "matplotlib", "mlxtend", "pandas", "sklearn", "xarray"]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Read a file of the project: many tests look at each."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def modules_named(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield line and module of every import, wherever it stands, dots of relative ones included."""
     for node in ast.walk(tree):
@@ -51,7 +58,7 @@ def faults(root: Path, room: str) -> list[str]:
     found = []
     for path in sorted((root / room).rglob("*.py")):
         depth = len(path.relative_to(root).parts) - 1
-        for line, module in modules_named(ast.parse(path.read_text(encoding="utf-8"))):
+        for line, module in modules_named(parsed(path)):
             where = f"{path.relative_to(root)}:{line}"
             if module.startswith("."):
                 if len(module) - len(module.lstrip(".")) > depth:
@@ -138,15 +145,14 @@ def test_nothing_beside_the_rooms_imports_them_by_their_bare_names(folder):
     found = [
         f"{path.relative_to(ROOT)}:{line}: {module}"
         for path in sorted((ROOT / folder).rglob("*.py"))
-        for line, module in modules_named(ast.parse(path.read_text(encoding="utf-8")))
+        for line, module in modules_named(parsed(path))
         if module.split(".")[0] in MAY_IMPORT
     ]
     assert found == []
 
 
-@pytest.mark.parametrize("module", ["onebasin.models", "onebasin.models.data"])
-def test_models_import_nothing_heavy(module):
-    script = f"import sys, {module}; print(*sorted(set({HEAVY}) & set(sys.modules)))"
+def test_models_import_nothing_heavy():
+    script = f"import sys, onebasin.models.data; print(*sorted(set({HEAVY}) & set(sys.modules)))"
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
@@ -167,7 +173,7 @@ def test_numpyro_is_loaded_whole_before_a_part_of_it():
         str(path.relative_to(ROOT))
         for room in MAY_IMPORT
         for path in sorted((ROOT / room).rglob("*.py"))
-        if not loads_whole(ast.parse(path.read_text(encoding="utf-8")), "numpyro")
+        if not loads_whole(parsed(path), "numpyro")
     ]
     assert found == []
 
@@ -226,7 +232,7 @@ def lines_of(find: Callable[[ast.AST], list[int]], *, but: str) -> list[str]:
         for room in MAY_IMPORT
         for path in sorted((ROOT / room).rglob("*.py"))
         if not path.is_relative_to(ROOT / but)
-        for line in find(ast.parse(path.read_text(encoding="utf-8")))
+        for line in find(parsed(path))
     ]
 
 
@@ -265,7 +271,7 @@ def test_library_rooms_do_not_print(room):
     found = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in sorted((ROOT / room).rglob("*.py"))
-        for line in prints(ast.parse(path.read_text(encoding="utf-8")))
+        for line in prints(parsed(path))
     ]
     assert found == []
 

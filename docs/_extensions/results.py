@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from html import escape
 from pathlib import Path
 
@@ -26,8 +25,9 @@ reproduces (✓) if it holds in every comparison that was made of it. It does no
 Anything else is open (!): in part, unclear, or depending on what is compared. Every record has its command, settings
 and machine. A name that ends with `quick` is the same study at the size that a laptop makes in minutes.
 """
-MARKS = {"reproduces": "✓", "does not reproduce": "✗"}
+MARKS = {"reproduces": ("yes", "✓"), "does not reproduce": ("no", "✗")}
 """Of verdicts; any other is open."""
+POINTS = re.compile(r"(?:^- .*\n)+", re.MULTILINE)
 TABLE = re.compile(r"^\*\*(.+)\*\*\n\n((?:\|.*\n)+)", re.MULTILINE)
 MADE = re.compile(r"^## (How it was made)\n\n((?:- .*\n)+)", re.MULTILINE)
 
@@ -45,28 +45,35 @@ def _title(name: str) -> str:
 
 
 def _outcomes(record: dict) -> str:
-    counts = Counter(statement["verdict"] for statement in record["statements"])
-    said = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
-    return f"Of {counts.total()} statements: {said}."
+    """Return the sentence that counts verdicts, then the first other one."""
+    (counted, *_), (first, *_) = _parted(record["headline"])
+    return f"{counted} {first}"
+
+
+def _parted(sentences: list[str]) -> tuple[list[str], list[str]]:
+    """Part the sentences that count verdicts from the others."""
+    counted = [
+        sentence for sentence in sentences if re.match(r"Of \d+ (statements|claims)", sentence)
+    ]
+    return counted, [sentence for sentence in sentences if sentence not in counted]
 
 
 def _marks(record: dict) -> str:
     """Draw a mark for each statement, with its label for those who point at it."""
-    marks = "".join(
-        f'<span title="{escape(said["label"])}: {escape(said["verdict"])}">{MARKS.get(said["verdict"], "!")}</span>'
-        for said in record["statements"]
-    )
+    marks = ""
+    for said in record["statements"]:
+        kind, mark = MARKS.get(said["verdict"], ("open", "!"))
+        label = escape(f"{said['label']}: {said['verdict']}")
+        marks += f'<span class="{kind}" title="{label}">{mark}</span>'
     return f'<p class="marks" role="img" aria-label="{escape(_outcomes(record))}">{marks}</p>\n'
 
 
 def _section(name: str, record: dict) -> str:
     return f"""## {name}
 
-{_title(name)}. {_outcomes(record)}
+{_title(name)}. {_outcomes(record)} [All results](../../studies/results/{name}.md)
 
-{_marks(record)}
-{record["headline"][0]} [All results](../../studies/results/{name}.md)
-"""
+{_marks(record)}"""
 
 
 def index() -> str:
@@ -94,12 +101,17 @@ def _folded(found: re.Match[str]) -> str:
 
 
 def fold(_app: Sphinx, docname: str, source: list[str]) -> None:
-    """Fold tables and commands of a record, and put the marks of its statements above them."""
+    """Open a record with its outcome and a mark for each statement, and fold the rest."""
     if not docname.startswith("studies/results/"):
         return
     record = json.loads((ROOT / f"{docname}.json").read_text(encoding="utf-8"))
+    counted, others = _parted(record["headline"])
+    points = "".join(f"- {sentence}\n" for sentence in (*counted[1:], *others[1:]))
+    opening = f"{_outcomes(record)}\n\n{_marks(record)}\n"
+    if points:
+        opening += f"<details>\n<summary>More numbers</summary>\n\n{points}\n</details>\n"
     text = MADE.sub(_folded, TABLE.sub(_folded, source[0]))
-    source[0] = text.replace("<details>", f"{_marks(record)}\n<details>", 1)
+    source[0] = POINTS.sub(lambda _: opening, text, count=1)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -61,25 +61,6 @@ def test_version_is_that_of_the_package(onebasin):
 
 
 @each(
-    ("words", "message"),
-    [
-        (["sumary"], "No such command 'sumary'. Did you mean 'diagnose'? See `onebasin --help`."),
-        (["smaple"], "No such command 'smaple'. Did you mean 'sample'? See `onebasin --help`."),
-        (["convert", "a.nc"], "Missing option '--out'. See `onebasin convert --help`."),
-        (["sample"], "Missing argument 'PROGRAM.stan'. See `onebasin sample --help`."),
-        (["study", "--chians", "3"], "No such option: --chians"),
-        (["study", "boston", "--chains", "two"], "Invalid value for '--chains'"),
-    ],
-)
-def test_mistyped_command_is_one_line_and_code_2(onebasin, words, message):
-    answer = onebasin(*words)
-    assert answer.code == 2
-    assert answer.out == ""
-    assert answer.err.startswith(f"onebasin: {message}")
-    assert answer.err.count("\n") == 1
-
-
-@each(
     ("error", "line"),
     [
         (ArgumentError("`a` is 1."), "`a` is 1."),

@@ -13,7 +13,6 @@ from onebasin.models.networks.likelihood import Categorical
 from onebasin.models.symmetry.blocks import Exchangeable
 
 from ..command_fixtures import fake_posterior
-from ..each import each
 
 NUTS = Nuts(chains=4, draws=100)
 
@@ -126,37 +125,3 @@ def test_a_declared_symmetry_needs_no_word(onebasin, here):
         save(build(target, {"mu": mu}, stats, {"engine": "stan", "method": "nuts"}), f"{name}.nc")
     found = rows(onebasin("compare", "one.nc", "two.nc", "--json"))
     assert abs(found["two"]["energy"]) < 0.1
-
-
-@each(
-    ("words", "message"),
-    [
-        (["a.nc"], "`RUN.nc` is one file, and a comparison needs two or more"),
-        (["a.nc", "a.nc"], "is given twice"),
-        (["a.nc", "absent.nc"], "absent.nc does not exist"),
-        (["a.nc", "b.nc", "--truth", "fit.nc"], "`--truth` is fit.nc, which is none of the files"),
-        (["a.nc", "b.nc", "--points", "absent.npz"], "`--points` is absent.npz, which does not"),
-        (["a.nc", "b.nc", "--points", "text.npz"], "`--points` is text.npz, which holds no plain"),
-        (["a.nc", "b.nc", "--points", "names.npz"], "holds inputs and no array x"),
-        (["a.nc", "b.nc", "--points", "objects.npz"], "which holds no plain arrays"),
-        (["a.nc", "b.nc", "--points", "wide.npz"], "`x` has shape (4, 3)"),
-        (["a.nc", "b.nc", "--seed", "-1"], "`--seed` is -1"),
-        (["a.nc", "b.nc", "--permutations", "0"], "`--permutations` must be a whole number"),
-        (["a.nc", "b.nc", "--exchangeable", "W1:7,b1"], "W1"),
-        (["a.nc", "other.nc"], "other"),
-    ],
-)
-def test_what_cannot_be_compared_is_one_line(onebasin, runs, words, message):
-    Path("text.npz").write_text("no arrays")
-    np.save("single.npy", np.ones((4, 2)))
-    np.savez("names.npz", inputs=np.ones((4, 2)))
-    np.savez("objects.npz", x=np.array([{}, 1], dtype=object))
-    np.savez("wide.npz", x=np.ones((4, 3)), y=np.ones((4, 1)))
-    data = load_data("relu-teacher")
-    wide = BayesianNetwork(Network(2, (5,))).condition(data.x, data.y, name="teacher")
-    save(fake_posterior(wide, "nuts", "stan", NUTS, 0), "other.nc", force=True)
-    answer = onebasin("compare", *words)
-    assert answer.code == 1
-    assert answer.out == ""
-    assert message in answer.err
-    assert answer.err.count("\n") == 1

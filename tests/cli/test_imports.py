@@ -61,7 +61,6 @@ def folder(tmp_path_factory):
     [
         ("diagnose a.nc", (*JAX, *FIGURES[:-1])),
         ("diagnose a.nc --exchangeable mu,sigma", (*JAX, *FIGURES[:-2])),
-        ("align a.nc --exchangeable mu,sigma --out aligned.nc", (*JAX, *FIGURES[:-2])),
         ("compare a.nc b.nc --permutations 19", JAX),
         ("report a.nc --out report.html", JAX),
         ("sample p.stan --out run.nc --draws 50 --warmup 50 --no-progress", (*JAX, *FIGURES[:-2])),

@@ -1,6 +1,5 @@
 """`onebasin diagnose` and `onebasin report`: posterior files in, tables and a page out."""
 
-import os
 import re
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from onebasin.inference.runs.posterior import build, open_posterior, save
 from onebasin.models import Target
 
 from ..command_fixtures import fake_posterior
-from ..each import each
 
 
 @pytest.fixture
@@ -66,45 +64,6 @@ def test_report_is_one_page_that_asks_for_nothing_outside(onebasin, runs):
     assert "b1[0]" in page and "sigma" not in page
     assert not re.search(r"""(src|href)=["'](?!#|data:)""", page)
     assert page.count("<script") == page.count(f"<script>{SCRIPT}</script>") == 1
-
-
-@each(
-    ("words", "message"),
-    [
-        (["diagnose", "absent.nc"], "absent.nc does not exist"),
-        (["diagnose", "text.nc"], "text.nc is not a NetCDF file that can be read"),
-        (
-            ["diagnose", "a/run.nc", "--var", "W9"],
-            "asks for `W9`, which the posterior does not have",
-        ),
-        (["diagnose", "a"], "a is a folder"),
-        (
-            ["report", "a/run.nc", "b/run.nc", "--truth", "c.nc"],
-            "`--truth` is c.nc, which is none of the files",
-        ),
-        (["report", "a/run.nc", "b/run.nc", "--exchangeable", "W1,,b1"], "`--exchangeable`"),
-        (["report", "a/run.nc", "b/run.nc", "--var", "W9"], "`--var`"),
-        (
-            ["report", "a/run.nc", "--out", "absent/page.html"],
-            "lies in a folder that does not exist",
-        ),
-        (
-            ["report", "a/run.nc", "--out", "a/run.nc/page.html"],
-            "lies in a folder that does not exist",
-        ),
-        (["report", "absent.nc"], "absent.nc does not exist"),
-        (["report", "a/run.nc", "a/run.nc"], "is given twice"),
-    ],
-)
-def test_what_cannot_be_judged_or_written_is_one_line(onebasin, runs, words, message):
-    Path("text.nc").write_text("not NetCDF")
-    if words[0] == "report" and "--out" not in words:
-        words = [*words, "--out", "page.html"]
-    answer = onebasin(*words)
-    assert answer.code == 1
-    assert message in answer.err
-    assert answer.err.count("\n") == 1
-    assert not Path("page.html").exists()
 
 
 def test_report_of_a_network_says_what_no_relabelling_changes(onebasin, here, shared):
@@ -187,49 +146,6 @@ def test_align_says_that_there_is_nothing_to_align(onebasin, here):
         "`--exchangeable` is not given, `run.nc` declares none, and its draws show no" in answer.err
     )
     assert not Path("aligned.nc").exists()
-
-
-@each(
-    ("words", "message"),
-    [
-        (["--exchangeable", "mu,tau"], "tau"),
-        (["--exchangeable", "mu,noise"], "noise"),
-        (
-            ["--exchangeable", "mu", "--reference", "median"],
-            "`--reference` is 'median'; choose one of",
-        ),
-        (["--exchangeable", "mu", "--reference", "absent.nc"], "absent.nc does not exist"),
-        (["--exchangeable", "mu", "--restarts", "0"], "`--restarts`"),
-    ],
-)
-def test_align_refuses_in_one_line_and_writes_nothing(onebasin, mixture, words, message):
-    answer = onebasin("align", "run.nc", "--out", "aligned.nc", *words)
-    assert answer.code == 1
-    assert message in answer.err
-    assert answer.err.count("\n") == 1
-    assert not Path("aligned.nc").exists()
-
-
-@each("force", [[], ["--force"]])
-@each(
-    "words",
-    [
-        ["report", "a/run.nc", "--out", "a/../a/run.nc"],
-        ["report", "a/run.nc", "--out", "hard.nc"],
-        ["align", "a/run.nc", "--out", "a/run.nc"],
-        ["align", "a/run.nc", "--reference", "b/run.nc", "--out", "b/run.nc"],
-    ],
-)
-def test_an_input_is_never_the_output(onebasin, runs, words, force):
-    Path("hard.nc").unlink(missing_ok=True)
-    os.link("a/run.nc", "hard.nc")
-    before = [Path(name).read_bytes() for name in ("a/run.nc", "b/run.nc")]
-    answer = onebasin(*words, *force)
-    assert answer.code == 1
-    assert re.fullmatch(
-        "onebasin: `--out` is .*, which is also the input .*; name another file.\n", answer.err
-    )
-    assert [Path(name).read_bytes() for name in ("a/run.nc", "b/run.nc")] == before
 
 
 # The answer

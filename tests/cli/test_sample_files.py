@@ -10,7 +10,6 @@ import pytest
 from onebasin.inference.runs.posterior import open_posterior
 
 from ..command_fixtures import NORMAL, keep_chain
-from ..each import each
 
 
 def test_existing_file_is_replaced_only_by_force(sample, sampler):
@@ -170,24 +169,4 @@ def test_read_only_folder_is_one_line(sample, sampler, monkeypatch):
     answer = sample()
     assert answer.code == 1
     assert "Read-only file system" in answer.err
-    assert sampler.calls == []
-
-
-@each(
-    ("words", "message"),
-    [
-        (["absent.stan"], "absent.stan, which is not an existing .stan file"),
-        (["data.json"], "data.json, which is not an existing .stan file"),
-        (["normal.stan", "absent.json"], "absent.json, which does not exist"),
-        (["normal.stan", "normal.stan"], "normal.stan, which is not JSON"),
-        (["normal.stan", "nan.json"], "`DATA.json` has a value that is not finite in y[1]"),
-        (["normal.stan", "list.json"], "list.json, which holds no JSON object"),
-    ],
-)
-def test_bad_file_is_one_line(onebasin, program, sampler, words, message):
-    Path("nan.json").write_text('{"n": 2, "y": [1.0, NaN]}')
-    Path("list.json").write_text("[1, 2]")
-    answer = onebasin("sample", *words, "--out", "run.nc")
-    assert answer.code == 1
-    assert message in answer.err
     assert sampler.calls == []

@@ -20,7 +20,6 @@ from ..studies.toys import few_points
 
 SMALL = ("--chains", "2", "--warmup", "10", "--draws", "40")
 GIVENS = ("--parametrisations", "givens", "--engine", "stan")
-KEYS = ("givens.nuts.stan", "givens.meanfield.stan", "givens.fullrank.stan")
 
 
 @pytest.fixture
@@ -180,33 +179,3 @@ def test_counts_are_fields_of_settings_under_the_same_words():
         }
         assert get_type_hints(study)[name] == int | None
         assert options[name].default.default is None
-
-
-@each(
-    ("words", "message"),
-    [
-        (["iris"], f"`NAME` is 'iris'; choose one of {', '.join(STUDIES)}."),
-        ([], f"`NAME` is missing; the studies are: {', '.join(STUDIES)}."),
-        (
-            ["boston", "--engine", "jags"],
-            "`--engine` is 'jags'; choose one of numpyro, stan, both.",
-        ),
-        (["boston", "--splits", "0"], "`--splits` is 0; it must be a whole number from 1 to"),
-        (
-            ["relu-teacher", "--datasets", "0"],
-            "`--datasets` is 0; it must be a whole number from 1 to 99.",
-        ),
-        (["boston", "--paper", "--quick"], "`--full` came together with --quick: give one of"),
-        (["boston", "--chains", "0"], "`--chains` must be a whole number of at least 1; got 0."),
-        (["boston", "--seed", "-1"], "`--seed` is -1; it must be a whole number from 0 to"),
-        (["boston", "--out", "file"], "`--out` is file, which is a file: name a folder."),
-        (["boston", "--out", "file/run"], "Not a directory"),
-    ],
-)
-def test_bad_option_is_one_line_before_anything_runs(onebasin, here, sampler, words, message):
-    Path("file").touch()
-    answer = onebasin("study", *words)
-    assert answer.code == (1 if words else 2)
-    assert message in answer.err
-    assert answer.err.count("\n") == 1
-    assert sampler.calls == []

@@ -47,6 +47,7 @@ LONG = {
         "docs/guides/reports.md",
         "docs/guides/which-remedy.md",
         "docs/reference/index.md",
+        "docs/tutorial.md",
     )
 }
 

@@ -29,7 +29,7 @@ from scipy.stats import norm
 
 import onebasin as ob
 from onebasin.inference.contracts.engines import ENGINES
-from onebasin.inference.contracts.method import Method
+from onebasin.inference.contracts.method import LIMIT_MB, Method
 from onebasin.inference.mcmc import places
 from onebasin.inference.methods import METHODS, engines_of
 from onebasin.inference.runs import checkpoint
@@ -214,7 +214,8 @@ class Case:
 
 
 def run(case: Case, *, target: Target | None = None, **arguments: Any) -> xr.DataTree:
-    """Infer; arguments with the names of the method's fields are fields."""
+    """Infer; arguments with the names of the method's fields are fields. Predictions only where a limit is given."""
+    arguments = {"predictive_mb": 0.0} | arguments
     fields = {
         n: arguments.pop(n) for n in [*arguments] if n in case.method.kind.__dataclass_fields__
     }
@@ -294,7 +295,7 @@ def in_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 @cache
 def posterior(case: Case) -> xr.DataTree:
     """The posterior of a case, which the tests share."""
-    return run(case, seed=1)
+    return run(case, seed=1, predictive_mb=LIMIT_MB)
 
 
 def draws_of(tree: xr.DataTree, method: Example) -> dict[str, np.ndarray]:
@@ -459,7 +460,7 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch, *, but_its_check: bool = False
 
     if not but_its_check:
         monkeypatch.setattr("onebasin.inference.runs.run.Job", unreached)
-    monkeypatch.setattr("onebasin.inference.variational.engine.Elbo.run", unreached)
+    monkeypatch.setattr("onebasin.inference.variational.engine.TrainingLoop.run", unreached)
 
 
 class Killed(BaseException):

@@ -57,18 +57,6 @@ def test_every_method_has_an_engine_and_every_place_holds_its_implementation() -
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("method", ["nuts", "advi", "ensemble"])
-def test_an_unknown_keyword_is_refused_with_those_that_there_are(method: str) -> None:
-    words = r"`learning` is no argument of \w+; it takes .*draws.*seed.*progress|members.*seed"
-    with pytest.raises(TypeError, match=words):
-        getattr(ob, method)(TARGET, learning=3)
-    with pytest.raises(TypeError, match=words):
-        ob.infer(TARGET, method, learning=3)
-    with pytest.raises(TypeError, match=r"Did you mean `chains`\?"):
-        ob.nuts(TARGET, chain=3)
-
-
-@pytest.mark.usefixtures("unchecked")
 @each(
     ("method", "how", "said"),
     [
@@ -102,11 +90,6 @@ def test_a_request_that_cannot_be_met_is_refused(
         pytest.skip("nutpie is not installed")
     with pytest.raises((TypeError, ValueError), match=said):
         ob.infer(TARGET, method, **how)
-
-
-def test_what_is_no_network_is_refused_by_an_ensemble() -> None:
-    with pytest.raises(ValueError, match="`target` is 'm', which is no network"):
-        ob.networks.ensemble(Target("m", numpyro_model=lambda: None))
 
 
 @each("words", ["mu,sigma", ["mu,sigma"], (Exchangeable({"mu": 0, "sigma": 0}),)])

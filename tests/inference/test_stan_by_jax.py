@@ -93,11 +93,6 @@ def test_chains_of_numpyro_take_a_program(method: str) -> None:
     assert_mean(tree.posterior["x"].to_numpy()[..., 1], MEAN[1])
 
 
-def test_single_precision_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"use dtype='float64'"):
-        ob.infer(mixture(), replace(SHORT, dtype="float32"))
-
-
 @pytest.mark.slow
 def test_symmetrised_vi_is_that_of_the_same_numpyro_model() -> None:
     fit = ob.infer(mixture(symmetry=WORDS), method=QUICK, start=START, seed=1)

@@ -28,6 +28,7 @@ LONG = (
         "plot.calibration",
     ),
     *("plot.elbo", "networks.summarise_predictions", "symmetrised_vi"),
+    *("dadvi", "hmc", "mclmc", "sample_modes"),
 )
 COMPILED = ("stan.cmdstan_model",)
 """Examples that need CmdStan."""
@@ -70,7 +71,7 @@ def own_cache():
     "among",
     [
         pytest.param([name for name in EXAMPLES if name not in (*LONG, *COMPILED)], id="quick"),
-        pytest.param([*COMPILED], id="compiled", marks=pytest.mark.cmdstan),
+        pytest.param([*COMPILED], id="compiled", marks=[pytest.mark.cmdstan, pytest.mark.slow]),
         *(pytest.param([name], id=name, marks=pytest.mark.slow) for name in LONG),
     ],
 )

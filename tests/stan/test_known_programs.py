@@ -19,7 +19,8 @@ from onebasin.stan.compile import compile_program
 
 from .driver_runs import sample
 
-pytestmark = [pytest.mark.stan, pytest.mark.usefixtures("quiet", "cmdstan_home")]
+pytestmark = [pytest.mark.slow, pytest.mark.stan, pytest.mark.usefixtures("quiet", "cmdstan_home")]
+"""Slow: each compiles a program for itself alone."""
 
 KNOWN = Path(__file__).parent / "programs" / "known"
 SCHOOLS = {
@@ -79,7 +80,6 @@ def test_eight_schools_match_quadrature():
     assert_expectation(np.log(draws.tau.values.T), expectation(density, np.log(tau)))
 
 
-@pytest.mark.slow
 def test_centred_eight_schools_run_and_are_reported_as_hard(caplog):
     fit = sample(known("eight_schools_centred"), SCHOOLS, chains=4, adapt_delta=0.8)
     assert fit.draws().shape == (1000, 4, 7 + 10)
@@ -87,7 +87,6 @@ def test_centred_eight_schools_run_and_are_reported_as_hard(caplog):
     assert fit.divergences.sum() > 0  # the funnel that the other form is there to avoid
 
 
-@pytest.mark.slow
 def test_logistic_regression_matches_quadrature(rng):
     x = rng.normal(size=(40, 1))
     y = rng.binomial(1, expit(0.5 + 1.5 * x[:, 0]))
@@ -103,7 +102,6 @@ def test_logistic_regression_matches_quadrature(rng):
     assert_expectation(draws.beta.values[..., 0].T, expectation(density, beta))
 
 
-@pytest.mark.slow
 def test_mixture_has_the_density_of_a_sum(rng):
     y = np.r_[rng.normal(-2, 1, 15), rng.normal(3, 0.5, 10)]
     data = {"K": 2, "N": 25, "y": y.tolist()}
@@ -125,7 +123,6 @@ def test_mixture_has_the_density_of_a_sum(rng):
     assert np.all(np.diff(fit.stan_variable("mu"), axis=1) > 0)
 
 
-@pytest.mark.slow
 def test_ode_is_solved_and_its_rate_found(rng):
     time = np.array([0.5, 1.0, 2.0, 3.0])
     y = np.exp(-0.7 * time) + rng.normal(0, 0.1, 4)
@@ -145,7 +142,6 @@ def test_ode_is_solved_and_its_rate_found(rng):
     assert_expectation(fit.draws_xr("rate").rate.values.T, expectation(density, grid))
 
 
-@pytest.mark.slow
 def test_hierarchical_gaussian_process_has_the_density_of_its_covariances(rng):
     x = np.linspace(0, 4, 6)
     y = np.sin(x) + 0.3 * rng.normal(size=(2, 6))
@@ -171,7 +167,6 @@ def test_hierarchical_gaussian_process_has_the_density_of_its_covariances(rng):
     assert_log_density(known("gaussian_process"), data, log_density, points)
 
 
-@pytest.mark.slow
 def test_integer_quantities_stay_integers():
     data = {"N": 20, "successes": 6}
     model = known("counts")
@@ -191,7 +186,6 @@ def test_integer_quantities_stay_integers():
     assert not np.array_equal(later.stan_variable("again"), again)
 
 
-@pytest.mark.slow
 def test_slices_in_threads_sum_to_the_same_density(tmp_path, rng, monkeypatch):
     x = rng.normal(size=100)
     y = rng.poisson(np.exp(0.5 + 0.3 * x))

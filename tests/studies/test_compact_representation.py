@@ -1,4 +1,4 @@
-"""One Gaussian for a posterior: design, rows, pairs, verdicts, and a toy run."""
+"""One Gaussian for a posterior: design, rows, pairs."""
 
 from dataclasses import replace
 
@@ -13,14 +13,10 @@ from onebasin.studies.compact_representation import STUDY, design
 from onebasin.studies.compact_representation.design import RowSettings, Size, configure, rows
 from onebasin.studies.compact_representation.making import halve, make_row
 from onebasin.studies.compact_representation.measures import (
-    CLAIMS,
-    reaches_goal,
-    reaches_stretch,
     score,
 )
-from onebasin.studies.compact_representation.page import GOALS, PAPER
+from onebasin.studies.compact_representation.page import PAPER
 from onebasin.studies.lab.cells import Cell
-from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.options import Options
 from onebasin.truth.problems.images import image_split
 
@@ -140,20 +136,6 @@ def test_halves_are_chains_or_draws():
     assert halve(one, "second").sizes == {**one.sizes, "draw": 4}
 
 
-def measured(name: str, tv: float, agreement: float, accuracy: float = 0.9) -> dict:
-    (row,) = (row for row in rows(configure(Options(quick=True))) if row.name == name)
-    averaged = SCORE | {"total_variation": tv, "agreement": agreement}
-    return {
-        "name": name, "group": row.group, "label": row.label, **averaged,
-        **{f"mean_{measure}": value for measure, value in averaged.items()},
-        "draw_accuracy": accuracy, "median_sd": 1 - agreement, "kept_accuracy": agreement,
-    }  # fmt: skip
-
-
-def verdicts(frames: dict[str, Frame]) -> dict[str, str]:
-    return {claim.label: claim.on(frames).verdict for claim in CLAIMS}
-
-
 TRUTH = np.array([[0.9, 0.1], [0.2, 0.8]])
 SCORE = score(TRUTH, TRUTH, np.array([0, 1]))
 
@@ -167,52 +149,3 @@ def test_score_of_the_truth_itself():
 def test_a_class_that_was_ruled_out_costs_everything():
     sure = np.array([[1.0, 0.0], [1.0, 0.0]])
     assert score(sure, TRUTH, np.array([0, 1]))["log_score"] == -np.inf
-
-
-def test_goals_are_reached_by_both_numbers_and_the_stretch_by_three():
-    truth = measured("hmc", 0.0, 1.0, 0.93)
-    assert reaches_goal(measured("distilled", 0.05, 0.98))
-    assert not reaches_goal(measured("distilled", 0.051, 0.98))
-    assert not reaches_goal(measured("distilled", 0.05, 0.979))
-    assert not reaches_goal(measured("raw-20", 0.02, 0.99))  # no Gaussian
-    assert reaches_stretch(measured("distilled", 0.025, 0.99, 0.939), truth)
-    assert not reaches_stretch(measured("distilled", 0.025, 0.99, 0.941), truth)
-    assert not reaches_stretch(measured("distilled", 0.026, 0.99, 0.93), truth)
-
-
-def test_verdicts_follow_the_numbers():
-    numbers = {"hmc": (0.0, 1.0), "hmc-qi": (0.8, 0.1), "hmc-qr": (0.7, 0.6)}
-    numbers |= {"one-draw": (0.3, 0.9), "mean-diag": (0.1, 0.95)}
-    found = {name: measured(name, *pair) for name, pair in numbers.items()}
-    moved = {"rule": "mean", "ratio": 0.5, "prior_ratio": 0.9}
-    frames = {"rows": Frame.of(found.values()), "alignments": Frame.of([moved])}
-    judged = verdicts(frames)
-    assert judged["rebasin makes a Gaussian fit easier"] == "reproduces"
-    assert judged["one basin: close to unimodal"] == "reproduces"
-    assert judged["rebasin narrows the weights' sds"] == "reproduces"
-    assert judged["rebasin makes pruning by sd safer"] == "reproduces"
-    assert judged["transpositions before training show after it"] == "unclear"  # not measured
-    (gain,) = (row for row in GOALS(frames).rows if "iterated" in str(row[0].value))
-    assert [cell.value for cell in gain[1:]] == ["3.00 times", "yes"]
-    worse = found | {"hmc-qr": measured("hmc-qr", 0.9, 0.6)}
-    alike = moved | {"ratio": 0.85}
-    judged = verdicts({"rows": Frame.of(worse.values()), "alignments": Frame.of([alike])})
-    assert judged["rebasin makes a Gaussian fit easier"] == "does not reproduce"
-    assert judged["one basin: close to unimodal"] == "does not reproduce"
-
-
-def test_verdicts_on_pairs_follow_the_numbers():
-    pair = {"barrier_raw": 0.5, "barrier_aligned": 0.09}
-    swaps = [pair | {"before": before, "after": before + 0.5} for before in (0, 2, 5)]
-    lines = [{"run": 1, "transpositions": [0, 0, 3, 4]}]
-    frames = {"dynamics": Frame.of([pair]), "swaps": Frame.of(swaps), "lines": Frame.of(lines)}
-    on_pairs = [claim for claim in CLAIMS if claim.label.startswith(("rebasin rem", "transpos"))]
-    assert len(on_pairs) == 4
-    assert {claim.on(frames).verdict for claim in on_pairs} == {"reproduces"}
-    left = pair | {"barrier_aligned": 0.11}
-    swaps = [left | {"before": before, "after": 2.0} for before in (0, 2, 5)]
-    lines = [{"run": 1, "transpositions": [0, 3, 2, 4]}]
-    frames = {"dynamics": Frame.of([left]), "swaps": Frame.of(swaps), "lines": Frame.of(lines)}
-    assert {claim.on(frames).verdict for claim in on_pairs} == {"does not reproduce"}
-    low = Frame.of([{"barrier_raw": 0.04, "barrier_aligned": 0.0}])  # no barrier to begin with
-    assert verdicts({"dynamics": low})[on_pairs[0].label] == "unclear"

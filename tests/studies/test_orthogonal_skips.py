@@ -1,8 +1,6 @@
-"""The study of orthogonal skips: its design, its measures and verdicts, and a toy run."""
+"""The study of orthogonal skips: its design and its measures."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +9,8 @@ import xarray as xr
 from onebasin.inference import Advi, Mclmc, Nuts
 from onebasin.models import NetworkTarget
 from onebasin.studies.lab import Frame, Frames, Options, Outcomes
-from onebasin.studies.lab.claims import Statement
 from onebasin.studies.lab.posteriors import to_tree
-from onebasin.studies.lab.study import conclude, measure, report
+from onebasin.studies.lab.study import measure
 from onebasin.studies.orthogonal_skips import STUDY, design
 from onebasin.studies.orthogonal_skips.design import GAP, TRUTH, VI, configure, moments, points_of
 
@@ -81,29 +78,6 @@ def outcomes() -> Outcomes:
 @pytest.fixture(scope="module")
 def frames(outcomes) -> Frames:
     return measure(STUDY, TOY, outcomes)
-
-
-def statements(frames: Frames) -> dict[str, Statement]:
-    return {s.label: s for s in conclude(STUDY, frames).statements}
-
-
-def over_sets(frames: Frames, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Frames:
-    """Take rows for those of several data sets, changed, and whose numbers differ a little."""
-
-    def of_set(row: dict[str, Any], number: int) -> dict[str, Any]:
-        rng = np.random.default_rng([number, *row["key"].encode()])
-        changed = {
-            name: value + 1e-3 * rng.random() if isinstance(value, float) else value
-            for name, value in change(row).items()
-        }
-        return {**row, "data": f"set{number}", "dataset": number, **changed}
-
-    return {
-        name: Frame.of(of_set(dict(row), k) for k in range(1, 7) for row in frames[name])
-        if name in ("cells", "gaps")
-        else frame
-        for name, frame in frames.items()
-    }
 
 
 def test_design_is_that_of_the_paper():
@@ -186,65 +160,3 @@ def test_fits_have_activity_and_a_distance_from_the_sampler(frames):
     truth = frames["cells"].where(method=TRUTH)
     assert all(row["from_truth_rms_inside"] is None for row in truth)
     assert len(frames["cells"].where(method="mclmc").known("from_truth_rms_inside")) == 4
-
-
-def test_one_data_set_decides_nothing(frames):
-    assert {s.verdict for s in statements(frames).values()} == {"unclear"}
-
-
-def as_the_paper_says(row: dict[str, Any]) -> dict[str, Any]:
-    """Numbers of fits that plain networks spoil and skips mend, and of chains that agree."""
-    if row.get("method") == GAP:
-        return {"lower": 0.05, "upper": 0.1} if row["end"] else {}
-    if row["method"] != VI:
-        return {"explained_inside": 0.97, "rhat_inside": 1.001, "rhat_outside": 1.001}
-    mended = row["problem"] in ("orthogonal", "both")
-    return {
-        "explained_inside": 0.97 if mended else 0.1,
-        "active": 5 if mended else 1,
-        "units": 5,
-        "log_score_outside": -1.0 if mended else -3.0,
-        "coverage_95_outside": 0.93 if mended else 0.6,
-        "from_truth_sd_ratio_inside": 0.9 if mended else 0.3,
-        "from_truth_sd_ratio_outside": 0.9 if mended else 0.3,
-    }
-
-
-def test_verdicts_follow_the_numbers(frames):
-    found = statements(over_sets(frames, as_the_paper_says))
-    assert {s.verdict for s in found.values()} == {"reproduces"}, {
-        label: s.verdict for label, s in found.items()
-    }
-
-
-def test_the_opposite_does_not_reproduce(frames):
-    def turned(row: dict[str, Any]) -> dict[str, Any]:
-        other = {"plain": "orthogonal", "orthogonal": "plain", "ordered": "both", "both": "ordered"}
-        return as_the_paper_says({**row, "problem": other[row["problem"]]})
-
-    found = statements(over_sets(frames, turned))
-    for label in ("the baseline underfits severely", "skips fit the data well"):
-        assert found[label].verdict == "does not reproduce", label
-
-
-def test_chains_that_disagree_are_no_truth(frames):
-    def disagree(row: dict[str, Any]) -> dict[str, Any]:
-        bad = {"rhat_inside": 1.4, "rhat_outside": 1.4} if row["method"] == TRUTH else {}
-        return as_the_paper_says(row) | bad
-
-    made = over_sets(frames, disagree)
-    found = statements(made)
-    for label in ("in contrast to MCMC", "nearer to the sampler's uncertainty"):
-        assert {(t.holds, t.pairs) for t in found[label].trials} == {(None, 0)}
-    said = " ".join(conclude(STUDY, made).headline)
-    assert "Chains of NUTS do not agree on the predictions in 24 of 24 posteriors" in said
-
-
-def test_page_stands_and_shows_all(outcomes, frames):
-    made = report(STUDY, TOY, outcomes, frames)
-    figures = {section.title: len(section.figures) for section in made.sections}
-    assert figures["Figure 1, with numbers"] == 2
-    assert figures["The gap of equation 6"] == 1
-    assert "With fewer than 6 data sets no statement can be decided" in made.lede
-    tables = [table.caption for section in made.sections for table in section.tables]
-    assert sum("Equation 6 at the end" in caption for caption in tables) == 1

@@ -1,10 +1,8 @@
-"""The two-unit teacher: its design, its verdicts, and a toy run."""
+"""The two-unit teacher: its design and its measures, and full runs."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,23 +11,13 @@ from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.inference import Advi, Nuts
 from onebasin.models.data import Dataset, load_data
 from onebasin.studies.lab import Frame, Frames, Options, Outcomes
-from onebasin.studies.lab.claims import Statement
-from onebasin.studies.lab.study import conclude, measure, report
-from onebasin.studies.relu_teacher import STUDY, design, page
+from onebasin.studies.lab.study import measure
+from onebasin.studies.relu_teacher import STUDY, design
 from onebasin.studies.relu_teacher.design import TeacherConfig, configure, target
 from onebasin.truth.problems.relu_networks import teacher_data
 
 from ..command_fixtures import InMemory, fake_posterior
 
-MEASURES = (
-    "ess_bulk_value",
-    "prediction_ess",
-    "mean_tree_depth",
-    "ess_per_1000_gradients",
-    "prediction_ess_per_second",
-    "from_nuts_in_sds",
-    "from_nuts_sd_ratio",
-)
 SETTINGS = Nuts(chains=4, warmup=10, draws=250)
 ADVI = Advi(draws=400)
 
@@ -50,28 +38,6 @@ def frames(outcomes) -> Frames:
     with pytest.MonkeyPatch.context() as patch:  # every point costs the time of its ESS
         patch.setattr(design, "teacher_data", lambda seed, noise_sd: few_points())
         return measure(STUDY, configure(Options()), outcomes)
-
-
-def changed(frames: Frames, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Frames:
-    """Change columns of the cells."""
-    return {**frames, "cells": Frame.of({**row, **change(dict(row))} for row in frames["cells"])}
-
-
-def over_sets(frames: Frames, num: int = 6) -> Frames:
-    """Take the cells for those of several data sets, whose numbers differ a little."""
-
-    def of_set(row: dict[str, Any], number: int) -> dict[str, Any]:
-        rng = np.random.default_rng([number, *row["key"].encode()])
-        factor = 1 + 0.01 * rng.random()
-        measures = {name: row[name] * factor for name in MEASURES if row[name] is not None}
-        return {**row, "data": f"set{number}", "dataset": number, **measures}
-
-    sets = (of_set(dict(row), k) for k in range(1, num + 1) for row in frames["cells"])
-    return {**frames, "cells": Frame.of(sets)}
-
-
-def statements(frames: Frames) -> tuple[Statement, ...]:
-    return conclude(STUDY, frames).statements
 
 
 def few_points() -> Dataset:
@@ -150,90 +116,6 @@ def test_draws_at_and_steps_across_the_seam_are_counted():
     assert row["at_seam"] == 0.25
     # Every fourth step goes across; the others go to and from the other side of the circle.
     assert row["crossings"] == pytest.approx(1000 * 10 / 39)
-
-
-def verdicts(frames: Frames) -> list[str]:
-    return [statement.verdict for statement in statements(frames)]
-
-
-def test_one_data_set_decides_nothing(frames):
-    assert set(verdicts(frames)) == {"unclear"}
-    assert {trial.pairs for s in statements(frames) for trial in s.trials} == {1}
-
-
-def test_nothing_reproduces_where_all_posteriors_are_alike(frames):
-    def alike(row: dict[str, Any]) -> dict[str, Any]:
-        like = frames["cells"].find(problem="free", method=row["method"], engine=row["engine"])
-        return {name: like[name] for name in MEASURES}
-
-    found = verdicts(over_sets(changed(frames, alike)))
-    assert found[5] == "does not reproduce"  # ADVI's bias, held against a number
-    assert "reproduces" not in found
-
-
-def test_verdicts_follow_the_numbers(frames):
-    def shallow(row: dict[str, Any]) -> dict[str, Any]:
-        if row["method"] != "nuts" or "givens" not in row["problem"]:
-            return {}
-        return {
-            "mean_tree_depth": row["mean_tree_depth"] - 1,
-            "ess_per_1000_gradients": 2 * row["ess_per_1000_gradients"],
-            "prediction_ess_per_second": 2 * row["prediction_ess_per_second"],
-        }
-
-    def far(row: dict[str, Any]) -> dict[str, Any]:
-        if row["from_nuts_in_sds"] is None:
-            return {}
-        free = "givens" not in row["problem"]
-        return {
-            "from_nuts_in_sds": 0.5 if free else 0.1,
-            "from_nuts_sd_ratio": 0.5 if free else 0.9,
-        }
-
-    def some(row: dict[str, Any]) -> dict[str, Any]:
-        if row["from_nuts_in_sds"] is None:
-            return {}
-        shift = 0.5 if row["engine"] == "stan" else 0.1
-        return {"from_nuts_in_sds": shift, "from_nuts_sd_ratio": 1.0}
-
-    made = changed(changed(frames, shallow), far)
-    assert verdicts(over_sets(made))[2:] == ["reproduces"] * 6
-    assert verdicts(over_sets(changed(frames, some)))[5] == "depends"
-    for statement in statements(over_sets(made))[2:]:
-        for trial in statement.trials:
-            assert (trial.pairs, trial.left_out) == (6, 0)
-            assert trial.p_value == pytest.approx(2 / 2**6)  # every difference has one sign
-
-
-def test_chains_that_disagree_make_a_statement_unclear(frames):
-    def disagree(row: dict[str, Any]) -> dict[str, Any]:
-        return {"prediction_rhat": 1.3} if row["key"] == "free.nuts.stan" else {}
-
-    found = statements(over_sets(changed(frames, disagree)))
-    assert "reproduces" not in {statement.verdict for statement in found}
-    for statement in found:
-        void = [trial for trial in statement.trials if trial.left_out]
-        assert void
-        assert {(trial.left_out, trial.pairs, trial.holds) for trial in void} == {(6, 0, None)}
-        assert all("Stan" in trial.where for trial in void)
-        assert all("free" in trial.where for trial in void)
-
-
-def test_page_counts_training_and_held_out_points_apart(monkeypatch):
-    monkeypatch.setattr(page, "teacher_data", lambda seed: few_points())
-    said = page.question(configure(Options())).text
-    assert "100 training and 12 held-out points" in said
-
-
-def test_page_stands_with_one_cell_and_with_failures():
-    config = TeacherConfig(0, ("stan",), ("free",), nuts=Nuts(chains=2, draws=40))
-    nuts, meanfield, fullrank = STUDY.cells(config)
-    tree = fake_posterior(STUDY.target(config, nuts), "nuts", "stan", config.nuts, 0)
-    outcomes = InMemory({nuts: tree}, {meanfield: "no", fullrank: "no"})
-    made = report(STUDY, config, outcomes, measure(STUDY, config, outcomes))
-    titles = [section.title for section in made.sections]
-    assert "What failed" in titles
-    assert "Do the engines agree?" not in titles
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The remedies side by side: design, measures on planted posteriors, claims, the page that states them, toy runs."""
+"""The remedies side by side: design, measures on planted posteriors, the page that states them."""
 
 import json
 from dataclasses import replace
@@ -14,10 +14,8 @@ from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.models.networks.prediction import mean_and_sd
 from onebasin.studies.lab import Frame, Options, Row
-from onebasin.studies.lab.record import BEGIN, END
-from onebasin.studies.lab.study import conclude
+from onebasin.studies.lab.record import BEGIN
 from onebasin.studies.remedies import STUDY
-from onebasin.studies.remedies.claims import CLAIMS
 from onebasin.studies.remedies.design import REMEDIES, RunCell, configure, side_by_side, target
 from onebasin.studies.remedies.guide import RECORD, stamped
 from onebasin.studies.remedies.measures import measure
@@ -25,7 +23,6 @@ from onebasin.studies.remedies.problems import PROBLEMS, parts
 from onebasin.truth.problems.images import Images
 
 from ..command_fixtures import InMemory
-from ..each import each
 
 IMAGES = Images("digits", side=2, train=60)
 ROOT = Path(__file__).parents[2]
@@ -190,121 +187,6 @@ def test_fits_side_by_side_are_chains_with_their_costs_added():
     assert joined["variational"]["elbo"].shape == (3, 12)
     assert joined.attrs["wall_time"] == 24.0
     assert joined.attrs["gradient_evaluations"] == 18_000
-
-
-NUMBERS = {
-    "bound": -50.0, "best_bound": -50.0, "bound_sd": 0.1, "rise": 0.0, "active": 5, "log_score": -1.0,
-    "log_score_sd": 0.01, "rmse": 0.5, "accuracy": None, "coverage_95": 0.95, "distance": 0.5, "distance_sd": 0.01,
-    "distance_floor": 0.05, "spread_ratio": 0.8, "weights_rhat": 3.0, "aligned_rhat": 2.0, "outputs_rhat": 1.01,
-    "truth_rhat": 1.01, "gradients": 1e4, "seconds": 5.0, "fits": 2,
-}  # fmt: skip
-HOLDING = {
-    "plain.meanfield": {"gap_lower": 19.0, "gap_upper": 20.0},
-    "plain.nuts": {"gradients": 1e6, "distance": 0.0, "spread_ratio": 1.0},
-    "plain.mclmc": {"distance": 0.2},
-    "ordered.meanfield": {"distance": 0.6},
-    "skips.meanfield": {"distance": 0.4},
-    "unit-norm.meanfield": {"distance": 0.4},
-    "plain.symmetrised": {"best_bound": -30.0, "distance": 0.51},
-    "plain.gaussian": {"distance": 2.0},
-    "plain.gaussian-full": {"distance": 1.0},
-    "plain.distilled": {"distance": 0.1},
-    "plain.ensemble": {"spread_ratio": 0.3},
-}
-
-
-def frames_of(change: dict[str, dict[str, Any]], *, run: int | None = None) -> dict[str, Frame]:
-    """Numbers in which every claim holds, but for a change in all runs or in one."""
-    rows = []
-    for k in (1, 2):
-        for problem in PROBLEMS:
-            for one in REMEDIES:
-                changed = change.get(one.name, {}) if run in (None, k) else {}
-                factors = {"dataset": problem, "run": k, "remedy": one.name, "label": one.label}
-                factors |= {
-                    "problem": one.model,
-                    "method": one.method,
-                    "key": f"{problem}-{k}.{one.name}",
-                }
-                rows.append(factors | NUMBERS | HOLDING.get(one.name, {}) | changed)
-    return {"cells": Frame.of(rows), "failures": Frame()}
-
-
-def verdicts(frames: dict[str, Frame]) -> dict[str, str]:
-    return {claim.label: claim.on(frames).verdict for claim in CLAIMS}
-
-
-def test_every_claim_holds_where_its_numbers_do_and_is_tried_everywhere():
-    found = conclude(STUDY, frames_of({}))
-    assert {statement.verdict for statement in found.statements} == {"reproduces"}
-    for statement in found.statements:
-        assert len(statement.trials) % 6 == 0, statement.label
-        assert len({trial.where for trial in statement.trials}) >= 6
-
-
-@each(
-    ("remedy", "changed", "label"),
-    [
-        ("plain.nuts", {"outputs_rhat": 1.2}, "Chains agree"),
-        ("plain.symmetrised", {"best_bound": -50.1}, "Symmetrised VI raises"),
-        ("plain.meanfield", {"gap_lower": 17.0}, "Most of what"),
-        ("plain.symmetrised", {"distance": 0.44}, "Symmetrised VI does not change"),
-        ("plain.symmetrised", {"distance": 0.56}, "Symmetrised VI does not change"),
-        ("ordered.meanfield", {"distance": 0.44}, "Ordered biases"),
-        ("skips.meanfield", {"distance": 0.51}, "Orthogonal skips"),
-        ("unit-norm.meanfield", {"distance": 0.51}, "Unit-norm"),
-        ("skips.meanfield", {"spread_ratio": 0.96}, "Mean-field VI is too sure"),
-        ("ordered.meanfield", {"aligned_rhat": 1.05}, "Fits from other starts"),
-        ("plain.meanfield", {"aligned_rhat": 1.05}, "Fits from other starts"),
-        ("plain.gaussian", {"distance": 0.4}, "A Gaussian with the moments"),
-        ("plain.distilled", {"distance": 0.505}, "Of all single Gaussians"),
-        ("plain.ensemble", {"spread_ratio": 0.96}, "Deep ensembles are surer of their predictions than the"),
-        ("plain.ensemble", {"spread_ratio": 0.85}, "Deep ensembles are surer of their predictions than mean"),
-        ("plain.mclmc", {"distance": 0.6}, "MCLMC"),
-        ("plain.meanfield", {"gradients": 2e6}, "Mean-field VI and ensembles cost"),
-    ],
-)  # fmt: skip
-def test_a_claim_fails_with_its_numbers_and_with_those_of_one_run_alone(remedy, changed, label):
-    (full,) = (claim.label for claim in CLAIMS if claim.label.startswith(label))
-    assert verdicts(frames_of({remedy: changed}))[full] in ("does not reproduce", "depends")
-    assert verdicts(frames_of({remedy: changed}, run=2))[full] == "depends"
-
-
-def test_nothing_is_said_where_the_truth_is_none():
-    found = verdicts(frames_of({one.name: {"truth_rhat": 1.2} for one in REMEDIES}))
-    assert found["MCLMC is nearer to the truth than mean-field VI"] == "unclear"
-    assert found["Symmetrised VI raises the bound"] == "reproduces"  # which needs no truth
-    headline = conclude(STUDY, frames_of({"plain.nuts": {"truth_rhat": 1.2}})).headline
-    assert any("are no truth: sinc (NUTS: the truth, run 1)" in sentence for sentence in headline)
-
-
-def recorded(frames: dict[str, Frame]) -> dict[str, Any]:
-    """What a record of these frames says, as far as the guide reads it."""
-    rows = {name: [dict(row) for row in frame] for name, frame in frames.items()}
-    made = {"command": "onebasin study remedies", "config": {"seed": 0}, "machine": "a machine"}
-    return {"frames": rows, **made}
-
-
-def test_the_guide_takes_what_holds_everywhere_apart_from_what_does_not():
-    once = frames_of({"ordered.meanfield": {"distance": 0.1}}, run=2)
-    page = stamped(f"before\n{BEGIN}\nstale words\n{END}\nafter\n", recorded(once))
-    assert page.startswith("before\n")
-    assert page.endswith("\nafter\n")
-    assert "stale words" not in page
-    holds, others = page.split("These do not hold everywhere")
-    assert "- **Symmetrised VI raises the bound.**" in holds
-    assert "- **Ordered biases bring mean-field VI no nearer to the truth.**" in others
-    assert others.count("- **") == 1
-    assert "2 runs" in holds
-    assert "Holds in 3 of 6" in " ".join(others.split())
-    assert all(f"**{problem}: every remedy" in others for problem in PROBLEMS)
-    assert stamped(page, recorded(once)) == page
-    assert all(len(line) <= 100 for line in page.splitlines() if not line.startswith("|"))
-
-
-def test_a_page_without_room_for_the_record_is_refused():
-    with pytest.raises(ValueError, match="`page` lacks <!-- from the record: ends -->"):
-        stamped(BEGIN, recorded(frames_of({})))
 
 
 def test_the_guide_says_what_the_record_says_and_nothing_without_one():

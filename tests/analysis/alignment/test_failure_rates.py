@@ -171,12 +171,6 @@ def test_settings_out_of_range_are_refused(options, message):
         PlantedComponents(**options)
 
 
-@each("separations", [[-1.0], [np.nan], [np.inf], np.array([[1.0]])])
-def test_separations_out_of_range_are_refused(separations):
-    with pytest.raises(ValueError, match=r"`separations` is .*; give a list of distances"):
-        failure_rates(separations)
-
-
 def test_unknown_rule_is_refused():
     with pytest.raises(ValueError, match=r"`rules` holds 'median'; choose from draw, mean,"):
         failure_rates([1.0], rules=("median",))

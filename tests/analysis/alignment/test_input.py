@@ -19,41 +19,6 @@ def mixture(rng) -> xr.Dataset:
     return dataset({"mu": rng.normal(size=(2, 5, 3)), "sigma": rng.normal(size=(2, 5, 3))})
 
 
-@pytest.mark.usefixtures("unchecked")
-@each(
-    ("options", "message"),
-    [
-        (
-            {"symmetry": None},
-            "`symmetry` is not given, `posterior` declares none, and its draws show no labels that switch",
-        ),
-        ({"symmetry": ()}, "`symmetry` has no blocks"),
-        (
-            {"symmetry": (Exchangeable({"mu": 0, "tau": 0}),)},
-            "`symmetry` moves tau, which `posterior` does not hold .it holds mu, sigma.; declare",
-        ),
-        ({"symmetry": (Exchangeable({"mu": 1}),)}, "`symmetry` moves axis 1 of mu"),
-        ({"reference": "median"}, "`reference` is 'median'; choose one of draw, mean, gaussian"),
-        ({"reference": "Mean"}, "Did you mean 'mean'"),
-        ({"cost": "distance"}, "`cost` is 'distance'; choose one of weights, activations"),
-        ({"gauge": "norm"}, "`gauge` is 'norm'; choose one of balanced, unit, keep"),
-        ({"cost": "activations"}, "no attribute `model` that describes a network"),
-        ({"reference_draw": (2, 0)}, r"`reference_draw` is \(2, 0\), but there are 2 chains of 5"),
-        ({"reference_draw": (0, -1)}, "`reference_draw` is"),
-        ({"restarts": 0}, "`restarts` must be a whole number, at least 1; got 0"),
-        ({"max_sweeps": 0}, "`max_sweeps` must be a whole number"),
-        ({"threads": 0}, "`threads` must be a whole number"),
-        ({"max_bytes": 0}, "`max_bytes` must be a whole number"),
-        ({"seed": -1}, "`seed` must be a whole number from 0 to 4294967295"),
-        ({"scales": {"mu": 0.0}}, r"`scales\['mu'\]` must be a positive finite number; got 0.0"),
-        ({"scales": {"nu": 1.0}}, "`scales` names nu, which is not matched; that are mu, sigma"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(mixture, options, message):
-    with pytest.raises(ValueError, match=message):
-        align(mixture, **({"symmetry": MIXTURE} | options))
-
-
 @each("value", [np.nan, np.inf])
 @each("max_bytes", [1, 2**28])
 def test_draws_that_are_not_finite_are_named(mixture, value, max_bytes):
@@ -77,16 +42,6 @@ def test_draws_that_are_not_finite_are_named(mixture, value, max_bytes):
 def test_draws_that_do_not_fit_are_refused(mixture, spoil, message):
     with pytest.raises(ValueError, match=message):
         align(spoil(mixture), MIXTURE)
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_other_types_are_refused(mixture):
-    with pytest.raises(
-        TypeError, match=r"`posterior` is a float, and an `xarray.DataTree` is needed"
-    ):
-        align(3.0, MIXTURE)
-    with pytest.raises(TypeError, match="`reference` is a float"):
-        align(mixture, MIXTURE, reference=3.0)
 
 
 def test_what_arviz_converts_is_aligned(mixture):

@@ -313,14 +313,6 @@ def test_variables_that_are_no_draws_of_real_numbers_are_refused():
         fit_gaussian(xr.Dataset())
 
 
-@pytest.mark.usefixtures("unchecked")
-def test_other_types_are_refused():
-    with pytest.raises(
-        TypeError, match=r"`posterior` is a float, and an `xarray.DataTree` is needed"
-    ):
-        fit_gaussian(3.0)
-
-
 def test_precision_of_low_rank_needs_more_draws_than_parameters(rng):
     few = one_variable(rng.standard_normal((10, 10)))
     with pytest.raises(ValueError, match=r"10 draws of 10 parameters.*more draws .*or take 'full'"):

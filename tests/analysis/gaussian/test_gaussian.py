@@ -218,9 +218,3 @@ def test_bad_draws_are_refused(positives):
         fit.log_density({"a": np.zeros((1, 9)), "b": np.zeros((1, 8))})
     with pytest.raises(ValueError, match=r"`temperature` must be a positive"):
         fit.log_density(positives, temperature=-1.0)
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_other_types_are_refused(positives):
-    with pytest.raises(TypeError, match=r"`draws` is a list, and an `xarray.DataTree` is needed"):
-        fit_gaussian(positives).log_density([1.0])

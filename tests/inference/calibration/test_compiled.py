@@ -86,6 +86,7 @@ def test_simulations_one_after_the_other_are_those_side_by_side(monkeypatch):
         assert one.divergences == other.divergences
 
 
+@pytest.mark.slow
 @each(("name", "wanted"), [("mixture-2", True), ("hidden-markov", False)])
 def test_a_long_gradient_is_known_by_its_operations(name, wanted):
     make = PROBLEMS[name].family

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from onebasin.base.errors import InferenceError
 from onebasin.base.progress import ProgressBars
-from onebasin.inference import Nuts, hmc, infer
+from onebasin.inference import Hmc, Nuts, infer
 from onebasin.inference.contracts.method import Job
 from onebasin.inference.density.network import density_of
 from onebasin.inference.mcmc.numpyro import Course, NumpyroChains, chain_starts
@@ -123,17 +123,11 @@ def test_no_finite_optimum_is_an_error() -> None:
         search(jnp.arange(3.0)[:, None])
 
 
-@pytest.mark.stan
-@pytest.mark.cmdstan
-def test_stan_without_an_optimum_says_why(tmp_path: Path) -> None:
+def test_stan_without_an_optimum_says_why() -> None:
     settings = Nuts(chains=1, warmup=10, draws=10, init="optimum", init_starts=2)
     target = stan_program(PROGRAMS / "broken.stan", {"always": 1})
     with pytest.raises(InferenceError, match="No optimum was found from 2 starting points") as e:
-        infer(
-            target,
-            settings,
-            engine="cmdstan",
-        )
+        infer(target, settings, engine="stanli")
     assert "\n" not in str(e.value)
 
 
@@ -154,14 +148,31 @@ def test_seeds_of_starts_differ_and_do_not_depend_on_their_number() -> None:
     assert seeds_of(1, 2, 3) != seeds_of(2, 2, 3)
 
 
-@pytest.mark.parametrize("engine", ENGINES[::2])  # the interpreter has no static HMC
-def test_networks_start_at_an_optimum_too(engine: str) -> None:
-    """So short a warmup hardly moves a chain, so that its draws show where it started."""
+def network() -> Target:
     x, noise = np.random.default_rng(0).normal(size=(2, 200, 2))
-    target = BayesianNetwork(Network(2, (2,), 1)).condition(x, (x + noise)[:, 0], name="net")
+    return BayesianNetwork(Network(2, (2,), 1)).condition(x, (x + noise)[:, 0], name="net")
+
+
+def test_chains_of_networks_start_at_an_optimum_too() -> None:
+    density = density_of(network())
+    random, optimum = (
+        jax.vmap(density.log_density)(
+            chain_starts(density, Nuts(chains=2, init=init, init_starts=3), 1)
+        )
+        for init in ("random", "optimum")
+    )
+    assert optimum.min() > random.max() + 5
+
+
+@pytest.mark.stan
+@pytest.mark.cmdstan
+def test_chains_of_compiled_networks_start_at_an_optimum_too() -> None:
+    """So short a warmup hardly moves a chain, so that its draws show where it started."""
     still = {"trajectory_length": 1e-3, "chains": 2, "warmup": 1, "draws": 2, "init_starts": 3}
     lp = {
-        init: hmc(target, engine=engine, **still, init=init, seed=1).sample_stats["lp"]
+        init: infer(
+            network(), Hmc(**still, init=init), engine="cmdstan", seed=1, predictive_mb=0
+        ).sample_stats["lp"]
         for init in ("random", "optimum")
     }
     assert float(lp["optimum"].min()) > float(lp["random"].max()) + 5

@@ -184,7 +184,6 @@ def wide(dtype: type) -> jax.Array:
         exact(),
         infonce(3),
         importance(3, sweeps=5),
-        proposals_only(3, sweeps=5),
         barber_agakov(sweeps=5),
         bethe(max_sweeps=50),
         fractional(max_sweeps=50),

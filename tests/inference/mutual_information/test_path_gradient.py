@@ -106,11 +106,9 @@ def by_group(case: Parts, flips: np.ndarray | None) -> tuple[np.ndarray, np.ndar
 @each(
     ("size", "flips", "known"),
     [
-        (1, None, True),
         (2, None, False),
         (4, None, True),
         (1, [True, True, True], False),
-        (3, [True, True, True], True),
         (3, [True, False, True], False),
         (3, [True, False, True], True),
     ],

@@ -34,7 +34,7 @@ def made(name: str, layout: SymmetryLayout) -> tuple[GaussianFamily, dict[str, j
 def dense(family: GaussianFamily, p: dict[str, jax.Array]) -> multivariate_normal:
     """The normal distribution that `transform` makes, from its derivative by the noise."""
     by_noise = jax.jacobian(lambda eps: family.transform(p, eps[None])[0])
-    scale = np.asarray(by_noise(jnp.zeros(family.noise)))
+    scale = np.asarray(jax.jit(by_noise)(jnp.zeros(family.noise)))
     return multivariate_normal(np.asarray(p["loc"]), scale @ scale.T)
 
 
@@ -45,11 +45,12 @@ def test_a_family_is_the_normal_distribution_of_its_transform(
     """Log density and entropy, what it starts as, and what is kept of it and restored."""
     family, p = made(name, layout)
     points = np.random.default_rng(0).normal(size=(5, layout.density.size))
-    normal, found = dense(family, p), family.log_density(p, jnp.asarray(points))
+    log_density = jax.jit(family.log_density)
+    normal, found = dense(family, p), log_density(p, jnp.asarray(points))
     np.testing.assert_allclose(found, normal.logpdf(points), rtol=1e-10)
     assert float(family.entropy(p)) == pytest.approx(normal.entropy(), rel=1e-10)
     again = family.restore({n: v for n, (_, v) in family.describe(p).items()})
-    np.testing.assert_allclose(family.log_density(again, jnp.asarray(points)), found, rtol=1e-10)
+    np.testing.assert_allclose(log_density(again, jnp.asarray(points)), found, rtol=1e-10)
     start = family.initial(jnp.zeros(layout.density.size), 0.1)
     sds = np.sqrt(np.diag(dense(family, start).cov))
     # A low-rank start adds a tenth of the scale along each of two directions, at random.
@@ -62,10 +63,11 @@ def test_ratios_are_those_of_exchanged_parts(name: str, layout: SymmetryLayout) 
     family, p = made(name, layout)
     draws = jax.random.normal(jax.random.key(1), (4, layout.density.size))
     columns = layout.columns(layout.blocks[0])
-    ratios = np.asarray(family.ratios(p, draws, columns).total)
+    ratios = np.asarray(jax.jit(lambda p, w: family.ratios(p, w, columns).total)(p, draws))
     swap = [(jnp.array([1, 0, 2]), jnp.ones(3))]
     moved = jax.vmap(lambda w: layout.act(swap, w))(draws)
-    change = family.log_density(p, moved) - family.log_density(p, draws)
+    log_density = jax.jit(family.log_density)
+    change = log_density(p, moved) - log_density(p, draws)
     np.testing.assert_allclose(ratios[:, 0, 1] + ratios[:, 1, 0], change, rtol=1e-9)
     np.testing.assert_allclose(np.diagonal(ratios, axis1=1, axis2=2), 0, atol=1e-12)
 

@@ -39,12 +39,12 @@ def brute_force(target: NetworkTarget, loc: np.ndarray, scale: np.ndarray) -> tu
     """KL[q || q^G] as a mean over 2000 draws of log q less the log mean over all elements, and its error."""
     layout = layout_of(target)
     draws = loc + scale * np.random.default_rng(8).normal(size=(2000, len(loc)))
-    moved = jax.vmap(lambda e: jax.vmap(lambda w: layout.act(e, w))(draws))
+    moved = jax.jit(jax.vmap(lambda e: jax.vmap(lambda w: layout.act(e, w))(draws)))
 
     def log_q(w: np.ndarray) -> np.ndarray:
         return -0.5 * np.sum(((w - loc) / scale) ** 2, axis=-1)
 
-    elements = layout.elements()
+    elements = jax.tree.map(np.asarray, layout.elements())
     number = len(elements[0][0])
     terms = np.concatenate(
         [
@@ -56,18 +56,17 @@ def brute_force(target: NetworkTarget, loc: np.ndarray, scale: np.ndarray) -> tu
     return float(values.mean()), float(values.std() / np.sqrt(len(values)))
 
 
-@pytest.mark.parametrize(("activation", "away"), [("relu", 0.3), ("tanh", 1.0)])
-def test_bounds_enclose_the_sum_over_the_group(activation: str, away: float) -> None:
-    """Two layers of three units: 36 elements, and 2304 with signs."""
-    target = regression((3, 3), activation=activation)
-    loc, scale = spread(target, away)
+def test_bounds_enclose_the_sum_over_the_group() -> None:
+    """Two layers of three units with signs: 2304 elements."""
+    target = regression((3, 3), activation="tanh")
+    loc, scale = spread(target, 1.0)
     truth, error = brute_force(target, loc, scale)
     gap = mixture_gap(target, posterior_of(loc, scale), draws=1000)
     total = gap.total
     assert total.lower - 5 * np.hypot(total.lower_mcse, error) < truth
     assert truth < total.upper + 5 * np.hypot(total.upper_mcse, error)
     assert total.lower > 0.5 * truth
-    assert gap.log_order == pytest.approx(2 * math.log(6 * (8 if activation == "tanh" else 1)))
+    assert gap.log_order == pytest.approx(2 * math.log(6 * 8))
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
@@ -82,7 +81,7 @@ def test_one_layer_is_exact(activation: str) -> None:
 
 @cache
 def deep() -> NetworkTarget:
-    return regression((4, 3, 4, 3), activation="tanh")
+    return regression((3, 2, 3), activation="tanh")
 
 
 @pytest.mark.slow
@@ -96,7 +95,7 @@ def test_gap_is_zero_where_all_units_are_alike() -> None:
 def test_gap_is_the_log_order_where_all_units_are_apart() -> None:
     loc, scale = spread(deep(), 30.0)
     gap = mixture_gap(deep(), posterior_of(loc, scale))
-    order = sum(math.log(2**n * math.factorial(n)) for n in (4, 3, 4, 3))
+    order = sum(math.log(2**n * math.factorial(n)) for n in (3, 2, 3))
     for found in (gap.log_order, gap.total.lower, gap.total.upper, gap.layers["lower"].sum()):
         assert found == pytest.approx(order, rel=1e-6)
     np.testing.assert_allclose(gap.layers["lower"], gap.layers["log_order"], rtol=1e-6)
@@ -106,8 +105,8 @@ def test_layers_are_listed_and_add_up() -> None:
     loc, scale = spread(deep(), 0.7)
     gap = mixture_gap(deep(), posterior_of(loc, scale))
     table = gap.layers
-    assert list(table["layer"]) == ["hidden1", "hidden2", "hidden3", "hidden4"]
-    assert list(table["units"]) == [4, 3, 4, 3]
+    assert list(table["layer"]) == ["hidden1", "hidden2", "hidden3"]
+    assert list(table["units"]) == [3, 2, 3]
     assert np.all(table["lower"] <= table["upper"] + 1e-9)
     assert table["lower"].sum() == pytest.approx(gap.total.lower, rel=1e-6)
     assert table["upper"].sum() == pytest.approx(gap.total.upper, rel=1e-6)

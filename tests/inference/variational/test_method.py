@@ -100,19 +100,10 @@ def test_draws_come_from_the_reported_gaussian(fitted: xr.DataTree) -> None:
 
 def test_training_ends_early_where_the_trace_is_level() -> None:
     settings = replace(QUICK, steps=3000, evaluate_every=50, tolerance=0.5, fits=2)
-    tree = infer(regression(), settings)
+    tree = infer(regression(), settings, predictive_mb=0)
     assert int(tree["variational"]["iteration"][-1]) < 3000
     assert tree.attrs["converged"] == 1
     assert np.all(tree["variational"]["settled"] == 1)
-
-
-@pytest.mark.slow
-def test_annealing_starts_from_the_likelihood_alone() -> None:
-    """With all of the divergence held back, q narrows around a maximum of the likelihood."""
-    settings = replace(QUICK, tolerance=0.0, samples=10)
-    free = infer(regression(), replace(settings, anneal=1.0, steps=150))
-    held = infer(regression(), replace(settings, steps=150))
-    assert float(free["variational"]["scale"].mean()) < float(held["variational"]["scale"].mean())
 
 
 @pytest.mark.parametrize(
@@ -131,14 +122,6 @@ def test_shared_axes_are_gone_through() -> None:
     tree = infer(chain_of_states(), QUICK)
     np.testing.assert_allclose(tree["posterior"]["A"].values.sum(-1), 1)
     assert tree.attrs["mutual_information"] == "exact"
-
-
-@pytest.mark.slow
-def test_two_layers_report_an_interval() -> None:
-    tree = infer(regression((4, 3)), replace(QUICK, steps=100))
-    v = tree["variational"]
-    assert tree.attrs["information_side"] == "lower"
-    assert float(v["information_lower"][0]) < float(v["information_upper"][0])
 
 
 @pytest.mark.slow

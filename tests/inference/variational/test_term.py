@@ -136,9 +136,9 @@ def true_gradient(name: str, family: str, num: int = 20_000) -> np.ndarray:
 
 UNBIASED = [
     ("sign flips", "meanfield"),
-    ("mixture", "block"),
     ("complement", "meanfield"),
     ("transition matrix", "lowrank"),
+    pytest.param("mixture", "block", marks=pytest.mark.slow),
     pytest.param("one layer", "meanfield", marks=pytest.mark.slow),
     pytest.param("binary weight", "meanfield", marks=pytest.mark.slow),
 ]

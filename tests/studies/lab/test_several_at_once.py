@@ -3,7 +3,7 @@
 import json
 import os
 import pickle
-import subprocess
+import re
 import sys
 import threading
 import time
@@ -377,14 +377,21 @@ def test_a_scheduler_that_does_not_answer_is_named(run, monkeypatch):
 
 
 def test_only_a_scheduler_needs_distributed(run, at_once, monkeypatch):
-    script = (
-        "import sys\nsys.modules['distributed'] = None\n"
-        "import onebasin.cli.main, onebasin.studies.lab.driver as driver\n"
-        "from onebasin.studies.lab.study import find\n"
-        "from onebasin.studies.registry import STUDIES\n"
-        "[find(name) for name in STUDIES]"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
+    root = Path(driver.__file__).resolve().parents[2]
+    found = [
+        (path.name, line)
+        for room in ("truth", "studies", "cli")
+        for path in (root / room).rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\s*(from|import) (distributed|\.*(lab\.)?cluster)\b", line)
+    ]
+    assert sorted(found) == [
+        (
+            "cluster.py",
+            "from distributed import Client, Future, KilledWorker, WorkerPlugin, get_worker",
+        ),
+        ("driver.py", "        from .cluster import workers_of"),  # when it is called
+    ]
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.delitem(sys.modules, "onebasin.studies.lab.cluster", raising=False)
     assert len(list(run()[0])) == 4

@@ -1,4 +1,4 @@
-"""Classifiers of growing width: verdicts, tables and curves; and nearest copies."""
+"""Classifiers of growing width: comparisons and curves."""
 
 import math
 from dataclasses import replace
@@ -6,15 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onebasin.models import BayesianNetwork, Categorical, Network
-from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.options import Options
 from onebasin.studies.permutation_invariant_vi import design
-from onebasin.studies.permutation_invariant_vi.classifiers import nearness
-from onebasin.studies.permutation_invariant_vi.classifiers.measures import nearest_row
 from onebasin.studies.permutation_invariant_vi.classifiers.widths import (
-    CLAIMS,
     beside_infonce,
     beside_mfvi,
     best_infonce,
@@ -22,7 +17,6 @@ from onebasin.studies.permutation_invariant_vi.classifiers.widths import (
     gain,
 )
 from onebasin.studies.permutation_invariant_vi.design import configure
-from onebasin.truth.proximity import least_useful_width, nearest, theorem_bound
 
 METHODS = design.methods(replace(configure(Options()), infonce=(2, 10)), 8)
 
@@ -64,41 +58,9 @@ def test_comparisons_are_paired_and_infonce_is_at_its_best_k():
     assert against == {("recommended", "infonce-10")}
 
 
-def test_verdicts_on_widths_follow_the_numbers():
-    def verdicts(frames):
-        return {claim.label: claim.on(frames).verdict for claim in CLAIMS}
-
-    judged = verdicts(width_results({8: 0.5, 16: 3.0}))
-    assert judged["InfoNCE: a higher ELBO"] == "unclear"  # K = 2 is a nat below, K = 10 is not
-    assert judged["a better estimator improves the posterior"] == "reproduces"
-    assert judged["a better estimator predicts better"] == "does not reproduce"
-    assert judged["the improvement in accuracy grows with width"] == "does not reproduce"
-    judged = verdicts(width_results({8: -0.5}, accuracy=0.95))
-    assert judged["a better estimator improves the posterior"] == "does not reproduce"
-    assert judged["a better estimator predicts better"] == "reproduces"
-    assert judged["the improvement in accuracy grows with width"] == "unclear"  # one width
-
-
 def test_curves_have_a_line_for_each_method_but_mfvi_in_gains():
     figure = curves(width_results({8: 0.5, 16: 3.0})).figure
     gain, share, *_ = figure.axes
     assert (len(gain.containers), len(share.containers)) == (3, 4)
     heights = np.asarray(gain.containers[2].lines[0].get_ydata(), dtype=float)
     np.testing.assert_allclose(heights, [0.5, 3.0])
-
-
-def test_proximity_claims_follow_the_distances(rng):
-    block = Exchangeable({"W1": 1, "b1": 0, "W2": 0})
-    common, rows = {"unit_size": 6, "threshold": 2.26}, []
-    for width in (4, 16):
-        model = BayesianNetwork(Network(3, (width,), 2, "relu"), Categorical())
-        values = {n: rng.standard_normal((10, *s)) for n, s in model.network.shapes.items()}
-        rows.append(nearest_row("prior", width, nearest(values, block)))
-    frames = {"classifiers": Frame.of([common]), "nearest": Frame.of(rows)}
-    assert [claim.on(frames).verdict for claim in nearness.CLAIMS] == ["reproduces", "reproduces"]
-    assert f"from 2^{least_useful_width(6):.0f} units on" in nearness.text(common)
-    bound = theorem_bound(16, 6) * 1.01
-    rows[1] |= {"distance": bound, "largest": bound}
-    frames |= {"nearest": Frame.of(rows)}
-    verdicts = [claim.on(frames).verdict for claim in nearness.CLAIMS]
-    assert verdicts == ["does not reproduce", "does not reproduce"]
