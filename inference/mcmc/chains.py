@@ -315,6 +315,9 @@ def _attributes(
     }
     if any(chain.restarts for chain in ended):
         out[schema.RESTARTS] = [list(chain.restarts) for chain in ended]
+    if all("warmup_steps" in chain.state for chain in ended):
+        steps = sum(int(chain.state["warmup_steps"]) for chain in ended)
+        out[schema.WARMUP_GRADIENTS] = gradients * steps
     if hasattr(settings, "max_tree_depth"):
         out["max_tree_depth"] = settings.max_tree_depth
     return out

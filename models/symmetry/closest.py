@@ -50,7 +50,7 @@ def closest(symmetry: Symmetry, values: Values, reference: Values, scale: Values
     group = Group(symmetry, {name: np.shape(value) for name, value in values.items()})
     moving = {name for block in symmetry for name in block.variables}
 
-    def differences(element: Element) -> dict[str, np.ndarray]:
+    def differences(element: Element) -> dict[str, Any]:
         moved = group.act(element, values)
         return {n: ((moved[n] - reference[n]) / scale[n]) ** 2 for n in moving}
 
@@ -68,7 +68,7 @@ def closest(symmetry: Symmetry, values: Values, reference: Values, scale: Values
 def _descended(
     group: Group,
     best: Element,
-    differences: Callable[[Element], dict[str, np.ndarray]],
+    differences: Callable[[Element], dict[str, Any]],
     cost: Callable[[Element], float],
 ) -> Element:
     """Assign one block after the other, from an element, until nothing changes."""
@@ -89,7 +89,7 @@ def _descended(
 def _candidates(
     block: Block[Any],
     size: int,
-    differences: Callable[[Element], dict[str, np.ndarray]],
+    differences: Callable[[Element], dict[str, Any]],
     best: Element,
     place: int,
 ) -> list[Part]:
