@@ -36,7 +36,6 @@ def read(
 
     Alignment of its draws is checked on the log density of a program, the one that is given or that the file records.
     """
-    from onebasin.posteriors import schema
     from onebasin.posteriors.view import view_of_files
 
     paths = [files] if isinstance(files, Path) else list(files)
@@ -45,11 +44,7 @@ def read(
     def density(tree: xr.DataTree) -> DensityAtDraws | None:
         if program is not None:
             return _density_of(program, data)
-        if not str(tree.attrs.get(schema.PROGRAM_NAME, "")).endswith(".stan"):
-            return None
-        from onebasin.inference.runs.recorded import RecordedDensity
-
-        return RecordedDensity(tree.attrs, (Path(), *dict.fromkeys(p.parent for p in paths)))
+        return recorded_density(tree, (Path(), *dict.fromkeys(p.parent for p in paths)))
 
     return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}", density=density)
 
@@ -62,6 +57,17 @@ def start_in(options: Mapping[str, Any]) -> tuple[Path | None, dict[str, Any]]:
     if not rest.get("init") or not is_data(rest["init"]):
         return None, rest
     return Path(rest.pop("init")), rest
+
+
+def recorded_density(tree: xr.DataTree, folders: Sequence[Path]) -> DensityAtDraws | None:
+    """Return the log density of the Stan program that a posterior records; None where it records none."""
+    from onebasin.posteriors import schema
+
+    if not str(tree.attrs.get(schema.PROGRAM_NAME, "")).endswith(".stan"):
+        return None
+    from onebasin.inference.runs.recorded import RecordedDensity
+
+    return RecordedDensity(tree.attrs, folders)
 
 
 def _density_of(program: Path, data: Path | None) -> DensityAtDraws:

@@ -131,7 +131,7 @@ def sample(
         check_positive("timeout", timeout)
     with interruption_says(lambda: request.kept), ended_after(timeout):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)
-    view = as_view(tree, str(out))
+    view = as_view(tree, str(out), log_density=inputs.recorded_density(tree, (Path(),)))
     if view.is_point_estimate:
         _write_optimum(out, tree, json=json)
     else:

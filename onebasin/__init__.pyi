@@ -49,5 +49,6 @@ from .models import Counterparts as Counterparts
 from .models import Exchangeable as Exchangeable
 from .models import Flip as Flip
 from .models import Target as Target
+from .models.density_target import target as target
 from .models.numpyro_target import numpyro_model as numpyro_model
 from .stan import stan_program as stan_program

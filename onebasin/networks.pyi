@@ -6,6 +6,8 @@ from .analysis.predictive.convergence import summarise_predictions as summarise_
 from .analysis.predictive.regression import score_predictions as score_predictions
 from .analysis.predictive.uncertainty import predictive_uncertainty as predictive_uncertainty
 from .analysis.summaries.unit_activity import unit_activity as unit_activity
+from .estimators import BayesianClassifier as BayesianClassifier
+from .estimators import BayesianRegressor as BayesianRegressor
 from .inference.training.ensemble import Ensemble as Ensemble
 from .inference.training.ensemble import ensemble as ensemble
 from .inference.training.settings import Train as Train

@@ -156,10 +156,12 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
         resolved = resolve(view, look=True)
         if resolved.source == "partial":
             seen = ", ".join(resolved.words)
-            raise ArgumentError(
-                f"`posterior` cannot be aligned. Its draws show that components of {seen} change places. "
-                f"{resolved.reason} To move only some of these parameters would leave the posterior. {advice(view)}"
-            )
+            why = f"Its draws show that components of {seen} change places. {resolved.reason} To move only some of"
+            why += f" these parameters would leave the posterior. {advice(view)}"
+            if resolved.alone:
+                why = f"Its draws look as if components of {seen} had changed places. {resolved.reason} No symmetry"
+                why += " joins such modes: `ob.sample_modes` estimates their masses."
+            raise ArgumentError(f"`posterior` cannot be aligned. {why}")
         if not resolved.blocks:
             raise ArgumentError(
                 "`symmetry` is not given, `posterior` declares none, and its draws show "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -71,6 +71,8 @@ class Candidate:
         The moved variables, aligned.
     permutation, signs : array (chain, draw, component)
         The element of every draw; all the same where components turn.
+    places : tuple of int
+        The components that change places, where others do not; empty for all.
     """
 
     slots: tuple[Slot, ...]
@@ -80,6 +82,7 @@ class Candidate:
     values: Values
     permutation: Int[np.ndarray, "chain draw component"]
     signs: Float[np.ndarray, "chain draw component"]
+    places: tuple[int, ...] = ()
 
     @cached_property
     def labels(self) -> Labels:
@@ -89,6 +92,8 @@ class Candidate:
     @property
     def block(self) -> Block:
         """The candidate as a block of a symmetry, to align by."""
+        if self.places:
+            return self._block_of_places
         complements = tuple(slot.name for slot in self.slots if slot.complement)
         tuples = tuple(slot.members for slot in self.slots if slot.members)
         tuples += tuple((slot.name, f"-{slot.name}") for slot in self.slots if slot.reflected)
@@ -102,6 +107,28 @@ class Candidate:
         axes = {s.name: s.axes if len(s.axes) > 1 else s.axes[0] for s in moved}
         flips = tuple(slot.name for slot in moved if slot.signed)
         return Exchangeable(axes, len(flips) == len(moved) or flips or False, complements)
+
+    @property
+    def _block_of_places(self) -> Block:
+        tuples = tuple(
+            tuple(f"{slot.name}[{':,' * slot.axes[0]}{place}]" for place in self.places)
+            for slot in self.slots
+        )
+        signed = (slot.signed for slot in self.slots)
+        flips = tuple("~".join(own) for own, yes in zip(tuples, signed, strict=True) if yes)
+        return Counterparts(tuples, flips=flips or False)
+
+    @cached_property
+    def few_places(self) -> Candidate | None:
+        """The exchange of those components alone that change places in the draws; None where all do."""
+        rows, counts = np.unique(
+            self.permutation.reshape(-1, self.size), axis=0, return_counts=True
+        )
+        changes = (self.permutation != rows[counts.argmax()]).mean(axis=(0, 1)) > 0.01
+        plain = all(len(slot.axes) == 1 and not slot.members for slot in self.slots)
+        if not plain or not 1 < changes.sum() < self.size:
+            return None
+        return replace(self, places=tuple(int(k) for k in np.flatnonzero(changes)))
 
     @property
     def word(self) -> str:

@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Float
 
-from .slots import Slot, Values
+from .slots import Labels, Slot, Values, of_chains
 
 MOST = 40
 """Parameters of one shape that are paired at most."""
@@ -25,6 +25,13 @@ BOTH = 0.02
 """Share of draws in which a difference has its rarer sign, from which on it may change with labels."""
 APART = 0.25
 """Variance of a difference's size over its mean square, below which it is bimodal."""
+
+RARE = 0.01
+"""Share of draws up to which a labelling does not count."""
+TIED = 0.9
+"""Share of the draws of a labelling that have one and the same of another: overlap makes it less than 1."""
+MOSTLY = 0.7
+"""Share of the draws that have their chain's labelling, from which on it is the chain's: overlap hides it in some."""
 
 _NUMBER = re.compile(r"\d+")
 
@@ -54,13 +61,24 @@ def tuples_of(values: Values, bad: Mapping[str, np.ndarray]) -> tuple[Tuples, Tu
 
 def families(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
     """Gather names of three components and more, which differ in their last number."""
-    found: dict[str, dict[int, str]] = {}
+    found: dict[tuple[str, str], dict[int, str]] = {}
     for name in names:
-        *_, last = [None, *_NUMBER.finditer(name)]
-        if last is not None:
-            common = f"{name[: last.start()]}#{name[last.end() :]}"
+        if (last := _last_number(name)) is not None:
+            common = name[: last.start()], name[last.end() :]
             found.setdefault(common, {})[int(last.group())] = name
     yield from (tuple(each[k] for k in sorted(each)) for each in found.values() if len(each) > 2)
+
+
+def numbers_in(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the last numbers of names that differ in nothing else, such as 1 and 2; empty if they do."""
+    last = {name: found for name in names if (found := _last_number(name)) is not None}
+    common = {(name[: found.start()], name[found.end() :]) for name, found in last.items()}
+    return tuple(found.group() for found in last.values()) if len(common) == 1 else ()
+
+
+def _last_number(name: str) -> re.Match[str] | None:
+    *_, last = [None, *_NUMBER.finditer(name)]
+    return last
 
 
 def _may_switch(
@@ -97,9 +115,19 @@ def apart(slots: Iterable[Slot], moved: Values) -> dict[str, np.ndarray]:
     return out
 
 
-def are_tied(first: np.ndarray, second: np.ndarray) -> bool:
-    """Tell whether two labellings of draws (chain, draw) determine each other in all but a few draws."""
+def are_tied(first: Labels, second: Labels) -> bool:
+    """Tell whether two labellings determine each other in nearly all draws, or by chain if one belongs to the chain."""
+    (one, alone), (other, also) = of_chains(first), of_chains(second)
+    shares = (np.mean(first == one[:, None]), np.mean(second == other[:, None]))
+    if (alone or also) and min(shares) > MOSTLY:
+        first, second = one[:, None], other[:, None]
     pairs, counts = np.unique(np.stack([first.ravel(), second.ravel()]), axis=1, return_counts=True)
-    common = counts > 0.01 * first.size
-    sides = [len(np.unique(side[common])) for side in pairs]
-    return bool(min(sides) > 1 and sides[0] == sides[1] == common.sum())
+    partners: list[dict[int, int]] = []
+    for own, other in (pairs, pairs[::-1]):
+        sizes = {int(k): counts[own == k] for k in np.unique(own)}
+        common = {k: each for k, each in sizes.items() if each.sum() > RARE * first.size}
+        if len(common) < 2 or any(each.max() < TIED * each.sum() for each in common.values()):
+            return False
+        partners.append({k: int(other[own == k][each.argmax()]) for k, each in common.items()})
+    there, back = partners
+    return there == {theirs: ours for ours, theirs in back.items()}

@@ -20,7 +20,7 @@ from onebasin.posteriors.view import View
 from ..summaries.deciding import rhat_of_entries
 from ..summaries.sampler import mean_errors
 from .candidate import Candidate
-from .slots import Labels, Values
+from .slots import Labels, Values, of_chains
 
 AGREE = 1.05
 """R-hat up to which chains of one labelling agree."""
@@ -30,8 +30,11 @@ RUNS = 5
 """Stretches of a labelling below which its mean is not compared."""
 ERRORS = 8.0
 """Standard errors by which means of two labellings within chains have to differ."""
-WIDER, SPREAD_ERRORS = 1.15, 6.0
-"""Ratio of spreads of two labellings, and standard errors between them, from which on they are unlike."""
+WIDER, SHIFT, UNLIKE_ERRORS = 1.15, 0.1, 6.0
+"""Ratio of spreads of two labellings, distance of means in standard deviations, and standard errors between them, from
+which on labellings are unlike."""
+FARTHEST = 32
+"""Entries whose means are compared at most: those that are farthest apart."""
 OVERLAP = 0.02
 """Share of pairs of draws in which parts are in another order, from which on they overlap."""
 SHARE = 0.05
@@ -70,25 +73,36 @@ def in_one_order(candidates: Sequence[Candidate], values: Values) -> tuple[str, 
 def ties_chains(candidates: Sequence[Candidate]) -> bool:
     """Tell whether only separate parameters move, and between chains alone, which may lie in different modes."""
     tied = all(slot.members or not slot.axes for each in candidates for slot in each.slots)
-    return tied and all(_of_chains(each.labels)[1] for each in candidates)
+    return tied and all(of_chains(each.labels)[1] for each in candidates)
 
 
-def spread_unlike(candidates: Sequence[Candidate]) -> tuple[str, ...]:
-    """Name what, moved, is spread unlike in chains of unlike labellings, as no symmetry leaves it."""
-    found = []
-    for each in candidates:
-        of_chain, alone = _of_chains(each.labels)
-        groups = [of_chain == label for label in np.unique(of_chain)]
-        for name, drawn in each.values.items() if alone else ():
-            flat = drawn.reshape(*drawn.shape[:2], -1)
-            away = np.abs(flat - np.median(flat, axis=(0, 1)))
-            size = (away / np.maximum(away.mean(axis=(0, 1)), 1e-300)).mean(axis=2)
-            means = np.array([size[group].mean() for group in groups])
-            square = mean_errors(size) ** 2
-            error = np.sqrt(sum(square[group].sum() / group.sum() ** 2 for group in groups))
-            if np.ptp(means) > SPREAD_ERRORS * error and means.max() > WIDER * means.min():
-                found.append(name)
-    return tuple(found)
+def unlike(drawn: Float[np.ndarray, "chain draw *event"], labels: Labels) -> bool:
+    """Tell whether draws that were moved differ between labellings all the same, as no symmetry leaves them."""
+    of_chain, alone = of_chains(labels)
+    flat = drawn.reshape(*drawn.shape[:2], -1)
+    if not alone:
+        return _within_chains(flat, labels)
+    groups = [of_chain == label for label in np.unique(of_chain)]
+    away = np.abs(flat - np.median(flat, axis=(0, 1)))
+    size = (away / np.maximum(away.mean(axis=(0, 1)), 1e-300)).mean(axis=2)
+    means = np.array([flat[group].mean(axis=(0, 1)) for group in groups])
+    shift = np.ptp(means, axis=0) / np.maximum(flat.std(axis=1).mean(axis=0), 1e-300)
+    far = [entry for entry in shift.argsort()[-FARTHEST:] if shift[entry] > SHIFT]
+    return _differ(size, groups, WIDER) or any(_differ(flat[..., k], groups) for k in far)
+
+
+def _differ(
+    drawn: Float[np.ndarray, "chain draw"], groups: Sequence[np.ndarray], ratio: float = -np.inf
+) -> bool:
+    """Tell whether means of groups of chains differ by more than errors, and by more than a ratio."""
+    means = np.array([drawn[group].mean() for group in groups])
+    square = mean_errors(drawn) ** 2
+    each = drawn.mean(axis=1)
+    between = [each[g].var(ddof=1) / g.sum() if g.sum() > 1 else 0.0 for g in groups]
+    within = [square[g].sum() / g.sum() ** 2 for g in groups]
+    error = np.sqrt(np.maximum(within, between).sum())
+    wide = np.ptp(means) > UNLIKE_ERRORS * error
+    return bool(wide and (ratio < 0 or means.max() > ratio * means.min()))
 
 
 def followers(labels: Sequence[Labels], others: Values, *, sure: bool = False) -> tuple[str, ...]:
@@ -116,23 +130,18 @@ def _incomplete(blocks: list[dict[str, str]], variables: set[str]) -> Iterator[s
     for block in blocks:
         moves = str(block.get("moves", ""))
         words = {
-            word.strip("() ").split(":")[0] for word in moves.replace(" and ", ", ").split(",")
+            word.strip("() ").removeprefix("+-").removeprefix("1-").split(":")[0]
+            for word in moves.replace(" and ", ", ").split(",")
         }
         if block.get("status") == "incomplete" and words & variables and words - variables:
             yield moves
 
 
 def _follows(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels, sure: bool) -> bool:
-    of_chain, alone = _of_chains(labels)
+    of_chain, alone = of_chains(labels)
     if alone:
         return _between_chains(drawn, of_chain, sure)
     return _within_chains(drawn, labels)
-
-
-def _of_chains(labels: Labels) -> tuple[Int[np.ndarray, " chain"], bool]:
-    """The most frequent labelling of every chain, and whether hardly a draw has another."""
-    of_chain = np.array([np.bincount(row).argmax() for row in labels])
-    return of_chain, bool(np.mean(labels == of_chain[:, None]) > 0.95)
 
 
 def _ascends(drawn: Float[np.ndarray, "chain draw part"]) -> bool:

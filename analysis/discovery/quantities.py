@@ -12,9 +12,9 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 
 from .candidate import Candidate
-from .counterparts import MOST, families, with_tuples
+from .counterparts import MOST, apart, families, numbers_in, with_tuples
 from .moving import closer, moved_values
-from .partial import followers
+from .partial import followers, unlike
 from .slots import Slot, Values, slots
 
 NO_WORSE = 1.01
@@ -49,16 +49,33 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
 
 
 def with_alike(candidate: Candidate, values: Values) -> Candidate:
-    """Let vectors of as many parameters move along that come no further apart, as parts that are alike do."""
+    """Let parameters of as many components move along that agree once moved, as components that are alike do.
+
+    These are arrays, and, where separate parameters move, others whose names have the same numbers.
+    """
     elements = list(zip(candidate.permutation, candidate.signs, strict=True))
-    found: dict[str, np.ndarray] = {}
-    for name, v in values.items():
-        if name not in candidate.values and v.ndim == 3 and v.shape[2] == candidate.size > 1:
-            moved = moved_values(Slot(name, (0,), candidate.size), v, elements)
-            if moved.var(axis=(0, 1)).sum() < NO_WORSE * v.var(axis=(0, 1)).sum():
-                found[name] = moved
-    more = tuple(Slot(name, (0,), candidate.size) for name in found)
-    return replace(candidate, slots=(*candidate.slots, *more), values={**candidate.values, **found})
+    others = {n: v for n, v in values.items() if n not in candidate.values}
+    counted = {numbers_in(slot.members) for slot in candidate.slots} - {()}
+    possible = [
+        slot
+        for slot in _possible(others, candidate.size)
+        if slot.axes
+        and not slot.signed
+        and (not slot.members or numbers_in(slot.members) in counted)
+    ]
+    stacked = with_tuples(others, [slot.members for slot in possible if slot.members])
+    best: dict[str, tuple[float, Slot, np.ndarray]] = {}
+    for slot in possible:
+        v = stacked[slot.name]
+        moved = moved_values(slot, v, elements)
+        ratio = moved.var(axis=(0, 1)).sum() / max(v.var(axis=(0, 1)).sum(), 1e-300)
+        if ratio < best.get(slot.name, (NO_WORSE,))[0]:
+            best[slot.name] = (float(ratio), slot, moved)
+    found = {s: moved for _, s, moved in best.values() if not unlike(moved, candidate.labels)}
+    moved_too = apart(found, {slot.name: moved for slot, moved in found.items()})
+    order = list(values)
+    every = sorted((*candidate.slots, *found), key=lambda slot: order.index(slot.names[0]))
+    return replace(candidate, slots=tuple(every), values={**candidate.values, **moved_too})
 
 
 def _possible(values: Values, size: int) -> Iterator[Slot]:

@@ -5,8 +5,9 @@ Everything that judges, aligns, compares or draws a posterior modulo a symmetry 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -21,11 +22,13 @@ from ..summaries.deciding import deciding, looked_at
 from .candidate import Candidate
 from .density import changed_by
 from .discover import discover
-from .partial import companions, in_one_order, recorded_companions, spread_unlike, ties_chains
+from .partial import companions, in_one_order, recorded_companions, ties_chains, unlike
 from .quantities import with_alike, with_quantities
 
 NAMED = 6
 """Names that a sentence lists."""
+MOST_ALONG = 4
+"""Arrays that are tried along with a candidate at most, in all sets."""
 
 Source = Literal["given", "declared", "refuted", "found", "partial", "none"]
 
@@ -54,6 +57,8 @@ class Resolved:
         A sentence that says whether it was checked on the density; empty where there is no symmetry.
     reason : str
         Of "partial", in a sentence: what moves together with what the draws show and cannot be moved along.
+    alone : bool
+        Of "partial": whether nothing else may belong to it, so that the draws show modes and no symmetry.
     """
 
     blocks: Symmetry
@@ -64,6 +69,7 @@ class Resolved:
     caveat: str
     status: str
     reason: str = ""
+    alone: bool = False
 
     @property
     def equal_modes(self) -> Symmetry:
@@ -107,11 +113,11 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
         blocks = view.declared_symmetry
         source = "declared" if blocks else "none"
     if look and not blocks and source != "given":
-        candidates, reason = _search(view)
+        candidates, reason, alone = _search(view)
         blocks = tuple(each.block for each in candidates if each.certain)
         source = "found" if blocks else source
         if reason:
-            return Resolved((), "partial", candidates, False, False, "", "", reason)
+            return Resolved((), "partial", candidates, False, False, "", "", reason, alone)
     used = blocks if source in ("given", "found") else view.declared_symmetry
     in_file = to_json(equal_modes(used)) == to_json(equal_modes(view.declared_symmetry))
     if not in_file:
@@ -122,16 +128,16 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
     return Resolved(blocks, source, candidates, True, known, _if_any(used, _caveat(view)), status)
 
 
-def _search(view: View) -> tuple[tuple[Candidate, ...], str]:
-    """Search the parameters' draws, entries that are not finite as 0; tell why what they show is a part of more."""
+def _search(view: View) -> tuple[tuple[Candidate, ...], str, bool]:
+    """Search the parameters' draws, entries that are not finite as 0; the rest is as of `judged`."""
     names, _ = deciding(view)
     values = looked_at(view, names)
     values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
     found = discover(values)
-    certain, reason, _ = judged(view, tuple(each for each in found if each.certain), values)
+    certain, reason, alone = judged(view, tuple(each for each in found if each.certain), values)
     if not reason:
         certain = tuple(with_quantities(view, each, names) for each in certain)
-    return (*certain, *(each for each in found if not each.certain)), reason
+    return (*certain, *(each for each in found if not each.certain)), reason, alone
 
 
 def judged(
@@ -146,11 +152,15 @@ def judged(
         symmetry by themselves, empty where nothing speaks against them; whether they are no part of another one either.
     """
     changed = changed_by(view, [each.block for each in candidates])
-    wider = tuple(with_alike(each, values) for each in candidates) if changed else candidates
-    if changed == "" or (changed and changed_by(view, [each.block for each in wider]) == ""):
-        return wider, "", False
-    moved = [name for candidate in candidates for name in candidate.values]
-    recorded, left = recorded_companions(view, moved), companions(candidates, values)
+    if changed == "":
+        return candidates, "", False
+    wider = tuple(with_alike(each, values) for each in candidates)
+    if changed:
+        kept = [_kept(view, *both) for both in zip(candidates, wider, strict=True)]
+        if None not in kept:
+            return tuple(filter(None, kept)), "", False
+    moved = [name for candidate in wider for name in candidate.values]
+    recorded, left = recorded_companions(view, moved), companions(wider, values)
     reason, alone = "", False
     if changed:
         more = recorded or any(
@@ -159,11 +169,39 @@ def judged(
         reason, alone = changed, not more and (not left or ties_chains(candidates))
     elif recorded or left:
         reason = f"{in_brief(recorded or left, NAMED)} differ between labellings in the same way."
-    elif ordered := in_one_order(candidates, values):
+    elif ordered := in_one_order(wider, values):
         reason = f"{in_brief(ordered, NAMED)} has its parts in one order at every draw."
-    elif unlike := spread_unlike(candidates):
-        reason, alone = f"{in_brief(unlike, NAMED)} is wider in some labellings.", True
-    return candidates, reason, alone
+    elif differ := _differing(view, wider):
+        reason = f"Labellings differ in {in_brief(differ, NAMED)} after alignment, too."
+        alone = True
+    return candidates if changed else wider, reason, alone
+
+
+def _kept(view: View, candidate: Candidate, wider: Candidate) -> Candidate | None:
+    """Choose what keeps the log density: some of what may move along, or of the components; None if nothing does."""
+    more = [slot for slot in wider.slots if slot not in candidate.slots][:MOST_ALONG]
+    for count in reversed(range(len(more) + 1)):
+        for also in combinations(more, count):
+            names = {n for slot in (*candidate.slots, *also) for n in slot.names}
+            own = replace(
+                wider,
+                slots=tuple(s for s in wider.slots if names >= {*s.names}),
+                values={n: v for n, v in wider.values.items() if n in names},
+            )
+            for each in (own, own.few_places):
+                if each is not None and changed_by(view, [each.block]) == "":
+                    return each
+    return None
+
+
+def _differing(view: View, candidates: Sequence[Candidate]) -> tuple[str, ...]:
+    """Name what differs between labellings though it was moved, and the log density if it does."""
+    moved = [(name, v, each) for each in candidates for name, v in each.values.items()]
+    lp = view.stat(schema.LP)
+    if lp is not None and np.isfinite(lp).all():
+        count = candidates[0].labels.shape[1]
+        moved += [(schema.LP, lp[:, :: -(-view.num_draws // count)], c) for c in candidates]
+    return tuple(dict.fromkeys(n for n, v, each in moved if unlike(v, each.labels)))
 
 
 def _if_any(symmetry: Symmetry, sentence: str) -> str:

@@ -39,6 +39,12 @@ def numbered(rows: Num[np.ndarray, "chain draw what"]) -> Labels:
     return np.unique(sums, return_inverse=True)[1].reshape(rows.shape[:2])
 
 
+def of_chains(labels: Labels) -> tuple[Int[np.ndarray, " chain"], bool]:
+    """The most frequent labelling of every chain, and whether hardly a draw has another."""
+    of_chain = np.array([np.bincount(row).argmax() for row in labels])
+    return of_chain, bool(np.mean(labels == of_chain[:, None]) > 0.95)
+
+
 @dataclass(frozen=True)
 class Slot:
     """A place where components may sit.

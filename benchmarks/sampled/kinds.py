@@ -128,7 +128,7 @@ def components(
         name,
         program,
         simulate,
-        judge(words, labelling, sort),
+        judge(words, labelling, sort, ordered=True),
         reference,
         lambda _, draws: sorted_by(draws, by_draw=False),
         words,
@@ -142,9 +142,13 @@ def signs(
     words: str,
     turning: str,
     fixed: str,
-    reference: Reference,
+    marginal: str,
+    **more: object,
 ) -> Kind:
-    """A variable that changes sign as a whole, and is far from 0 in sum over its entries times their mean signs."""
+    """A variable that changes sign as a whole, and is far from 0 in sum over its entries times their mean signs.
+
+    `marginal` is the program of the same posterior without what moves along, and `more` its further data.
+    """
 
     def positive(draws: Draws, *, by_draw: bool) -> Draws:
         values = draws[turning]
@@ -153,7 +157,10 @@ def signs(
         along = values @ np.linalg.svd(flat, full_matrices=False)[2][0]
         sign = np.sign(along if by_draw else along.mean(axis=(0, 1), keepdims=True))
         turned = values * sign[..., None]
-        return {turning: turned * np.sign(turned[..., 0].mean()), fixed: draws[fixed]}
+        return {turning: turned * np.sign(turned.mean()), fixed: draws[fixed]}
+
+    def each_positive(draws: Draws) -> Draws:
+        return positive(draws, by_draw=True)
 
     return Kind(
         name,
@@ -164,9 +171,9 @@ def signs(
             lambda draws: np.sign(
                 draws[turning] @ positive(draws, by_draw=True)[turning].mean((0, 1))
             ),
-            lambda draws: positive(draws, by_draw=True),
+            each_positive,
         ),
-        reference,
+        rerun(marginal, each_positive, **more),
         lambda _, draws: positive(draws, by_draw=False),
         words,
     )
@@ -174,7 +181,8 @@ def signs(
 
 def hierarchy(_: Data, draws: Draws) -> Draws:
     """What the exact posterior of a hierarchy gives."""
-    return {"mu": draws["mu"], "effect": draws["effect"], "log_tau": np.log(draws["tau"])}
+    log_scale = np.log(np.maximum(draws["tau"], references.LEAST_SCALE))
+    return {"mu": draws["mu"], "effect": draws["effect"], "log_scale": log_scale}
 
 
 NODE = np.linspace(
@@ -229,7 +237,7 @@ KINDS = (
         "centred",
         groups,
         truths.funnel,
-        references.effects,
+        references.effects_without_tail,
         hierarchy,
     ),
     Kind(
@@ -237,7 +245,7 @@ KINDS = (
         "not_centred",
         groups,
         truths.plain(["mu", "tau", "raw"]),
-        references.effects,
+        references.effects_without_tail,
         hierarchy,
     ),
     components("hidden Markov", "hmm", states, MOVES, hidden, rerun("hmm_ordered", hidden)),
@@ -248,7 +256,7 @@ KINDS = (
         "+-load:,+-score:",
         "load",
         "noise",
-        rerun("factor_marginal", named("load", "noise")),
+        "factor_marginal",
     ),
     Kind(
         "two factors that rotate",
@@ -265,7 +273,8 @@ KINDS = (
         "+-ability:,+-slope:",
         "slope",
         "easy",
-        rerun("responses_marginal", named("slope", "easy"), **NODES),
+        "responses_marginal",
+        **NODES,
     ),
     Kind(
         "heavy tails",

@@ -70,10 +70,15 @@ def regression(data: Data, _: Draws, __: int) -> Expected:
     }
 
 
+LEAST_SCALE = 0.5
+"""Of groups that are measured with errors of 4 and more: less than this is none."""
+
+
 def effects(data: Data, _: Draws, __: int) -> Expected:
     """Gaussian mean and effects given the groups' scale, which is on a grid."""
     y, error = np.asarray(data["y"], dtype=float), np.asarray(data["error"], dtype=float)
     log_tau = np.linspace(-12, 8, 8001)
+    log_scale = np.log(np.maximum(np.exp(log_tau), LEAST_SCALE))
     logs, means, squares = [], [], []
     for tau in np.exp(log_tau):
         spread = error**2 + tau**2
@@ -89,11 +94,18 @@ def effects(data: Data, _: Draws, __: int) -> Expected:
         squares.append([mu**2 + variance, *(effect**2 + noise)])
     mean, sd = _averaged(logs, means, squares)
     tau_mean, tau_sd = _averaged(logs, log_tau, log_tau**2)
+    seen = _averaged(logs, log_scale, log_scale**2)
     return {
         "mu": Moments.exact(mean[0], sd[0]),
         "effect": Moments.exact(mean[1:], sd[1:]),
         "log_tau": Moments.exact(tau_mean, tau_sd),
+        "log_scale": Moments.exact(*seen),
     }
+
+
+def effects_without_tail(data: Data, draws: Draws, seed: int) -> Expected:
+    """The same but for the logarithm of a scale near 0, whose long tail few draws reach."""
+    return {n: each for n, each in effects(data, draws, seed).items() if n != "log_tau"}
 
 
 def _averaged(logs: Any, means: Any, squares: Any) -> tuple[np.ndarray, np.ndarray]:

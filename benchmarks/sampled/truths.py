@@ -27,10 +27,22 @@ def plain(names: Sequence[str]) -> Judge:
     return judge
 
 
+def overlapping(parts: np.ndarray) -> bool:
+    """Tell whether components (chain, draw, component) in ascending order overlap, so that sorting makes that order."""
+    flat = parts.reshape(-1, parts.shape[-1])
+    return bool((np.roll(flat[:, :-1], len(flat) // 2, axis=0) > flat[:, 1:]).mean() > 0.02)
+
+
 def labelled(
-    words: str, labelling: Callable[[Draws], np.ndarray], sort: Callable[[Draws], Draws]
+    words: str,
+    labelling: Callable[[Draws], np.ndarray],
+    sort: Callable[[Draws], Draws],
+    *,
+    ordered: bool = False,
 ) -> Judge:
     """Components that are far apart: their order is a draw's labelling, and sorted draws have no labels.
+
+    Where they are not, no draw's labelling is known: label-free quantities can be used, or nothing if draws are few.
 
     Parameters
     ----------
@@ -40,15 +52,19 @@ def labelled(
         From draws to a number a draw (chain, draw).
     sort : callable
         From draws to what is identified, draw by draw.
+    ordered : bool
+        Whether the first of what is sorted has its components in ascending order.
     """
 
     def judge(_: Data, draws: Draws) -> Truth:
         count = np.unique(labelling(draws), return_counts=True)[1]
         switched = 1 - count.max() / count.sum()
         found = quality(*sort(draws).values(), draws["lp"])
-        answers = ("usable",) if switched == 0 else ("aligned",)
+        answers: tuple[str, ...] = ("usable",) if switched == 0 else ("aligned",)
         if 0 < switched < 0.02:
             answers = ("aligned", "usable")
+        if switched and ordered and overlapping(next(iter(sort(draws).values()))):
+            return Truth((*answers, "invariant", "unusable"), ("labels", *WORSE), None)
         if found != "sound":
             answers = ("unusable",) if found == "unsound" else (*answers, "unusable")
             return Truth(answers, ("labels", *WORSE), None)
@@ -58,10 +74,14 @@ def labelled(
 
 
 def of_scalars(
-    _: str, labelling: Callable[[Draws], np.ndarray], sort: Callable[[Draws], Draws]
+    _: str,
+    labelling: Callable[[Draws], np.ndarray],
+    sort: Callable[[Draws], Draws],
+    *,
+    ordered: bool = False,
 ) -> Judge:
     """The same of components that are scalars: labels switch, whether they are moved or refused."""
-    of_arrays = labelled("", labelling, sort)
+    of_arrays = labelled("", labelling, sort, ordered=ordered)
 
     def judge(data: Data, draws: Draws) -> Truth:
         truth = of_arrays(data, draws)

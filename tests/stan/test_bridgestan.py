@@ -9,7 +9,9 @@ import numpy as np
 import nutpie
 import pytest
 from scipy.special import expit
+from scipy.stats import beta
 
+import onebasin as ob
 from onebasin.stan.home.bridge import bridge_folder
 from onebasin.stan.library import open_library
 
@@ -168,3 +170,14 @@ def test_bridgestan_says_what_the_compiler_says(folder, tmp_path):
     (tmp_path / "wrong.stan").write_text("parameters {\n  real x\n}\n")
     with pytest.raises(RuntimeError, match=r"Syntax error in .*wrong.stan"):
         bridgestan.compile_model(tmp_path / "wrong.stan")
+
+
+def test_a_library_is_a_target(model):
+    target = ob.target(model)
+    assert target.name == "program_model"
+    posterior = ob.nuts(target, chains=2, warmup=200, draws=500, seed=1)
+    row = ob.diagnose(posterior).parameters.loc["unconstrained[0]"]
+    theta = posterior["posterior"]["theta"].values
+    known = beta(4, 3)  # three successes of five, uniform prior, with the Jacobian of the logit
+    assert row["rhat"] < 1.05
+    assert theta.mean() == pytest.approx(known.mean(), abs=5 * known.std() / row["ess_bulk"] ** 0.5)

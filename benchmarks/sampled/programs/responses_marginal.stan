@@ -1,9 +1,9 @@
-// abilities integrated out at given nodes, and slopes positive
+// abilities integrated out at given nodes
 data {
   int<lower=1> I; int<lower=1> J; array[I, J] int<lower=0, upper=1> y;
   int<lower=1> M; vector[M] node; vector[M] log_weight;
 }
-parameters { vector<lower=0>[I] slope; vector[I] easy; }
+parameters { vector[I] slope; vector[I] easy; }
 model {
   slope ~ normal(0, 2);
   easy ~ normal(0, 2);

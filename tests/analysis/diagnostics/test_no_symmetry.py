@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import onebasin as ob
 from onebasin.analysis.alignment.align import align
 from onebasin.analysis.diagnostics.diagnose import diagnose
 
@@ -84,6 +85,59 @@ def test_vectors_whose_parts_are_alike_move_along_where_the_density_wants_it(mak
         tree, log_density=density(lambda values: values["sigma"][..., 0] + values["mu"][..., 0])
     )
     assert (one.verdict, one.causes[0]) == ("unusable", "labels")
+
+
+def test_a_square_whose_parts_are_alike_moves_along(make_mcmc, rng):
+    """States that are regressions stay equally long: their transitions do not show the labels."""
+    stay = rng.beta(60, 6, size=(*SHAPE, 2))
+    move = np.stack([stay, 1 - stay], axis=-1)
+    move[..., 1, :] = move[..., 1, ::-1]
+    draws = {"move": move, "slope": mixture(rng)["mu"]}
+    tree = make_mcmc(draws)
+
+    def rule(values):
+        return (values["move"].diagonal(axis1=-2, axis2=-1) * values["slope"]).sum(axis=-1)
+
+    for given in ({}, {"log_density": density(rule)}):
+        found = diagnose(tree, **given)
+        assert (found.verdict, found.exchangeable) == ("aligned", ("move:0:1,slope",))
+    moved = {name: v.values for name, v in align(tree).posterior["posterior"].items()}
+    assert rule(moved) == pytest.approx(rule(draws), abs=1e-12)
+
+
+def test_only_the_components_that_change_places_are_exchanged_where_the_density_says_so(
+    make_mcmc, rng
+):
+    """The middle one has a prior of its own."""
+    mu = np.array([-3.0, 0.0, 3.0]) + 0.2 * rng.normal(size=(*SHAPE, 3))
+    mu[SWAPPED] = mu[SWAPPED][..., ::-1]
+
+    def rule(values):
+        return values["mu"].sum(axis=-1) + values["mu"][..., 1]
+
+    given = {"log_density": density(rule)}
+    tree = make_mcmc({"mu": mu})
+    found = diagnose(tree, **given)
+    assert (found.verdict, found.exchangeable) == ("aligned", ("mu[0]~mu[2]",))
+    sides = [align(tree, **each).posterior["posterior"]["mu"].values for each in (given, {})]
+    assert np.array_equal(*sides)
+
+
+@each("what", ["lp", "mu"])
+def test_labellings_that_differ_a_little_after_alignment_are_modes(make_mcmc, rng, what):
+    """Priors that nearly agree: aligned R-hat passes, and the draws are no one posterior's."""
+    draws, lp = mixture(rng), rng.normal(size=SHAPE)
+    tree = make_mcmc(draws, stats={"lp": lp})
+    assert diagnose(tree).verdict == "aligned"
+    if what == "lp":
+        lp = lp - 0.6 * SWAPPED[:, None]
+    else:
+        draws["mu"] = draws["mu"] + 0.08 * SWAPPED[:, None, None]
+    tree = make_mcmc(draws, stats={"lp": lp})
+    found = diagnose(tree)
+    assert (found.verdict, found.causes, found.exchangeable) == ("unusable", ("modes",), ())
+    with pytest.raises(ob.OnebasinError, match=f"Labellings differ in `{what}` after alignment"):
+        align(tree)
 
 
 def test_parts_that_keep_one_order_do_not_change_places(make_mcmc, rng):

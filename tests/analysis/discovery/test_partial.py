@@ -90,6 +90,29 @@ def test_components_that_are_parameters_of_their_own_move_together(
         assert (moved == (name != "tau") * ~whole).all(), name
 
 
+@each("switch, place", [(by_chain, 0.28), (by_draw, 0.41)])
+def test_a_sign_that_some_draws_hide_moves_with_the_labels(make_mcmc, rng, switch, place):
+    """A share near one half on the logit scale: one draw in eight or twenty has the sign of the other labelling."""
+    swapped = np.broadcast_to(switch(rng), SHAPE)
+    a = np.array([-1.0, 2.0]) + 0.1 * rng.normal(size=(*SHAPE, 2))
+    eta = place + 0.25 * rng.normal(size=SHAPE)
+    draws = {
+        "a": np.where(swapped[..., None], a[..., ::-1], a),
+        "eta": np.where(swapped, -eta, eta),
+    }
+    record = {"blocks": [{"moves": "a:0 and +-eta", "status": "incomplete"}]}
+    tree = make_mcmc(draws, attrs={schema.SYMMETRY_FOUND: json.dumps(record)})
+    assert resolve(tree, look=True).words == ("a,+-eta:",)  # all that the record names
+
+
+def test_separate_parameters_that_are_alike_move_along_by_their_numbers(make_mcmc, rng):
+    mu = np.array([-1.0, 2.0]) + 0.1 * rng.normal(size=(*SHAPE, 2))
+    mu[SWAPPED] = mu[SWAPPED][..., ::-1]
+    alike = {name: rng.normal(size=SHAPE) for name in ("s1", "s2", "tau2", "rest", "other")}
+    tree = make_mcmc({"mu1": mu[..., 0], "mu2": mu[..., 1]} | alike)
+    assert resolve(tree, look=True).words == ("mu1~mu2,s1~s2",)
+
+
 def test_three_components_that_are_parameters_of_their_own_are_found(make_mcmc, rng):
     order = np.argsort(rng.random((*SHAPE, 3)), axis=-1)
     three = np.array([-2.0, 0.0, 3.0]) + 0.2 * rng.normal(size=(*SHAPE, 3))

@@ -1,0 +1,145 @@
+"""Any density as a target: a JAX function of named parameters, a PyMC model, or a model of BridgeStan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from onebasin.base.arguments import checks_arguments
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
+
+from .stated import Site, stated_by
+from .symmetry.blocks import Symmetry
+from .symmetry.words import as_symmetry
+from .target import Target
+
+SUPPORTS = {
+    "real": "real",
+    "positive": "positive",
+    "unit_interval": "unit_interval",
+    "simplex": "simplex",
+    "ordered": "ordered_vector",
+    "positive_ordered": "positive_ordered_vector",
+    "unit_vector": "sphere",
+    "cholesky_factor_corr": "corr_cholesky",
+    "cholesky_factor_cov": "lower_cholesky",
+    "corr_matrix": "corr_matrix",
+    "cov_matrix": "positive_definite",
+}
+"""Names of supports, those of Stan where it has one, and NumPyro's constraint of each."""
+
+
+@checks_arguments
+def target(
+    model: Any,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    symmetry: Symmetry | str | Sequence[str] = (),
+    name: str | None = None,
+    dims: Mapping[str, tuple[str, ...]] | None = None,
+    coords: Mapping[str, Any] | None = None,
+) -> Target:
+    """Take any density as a target: a JAX function, a PyMC model, or a model of BridgeStan.
+
+    Parameters
+    ----------
+    model : callable, pymc.Model, bridgestan.StanModel or Target
+        A function that JAX can trace: it takes a mapping of the parameters' names to arrays and returns their log
+        density (nats), up to a constant. Or a PyMC model, which brings its parameters; or a library that BridgeStan
+        has opened with its data, whose parameter is the vector ``unconstrained``. A target is returned as it is.
+    parameters : mapping of str to str, constraint or tuple, optional
+        Each parameter's support, and its shape where it is no scalar: ``"positive"``, ``("simplex", 3)``,
+        ``("real", (4, 2))``. Supports are real, positive, unit_interval, simplex, ordered, positive_ordered,
+        unit_vector, cholesky_factor_corr, cholesky_factor_cov, corr_matrix, cov_matrix, or a constraint of NumPyro.
+        The density is over values on the support; the Jacobian of the transform is added where methods need it.
+    symmetry : tuple of blocks, str or sequence of str, optional
+        Which axes of which parameters move together. Blocks, or words of them such as ``"mu,sigma,1-theta"``.
+    name : str, optional
+        The target's name; that of the function or the model if not given.
+    dims, coords : mapping, optional
+        Names of axes, and their labels, as of `Target`; of a PyMC model its own if not given.
+
+    Returns
+    -------
+    Target
+        With a NumPyro definition: every method and check that takes NumPyro models takes it.
+
+    Raises
+    ------
+    TypeError
+        If `model` is none of these, or the function has no `parameters`.
+    ValueError
+        If a support is unknown, a shape does not fit it, or a PyMC model has discrete parameters.
+
+    See Also
+    --------
+    numpyro_model, stan_program : targets of models in these languages.
+
+    Examples
+    --------
+    >>> def banana(p):
+    ...     return -0.5 * p["x"] ** 2 - 0.5 * (p["y"] - p["x"] ** 2) ** 2
+    >>> ob.target(banana, {"x": "real", "y": "real"}).name
+    'banana'
+    """
+    if isinstance(model, Target):
+        return model
+    where = type(model).__module__.partition(".")[0]
+    if where == "pymc":
+        from .pymc_target import definition_of
+
+        stated, own_dims, own_coords = definition_of(model)
+        own_name = model.name or "pymc"
+    elif where == "bridgestan":
+        from .bridgestan_target import definition_of as of_library
+
+        stated, own_name, own_dims, own_coords = of_library(model), model.name(), {}, {}
+    elif callable(model):
+        if not parameters:
+            raise ArgumentTypeError(
+                "`parameters` are needed with a function: map the name of each to its support, as in "
+                "{'mu': 'real', 'sigma': 'positive', 'theta': ('simplex', 3)}. A function that states a NumPyro model "
+                "goes into onebasin.numpyro_model(model, data)."
+            )
+        stated = stated_by(model, {n: _site(n, given) for n, given in parameters.items()})
+        own_name, own_dims, own_coords = getattr(model, "__name__", "density"), {}, {}
+    else:
+        raise ArgumentTypeError(
+            "`model` must be a JAX function of a mapping, a PyMC model, a bridgestan.StanModel or a target; a Stan "
+            f"program goes into onebasin.stan_program(path, data). Got {type(model).__name__}."
+        )
+    return Target(
+        name or own_name,
+        numpyro_model=stated,
+        symmetry=as_symmetry(symmetry),
+        dims=dims or own_dims,
+        coords=coords or own_coords,
+    )
+
+
+def _site(name: str, given: Any) -> Site:
+    import numpyro
+
+    constraints = numpyro.distributions.constraints
+    support, shape = given if isinstance(given, tuple) else (given, ())
+    shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    if isinstance(support, str):
+        if support not in SUPPORTS:
+            raise ArgumentError(
+                f"`parameters` gives {name} the support {support!r}; supports are {', '.join(SUPPORTS)}."
+            )
+        support = getattr(constraints, SUPPORTS[support])
+    if not isinstance(support, constraints.Constraint):
+        raise ArgumentTypeError(
+            f"`parameters` gives {name} {support!r}; give a support such as 'positive', or a constraint of NumPyro."
+        )
+    if len(shape) < support.event_dim:
+        raise ArgumentError(
+            f"`parameters` gives {name} the shape {shape}, and its support needs {support.event_dim} axes, as in "
+            f"('simplex', 3)."
+        )
+    if min(shape, default=1) < 1:
+        raise ArgumentError(f"`parameters` gives {name} the shape {shape}; sizes are at least 1.")
+    return support, tuple(int(size) for size in shape)

@@ -1,0 +1,398 @@
+"""Networks as scikit-learn estimators: fit, predict with standard deviations, judge, keep small.
+
+Inputs, and the targets of a regression, are standardised by the training data; predictions are in their own units.
+"""
+
+from __future__ import annotations
+
+import copy
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import logsumexp, softmax
+
+from .base.errors import ArgumentError, InferenceError
+from .inference.contracts.method import Method
+from .models.networks.architecture import Network
+from .models.networks.bayesian import BayesianNetwork
+from .models.networks.likelihood import Categorical, Gaussian
+from .models.networks.prediction import mean_and_sd, predict
+
+if TYPE_CHECKING:
+    from .analysis.gaussian.distillation import DistillationSettings
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:
+    raise InferenceError(
+        "scikit-learn is not installed; install it with `pip install 'onebasin[sklearn]'`."
+    ) from error
+
+_GAUSSIAN_DRAWS = 250
+"""Draws of the single Gaussian that predictions average over."""
+
+
+class _NetworkEstimator(BaseEstimator):
+    """The shared part of both estimators: standardised inputs, the posterior, its verdict, and the single Gaussian."""
+
+    hidden: tuple[int, ...]
+    activation: str
+    method: Method | None
+    random_state: Any
+    _verdict: str | None
+    _gaussian: tuple[Any, Any, Any] | None
+
+    def _infer(self, x: np.ndarray, y: np.ndarray, likelihood: Gaussian | Categorical) -> None:
+        from .inference.infer import infer
+        from .inference.microcanonical.mclmc import Mclmc
+
+        columns = y.shape[1] if y.ndim == 2 else int(y.max()) + 1
+        network = Network(x.shape[1], tuple(self.hidden), columns, activation=self.activation)
+        self.model_ = BayesianNetwork(network, likelihood)
+        method = self.method or Mclmc(draws=500, dtype="float32")
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        self._x_mean, self._x_scale = x.mean(0), _scale(x)
+        target = self.model_.condition(self._inputs(x), y)
+        self.posterior_ = infer(target, method, seed=seed, predictive_mb=0, progress=False)
+        self._verdict = self._gaussian = None
+
+    def _inputs(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray((x - self._x_mean) / self._x_scale)
+
+    def _checked(self, x: Any) -> np.ndarray:
+        check_is_fitted(self, "model_")
+        return self._inputs(validate_data(self, x, dtype="float64", reset=False))
+
+    def _draws(self) -> Any:
+        """The posterior's draws, or those of the single Gaussian, the same at every call."""
+        if self._gaussian is None:
+            return self.posterior_
+        rng = np.random.default_rng(0)
+        mean, sd, rest = self._gaussian
+        return rest | {
+            n: (mean[n] + sd[n] * rng.standard_normal((_GAUSSIAN_DRAWS, *mean[n].shape)))[None]
+            for n in mean
+        }
+
+    @property
+    def verdict_(self) -> str | None:
+        """The verdict of `ob.diagnose` on the posterior: ``usable``, ``unusable``, ...; made on demand."""
+        check_is_fitted(self, "model_")
+        if self._verdict is None:
+            from .analysis.diagnostics.diagnose import diagnose
+
+            self._check_draws()
+            self._verdict = diagnose(self.posterior_).verdict
+        return self._verdict
+
+    def _check_draws(self) -> None:
+        if self._gaussian is not None:
+            raise ArgumentError(
+                "This estimator is compact: its draws are gone. Ask the one that it was made of."
+            )
+
+    def compact(
+        self, x: Any = None, *, settings: DistillationSettings | None = None, seed: int = 0
+    ) -> Any:
+        """Return a copy that keeps one diagonal Gaussian in place of the draws, and predicts nearly as they do.
+
+        A pickle of it takes less than 1 MB for up to 50,000 weights. Its verdict is that of the draws.
+
+        Parameters
+        ----------
+        x : array (obs, in), optional
+            Inputs at which the Gaussian learns to predict; by default those of the training.
+        settings : DistillationSettings, optional
+            As of `ob.approximations.distil`, which learns the Gaussian.
+        seed : int
+            Of the distillation.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ArgumentError
+            If the copy is of a copy that has no draws.
+        """
+        from .analysis.gaussian.distillation import distil
+
+        check_is_fitted(self, "model_")
+        self._check_draws()
+        data = self.posterior_["constant_data"]["x"].values
+        inputs = data if x is None else self._checked(x)
+        fit = distil(self.posterior_, inputs, settings=settings, seed=seed)
+        small = copy.copy(self)
+        del small.posterior_
+        with suppress(ArgumentError):  # too few draws to judge
+            small._verdict = self.verdict_
+        drawn = fit.sample(_GAUSSIAN_DRAWS, seed=seed, predictive_mb=0)["posterior"].dataset
+        rest = {str(n): drawn[n].values for n in drawn.data_vars if str(n) not in fit.mean}
+        mean, sd = ({n: np.float32(v) for n, v in of.items()} for of in (fit.mean, fit.sd))
+        small._gaussian = mean, sd, rest
+        return small
+
+
+class BayesianRegressor(RegressorMixin, _NetworkEstimator):
+    """A Bayesian neural network for regression, with scikit-learn's interface.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Units of each hidden layer.
+    activation : str
+        As of `ob.networks.Network`.
+    noise_sd : float, None or "predicted"
+        As of `ob.networks.Gaussian`, in standard deviations of the training targets.
+    method : Method, optional
+        How weights are inferred, such as ``ob.Nuts()`` or ``ob.networks.Ensemble(members=10)``; by default
+        ``ob.Mclmc(draws=500, dtype="float32")``.
+    random_state : int, RandomState or None
+        As everywhere in scikit-learn.
+
+    Attributes
+    ----------
+    posterior_ : DataTree
+        Draws of the weights, for standardised data; `ob.diagnose`, `ob.align`, ... take it.
+    verdict_ : str
+        Whether it may be used: the verdict of `ob.diagnose`.
+    model_ : BayesianNetwork
+        The network with its prior.
+
+    Raises
+    ------
+    InferenceError
+        If scikit-learn is not installed. Methods raise scikit-learn's own errors.
+
+    Examples
+    --------
+    >>> method = ob.networks.Ensemble(members=3, epochs=50)
+    >>> fitted = ob.networks.BayesianRegressor(hidden=(4,), method=method, random_state=1).fit(x, np.sin(x[:, 0]))
+    >>> mean, sd = fitted.predict(x, return_std=True)
+    >>> mean.shape, bool((sd > 0).all())
+    ((20,), True)
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (16, 16),
+        *,
+        activation: str = "relu",
+        noise_sd: float | Literal["predicted"] | None = "predicted",
+        method: Method | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden = hidden
+        self.activation = activation
+        self.noise_sd = noise_sd
+        self.method = method
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> BayesianRegressor:
+        """Infer the weights.
+
+        Parameters
+        ----------
+        X : array (obs, in)
+            Inputs.
+        y : array (obs,) or (obs, out)
+            Targets.
+
+        Returns
+        -------
+        BayesianRegressor
+            The estimator, with the posterior.
+        """
+        x, y = validate_data(self, X, y, dtype="float64", y_numeric=True, multi_output=True)
+        self._flat = y.ndim == 1
+        y = y.astype(np.float64).reshape(len(x), -1)
+        self._y_mean, self._y_scale = y.mean(0), _scale(y)
+        self._infer(x, (y - self._y_mean) / self._y_scale, Gaussian(noise_sd=self.noise_sd))
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict by the mean over draws.
+
+        Parameters
+        ----------
+        X : array (obs, in)
+            Inputs.
+        return_std : bool
+            Whether to give the standard deviation of a new target too: noise, and what is not known of the function.
+
+        Returns
+        -------
+        array (obs,) or (obs, out), or two of them
+            In the units of `y`.
+        """
+        mean, sd = self._normals(X)
+        middle = mean.mean(0)
+        if not return_std:
+            return middle[:, 0] if self._flat else middle
+        spread = np.sqrt(mean.var(0) + (sd**2).mean(0))
+        return (middle[:, 0], spread[:, 0]) if self._flat else (middle, spread)
+
+    def log_score(self, X: Any, y: Any) -> float:
+        """Score by the mean log predictive density.
+
+        Parameters
+        ----------
+        X : array (obs, in)
+            Inputs.
+        y : array (obs,) or (obs, out)
+            Targets.
+
+        Returns
+        -------
+        float
+            In nats, of the mixture of all draws' normals, in the units of `y`.
+        """
+        mean, sd = self._normals(X)
+        z = (np.asarray(y, np.float64).reshape(mean.shape[1:]) - mean) / sd
+        terms = (-0.5 * z**2 - np.log(sd) - 0.5 * np.log(2 * np.pi)).sum(-1)
+        return float(np.mean(logsumexp(terms, axis=0) - np.log(len(mean))))
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that targets may have several columns."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _normals(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation that each draw predicts, (draw, obs, out), in the units of `y`."""
+        inputs = self._checked(x)  # first: it refuses what is not fitted
+        mean, sd = mean_and_sd(self.model_, self._draws(), inputs)
+        sd = np.broadcast_to(sd, mean.shape)
+        shape = (-1, *mean.shape[2:])
+        return (
+            mean.reshape(shape) * self._y_scale + self._y_mean,
+            sd.reshape(shape) * self._y_scale,
+        )
+
+
+class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
+    """A Bayesian neural network for classification, with scikit-learn's interface.
+
+    Parameters
+    ----------
+    hidden, activation, method, random_state : Any
+        As of `BayesianRegressor`.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels, in the order of the columns of `predict_proba`.
+    posterior_, verdict_, model_ : Any
+        As of `BayesianRegressor`.
+
+    Raises
+    ------
+    InferenceError
+        If scikit-learn is not installed. Methods raise scikit-learn's own errors.
+
+    Examples
+    --------
+    >>> method = ob.networks.Ensemble(members=3, epochs=50)
+    >>> fitted = ob.networks.BayesianClassifier(hidden=(4,), method=method, random_state=1).fit(x, x[:, 0] > 0)
+    >>> fitted.predict_proba(x).shape
+    (20, 2)
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (16, 16),
+        *,
+        activation: str = "relu",
+        method: Method | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden = hidden
+        self.activation = activation
+        self.method = method
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> BayesianClassifier:
+        """Infer the weights.
+
+        Parameters
+        ----------
+        X : array (obs, in)
+            Inputs.
+        y : array (obs,)
+            Labels, of at least two classes.
+
+        Returns
+        -------
+        BayesianClassifier
+            The estimator, with the posterior.
+        """
+        x, y = validate_data(self, X, y, dtype="float64")
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ArgumentError(
+                f"`y` holds one class, {self.classes_[0]!r}; a classifier needs at least two."
+            )
+        self._infer(x, labels, Categorical())
+        return self
+
+    def predict_proba(self, X: Any) -> Float[np.ndarray, "obs classes"]:
+        """Give the probability of every class.
+
+        Parameters
+        ----------
+        X : array (obs, in)
+            Inputs.
+
+        Returns
+        -------
+        array (obs, classes)
+            Means over draws, columns in the order of `classes_`.
+        """
+        inputs = self._checked(X)
+        logits = predict(self.model_, self._draws(), inputs)
+        return np.asarray(softmax(logits, axis=-1).mean((0, 1)), np.float64)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Give the most probable class of every row.
+
+        Parameters
+        ----------
+        X : array (obs, in)
+            Inputs.
+
+        Returns
+        -------
+        array (obs,)
+            Labels.
+        """
+        column = self.predict_proba(X).argmax(1)  # first: it refuses what is not fitted
+        return np.asarray(self.classes_[column])
+
+    def log_score(self, X: Any, y: Any) -> float:
+        """Score by the mean log predictive probability.
+
+        Parameters
+        ----------
+        X : array (obs, in)
+            Inputs.
+        y : array (obs,)
+            Labels.
+
+        Returns
+        -------
+        float
+            In nats.
+        """
+        columns = np.searchsorted(self.classes_, y)
+        return float(np.mean(np.log(self.predict_proba(X)[np.arange(len(columns)), columns])))
+
+
+def _scale(values: np.ndarray) -> np.ndarray:
+    """Standard deviations of columns; 1 where a column is constant."""
+    sd = values.std(0)
+    return np.where(sd > 1e-12 * np.abs(values).max(0, initial=1e-300), sd, 1.0)
