@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import ArgumentError, StudyError
 from onebasin.base.notices import notice
+from onebasin.base.processes.libraries import leave_dask_unloaded
 
 if TYPE_CHECKING:  # brings JAX along, which help texts do without
     import xarray as xr
@@ -38,6 +39,7 @@ def read(
     """
     from onebasin.posteriors.view import view_of_files
 
+    leave_dask_unloaded()
     paths = [files] if isinstance(files, Path) else list(files)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
 
@@ -228,3 +230,16 @@ def opened(
 
     with loaded(file) as model:
         yield numpyro_model(model, data, symmetry=symmetry)
+
+
+def model(program: Path | None, data: Path | None, files: ExitStack) -> Any:
+    """Take the model of a posterior: a target with its data, else the program or function; None without one.
+
+    A function's file can be run as long as `files` are open.
+    """
+    from onebasin.models.numpyro_file import loaded, model_file_in
+
+    if program is not None and data is not None:
+        return files.enter_context(opened(program, data))
+    file = None if program is None else model_file_in(program)
+    return program if file is None else files.enter_context(loaded(file))

@@ -21,6 +21,7 @@ from .options import (
     Program,
     Progress,
     Seed,
+    ShowDetails,
     described,
     keyword,
     option,
@@ -53,7 +54,7 @@ def sample(
     exchangeable: list[str] | None = option(None, SYMMETRY),
     find: bool = option(
         True,
-        "Find the symmetry where none is declared, and keep it with the posterior.",
+        "Find the symmetry where none is declared.",
         "--symmetry/--no-symmetry",
     ),
     timeout: float | None = option(None, "Stop after so many seconds, as Ctrl-C does."),
@@ -80,6 +81,7 @@ def sample(
         metavar="MEGABYTES",
     ),
     force: Force = False,
+    details: ShowDetails = False,
     json: Json = False,
     progress: Progress = True,
     **given: Any,
@@ -140,7 +142,7 @@ def sample(
                 diagnosis = diagnose(view)
             except ValueError as error:
                 raise StudyError(f"`{out}` is written, but cannot be judged: {error}") from error
-            write_findings(str(out), diagnosis, name=out.stem, json=json)
+            write_findings(str(out), diagnosis, name=out.stem, json=json, details=details)
     if not json:
         console.write_remark(f"wrote {out}", "good")
     evidence = None if view.is_point_estimate else view.symmetry_evidence

@@ -116,10 +116,12 @@ def _run(request: Request, target: Target, *, force: bool, progress: bool, say: 
     """The same, of a target."""
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.outputs import check_output, claim
+    from onebasin.base.processes.libraries import leave_dask_unloaded
     from onebasin.inference.contracts.engines import bound, chosen
     from onebasin.inference.runs.posterior import open_posterior
     from onebasin.posteriors.writing import NETCDF, format_of
 
+    leave_dask_unloaded()
     refused: dict[str, Any] = {"error": PosteriorFileError, "argument": "--out"}
     check_output(request.out, force=True, inputs=request.inputs, **refused)
     if request.model is None and not request.asked:

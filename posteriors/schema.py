@@ -47,6 +47,10 @@ STARTS = "starts"
 POSTERIOR_PREDICTIVE = "posterior_predictive"
 LOG_LIKELIHOOD = "log_likelihood"
 LOG_PRIOR = "log_prior"
+PREDICTIONS = "predictions"
+PREDICTIONS_CONSTANT_DATA = "predictions_constant_data"
+PRIOR = "prior"
+PRIOR_PREDICTIVE = "prior_predictive"
 OBSERVED_DATA = "observed_data"
 CONSTANT_DATA = "constant_data"
 DATA_GROUPS = (CONSTANT_DATA, OBSERVED_DATA)
@@ -161,6 +165,9 @@ OF_A_RUN = (
     WALL_TIME,
     WARMUP_SECONDS,
     SAMPLING_SECONDS,
+    FIT_START,
+    FIT_GRADIENTS,
+    FIT_LOG_DENSITIES,
     MAX_TREE_DEPTH,
     ATTEMPTS,
     RESTARTS,

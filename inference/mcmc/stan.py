@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,6 +39,9 @@ from .stan_start import (
     seeds_of,
     write,
 )
+
+if TYPE_CHECKING:
+    from .given import StanStart
 
 STATS = {
     "lp__": "lp",
@@ -78,9 +82,9 @@ class StanChains:
         self.ready = make_ready(
             job.target, job.folder, engine=job.engine, threads=threads, progress=job.bars.say
         )
-        self.given = None
+        self.given: StanStart | None = None
         if job.given is not None:
-            from .given import StanStart  # brings JAX along
+            from .given import StanStart  # here: it loads JAX
 
             self.given = StanStart.of(job.target, job.given)
 

@@ -97,6 +97,7 @@ def test_every_option_changes_the_settings(sample, sampler, words, settings):
 
 COMMON = {
     *(
+        "details",
         "method",
         "engine",
         "seed",

@@ -47,7 +47,7 @@ def test_a_rotation_is_told_whether_signs_are_declared_or_not(make_mcmc, rng, de
     (cause,) = found.judgement.causes
     assert "`L` turn into one another" in cause.evidence
     assert "L L'" in cause.remedy
-    assert "--exchangeable" not in cause.remedy
+    assert ("--exchangeable @L:1" in cause.remedy) == (declared is None)
 
 
 def test_labels_that_differ_in_height_are_no_equal_modes(make_mcmc, rng):
