@@ -51,6 +51,16 @@ def read(
     return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}", density=density)
 
 
+def start_in(options: Mapping[str, Any]) -> tuple[Path | None, dict[str, Any]]:
+    """Take a file of initial values out of options: an `--init` that is no word of a method."""
+    from onebasin.inference.runs.initial import is_data
+
+    rest = dict(options)
+    if not rest.get("init") or not is_data(rest["init"]):
+        return None, rest
+    return Path(rest.pop("init")), rest
+
+
 def recorded_density(tree: xr.DataTree, folders: Sequence[Path]) -> DensityAtDraws | None:
     """Return the log density of the Stan program that a posterior records; None where it records none."""
     from onebasin.posteriors import schema

@@ -263,6 +263,10 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     # Next to the answer
     "one chain only": "One chain: other modes, and other labels, cannot be seen. Run four",
+    "one start": (
+        "All {chains} chains began at the same point: R-hat cannot show a mode that all of them miss. Give each chain "
+        "its own start (`init`) to find out"
+    ),
     "alike parts": (
         "`{name}[0..{last}]` have one and the same posterior: if they are labels of a mixture, their means say nothing "
         "about any one component"
