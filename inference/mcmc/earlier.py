@@ -248,7 +248,11 @@ def _relabelling(
         return act
 
     pairs = zip(element, group.identity(), strict=True)
-    if all(a is None or np.array_equal(a, b) for part in pairs for a, b in zip(*part, strict=True)):
+    if all(
+        a is None or (b is not None and np.array_equal(a, b))
+        for part in pairs
+        for a, b in zip(*part, strict=True)
+    ):
         return None
     return acting(element), acting(group.inverse(element))
 
