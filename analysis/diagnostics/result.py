@@ -25,16 +25,7 @@ from ..summaries.variational import VariationalSummary
 from .cards import card_of_alignment, card_of_numbers, card_of_verdict
 from .causes import Heights, compare_heights
 from .numbers import ROWS, Numbers
-from .verdict import (
-    Extreme,
-    Limits,
-    Outcome,
-    Reason,
-    Verdict,
-    in_words,
-    overall,
-    said_once,
-)
+from .verdict import Extreme, Limits, Outcome, Reason, Verdict, in_words, overall, said_once
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
@@ -383,17 +374,14 @@ class AlignedDiagnosis(Shown):
 
     def _card(self) -> Card:
         numbers = self.raw.numbers
-        tables = {
-            "aligned parameters": self.aligned.parameters,
-            "left alone by the symmetry": self.invariants,
-        }
-        parts = [numbers.in_order(table, name) for name, table in tables.items() if len(table)]
+        moved, fixed = self.aligned.parameters, self.invariants
+        tables = (("aligned parameters", moved), ("left alone by the symmetry", fixed))
+        parts = [numbers.in_order(table, name) for name, table in tables if len(table)]
         return card_of_alignment(self.sentences, self.warnings, [p for both in parts for p in both])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the raw diagnosis as plain types for JSON."""
         rows = [{"quantity": name, **row} for name, row in self.invariants.to_dict("index").items()]
-        held_out = self.held_out_rhat
         return json_safe(
             {
                 "rule": self.alignment.text,
@@ -404,7 +392,7 @@ class AlignedDiagnosis(Shown):
                 "basins": self.basins,
                 "chain_lp": self.chain_lp,
                 "shrinkage": self.shrinkage,
-                "held_out_rhat": vars(held_out) if held_out else None,
+                "held_out_rhat": self.held_out_rhat and vars(self.held_out_rhat),
                 "caveat": self.caveat,
                 "sentences": self.sentences,
                 "warnings": self.warnings,

@@ -11,16 +11,7 @@ import pytest
 
 from onebasin.cli import sampling
 from onebasin.cli.methods import OFFERED
-from onebasin.inference import (
-    Advi,
-    Hmc,
-    Laplace,
-    Mclmc,
-    Modes,
-    Nuts,
-    Optimize,
-    Pathfinder,
-)
+from onebasin.inference import Advi, Hmc, Laplace, Mclmc, Modes, Nuts, Optimize, Pathfinder
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.evidence import Evidence

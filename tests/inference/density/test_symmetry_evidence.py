@@ -13,11 +13,7 @@ from onebasin import Complement, Exchangeable, Target, stan
 from onebasin.base.errors import OnebasinError
 from onebasin.inference.density.changes import spread_draws
 from onebasin.inference.density.numpyro import NumpyroValues
-from onebasin.inference.density.symmetry import (
-    SymmetryError,
-    check_symmetry,
-    evidence_at_draws,
-)
+from onebasin.inference.density.symmetry import SymmetryError, check_symmetry, evidence_at_draws
 from onebasin.inference.runs.posterior import build
 from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.evidence import Evidence
