@@ -15,7 +15,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 
 from .table import MARKS, Flag, Table
-from .text import shown
+from .text import pasteable, shown
 
 MOST = 12
 """Names that a line lists."""
@@ -146,7 +146,7 @@ def _lines(part: Part) -> Iterator[str]:
 
 def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
     return textwrap.wrap(
-        shown(text),
+        pasteable(text),
         WIDTH,
         initial_indent=first,
         subsequent_indent=rest,
@@ -157,13 +157,8 @@ def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
 
 def _columns(table: Table) -> Iterator[str]:
     """A table's heading and rows, names to the left and numbers to the right."""
-    columns = table.headings
-    rows = [[column.name for column in columns]]
-    rows += [
-        [column.write(cell.value) for column, cell in zip(columns, row, strict=True)]
-        for row in table.cells
-    ]
-    texts = [[shown(text.replace("`", "")) for text in row] for row in rows]
+    rows = [[column.name for column in table.headings], *table.texts]
+    texts = [[pasteable(text.replace("`", "")) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     for name, *cells in texts:
         row = [f"{name:<{widths[0]}}"]

@@ -10,7 +10,7 @@ import re
 from html import escape
 
 from .card import Card, Fact, FactList, Part, Words
-from .table import MARKS, Column, Flag, Table, TableCell
+from .table import MARKS, Flag, Table, TableCell
 from .text import shown
 
 STYLE = """
@@ -80,16 +80,17 @@ def _fact(row: Fact, marked: bool) -> str:
 def _table(table: Table) -> str:
     columns = table.headings
     heads = "".join(f'<th class="n">{text(column.name)}</th>' for column in columns[1:])
-    rows = "".join(_row(row, columns) for row in table.cells)
+    rows = "".join(map(_row, table.texts, table.cells))
     head = (
         f"<caption>{text(table.caption)}</caption><tr><th>{text(columns[0].name)}</th>{heads}</tr>"
     )
     return f"<div><table>{head}{rows}</table></div>"
 
 
-def _row(row: tuple[TableCell, ...], columns: tuple[Column, ...]) -> str:
-    name, *cells = (text(c.write(cell.value)) for c, cell in zip(columns, row, strict=True))
-    numbers = "".join(f'<td class="n">{cell}</td>' for cell in cells)
+def _row(texts: list[str], cells: tuple[TableCell, ...]) -> str:
+    name, *values = map(text, texts)
+    flags = (f" {cell.flag}".rstrip() for cell in cells[1:])
+    numbers = "".join(f'<td class="n{f}">{v}</td>' for f, v in zip(flags, values, strict=True))
     return f'<tr><td class="name"{LEFT}>{name}</td>{numbers}</tr>'
 
 

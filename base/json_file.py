@@ -9,7 +9,7 @@ from typing import Any
 from .jsonable import parse_json
 
 
-def read_json_file(path: Path, *, error: type[Exception]) -> dict[str, Any]:
+def read_json_file(path: Path, *, error: type[Exception], argument: str = "data") -> dict[str, Any]:
     """Read a JSON file of variables.
 
     Raises
@@ -18,21 +18,23 @@ def read_json_file(path: Path, *, error: type[Exception]) -> dict[str, Any]:
         If it is no file, no JSON or no object, or gives a variable twice; of the type `error`.
     """
     if path.is_dir():
-        raise error(f"`data` is {path}, which is a folder; name a JSON file.")
+        raise error(f"`{argument}` is {path}, which is a folder; name a JSON file.")
     try:
         values = parse_json(path.read_text(encoding="utf-8-sig"), once=True)
     except FileNotFoundError:
-        raise error(f"`data` is {path}, which does not exist.") from None
+        raise error(f"`{argument}` is {path}, which does not exist.") from None
     except OSError as reason:
-        raise error(f"`data` is {path}, which cannot be read: {reason.strerror}.") from reason
+        raise error(f"`{argument}` is {path}, which cannot be read: {reason.strerror}.") from reason
     except json.JSONDecodeError as reason:
-        raise error(f"`data` is {path}, which is not JSON: {reason}.") from reason
+        raise error(f"`{argument}` is {path}, which is not JSON: {reason}.") from reason
     except UnicodeDecodeError as reason:
-        raise error(f"`data` is {path}, which is not JSON: it is no text in UTF-8.") from reason
+        raise error(
+            f"`{argument}` is {path}, which is not JSON: it is no text in UTF-8."
+        ) from reason
     except KeyError as reason:
         raise error(
-            f"`data` is {path}, which gives {reason.args[0]} twice; give every variable once."
+            f"`{argument}` is {path}, which gives {reason.args[0]} twice; give every variable once."
         ) from None
     if not isinstance(values, dict):
-        raise error(f"`data` is {path}, which holds no JSON object of variables.")
+        raise error(f"`{argument}` is {path}, which holds no JSON object of variables.")
     return values

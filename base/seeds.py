@@ -34,6 +34,7 @@ class Purpose(IntEnum):
     FIXED_DRAWS = 19
     IMPORTANCE_WEIGHTS = 20
     FIT_OF_CHAINS = 21
+    PRIOR = 22
 
 
 def keys_for(purpose: Purpose, seed: int | jax.Array, count: int) -> jax.Array:

@@ -6,8 +6,10 @@ Convention: text is plain, `backticks` set a name in code type; a number is writ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -160,6 +162,21 @@ class Table:
         filled = [[c.value for c in column if not c.is_empty] for column in self._by_column()]
         return tuple(bool(values) and all(map(is_number, values)) for values in filled)
 
+    @cached_property
+    def texts(self) -> list[list[str]]:
+        """The cells as text with their marks; where a column has a mark, every cell keeps the place of one."""
+        columns = [
+            [(column.write(cell.value), MARKS[cell.flag]) for cell in cells]
+            for column, cells in zip(self.headings, self._by_column(), strict=True)
+        ]
+        padded = (
+            [f"{text} {mark:1}" for text, mark in cells]
+            if any(mark for _, mark in cells)
+            else [text for text, _ in cells]
+            for cells in columns
+        )
+        return [list(row) for row in zip(*padded, strict=True)]
+
     def without_empty_columns(self) -> Table:
         """Return the table without the columns in which every cell is empty."""
         filled = [
@@ -184,6 +201,15 @@ class Table:
     def _by_column(self) -> list[list[TableCell]]:
         cells = self.cells
         return [[row[place] for row in cells] for place in range(len(self.columns))]
+
+
+def frame_table(frame: Any, caption: str, names: Sequence[str] | None = None) -> Table:
+    """Give a pandas frame as a table: its index, and its columns of numbers, or those that are named."""
+    columns = [str(name) for name in frame.columns] if names is None else list(names)
+    rows: tuple[Row, ...] = tuple(
+        (str(name), *map(float, row)) for name, *row in frame[columns].itertuples(name=None)
+    )
+    return Table(("", *map(Column, columns)), rows, caption)
 
 
 def table_to_markdown(table: Table) -> str:

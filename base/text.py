@@ -7,6 +7,7 @@ direction of writing. They are written as Python writes them in a string, ``\x1b
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Literal
@@ -39,6 +40,20 @@ def shown(text: str, *, lines: bool = False) -> str:
         The text itself where nothing had to be escaped.
     """
     return escape_acting(text, _as_python, kept="\n" if lines else "")
+
+
+def pasteable(text: str) -> str:
+    """Give a text as `shown` does, with numbers as programs read them: 12345, -1 and 1e+15."""
+    text = _GROUPS.sub(lambda found: found[0] if "[" in found[0] else "", text)
+    text = re.sub(r"−(?=[\d∞])", "-", text)
+    text = _POWERS.sub(lambda found: f"e{int(found[1].translate(_PLAIN)):+03d}", text)
+    return shown(text)
+
+
+_GROUPS = re.compile(r"\[[^\]\n]*\]|(?<=\d)[,\N{NARROW NO-BREAK SPACE}](?=\d{3}(?!\d))")
+"""Signs between thousands, and indices, whose commas are none."""
+_POWERS = re.compile(r"(?<=\d)·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+_PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 def escape_acting(text: str, escape: Callable[[str], str], *, kept: str = "\n") -> str:

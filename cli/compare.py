@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from onebasin.base.errors import StudyError, check_seed
 from onebasin.base.processes.libraries import prepare_jax_if_used
 
-from . import inputs
-from .options import Exchangeable, Json, Runs, Seed, Var, option
+from . import console, inputs
+from .options import Exchangeable, Json, Runs, Seed, ShowDetails, Var, option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,11 +38,10 @@ def compare(
     weights: bool = option(True, "Also compare draws in weight space.", "--weights/--no-weights"),
     permutations: int = option(PERMUTATIONS, "Permutations behind each p-value."),
     seed: Seed = 0,
+    details: ShowDetails = False,
     json: Json = False,
 ) -> None:
     """Compare posteriors with one of them, or with a reference: in prediction, and in weights modulo symmetry."""
-    from . import console
-
     check_seed(seed)
     prepare_jax_if_used()
     from onebasin.analysis.compare.compare import compare as compare_trees
@@ -91,10 +90,12 @@ def compare(
         console.write_sentence(sentence)
     for sentence in comparison.warnings:
         console.write_remark(sentence, "warn")
-    console.write_table(comparison_table(comparison))
-    if (means := means_table(comparison)) is not None:
+    means = means_table(comparison)
+    if means is not None:
         console.write_table(means)
-    for sentence in comparison.notes:
+    if details or means is None:
+        console.write_table(comparison_table(comparison))
+    for sentence in comparison.notes if details or means is None else ["More: --details"]:
         console.write_sentence(sentence)
 
 
@@ -111,8 +112,6 @@ def _compare_with(
     from onebasin.analysis.compare.reference.result import FLAGS
     from onebasin.analysis.report import reference_table
     from onebasin.truth import open_reference
-
-    from . import console
 
     known = open_reference(name).known
     found = []

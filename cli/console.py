@@ -7,27 +7,26 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from onebasin.base.notices import LOGGER
-from onebasin.base.text import MARKS, shown
+from onebasin.base.text import MARKS, pasteable, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
     from rich.text import Text
 
+    from onebasin.base.card import Card
     from onebasin.base.table import Column, Table, TableCell
 
 _PAGE = 80
 """Width where stdout is no terminal and nobody has said another."""
-_POWER = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
 
 
@@ -134,10 +133,16 @@ def write_table(table: Table) -> None:
 
 def write_headline(heading: str, sentence: str, flag: str) -> None:
     """Write an answer to stdout: a heading in the colour of its flag, and what it means."""
+    _write_heading(heading, flag)
+    if sentence:
+        write_sentence(sentence)
+
+
+def _write_heading(heading: str, flag: str) -> None:
     from rich.text import Text
 
-    _write(Text.assemble((f"{MARKS[flag]} {plain(heading)}", f"bold {_COLOURS[flag]}")))
-    _write(Text(plain(sentence)))
+    style = f"bold {_COLOURS.get(flag, '')}".rstrip()
+    _write(Text(f"{MARKS[flag]} {plain(heading)}".lstrip(), style))
 
 
 def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
@@ -145,38 +150,70 @@ def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
     from rich.text import Text
 
     widest = max((len(plain(name)) for _, name, _ in rows), default=0)
-    stdout().print()
     for flag, name, text in rows:
         mark = (MARKS[flag], _COLOURS[flag]) if flag else (" ", "")
         line = Text.assemble(mark, f" {plain(name):<{widest}} ", plain(text))
         _write(line, indent=widest + 3)
 
 
-def write_columns(caption: str, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
-    """Write columns of numbers next to names; neither words nor numbers are broken, long names are cut."""
+def write_card(card: Card, *, left_out: Sequence[str] = ()) -> None:
+    """Write a card to stdout; see `write_columns`."""
+    from onebasin.base.card import FactList, Words
+
+    _write_heading(card.heading, card.flag)
+    for part in card.parts:
+        if isinstance(part, Words):
+            write_remark(f"{part.name} {part.text}".lstrip(), part.flag)
+        elif isinstance(part, FactList):
+            stdout().print()
+            write_rows([(row.flag, row.name, row.text) for row in part.rows])
+        else:
+            stdout().print()
+            write_columns(part, left_out=left_out)
+
+
+def write_columns(table: Table, *, left_out: Sequence[str] = (), longest: int = 32) -> None:
+    """Write names with columns of numbers next to them; nothing is broken but names, which fold.
+
+    Columns of `left_out` give way, in this order, where the terminal has no room for all and a name of `longest`.
+    """
     import rich.box
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    rows = [[column.name for column in table.headings], *table.texts]
+    columns = [[plain(text) for text in column] for column in zip(*rows, strict=True)]
+    widths = [max(map(len, column)) for column in columns]
+    chosen = list(range(len(columns)))
+    for name in left_out:
+        taken = min(widths[0], longest) + 3 + sum(widths[place] + 2 for place in chosen[1:])
+        if taken <= stdout().width:
+            break
+        chosen = [place for place in chosen if columns[place][0] != name]
+    title = Text(plain(table.caption))
     drawn = RichTable(
-        box=rich.box.SIMPLE_HEAD,
-        title=Text(plain(caption)),
-        title_justify="left",
-        padding=(0, 1, 0, 0),
+        box=rich.box.SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0)
     )
-    drawn.add_column("", overflow="fold")
-    for heading, cells in columns.items():
-        width = max(len(heading), *map(len, cells))
-        drawn.add_column(Text(heading), justify="right", no_wrap=True, min_width=width)
-    for place, name in enumerate(names):
-        drawn.add_row(Text(name), *(Text(_pasteable(c[place])) for c in columns.values()))
+    drawn.add_column(columns[0][0], overflow="fold")
+    for place in chosen[1:]:
+        heading = Text(columns[place][0].rjust(widths[place]))
+        drawn.add_column(heading, no_wrap=True, min_width=widths[place])
+    for k, cells in enumerate(table.cells, start=1):
+        numbers = (
+            Text(columns[place][k].rjust(widths[place]), _COLOURS.get(cells[place].flag, ""))
+            for place in chosen[1:]
+        )
+        drawn.add_row(Text(columns[0][k]), *numbers)
     stdout().print(drawn)
 
 
 def write_remark(sentence: str, flag: str) -> None:
-    """Write a sentence to stdout, with its mark."""
+    """Write a sentence to stdout, with its mark if it has one."""
     from rich.text import Text
 
+    if not flag:
+        write_sentence(sentence)
+        return
     _write(Text.assemble((f"{MARKS[flag]} ", _COLOURS[flag]), plain(sentence)), indent=2)
 
 
@@ -199,16 +236,7 @@ def _write(text: Text, *, indent: int = 0) -> None:
 
 def plain(text: str) -> str:
     """Text of which a terminal obeys nothing, without a page's backticks, and with numbers that can be pasted."""
-    return shown(_pasteable(text.replace("`", "")))
-
-
-def _pasteable(text: str) -> str:
-    """Write numbers as programs read them: without blanks in them, -1 for a minus sign, e-5 for a power of ten."""
-    text = re.sub(r"(?<=\d)\N{NARROW NO-BREAK SPACE}(?=\d)", "", text)
-    text = re.sub(r"−(?=[\d∞])", "-", text)
-    return re.sub(
-        r"(?<=\d)·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda found: f"e{found[1].translate(_POWER)}", text
-    )
+    return pasteable(text.replace("`", ""))
 
 
 def stdout() -> Console:

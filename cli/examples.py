@@ -60,6 +60,13 @@ onebasin compare
     the first file is the truth | onebasin compare nuts.nc advi.nc
     a network's predictions at other points | onebasin compare nuts.nc advi.nc --points test.npz
     with a reference posterior | onebasin compare run.nc --truth eight-schools
+onebasin predict
+    a Stan program or a network, which the file records | onebasin predict run.nc new.json
+    a NumPyro model, into a file | onebasin predict run.nc new.json --program model.py:model -o predicted.nc
+onebasin loo
+    one model | onebasin loo run.nc
+    which model predicts better? | onebasin loo one.nc two.nc
+    weights of modes that chains disagree on | onebasin loo run.nc --by mode
 onebasin report
     one posterior | onebasin report run.nc --out report.html
     several next to each other | onebasin report nuts.nc advi.nc --out both.html

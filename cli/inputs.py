@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import ArgumentError, StudyError
 from onebasin.base.notices import notice
+from onebasin.base.processes.libraries import leave_dask_unloaded
 
 if TYPE_CHECKING:  # brings JAX along, which help texts do without
     import xarray as xr
@@ -38,6 +39,7 @@ def read(
     """
     from onebasin.posteriors.view import view_of_files
 
+    leave_dask_unloaded()
     paths = [files] if isinstance(files, Path) else list(files)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
 
@@ -47,6 +49,16 @@ def read(
         return recorded_density(tree, (Path(), *dict.fromkeys(p.parent for p in paths)))
 
     return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}", density=density)
+
+
+def start_in(options: Mapping[str, Any]) -> tuple[Path | None, dict[str, Any]]:
+    """Take a file of initial values out of options: an `--init` that is no word of a method."""
+    from onebasin.inference.runs.initial import is_data
+
+    rest = dict(options)
+    if not rest.get("init") or not is_data(rest["init"]):
+        return None, rest
+    return Path(rest.pop("init")), rest
 
 
 def recorded_density(tree: xr.DataTree, folders: Sequence[Path]) -> DensityAtDraws | None:
@@ -218,3 +230,16 @@ def opened(
 
     with loaded(file) as model:
         yield numpyro_model(model, data, symmetry=symmetry)
+
+
+def model(program: Path | None, data: Path | None, files: ExitStack) -> Any:
+    """Take the model of a posterior: a target with its data, else the program or function; None without one.
+
+    A function's file can be run as long as `files` are open.
+    """
+    from onebasin.models.numpyro_file import loaded, model_file_in
+
+    if program is not None and data is not None:
+        return files.enter_context(opened(program, data))
+    file = None if program is None else model_file_in(program)
+    return program if file is None else files.enter_context(loaded(file))

@@ -1,5 +1,6 @@
 """The entry point of the command line `onebasin`: signals are heeded before the commands are imported."""
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -21,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     if arguments is None:
+        gc.set_threshold(100_000)  # of objects that imports make, few are ever collected
         return run_as_process(lambda: _run(sys.argv[1:]))
     return _run(arguments)
 

@@ -10,12 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-WRITTEN = ".nc, .zarr, .zarr.zip, .csv, .json or .json.zip"
+WRITTEN = ".nc, .zarr, .zarr.zip, .csv, .parquet, .json or .json.zip"
 SYMMETRY = (
     "Interchangeable variables: mu,sigma,theta; by axis 1: W1:1,b1,W2; by two axes: A:0:1,mu; with signs: +-L:1,scale; "
-    "whole ones: +-theta:,+-a:; complements: mu,1-theta; separate parameters: mu1~mu2,theta[0]~theta[2]. Repeatable."
+    "whole ones: +-theta:,+-a:; rotations: @load:1,scores:1; complements: mu,1-theta; separate parameters: "
+    "mu1~mu2,theta[0]~theta[2]. Repeatable."
 )
-POSTERIOR = "A posterior: NetCDF, Zarr, posteriordb's JSON, CSV files of CmdStan."
+POSTERIOR = "A posterior: NetCDF, Zarr, Parquet, posteriordb's JSON, CSV files of CmdStan."
 
 
 def option(default: Any, text: str, *names: str, **how: Any) -> Any:
@@ -34,6 +35,9 @@ def argument(metavar: str, text: str, **how: Any) -> Any:
 
 
 Json = Annotated[bool, described("Write JSON instead of text.", "--json")]
+ShowDetails = Annotated[
+    bool, described("Show all rows, every number and every check.", "--details")
+]
 Progress = Annotated[bool, described("Show bars while it runs.")]
 Force = Annotated[bool, described("Replace an existing file.", "--force")]
 Seed = Annotated[int, described("Random seed.")]
@@ -67,6 +71,16 @@ ProgramOf = Annotated[
         "The program, or MODEL.py:NAME, on whose log density alignment is checked; by default the Stan program that "
         "the file records, where it is found.",
         "--program",
+        metavar="PROGRAM.stan",
+    ),
+]
+ModelOf = Annotated[
+    Path | None,
+    described(
+        "The model: a Stan program, or MODEL.py:NAME. By default the network, or the Stan program, that the file "
+        "records.",
+        "--program",
+        "--model",
         metavar="PROGRAM.stan",
     ),
 ]

@@ -18,6 +18,7 @@ from .options import (
     Run,
     Runs,
     Seed,
+    ShowDetails,
     Var,
     described,
     option,
@@ -38,6 +39,7 @@ def diagnose(
     ess_threshold: float | None = option(None, "Least ESS that is enough; by default 100 a chain."),
     bfmi_threshold: float = option(0.3, "Warn of E-BFMI below this."),
     strict: bool = option(False, "Exit with 1 where the answer is not 'usable'.", "--strict"),
+    details: ShowDetails = False,
     json: Json = False,
 ) -> None:
     """Say whether a posterior may be used, why, and what to do; then show its numbers."""
@@ -61,7 +63,7 @@ def diagnose(
             progress=progress,
         )
     title = inputs.title(run)
-    write_findings(str(title), diagnosis, name=title.stem, json=json)
+    write_findings(str(title), diagnosis, name=title.stem, json=json, details=details or held_out)
     if strict and diagnosis.verdict != "usable":
         raise typer.Exit(1)
 
@@ -80,6 +82,7 @@ def align(
     max_sweeps: int = option(15, "Sweeps at most, from each start."),
     seed: Seed = 0,
     force: Force = False,
+    details: ShowDetails = False,
 ) -> None:
     """Bring every draw into one labelling, and write the posterior with how each draw was moved."""
     from . import console
@@ -116,7 +119,12 @@ def align(
                 progress=progress,
             )
         write_tree(alignment.to_tree(), out, new=not force)
-    console.write_remark(alignment.text, "good")
+    moved, _, rule = alignment.text.partition(". ")
+    before, after = alignment.distance_before.mean(), alignment.distance_after.mean()
+    distance = f"mean squared distance to the reference {before:.4g}, now {after:.4g}"
+    console.write_remark(f"{moved}: {distance}", "good")
+    if details:
+        console.write_sentence(rule)
     if alignment.density is not None and alignment.density.sentence:
         flag = "warn" if alignment.density.unchecked else "good"
         console.write_remark(alignment.density.sentence, flag)
@@ -129,10 +137,6 @@ def align(
         console.write_remark(alignment.caveat, "warn")
     if (one := one_labelling(alignment)) is not None:
         console.write_remark(one.sentence, "warn" if one.improbable else "good")
-    before, after = alignment.distance_before.mean(), alignment.distance_after.mean()
-    console.write_remark(
-        f"mean squared distance to the reference: {before:.4g}, now {after:.4g}", "good"
-    )
     if not alignment.converged:
         console.write_remark(
             f"components still moved in sweep {alignment.sweeps}: raise --max-sweeps", "warn"

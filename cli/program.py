@@ -27,8 +27,10 @@ from .completion import asked_words
 from .console import show_notices
 from .demo import demo
 from .doctor import doctor
+from .loo import loo
 from .options import with_options
 from .posteriors import align, convert, diagnose, report
+from .predict import predict
 from .sample import sample, sample_with_settings
 from .spelling import Command, CommandError, CommandGroup, command_line, is_bug, message_of, usage
 from .study import study
@@ -71,7 +73,7 @@ def program(words: Sequence[str]) -> typer.Typer:
     )
     app.callback()(options)
     sampling = sample_with_settings(words) if "sample" in words else with_options(sample, [])
-    files = (diagnose, align, compare, report, convert)
+    files = (diagnose, align, compare, predict, loo, report, convert)
     for command in (demo, doctor, symmetry, sampling, *files, study, calibrate):
         app.command(cls=Command)(command)
     for group in (cmdstan.app, cmdstan.bridgestan, truth.app):

@@ -21,6 +21,7 @@ from .options import (
     Program,
     Progress,
     Seed,
+    ShowDetails,
     described,
     keyword,
     option,
@@ -53,7 +54,7 @@ def sample(
     exchangeable: list[str] | None = option(None, SYMMETRY),
     find: bool = option(
         True,
-        "Find the symmetry where none is declared, and keep it with the posterior.",
+        "Find the symmetry where none is declared.",
         "--symmetry/--no-symmetry",
     ),
     timeout: float | None = option(None, "Stop after so many seconds, as Ctrl-C does."),
@@ -80,6 +81,7 @@ def sample(
         metavar="MEGABYTES",
     ),
     force: Force = False,
+    details: ShowDetails = False,
     json: Json = False,
     progress: Progress = True,
     **given: Any,
@@ -98,6 +100,8 @@ def sample(
     file = model_file_in(program)
     definition = "stan" if file is None else "numpyro"
     out = out or Path(f"{program.stem if file is None else file.name}.nc")
+    adapt_from = given.pop("adapt_from", None)
+    start, given = inputs.start_in(given)
     chosen = settings_for(method, given, definition=definition)
     request = sampling.Request(
         program=program,
@@ -118,6 +122,8 @@ def sample(
         ),
         command=context.obj or "",
         asked=engine_for(chosen, engine, definition),
+        start=start,
+        adapt_from=adapt_from,
     )
     # whoever reads JSON is a program: bars where somebody sees them move, but no lines in a file or a pipe
     progress = progress and (not json or console.is_terminal())
@@ -136,7 +142,7 @@ def sample(
                 diagnosis = diagnose(view)
             except ValueError as error:
                 raise StudyError(f"`{out}` is written, but cannot be judged: {error}") from error
-            write_findings(str(out), diagnosis, name=out.stem, json=json)
+            write_findings(str(out), diagnosis, name=out.stem, json=json, details=details)
     if not json:
         console.write_remark(f"wrote {out}", "good")
     evidence = None if view.is_point_estimate else view.symmetry_evidence
@@ -157,7 +163,12 @@ def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
     method = keyword(
         "method", "nuts", Annotated[str, described(said, autocompletion=lambda: names)]
     )
-    options = setting_options(_shown(words, OFFERED))
+    shown = _shown(words, OFFERED)
+    options = setting_options(shown)
+    if any(cls.takes_adaptation for cls in shown.values()):
+        text = "Take step sizes and metrics from this posterior, or JSON file; the warmup adapts the step size alone."
+        kind = Annotated[Path | None, described(text, metavar="RUN.nc")]
+        options.append(keyword("adapt_from", None, kind))
     if "--help" in words and not any(word.startswith("--method") for word in words):
         options = [option for option in options if option.name in MOST_USED]
     return with_options(sample, [method, *options])

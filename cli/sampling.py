@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -43,6 +44,8 @@ class Request:
     """Arguments of `stan_program` that name quantities and data, and `predictive_mb`: those that were given."""
     command: str = ""  # As it was typed.
     asked: str = ""  # The engine; empty for that of the program or the model.
+    start: Path | None = None  # Initial values, or a posterior whose draws they are.
+    adapt_from: Path | None = None  # Posterior, or JSON file, of step sizes and metrics.
 
     def __post_init__(self) -> None:
         """Refuse a seed that no engine takes."""
@@ -62,7 +65,7 @@ class Request:
     def inputs(self) -> list[Path]:
         """The files that it names."""
         program = self.program if self.model is None else self.model.path
-        return [program, *([self.data] if self.data else [])]
+        return [program, *(p for p in (self.data, self.start, self.adapt_from) if p is not None)]
 
     @property
     def checkpoint(self) -> Path:
@@ -84,7 +87,8 @@ class Request:
         if not self.method.correlated:
             return f"the training state is kept in {self.checkpoint}: repeat the command to resume"
         chains, draws = self.method.amount
-        kept = [min(count, draws) for count in kept_draws(self.checkpoint)]
+        thin = getattr(self.method, "thin", 1) if self.method.takes_adaptation else 1
+        kept = [min(count // thin, draws) for count in kept_draws(self.checkpoint)]
         return (
             f"{kept.count(draws)} of {chains} chains are finished, {sum(kept):,} of {chains * draws:,} draws kept in "
             f"{self.checkpoint}: repeat the command to resume"
@@ -112,10 +116,12 @@ def _run(request: Request, target: Target, *, force: bool, progress: bool, say: 
     """The same, of a target."""
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.outputs import check_output, claim
+    from onebasin.base.processes.libraries import leave_dask_unloaded
     from onebasin.inference.contracts.engines import bound, chosen
     from onebasin.inference.runs.posterior import open_posterior
     from onebasin.posteriors.writing import NETCDF, format_of
 
+    leave_dask_unloaded()
     refused: dict[str, Any] = {"error": PosteriorFileError, "argument": "--out"}
     check_output(request.out, force=True, inputs=request.inputs, **refused)
     if request.model is None and not request.asked:
@@ -185,6 +191,8 @@ def _sample(
             request.method,
             engine=request.engine,
             seed=request.seed,
+            start=request.start,
+            adapt_from=request.adapt_from,
             checkpoint=request.checkpoint if request.method.resumes else None,
             predictive_mb=request.groups.get("predictive_mb", LIMIT_MB),
             check_symmetry=False,  # checked above, in words of this command
@@ -250,7 +258,17 @@ def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
         symmetry=schema.encode_symmetry(request.exchangeable),
         find=request.find and not request.exchangeable,
         **request.groups,
+        **_contents(start=request.start, adapt_from=request.adapt_from),
     )
+
+
+def _contents(**files: Path | None) -> dict[str, str]:
+    """Hash what is in the files that were given; of a store its name."""
+    return {
+        name: hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else str(path)
+        for name, path in files.items()
+        if path is not None
+    }
 
 
 def _clear(request: Request, say: Say) -> None:

@@ -99,8 +99,9 @@ class CommandGroup(_WithExamples, TyperGroup):
             known = {name: name for name in self.list_commands(ctx)}
             known |= {word: name for word, name in SYNONYMS.items() if name in known}
             near = get_close_matches(args[0], known, n=1)
-            if near and "Did you mean" not in str(getattr(error, "message", "Did you mean")):
-                error.message = f"{error.message.rstrip('.')}. Did you mean {known[near[0]]!r}?"  # type: ignore[attr-defined]
+            said, _, typer_means = str(getattr(error, "message", "")).partition(" Did you mean")
+            if said and near and (args[0] in SYNONYMS or not typer_means):
+                error.message = f"{said.rstrip('.')}. Did you mean {known[near[0]]!r}?"  # type: ignore[attr-defined]
             raise
 
 

@@ -31,7 +31,8 @@ def symmetry(
     if json:
         console.write_json({"program": str(program), **found.to_dict()})
         return
-    console.write_headline(found.title, found.sentence, "good" if not found.open else "warn")
+    unsearched = f"Not searched: {'; '.join(found.open)}." if found.open else ""
+    console.write_headline(found.title, unsearched, "warn" if found.open else "good")
     for block in found.blocks:
         console.write_rows([(block.flag, block.title, block.meaning)])
         for sentence in block.evidence:

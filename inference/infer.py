@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,8 @@ def infer(
     *,
     engine: str | None = None,
     seed: int = 0,
-    start: Mapping[str, Any] | None = None,
+    start: Any = None,
+    adapt_from: Any = None,
     checkpoint: str | Path | None = None,
     predictive_mb: float = LIMIT_MB,
     check_symmetry: bool = True,
@@ -48,9 +48,18 @@ def infer(
     seed : int
         From 0 to 2^32 - 1, for everything that is random. The same call with the same seed gives the same draws, bit
         by bit, on the same machine and versions; a chain depends on the seed and its number alone.
-    start : mapping of str to array (...), optional
-        Value (...) of every variable at which a fit starts, with its shape in one draw, in its natural space: the
-        mean of an aligned posterior, for one. For variational methods.
+    start : mapping, sequence, path or posterior, optional
+        Initial values, which every method that takes any takes as `init` too: a mapping from names to values (...),
+        each with its shape in one draw and in its natural space (the mean of an aligned posterior, for one); a list of
+        one mapping for each chain; a JSON file of values, as Stan has them; or a posterior or its file, of which each
+        chain starts at a draw, chosen by the seed. NUTS and HMC draw variables that are missing as without initial
+        values; variational methods start at one place, which has to have them all.
+    adapt_from : posterior, path or mapping, optional
+        The earlier run of NUTS or HMC whose step sizes and metrics this one takes. Where a chain starts in another
+        labelling of the target's symmetry, its metric is moved to it. The metric stays as it is, and the warmup adapts
+        the step size alone: with `init` from a posterior too, in at most 100 iterations. Of a posterior without a
+        metric, it is estimated from the draws. A mapping, or a JSON file, has `step_size`, `inverse_metric` or both,
+        as Stan's `save_metric` writes them.
     checkpoint : path, optional
         A folder in which chains, or the state of training, are kept as they go; repeat the call to resume. NumPyro
         then gives the draws of an undisturbed run; Stan keeps what was drawn and takes a new random stream for the
@@ -103,8 +112,10 @@ def infer(
     (2, 300, 2)
     """
     from .methods import method_named
-    from .runs.run import made, run
+    from .runs.run import made, run, with_start
 
+    fields = with_start({**fields, "start": start})
+    start = fields.pop("start")
     if isinstance(method, str):
         method = method_named(method, fields)
     elif not isinstance(method, Method):
@@ -123,6 +134,7 @@ def infer(
         engine=engine,
         seed=seed,
         start=start,
+        adapt_from=adapt_from,
         checkpoint=checkpoint,
         predictive_mb=predictive_mb,
         check_symmetry=check_symmetry,

@@ -17,6 +17,7 @@ from .symmetry.blocks import Counterparts as Counterparts
 from .symmetry.blocks import Exchangeable as Exchangeable
 from .symmetry.blocks import Flip as Flip
 from .symmetry.blocks import Rescalable as Rescalable
+from .symmetry.blocks import Rotation as Rotation
 from .symmetry.blocks import Symmetry as Symmetry
 from .symmetry.group import Group as Group
 from .target import Target as Target

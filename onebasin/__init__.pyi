@@ -9,8 +9,8 @@ from . import truth as truth
 from ._version import __version__ as __version__
 from .analysis.alignment import align as align
 from .analysis.compare.compare import compare as compare
+from .analysis.compare.models import compare_models as compare_models
 from .analysis.diagnostics.diagnose import diagnose as diagnose
-from .analysis.predictive.outputs import predict as predict
 from .analysis.report import report as report
 from .base.errors import OnebasinError as OnebasinError
 from .base.files.compiled import keep_compiled as keep_compiled
@@ -36,11 +36,14 @@ from .inference import infer as infer
 from .inference import jax_density as jax_density
 from .inference import laplace as laplace
 from .inference import log_density as log_density
+from .inference import loo as loo
 from .inference import mclmc as mclmc
 from .inference import nuts as nuts
 from .inference import open_posterior as open_posterior
 from .inference import optimize as optimize
 from .inference import pathfinder as pathfinder
+from .inference import predict as predict
+from .inference import prior as prior
 from .inference import sample_modes as sample_modes
 from .inference import save as save
 from .inference import symmetrised_vi as symmetrised_vi
@@ -48,6 +51,7 @@ from .models import Complement as Complement
 from .models import Counterparts as Counterparts
 from .models import Exchangeable as Exchangeable
 from .models import Flip as Flip
+from .models import Rotation as Rotation
 from .models import Target as Target
 from .models.density_target import target as target
 from .models.numpyro_target import numpyro_model as numpyro_model

@@ -7,6 +7,7 @@ from .analysis.plots.labels import plot_aligned, plot_labels
 from .analysis.plots.marginals import plot_densities, plot_forest, plot_ranks
 from .analysis.plots.optimisation import plot_elbo
 from .analysis.plots.pair import plot_pair
+from .analysis.plots.predictions import plot_predictions, plot_prior
 from .analysis.plots.predictive import plot_predictive
 from .analysis.plots.traces import plot_traces
 from .analysis.plots.uncertainty import plot_uncertainty
@@ -22,7 +23,9 @@ failure_rates = plot_failure_rates
 forest = plot_forest
 labels = plot_labels
 pair = plot_pair
+predictions = plot_predictions
 predictive = plot_predictive
+prior = plot_prior
 ranks = plot_ranks
 traces = plot_traces
 uncertainty = plot_uncertainty

@@ -82,16 +82,23 @@ class Columns:
         """Read entries from `first` to before `last`, kept or not."""
         chains, draws, _ = self.shape
         out = np.empty((chains, draws, last - first))
-        done = 0
-        for variable in self.variables:
-            size = prod(variable.shape[2:])
-            for place in _boxes(variable.shape[2:], max(first, 0), min(last, size)):
-                box = variable.variable[(slice(None), slice(None), *place)].values
+        done, place = 0, int(np.searchsorted(self._ends, first, side="right"))
+        while done < last - first:
+            variable, end = self.variables[place], int(self._ends[place])
+            begin = end - prod(variable.shape[2:])
+            own = (max(first - begin, 0), min(last, end) - begin)
+            for box_place in _boxes(variable.shape[2:], *own):
+                box = variable.variable[(slice(None), slice(None), *box_place)].values
                 box = box.reshape(chains, draws, -1)
                 out[..., done : done + box.shape[2]] = box
                 done += box.shape[2]
-            first, last = first - size, last - size
+            place += 1
         return out
+
+    @cached_property
+    def _ends(self) -> Int[np.ndarray, " variable"]:
+        """The number of entries up to the end of each variable."""
+        return np.cumsum([prod(variable.shape[2:]) for variable in self.variables])
 
     def rows(self, chain: int, draws: slice) -> Float[np.ndarray, "draw column"]:
         """Read all columns of some draws of one chain."""

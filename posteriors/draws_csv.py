@@ -6,7 +6,7 @@ Names of columns are CmdStan's: `lp__`, `divergent__`, `theta.1.2`. Tables of R'
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,6 +94,30 @@ def write(tree: xr.DataTree, path: Path) -> None:
     FormatError
         If two columns would have one name.
     """
+    names, arrays = named_columns(tree, path)
+    chains, length = arrays[-1].shape[:2]
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(",".join(map(_quoted, names)) + "\n")
+        for chain in range(chains):
+            for first in range(0, length, _ROWS):
+                part = slice(first, min(first + _ROWS, length))
+                columns: list[list] = []
+                for block in row_block(arrays, chain, part):
+                    block = block.astype(int) if block.dtype == bool else block
+                    columns += block.T.tolist()
+                file.writelines(
+                    ",".join(map(repr, row)) + "\n" for row in zip(*columns, strict=True)
+                )
+
+
+def named_columns(tree: xr.DataTree, path: Path) -> tuple[list[str], list[xr.DataArray]]:
+    """Name the columns of a posterior's table, and give the statistics and variables that follow chain and draw.
+
+    Raises
+    ------
+    FormatError
+        If two columns would have one name.
+    """
     draws, stats = (real_draws(tree, group) for group in (schema.POSTERIOR, schema.SAMPLE_STATS))
     stats = {name: values for name, values in stats.items() if values.ndim == 2}
     names = ["chain", "draw", *(_COLUMNS.get(name, f"{name}__") for name in stats)]
@@ -101,21 +125,15 @@ def write(tree: xr.DataTree, path: Path) -> None:
     apart = len(set(names)) == len(names) and not any(set("\r\n") & set(name) for name in names)
     if not apart or set(gather(names)) != {*names[: 2 + len(stats)], *draws}:
         raise FormatError(path, "cannot hold these names apart in a table: write .nc or .zarr")
-    chains, length = next(iter(draws.values())).shape[:2]
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(",".join(map(_quoted, names)) + "\n")
-        for chain in range(chains):
-            for first in range(0, length, _ROWS):
-                part = slice(first, min(first + _ROWS, length))
-                counted = [np.full(part.stop - first, chain + 1), np.arange(first, part.stop) + 1]
-                columns = [column.tolist() for column in counted]
-                for values in (*stats.values(), *draws.values()):
-                    block = np.asarray(values[chain, part].values)
-                    block = block.astype(int) if block.dtype == bool else block
-                    columns += block.reshape(len(block), -1).T.tolist()
-                file.writelines(
-                    ",".join(map(repr, row)) + "\n" for row in zip(*columns, strict=True)
-                )
+    return names, [*stats.values(), *draws.values()]
+
+
+def row_block(arrays: Iterable[xr.DataArray], chain: int, part: slice) -> Iterator[np.ndarray]:
+    """Yield columns (row, column) of some draws of a chain: chain and draw from 1, then every array's entries."""
+    numbers = np.arange(part.start, part.stop) + 1
+    yield np.stack([np.full(len(numbers), chain + 1), numbers], axis=1)
+    for values in arrays:
+        yield np.asarray(values[chain, part].values).reshape(len(numbers), -1)
 
 
 def real_draws(tree: xr.DataTree, group: str) -> dict[str, xr.DataArray]:

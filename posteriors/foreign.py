@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -154,7 +155,9 @@ def _of_numpyro(mcmc: Any, argument: str) -> xr.DataTree:
     else:
         from arviz_base import from_numpyro
 
-        tree = from_numpyro(mcmc)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Found chain dimension")  # many short chains
+            tree = from_numpyro(mcmc)
     free = getattr(mcmc.last_state, "z", None)
     if isinstance(free, dict) and schema.POSTERIOR in tree.children:
         own = {name.replace("/", ".") for name in free}

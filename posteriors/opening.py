@@ -12,7 +12,7 @@ from onebasin.base.errors import PosteriorFileError
 from onebasin.base.files import netcdf
 from onebasin.base.files.faults import FormatError
 
-from . import draws_csv, draws_json, schema, stan_csv, zarr_store
+from . import draws_csv, draws_json, draws_parquet, schema, stan_csv, zarr_store
 from .csv_blocks import GZIP
 from .join import join
 from .naming import expanded, is_csv
@@ -98,6 +98,8 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
         raise FormatError(path, "is a pattern that no file matches")
     head = _begins(path) if path.is_file() else _CLASSIC  # what is missing, its reader says so
     suffix = path.suffix.lower()
+    if head.startswith(draws_parquet.MAGIC):
+        return _table(draws_parquet.ParquetTable.of(path), lazy=lazy)
     if not head.startswith((_HDF5, _CLASSIC)):
         if zipfile.is_zipfile(path):
             return _zip(path, lazy=lazy)
@@ -105,13 +107,16 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
         if (is_json or suffix == ".json") and not is_csv(path):
             return draws_json.read(path)
         if is_csv(path) or head.startswith(GZIP) or b"stan_version" in head:
-            file = stan_csv.ChainFile.of(path)
-            if draws_csv.is_table(file):
-                return draws_csv.read(file, lazy=lazy)
-            return stan_csv.read([file], lazy=lazy)
+            return _table(stan_csv.ChainFile.of(path), lazy=lazy)
     return netcdf.read_tree(
         path, schema.POSTERIOR, error=PosteriorFileError, writer=_WRITER, lazy=lazy
     )
+
+
+def _table(file: stan_csv.ChainFile, *, lazy: bool) -> xr.DataTree:
+    if draws_csv.is_table(file):
+        return draws_csv.read(file, lazy=lazy)
+    return stan_csv.read([file], lazy=lazy)
 
 
 def _begins(path: Path) -> bytes:

@@ -42,9 +42,15 @@ DRIFT = "drift"
 """By how many standard errors short chains moved from weighted draws."""
 ADAPTATION = "adaptation"
 """Step size and inverse metric of each chain, as its warmup ended."""
+STARTS = "starts"
+"""Values at which the chains began, where they were given."""
 POSTERIOR_PREDICTIVE = "posterior_predictive"
 LOG_LIKELIHOOD = "log_likelihood"
 LOG_PRIOR = "log_prior"
+PREDICTIONS = "predictions"
+PREDICTIONS_CONSTANT_DATA = "predictions_constant_data"
+PRIOR = "prior"
+PRIOR_PREDICTIVE = "prior_predictive"
 OBSERVED_DATA = "observed_data"
 CONSTANT_DATA = "constant_data"
 DATA_GROUPS = (CONSTANT_DATA, OBSERVED_DATA)
@@ -132,6 +138,8 @@ WALL_TIME = "wall_time"
 WARMUP_SECONDS = "warmup_seconds"
 SAMPLING_SECONDS = "sampling_seconds"
 GRADIENT_EVALUATIONS = "gradient_evaluations"
+WARMUP_GRADIENTS = "warmup_gradient_evaluations"
+"""Gradients of the warmup, where the engine counts them."""
 LOG_DENSITY_EVALUATIONS = "log_density_evaluations"
 """Evaluations of the log density alone."""
 FIT_START = "fit_start"
@@ -157,6 +165,9 @@ OF_A_RUN = (
     WALL_TIME,
     WARMUP_SECONDS,
     SAMPLING_SECONDS,
+    FIT_START,
+    FIT_GRADIENTS,
+    FIT_LOG_DENSITIES,
     MAX_TREE_DEPTH,
     ATTEMPTS,
     RESTARTS,

@@ -15,7 +15,7 @@ from onebasin.base.files.atomic import replacing
 from onebasin.base.files.faults import FormatError
 from onebasin.base.notices import notice
 
-from . import draws_csv, draws_json, schema, zarr_store
+from . import draws_csv, draws_json, draws_parquet, schema, zarr_store
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,9 +52,10 @@ NETCDF = Format("NetCDF", (".nc", ".nc4", ".netcdf", ".h5"))
 _ZARR = Format("Zarr", (".zarr",), folder=True)
 _ZARR_ZIP = Format("zipped Zarr", (".zarr.zip",))
 _CSV = Format("CSV", (".csv",), groups=(schema.POSTERIOR, schema.SAMPLE_STATS))
+_PARQUET = Format("Parquet", (".parquet",), groups=(schema.POSTERIOR, schema.SAMPLE_STATS))
 _JSON = Format("posteriordb's JSON", (".json",), groups=(schema.POSTERIOR,))
 _JSON_ZIP = Format("posteriordb's zipped JSON", (".json.zip",), groups=(schema.POSTERIOR,))
-FORMATS = (NETCDF, _ZARR, _ZARR_ZIP, _CSV, _JSON, _JSON_ZIP)
+FORMATS = (NETCDF, _ZARR, _ZARR_ZIP, _CSV, _PARQUET, _JSON, _JSON_ZIP)
 
 
 def format_of(path: Path, *, argument: str = "path") -> Format:
@@ -117,6 +118,8 @@ def _write(tree: xr.DataTree, path: Path, form: Format, *, new: bool) -> None:
                 zarr_store.write_zipped(plain(tree), part)
             elif form is _CSV:
                 draws_csv.write(tree, part)
+            elif form is _PARQUET:
+                draws_parquet.write(tree, part)
             elif form is _JSON:
                 draws_json.write(tree, part)
             else:

@@ -107,6 +107,7 @@ def sample(
     target_acceptance: float,
     metric: str,
     refresh: int,
+    threads: int = 1,
     adapt: bool = True,
     adapted: Adapted | None = None,
 ) -> list[str]:
@@ -122,6 +123,7 @@ def sample(
             "window=0",
         ]  # no window in which one is estimated
     return [
+        *([] if threads == 1 else [f"num_threads={threads}"]),
         *start.arguments(),
         *files.arguments(),
         f"refresh={refresh}",

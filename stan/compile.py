@@ -71,7 +71,7 @@ class _Product:
     def key(self) -> str:
         """The addition to the key in the cache; empty for an executable."""
         own = (self.file, str(self.folder), *self.variables)
-        return "" if self.file == NAME else "\0".join(own)
+        return "" if self == _Product(NAME, self.folder) else "\0".join(own)
 
     @property
     def object(self) -> _Product:
@@ -80,7 +80,7 @@ class _Product:
 
 
 def compile_program(
-    path: Path, *, progress: Progress | None = None
+    path: Path, *, threads: bool = False, progress: Progress | None = None
 ) -> tuple[CmdStanModel, ProgramInfo]:
     """Compile a program, or take it from the cache.
 
@@ -88,6 +88,8 @@ def compile_program(
     ----------
     path : Path
         The ``.stan`` file.
+    threads : bool
+        Compile with ``STAN_THREADS``, so that `reduce_sum` can use several threads.
     progress : callable, optional
         Called with a line of text before something that takes long.
 
@@ -111,7 +113,8 @@ def compile_program(
     where = find_cmdstan(progress=progress)
     activate(where)
     translation = _translate(path, where)
-    executable = _compiled(_Product(NAME, where.path), translation, path, where, report)
+    product = _Product(NAME, where.path, (_THREADS,) if threads else ())
+    executable = _compiled(product, translation, path, where, report)
     return CmdStanModel(exe_file=str(executable)), translation.info
 
 

@@ -329,7 +329,12 @@ def check_variables(target: Target, names: Iterable[str]) -> None:
 
 
 def make_ready(
-    target: Target, folder: Path, *, engine: str = CMDSTAN, progress: Progress | None = None
+    target: Target,
+    folder: Path,
+    *,
+    engine: str = CMDSTAN,
+    threads: bool = False,
+    progress: Progress | None = None,
 ) -> ReadyProgram:
     """Make a target's Stan side ready to run, and write its data into a folder.
 
@@ -341,6 +346,8 @@ def make_ready(
         For the data.
     engine : {"cmdstan", "stanli"}
         Who runs it. CmdStan compiles it, or takes it from the cache; the interpreter checks it.
+    threads : bool
+        Whether CmdStan compiles it for several threads.
     progress : callable, optional
         Called with a line of text before something that takes long.
 
@@ -357,7 +364,7 @@ def make_ready(
     if accepted is not None:
         info, command = accepted.info, driver(source.path)
     else:
-        model, info = compile_program(source.path, progress=progress)
+        model, info = compile_program(source.path, threads=threads, progress=progress)
         command = (str(model.exe_file),)
     if not target.is_network:
         tuples = [f"{name}:" for name in info.tuples]

@@ -189,7 +189,7 @@ def test_models_run_where_arviz_was_imported_first():
     assert result.stdout.split() == ["True"]
 
 
-BLOCKS = {"Block", "Complement", "Counterparts", "Exchangeable", "Flip", "Rescalable"}
+BLOCKS = {"Block", "Complement", "Counterparts", "Exchangeable", "Flip", "Rescalable", "Rotation"}
 
 
 def asked_kinds(tree: ast.AST) -> list[int]:

@@ -11,16 +11,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 4_650,
-    "models": 5_850,
-    "posteriors": 4_500,
+    "base": 4_700,
+    "models": 6_800,
+    "posteriors": 5_050,
     "stan": 6_000,
-    "analysis": 25_100,
-    "inference": 22_350,
+    "analysis": 26_200,
+    "inference": 25_050,
     "truth": 4_500,
     "studies": 16_050,
-    "cli": 3_800,
-    "tests": 52_950,
+    "cli": 4_000,
+    "tests": 53_750,
 }
 GOALS = {
     "base": 2_600,
@@ -73,3 +73,12 @@ def test_a_class_name_has_one_meaning():
                 if isinstance(node, ast.ClassDef):
                     where[node.name].append(str(path.relative_to(ROOT)))
     assert {name: paths for name, paths in where.items() if len(paths) > 1} == {}
+
+
+def test_no_file_is_longer_than_400_lines():
+    long = {}
+    for package in LIMITS.keys() - {"tests"}:
+        for path in (ROOT / package).rglob("*.py"):
+            if (count := path.read_text(encoding="utf-8").count("\n")) > 400:
+                long[str(path.relative_to(ROOT))] = count
+    assert long == {}

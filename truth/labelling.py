@@ -91,7 +91,7 @@ def fitted(view: View, symmetry: Symmetry) -> Labelling:
     }
     words = []
     for block in symmetry:
-        centre, scale, said = _ordered(block.stacked, centre, scale)
+        centre, scale, said = _ordered(block.discrete.stacked, centre, scale)
         words.append(said)
     centre, scale = ({n: _rounded(v) for n, v in each.items()} for each in (centre, scale))
     return Labelling(centre, scale, "; ".join(words))

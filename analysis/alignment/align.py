@@ -150,7 +150,7 @@ def align(
     )
     view = as_view(posterior, log_density=log_density)
     resolved = choose_symmetry(view, symmetry)
-    prepared = prepare(view, resolved.blocks, cost, x, gauge, max_bytes)
+    prepared = prepare(view, resolved.blocks, cost, x, gauge, max_bytes, threads)
     features = prepared.features(view.posterior, view.argument).in_units()
     units = features.units
     if earlier:
@@ -286,14 +286,16 @@ def _distances(
     before, after = np.empty(features.total), np.empty(features.total)
     known = matched.distance is not None
     for chunk in features.chunks:
-        values = features.read(chunk)
+        came, values = features.read_as_labelled(chunk), {} if known else features.read(chunk)
 
-        def piece(within: slice, values: Arrays = values, first: int = chunk.start) -> None:
-            here = {name: v[within] for name, v in values.items()}
+        def piece(
+            within: slice, came: Arrays = came, values: Arrays = values, first: int = chunk.start
+        ) -> None:
             rows = slice(first + within.start, first + within.stop)
-            before[rows] = distance(here, reference, names)
+            before[rows] = distance({n: v[within] for n, v in came.items()}, reference, names)
             if known:
                 return
+            here = {name: v[within] for name, v in values.items()}
             moved = move(here, features.symmetry, take(matched.parts, rows), names)
             after[rows] = distance(moved, reference, names)
 

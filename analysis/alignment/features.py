@@ -1,7 +1,7 @@
 """Features that are matched: a posterior's weights, or the activations of a network's hidden units.
 
 Features are arrays (draw, *event) that the symmetry's blocks move, under a symmetry of their own: that
-of the weights without its scalings, which are divided out first, with counterparts as one array; or of
+of the weights without its scalings and rotations, which are divided out first, with counterparts as one array; or of
 activations, in which hidden layer l is one variable (obs, hidden) that its block permutes (and, with an odd
 activation, flips). Activations do not depend on the labels of earlier layers, so every layer is an assignment
 problem of its own (Ainsworth, Hayase and Srinivasa 2023, section 3.1). The squared distance of activations and
@@ -23,14 +23,17 @@ from onebasin.models.symmetry.blocks import (
     Block,
     Exchangeable,
     Rescalable,
+    Rotation,
     Symmetry,
     blocks_of,
+    discrete,
     equal_modes,
 )
 from onebasin.models.symmetry.counterparts import stack, stacked_blocks
-from onebasin.models.symmetry.elements import Scaled
+from onebasin.models.symmetry.elements import Rotated, Scaled
 
-from .draws import Arrays, Chunk, DrawReader
+from .draws import Arrays, Chunk, DrawReader, workers
+from .rotations import find_rotations
 from .units import FeatureUnits, factors, find_units, rescale
 
 if TYPE_CHECKING:
@@ -54,13 +57,15 @@ class Features:
     declared : Symmetry
         Of the draws.
     symmetry : Symmetry
-        Of the features: no block rescales.
+        Of the features: no block rescales or rotates.
     gauge : str
         How scalings are divided out.
     transform : callable, optional
         From the variables of draws to their features; the variables themselves by default.
     found_units : FeatureUnits, optional
         What features are read in; as they come by default.
+    rotated : tuple of Rotated
+        The rotation of every draw that makes its loadings simple, of every `Rotation` block.
     """
 
     reader: DrawReader
@@ -69,6 +74,7 @@ class Features:
     gauge: str
     transform: Transform | None = None
     found_units: FeatureUnits | None = None
+    rotated: tuple[Rotated, ...] = ()
 
     @property
     def units(self) -> FeatureUnits:
@@ -126,6 +132,12 @@ class Features:
         """Return a chunk's features; kept where all draws are one chunk."""
         return self._whole if len(self.chunks) == 1 else self._read(chunk)
 
+    def read_as_labelled(self, chunk: Chunk) -> Arrays:
+        """Return a chunk's features without the rotations that make loadings simple."""
+        if not self.rotated:
+            return self.read(chunk)
+        return self._in_units(self.reader.read(chunk), chunk.rows)
+
     def read_one(self, row: int) -> Arrays:
         """Return one draw's features (*event)."""
         one = self.reader.read_one(*divmod(row, self.reader.num_draws))
@@ -140,6 +152,11 @@ class Features:
         return self._featurise(self.reader.read(chunk), chunk.rows)
 
     def _featurise(self, values: Arrays, rows: slice) -> Arrays:
+        for block, part in zip(blocks_of(self.declared, Rotation), self.rotated, strict=True):
+            values = block.act(values, part.matrix[rows])
+        return self._in_units(values, rows)
+
+    def _in_units(self, values: Arrays, rows: slice) -> Arrays:
         if blocks_of(self.declared, Rescalable):
             own = [Scaled(part.factors[rows]) for part in self.scaled]
             values = rescale(values, self.declared, own)
@@ -147,9 +164,22 @@ class Features:
         return self.found_units.into(values) if self.found_units else values
 
 
-def weights(reader: DrawReader, declared: Symmetry, gauge: str) -> Features:
-    """Take the variables themselves as features, counterparts side by side."""
-    return Features(reader, declared, stacked_blocks(equal_modes(declared)), gauge)
+def weights(
+    reader: DrawReader, declared: Symmetry, gauge: str, threads: int | None = None
+) -> Features:
+    """Take the variables themselves as features, counterparts side by side, components that rotate made simple.
+
+    Raises
+    ------
+    UnclearRotation
+        If varimax has no clear optimum.
+    """
+    rotated: tuple[Rotated, ...] = ()
+    if rotations := blocks_of(declared, Rotation):
+        with workers(threads) as team:
+            rotated = tuple(find_rotations(reader, block, team) for block in rotations)
+    moving = stacked_blocks(discrete(declared))
+    return Features(reader, declared, moving, gauge, rotated=rotated)
 
 
 def activations(

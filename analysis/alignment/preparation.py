@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import xarray as xr
@@ -16,7 +16,7 @@ import xarray as xr
 from onebasin.base.checks import check_inputs, check_positive
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
-from onebasin.models.symmetry.elements import Element, Part
+from onebasin.models.symmetry.elements import Element, Part, Permuted, as_rotation
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -49,6 +49,8 @@ class Preparation:
         How scalings are divided out.
     max_bytes : int
         Of a chunk.
+    threads : int or None
+        For rotations.
     """
 
     symmetry: Symmetry
@@ -56,6 +58,7 @@ class Preparation:
     inputs: np.ndarray | None
     gauge: str
     max_bytes: int
+    threads: int | None = None
 
     def features(self, dataset: xr.Dataset, argument: str = "posterior") -> Features:
         """Check a posterior and make its features.
@@ -68,7 +71,7 @@ class Preparation:
         names = tuple(dict.fromkeys(n for block in self.symmetry for n in block.variables))
         if self.inputs is None or self.model is None:
             reader = self._reader(dataset, names, argument, 0)
-            return weights(reader, self.symmetry, self.gauge)
+            return weights(reader, self.symmetry, self.gauge, self.threads)
         extra = len(self.inputs) * sum(self.model.network.hidden)
         reader = self._reader(dataset, names, argument, extra)
         return activations(reader, self.symmetry, self.gauge, self.model, self.inputs)
@@ -107,7 +110,13 @@ class Preparation:
 
 
 def prepare(
-    view: View, symmetry: Symmetry, cost: str, x: Any, gauge: str, max_bytes: int
+    view: View,
+    symmetry: Symmetry,
+    cost: str,
+    x: Any,
+    gauge: str,
+    max_bytes: int,
+    threads: int | None,
 ) -> Preparation:
     """Gather the settings that alignment needs in addition to the draws.
 
@@ -122,18 +131,22 @@ def prepare(
         )
     model = view.network
     inputs = _inputs(view, model, x) if cost == "activations" else None
-    return Preparation(symmetry, model, inputs, gauge, max_bytes)
+    return Preparation(symmetry, model, inputs, gauge, max_bytes, threads)
 
 
 def whole_element(features: Features, parts: Parts) -> Element:
-    """The element of the declared symmetry: scalings first, then what the features were moved by."""
+    """The element of the declared symmetry: scalings and rotations first, then what the features were moved by."""
     symmetry = features.declared
     group = Group(symmetry, features.reader.shapes)
     unmoved = group.identity((features.total,))
-    scaled, moving = iter(features.scaled), iter(parts)
+    scaled, rotated, moving = iter(features.scaled), iter(features.rotated), iter(parts)
     first: list[Part] = []
     then: list[Part] = []
     for block, still in zip(symmetry, unmoved, strict=True):
+        if block.discrete is not block:
+            first.append(next(rotated))
+            then.append(as_rotation(cast(Permuted, next(moving))))
+            continue
         first.append(still if block.keeps_density else next(scaled))
         then.append(next(moving) if block.keeps_density else still)
     return lead_by(group.compose(tuple(first), tuple(then)), features.reader.lead)
@@ -173,6 +186,8 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
 def _unclear(seen: Sequence[Candidate]) -> str:
     if not seen:
         return "no labels that switch: there is nothing to align"
+    if seen[0].turns:
+        return f"that components rotate, by {seen[0].word!r}: declare it to align by varimax"
     return f"that components of {seen[0].word} change places and overlap, which no alignment undoes for sure"
 
 

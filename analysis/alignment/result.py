@@ -25,9 +25,9 @@ from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.base.showing import Shown
 from onebasin.base.table import Flag
-from onebasin.models.symmetry.blocks import Symmetry, to_json
+from onebasin.models.symmetry.blocks import Rotation, Symmetry, blocks_of, to_json
 from onebasin.models.symmetry.describe import in_words
-from onebasin.models.symmetry.elements import Element, labels_of, on_arrays
+from onebasin.models.symmetry.elements import Element, Rotated, labels_of, on_arrays
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
@@ -115,6 +115,11 @@ class Alignment(Shown):
         return resolve(self.source, self.symmetry).caveat
 
     @property
+    def rotates(self) -> bool:
+        """Tell whether components were rotated."""
+        return bool(blocks_of(self.symmetry, Rotation))
+
+    @property
     def group(self) -> Group:
         """The group of the symmetry on this posterior."""
         names = {name for block in self.symmetry for name in block.variables}
@@ -126,7 +131,12 @@ class Alignment(Shown):
         lead = self.distance_after.shape
         changed = np.zeros(lead, bool)
         for part, none in zip(self.element, self.group.identity(lead), strict=True):
-            changed |= (labels_of(part) != labels_of(none)).any(axis=(-2, -1))
+            own, still = (
+                (part.matrix, none.matrix)
+                if isinstance(part, Rotated) and isinstance(none, Rotated)
+                else (labels_of(part), labels_of(none))
+            )
+            changed |= (own != still).any(axis=(-2, -1))
         return changed
 
     @cached_property
@@ -187,7 +197,8 @@ class Alignment(Shown):
         for place, part in enumerate(self.element):
             for word, array in part._asdict().items():
                 if array is not None:
-                    dims = (*schema.SAMPLE_DIMS, f"block{place}_part")[: array.ndim]
+                    own = (f"block{place}_part", f"block{place}_from")
+                    dims = (*schema.SAMPLE_DIMS, *own)[: array.ndim]
                     variables[f"block{place}_{word}"] = (dims, _compact(word, array))
         for name, array in self.reference.items():
             dims = tuple(f"reference_{name}_dim_{axis}" for axis in range(array.ndim))

@@ -17,7 +17,7 @@ import numpy as np
 
 from onebasin.base.checks import check_count, check_seed, choose
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.blocks import Rotation, Symmetry, blocks_of
 
 from .costs import AlignmentReference
 from .units import GAUGES, Arrays, FeatureUnits
@@ -85,7 +85,11 @@ class AlignmentRule:
         """Say the rule in plain words."""
         blocks = "; ".join(block.describe() for block in symmetry)
         reference = _SAID[self.reference].format(*self.reference_draw)
-        text = f"Modulo {blocks}. Every draw is matched with {reference}, by "
+        text = f"Modulo {blocks}. "
+        if rotated := blocks_of(symmetry, Rotation):
+            names = " and ".join(block.loadings for block in rotated)
+            text += f"Every draw is rotated to the varimax optimum of {names}, without row normalisation. "
+        text += f"Every draw is matched with {reference}, by "
         if self.cost == "activations":
             text += "the squared distance of hidden activations."
         else:

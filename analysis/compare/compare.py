@@ -34,12 +34,7 @@ from ..predictive.points import (
     distances,
     predict_points,
 )
-from .comparable import (
-    check_comparable,
-    shared_variables,
-    stored_points,
-    unlike_weights,
-)
+from .comparable import check_comparable, shared_variables, stored_points, unlike_weights
 from .frame import CommonFrame, fit_frame, halves
 from .moments import MomentComparison, compare_moments
 from .result import MOMENTS, WEIGHTS, Comparison

@@ -85,7 +85,10 @@ def diagnose_aligned(
         aligned=aligned,
         alignment=alignment,
         invariants=summary(invariants(view, declared)),
-        switching=switching(alignment, noise=noise and alignment.rule.cost == "weights"),
+        switching=switching(
+            alignment,
+            noise=noise and alignment.rule.cost == "weights" and not alignment.rotates,
+        ),
         basins=_basins(aligned_view.draws(moved)),
         chain_lp=raw.sampler.lp_means if raw.sampler else (),
         shrinkage=float((aligned.parameters["sd"] / before).median()),
@@ -129,7 +132,9 @@ def _held_out(view: View, symmetry: Symmetry, moved: list[str], options: dict[st
 def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     yield diagnosis.alignment.text
     labellings = diagnosis.switching.labellings
-    if max(labellings, default=1) == 1:
+    if diagnosis.alignment.rotates:
+        yield "Every draw had a rotation of its own."
+    elif max(labellings, default=1) == 1:
         yield "Labels never changed within a chain."
         if (one := one_labelling(diagnosis.alignment)) is not None and not one.improbable:
             yield one.sentence
@@ -166,6 +171,12 @@ def _rhats(diagnosis: AlignedDiagnosis) -> str:
 
 def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     limit = diagnosis.raw.limits.rhat
+    rotates = diagnosis.alignment.rotates
+    if rotates:
+        yield (
+            "Varimax chose the rotation, not the data: loadings and scores are those of simple structure. Quantities "
+            "that no rotation changes, such as L L' of loadings L, need no such choice."
+        )
     if len(diagnosis.basins) > 1:
         groups = "; ".join(", ".join(map(str, group)) for group in diagnosis.basins)
         yield (
@@ -189,7 +200,7 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
             f"The alignment still moved components in its last of {diagnosis.alignment.sweeps} sweeps: give "
             "more with `max_sweeps`."
         )
-    if diagnosis.raw.rhat.value <= limit and diagnosis.shrinkage < SHRINKS:
+    if diagnosis.raw.rhat.value <= limit and diagnosis.shrinkage < SHRINKS and not rotates:
         yield (
             f"R-hat is good without alignment ({diagnosis.raw.rhat.value:.3f}), which only shrinks the spread "
             f"(to {diagnosis.shrinkage:.2f} of the raw standard deviation): either every chain visits all "

@@ -150,6 +150,8 @@ def _aligned(case: Case) -> Reason:
         "limits": case.before.raw.numbers.limits_of("rhat"),
     } | ({"words": labels.words} if labels.words else {})
     apart = before > case.limits.deciding_rhat
+    if labels.rotated:
+        return Reason("answer", "passed", "aligned by rotation", numbers)
     return Reason("answer", "passed", "aligned" if apart else "aligned at every draw", numbers)
 
 
@@ -159,6 +161,8 @@ def _overlap(labels: Labels) -> Reason:
     kind = "parts apart" if labels.state == "switch" else "parts alike"
     if labels.turning:
         kind, names = "parts turn", {"names": labels.turning}
+        if labels.unclear:
+            kind, names = "rotation unclear", {"why": labels.unclear}
     elif found is not None and found.size > 1:
         kind, (first, second) = "parts overlap", found.numbers.closest
         if first != second:
@@ -189,7 +193,9 @@ def _labels_remedy(labels: Labels, case: Case) -> Reason:
     """Say what to do about labels: only what was tried, and works."""
     options: dict[str, Any] = {"options": _options(labels.words)} if labels.words else {}
     if labels.turning:
-        return Reason("labels", "warned", "use no rotation")
+        return Reason("labels", "warned", "use no rotation", {} if labels.unclear else options)
+    if labels.rotated and case.answer == "aligned":
+        return Reason("labels", "warned", "use rotated")
     if labels.state == "overlap" or case.answer == "invariant":
         return Reason("labels", "warned", "use no labels", options)
     if case.answer == "aligned":
@@ -205,8 +211,8 @@ def labels_move(labels: Labels) -> Reason:
     """Say what the labels do, by the kind of blocks that move them."""
     names = {"names": labels.variables}
     together = len(labels.variables) > 1
-    if labels.turning:
-        return Reason("labels", "warned", "labels turn", {"names": labels.turning})
+    if turning := labels.turning or labels.rotated:
+        return Reason("labels", "warned", "labels turn", {"names": turning})
     whole = labels.symmetry and not any(block.axes for block in labels.symmetry)
     if whole and all(block.flipped for block in labels.symmetry):
         verb, end = ("change", " together") if together else ("changes", "")
@@ -232,6 +238,9 @@ def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
     bad: Outcome = "failed" if case.answer == "unusable" else "warned"
     if labels.state in ("switch", "partial") and not case.keeps_heights:
         return Reason(LABELS, bad, "labels unlike", names)
+    if labels.rotated:
+        unsorted = case.answer == "invariant" or not case.is_sorted
+        return Reason(LABELS, bad, "rotation not sorted" if unsorted else "rotation sorted", names)
     if labels.state == "switch":
         apart = case.answer == "invariant" or not case.is_sorted
         return Reason(LABELS, bad, "labels not sorted" if apart else "labels sorted", names)

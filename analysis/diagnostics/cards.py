@@ -1,37 +1,43 @@
-"""Cards of a diagnosis for notebooks and terminals: the answer first, then tables."""
+"""Cards of a diagnosis for notebooks and terminals: the answer first, then one table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from onebasin.base.card import Card, Fact, FactList, Part, Words
-from onebasin.base.table import Table
 
 from .verdict import Verdict
 
 
-def card_of_verdict(verdict: Verdict, tables: Sequence[Table]) -> Card:
-    """Show the answer with its rows, causes and what to do; then tables of parameters."""
-    parts: list[Part] = [
-        Words(verdict.sentence),
-        FactList(tuple(Fact(row.name, row.sentence, row.flag) for row in verdict.rows)),
-    ]
-    for cause in verdict.causes:
-        known = "" if cause.evidence in verdict.sentence else f"{cause.evidence} "
-        parts.append(Words(f"{known}What to do: {cause.remedy}", name=cause.name))
-    besides = (Words(s, small=True) for s in (*verdict.unjudged, *verdict.left_out))
-    return Card(verdict.heading, (*parts, *tables, *besides), verdict.flag)
+def card_of_verdict(verdict: Verdict, table: Sequence[Part]) -> Card:
+    """Show the answer with its rows and what to do; then the table, and what is not used for the verdict."""
+    besides = (Words(sentence, small=True) for sentence in verdict.left_out)
+    return Card(verdict.heading, (*_answer(verdict), *table, *besides), verdict.flag)
 
 
-def card_of_numbers(checks: str, warnings: Sequence[str], tables: Sequence[Table]) -> Card:
+def card_of_numbers(checks: str, warnings: Sequence[str], table: Sequence[Part]) -> Card:
     """Show what checks come to, where nobody asked for an answer."""
     first = Words(f"{checks[:1].upper()}{checks[1:]}.")
     words = (Words(sentence, flag="warn") for sentence in warnings)
-    return Card("Numbers of a posterior", (first, *words, *tables))
+    return Card("Numbers of a posterior", (first, *words, *table))
+
+
+def _answer(verdict: Verdict) -> Iterator[Part]:
+    yield Words(verdict.in_short)
+    yield FactList(tuple(Fact(row.name, row.sentence, row.flag) for row in verdict.rows))
+    lines = [
+        line
+        for name, evidence, remedy in verdict.steps
+        for line in (("why", f"{name}: {evidence}" if evidence else name), ("what to do", remedy))
+    ]
+    if lines:
+        yield FactList.of(*lines)
+    for remark in verdict.own_remarks:
+        yield from (Words(sentence, flag=remark.flag) for sentence in remark.sentences)
 
 
 def card_of_alignment(
-    sentences: Sequence[str], warnings: Sequence[str], tables: Sequence[Table]
+    sentences: Sequence[str], warnings: Sequence[str], tables: Sequence[Part]
 ) -> Card:
     """Show what alignment did, and tables of aligned parameters and of label-free quantities."""
     words = [Words(sentence) for sentence in sentences]

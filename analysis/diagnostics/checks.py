@@ -111,6 +111,12 @@ def remarks(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[Reason]:
             yield found
     if diagnosis.has_chains and diagnosis.num_chains == 1:
         yield Reason("chains", "not judged", "one chain only")
+    elif (
+        diagnosis.has_chains
+        and diagnosis.sampler is not None
+        and diagnosis.sampler.identical_starts
+    ):
+        yield Reason("starts", "not judged", "one start", {"chains": diagnosis.num_chains})
     for found in diagnosis.checks:
         if found.outcome == "not judged" and found.name != "R-hat":
             yield found

@@ -3,8 +3,9 @@
 Convention: a template is what was found, or that and what to do, or what was found, what it means and what to do. None
 of these texts ends with a full stop.
 A piece in ``[[...]]`` is left out where a number that it asks for is missing. Besides Python's format specifications
-there are ``names`` (in code type, the first four), ``chains``, ``counts``, ``count NOUN``, ``rhat`` and ``digits``: as
-many decimals as tell the number from its limit (`limits` of the reason). `Backticks` set a name in code type.
+there are ``names`` (in code type, the first four), ``chains``, ``counts``, ``count NOUN``, ``percent``, ``rhat`` and
+``digits``: as many decimals as tell the number from its limit (`limits` of the reason). `Backticks` set a name in code
+type.
 """
 
 from __future__ import annotations
@@ -110,6 +111,8 @@ class _Writer(Formatter):
             case "count":
                 plural = rest[:-1] + "ies" if rest.endswith("y") else f"{rest}s"
                 return f"{value:,} {rest if value == 1 else plural}"
+            case "percent":
+                return f"{value:.2g} %" if value < 99.5 else "100 %"  # not 1e+02 %
             case "rhat":
                 return rhat(value, self.limits)
             case "digits":

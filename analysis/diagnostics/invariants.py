@@ -3,7 +3,8 @@
 For every variable of an `Exchangeable` block the mean over its parts (where no sign flips) and the mean square over its
 parts; for two variables of a block their covariance over the parts, which knows what belongs to what, as moments of one
 variable at a time do not; for a whole variable that changes sign its mean without the sign and its mean square; for a
-complemented weight its distance from one half; a network's outputs on its training inputs; and `lp`. They converge
+complemented weight its distance from one half; for variables that rotate products of their rows, as of L L' of
+loadings L; a network's outputs on its training inputs; and `lp`. They converge
 where the posterior does, whatever the labels did.
 """
 
@@ -11,13 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, combinations, product
+from itertools import chain, combinations, combinations_with_replacement, product
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
+from onebasin.models.symmetry.blocks import (
+    Block,
+    Rotation,
+    Symmetry,
+    axes_of,
+    blocks_of,
+    equal_modes,
+)
 from onebasin.models.symmetry.counterparts import stack, stacked_blocks
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, checked, entry_names
@@ -35,6 +43,8 @@ PIECE = 2**23
 _LEAST = 1e-100
 SINGLE = 8.0
 """Units in the last place of a single-precision number, by which the sum of a simplex may differ from draw to draw."""
+ROWS = 8
+"""Rows of each variable that rotates whose products are looked at, evenly spread."""
 MAX_OUTPUTS = 50
 """Training inputs at which a network's outputs are looked at, evenly spread over the data set."""
 
@@ -48,8 +58,9 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     Returns
     -------
     Draws
-        `lp`, ``mean(mu)``, ``mean(mu^2)``, ``cov(mu,sigma)``, ``|theta - 1/2|``, ``output[obs,out]`` and, where a
-        network predicts its noise, ``noise_sd[obs,out]``; without those that are not there. May be empty.
+        `lp`, ``mean(mu)``, ``mean(mu^2)``, ``cov(mu,sigma)``, ``|theta - 1/2|``, ``load load'[0,3]``,
+        ``output[obs,out]`` and, where a network predicts its noise, ``noise_sd[obs,out]``; without those that are not
+        there. May be empty.
     """
     view = as_view(posterior)
     found: list[tuple[str, np.ndarray]] = []
@@ -119,7 +130,12 @@ def _numbered(label: str, count: int) -> list[str]:
 
 
 def _of_blocks(blocks: Symmetry, piece: Piece, largest: Units) -> list[tuple[str, np.ndarray]]:
-    return [found for block in blocks for found in _of_block(block, piece, largest)]
+    plain = [block for block in blocks if block.discrete is block]
+    rotations = blocks_of(blocks, Rotation)
+    return [
+        *(found for block in plain for found in _of_block(block, piece, largest)),
+        *(found for block in rotations for found in _of_rotation(block, piece, largest)),
+    ]
 
 
 def _of_block(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.ndarray]]:
@@ -136,6 +152,28 @@ def _of_block(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.
     for name in block.complemented:
         quantities.append((f"|{name} - 1/2|", np.abs(piece[name] - 0.5)))
     return quantities
+
+
+def _of_rotation(block: Rotation, piece: Piece, largest: Units) -> Iterator[tuple[str, np.ndarray]]:
+    """Give products over the components of some rows of two variables, and what else no rotation changes."""
+    rows: dict[str, np.ndarray] = {}
+    chosen: dict[str, np.ndarray] = {}
+    for name, places in block.axes.items():
+        axes = tuple(axis + 2 for axis in axes_of(places))
+        yield _mean_square(name, piece[name], axes, largest[name])
+        if len(axes) == 1:
+            last = np.moveaxis(piece[name], axes[0], -1)
+            flat = last.reshape(*last.shape[:2], -1, last.shape[-1])
+            count = flat.shape[2]
+            chosen[name] = np.linspace(0, count - 1, min(count, ROWS)).round().astype(int)
+            rows[name] = flat[:, :, chosen[name]] / _unit(largest[name])
+        elif len(axes) == 2:
+            yield f"trace({name})", np.trace(piece[name], axis1=axes[0], axis2=axes[1])
+    for first, second in combinations_with_replacement(rows, 2):
+        products = rows[first] @ np.swapaxes(rows[second], -1, -2)
+        for (i, row), (j, column) in product(enumerate(chosen[first]), enumerate(chosen[second])):
+            if first != second or i <= j:
+                yield f"{first} {second}'[{row},{column}]", products[:, :, i, j]
 
 
 def _of_pairs(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.ndarray]]:

@@ -140,6 +140,8 @@ class Case:
     def is_sound(self) -> bool:
         """Tell whether chains agree, modulo labels, with enough effective draws."""
         bad = self.unmoved.bad if self.labels.state == "overlap" else self.after.bad
+        if self.labels.rotated and not self.invariants_agree:
+            return False
         return bad.empty and not self.after.lp_is_bad
 
     @cached_property

@@ -7,18 +7,26 @@ architecture, so that nothing is searched for there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
+from onebasin.models.symmetry.blocks import (
+    Block,
+    Rotation,
+    Symmetry,
+    axes_of,
+    blocks_of,
+    equal_modes,
+)
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import as_view
 
+from ..alignment.rotations import UnclearRotation
 from ..discovery.candidate import Candidate
 from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
@@ -60,7 +68,9 @@ class Labels:
     reason
         Of ``partial``, and of an overlap that is one: why alignment would leave the posterior, in a sentence.
     turning
-        Variables whose components turn into one another, as factors do that are not identified.
+        Variables whose components turn into one another, as factors do that are not identified, and are not aligned.
+    unclear
+        Of declared rotations that are not aligned: why varimax has no clear optimum, in a sentence.
     doubtful
         Of ``partial``: whether parameters are taken for components only because the same chains differ in them.
     """
@@ -73,6 +83,7 @@ class Labels:
     looked: bool = True
     reason: str = ""
     turning: tuple[str, ...] = ()
+    unclear: str = ""
     doubtful: bool = False
 
     @cached_property
@@ -91,6 +102,12 @@ class Labels:
     def symmetry(self) -> Symmetry:
         """Everything that moves."""
         return (*self.declared, *(candidate.block for candidate in self.found))
+
+    @property
+    def rotated(self) -> tuple[str, ...]:
+        """Variables that alignment rotated to simple structure."""
+        done = blocks_of(self.declared, Rotation) if self.aligned is not None else ()
+        return tuple(name for block in done for name in block.variables)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -114,9 +131,14 @@ def look_for_labels(
     """
     if not declared:
         return _search(facts, facts, (), None, held_out, progress)
-    aligned = diagnose_aligned(
-        facts.view, declared, held_out=held_out, noise=noise, progress=progress, raw=facts.raw
-    )
+    try:
+        aligned = diagnose_aligned(
+            facts.view, declared, held_out=held_out, noise=noise, progress=progress, raw=facts.raw
+        )
+    except UnclearRotation as refusal:
+        others = tuple(block for block in declared if block.discrete is block)
+        rest = look_for_labels(facts, others, held_out=held_out, noise=noise, progress=progress)
+        return _unrotated(rest, declared, refusal.reason)
     after = facts.moved(_aligned_values(aligned, facts))
     if facts.view.network is not None:
         return Labels(_state(facts, declared, ()), after, declared, aligned=aligned)
@@ -168,10 +190,27 @@ def _search(
         return Labels("switch", after, declared, certain, aligned)
     if not declared:
         return Labels("none", after)
+    if blocks_of(declared, Rotation):
+        return Labels("switch", after, declared, aligned=aligned)
     moved = {name for block in declared for name in block.variables}
     seen = tuple(c for c in _discover(facts) if moved & {slot.name for slot in c.slots})
     state, turning = _state(facts, declared, seen), _turning(seen)
     return Labels(state, after, declared, aligned=aligned, turning=turning)
+
+
+def _unrotated(rest: Labels, declared: Symmetry, unclear: str) -> Labels:
+    """The labels of a posterior whose rotations are not aligned, from those modulo everything else."""
+    turning = tuple(n for block in blocks_of(declared, Rotation) for n in block.variables)
+    found = tuple(c for c in rest.found if not {slot.name for slot in c.slots} & {*turning})
+    return replace(
+        rest,
+        state="partial" if rest.state == "partial" and found else "overlap",
+        declared=declared,
+        found=found,
+        aligned=None,
+        turning=turning,
+        unclear=unclear,
+    )
 
 
 def _turning(candidates: tuple[Candidate, ...]) -> tuple[str, ...]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pandas as pd
 
+from onebasin.base.card import Part, Words, in_brief
 from onebasin.base.numbers import decimals_beside, format_number
-from onebasin.base.table import Table
+from onebasin.base.table import Table, TableCell, Value
+from onebasin.posteriors.draws import variable_of
 
-from .verdict import Extreme, Limits, Outcome, worst_of
+from .verdict import FLAGS, Extreme, Limits, Outcome, worst_of
 
 DECIMALS = {"rhat": 3, "ess_bulk": 0, "ess_tail": 0}
 """Decimals of the columns of a table that are judged."""
@@ -28,8 +31,9 @@ COLUMNS = {
     "ess_tail": "tail ESS",
 }
 """Headings of a table of parameters."""
-WORST_SHOWN = 10
-"""Entries of a table."""
+ROWS = 40
+"""Rows of a table, at most."""
+_ORDER = ("parameter", "transformed", "generated")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +52,8 @@ class Numbers:
         Entries that the answer rests on; others are warned of at most.
     others_decide
         Whether quantities that are not in the table decide, such as those that a symmetry leaves alone.
+    kinds
+        Kinds of variables: parameters come first in a table, generated quantities last.
     """
 
     table: pd.DataFrame
@@ -55,6 +61,7 @@ class Numbers:
     chains: int
     deciding: frozenset[str]
     others_decide: bool = False
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def decisive(self) -> pd.DataFrame:
@@ -98,16 +105,44 @@ class Numbers:
         places = decimals_beside(value, self.limits_of(column), DECIMALS[column])
         return format_number(value, decimals=places)
 
-    def worst(self, caption: str, table: pd.DataFrame, shown: int = WORST_SHOWN) -> Table:
-        """Tabulate rows in their order where they are few and agree, else those that mix worst."""
-        if len(table) > shown or (table["rhat"] > self.limits.deciding_rhat).any():
-            order = ["rhat", "ess_bulk"]
-            rows = table.sort_values(order, ascending=[False, True], na_position="last").head(shown)
-            caption = f"{caption}: {len(rows)} of {len(table)}, worst first"
-            table = rows
+    def in_order(
+        self, table: pd.DataFrame, caption: str, most: int | None = ROWS
+    ) -> tuple[Part, ...]:
+        """Tabulate at most so many rows in the model's order, scalars first; a variable has all of its rows, or none.
+
+        Numbers that do not pass are marked. Where rows are left out, words say how many, and the worst numbers of all.
+        """
+        variables: dict[str, list[str]] = {}
+        for entry in table.index:
+            variables.setdefault(variable_of(entry, self.kinds), []).append(entry)
+        shown: list[str] = []
+        left: list[str] = []
+        kind = {name: _ORDER.index(self.kinds.get(name, "parameter")) for name in variables}
+        for name in sorted(variables, key=lambda name: (kind[name], variables[name] != [name])):
+            if most is None or len(shown) + len(variables[name]) <= most:
+                shown += variables[name]
+            else:
+                left.append(name)
+        if not shown and left:
+            shown = variables[left[0]][:most]
         known = [column for column in COLUMNS if table[column].notna().any()]
         cells = tuple(
-            (f"`{name}`", *(self.written(column, row[column]) for column in known))
-            for name, row in table.iterrows()
+            (f"`{name}`", *(self._cell(column, row[column], name) for column in known))
+            for name, row in table.loc[shown].to_dict("index").items()
         )
-        return Table(("", *(COLUMNS[column] for column in known)), cells, caption)
+        found = Table(("", *(COLUMNS[column] for column in known)), cells, caption)
+        return (found, self._rest(table, len(table) - len(shown), left)) if left else (found,)
+
+    def _cell(self, column: str, value: float, entry: str) -> Value | TableCell:
+        outcome = self.outcome(column, value, entry) if column in DECIMALS else "passed"
+        marked = not math.isnan(value) and outcome != "passed"
+        return TableCell(self.written(column, value), FLAGS[outcome] if marked else "")
+
+    def _rest(self, table: pd.DataFrame, count: int, left: list[str]) -> Words:
+        """Say how many rows are left out, and the worst numbers of all rows."""
+        columns = {c: Extreme.of(table[c], smallest=c != "rhat") for c in DECIMALS}
+        found = [(c, each.value, each.parameter) for c, each in columns.items() if each.parameter]
+        worst = ", ".join(f"{COLUMNS[c]} {self.written(c, v)} (`{name}`)" for c, v, name in found)
+        said = f" Worst of all {len(table)}: {worst}." if worst else ""
+        outcome = worst_of(self.outcome(*each) for each in found)
+        return Words(f"{count} more ({in_brief(left)}).{said}", flag=FLAGS[outcome])

@@ -7,7 +7,7 @@ None or NaN; in JSON every number that is not finite becomes null.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,28 +24,11 @@ from ..summaries.sampler import NAN, SamplerSummary
 from ..summaries.variational import VariationalSummary
 from .cards import card_of_alignment, card_of_numbers, card_of_verdict
 from .causes import Heights, compare_heights
-from .numbers import Numbers
-from .verdict import (
-    Extreme,
-    Limits,
-    Outcome,
-    Reason,
-    Verdict,
-    in_words,
-    overall,
-    said_once,
-)
+from .numbers import ROWS, Numbers
+from .verdict import Extreme, Limits, Outcome, Reason, Verdict, in_words, overall, said_once
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
-
-
-TITLES = {
-    "parameter": "parameters",
-    "transformed": "transformed parameters",
-    "generated": "generated quantities",
-}
-"""Headings of tables, by kind of variable."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,7 +169,8 @@ class Diagnosis(Shown):
         """The numbers of `shown` with their outcomes, which everything that shows or judges them takes."""
         deciding = frozenset(filter(self.decides, self.shown.index))
         others = self.verdict in ("invariant", "unusable")
-        return Numbers(self.shown, self.limits, self.num_chains, deciding, others)
+        of = self.kinds.of
+        return Numbers(self.shown, self.limits, self.num_chains, deciding, others, of)
 
     @cached_property
     def heights(self) -> Heights | None:
@@ -248,25 +232,34 @@ class Diagnosis(Shown):
         """
         return next((check.outcome for check in self.checks if check.name == name), None)
 
-    def tables(self) -> Iterator[tuple[str, pd.DataFrame, str]]:
-        """Give tables with a caption and the kind of their variables: aligned parameters, then all others by kind."""
-        known, aligned = {*self.constants, *self.broken}, self.aligned
-        if aligned is not None and self.verdict in ("aligned", "invariant"):
-            yield "aligned parameters", aligned.aligned.parameters, "parameter"
-            known |= set(aligned.aligned.parameters.index)
-        varying = self.parameters[~self.parameters.index.isin(known)]
-        of = self.kinds.of
-        kinds = [of.get(variable_of(name, of), "parameter") for name in varying.index]
-        for kind, caption in TITLES.items():
-            own = varying[[each == kind for each in kinds]]
-            if len(own):
-                yield caption, own, kind
+    def card(self, *, whole: bool = False) -> Card:
+        """Show the answer, then one table of what may be used: aligned parameters, or label-free quantities alone.
+
+        Parameters
+        ----------
+        whole : bool
+            Whether the table has all rows, however many.
+
+        Returns
+        -------
+        Card
+            The answer, its rows, what to do, the table.
+        """
+        rows = self.shown.drop(index=[*self.constants, *self.broken])
+        caption = "aligned parameters" if self.is_shown_aligned else "parameters"
+        if self.aligned is not None and self.verdict == "invariant":
+            moved, caption = self.aligned.aligned.parameters.index, "label-free quantities"
+            rows = pd.concat([rows.drop(index=moved, errors="ignore"), self.aligned.invariants])
+            rows = rows[~rows.index.duplicated()]
+        many = f"{self.num_chains} chains of " if self.num_chains > 1 else ""
+        caption += f": {many}{self.num_draws} draws"
+        table = self.numbers.in_order(rows, caption, None if whole else ROWS)
+        if self.judgement is None:
+            return card_of_numbers(self.checks_in_words, self.warnings, table)
+        return card_of_verdict(self.judgement, table)
 
     def _card(self) -> Card:
-        tables = [self.numbers.worst(c, t) for c, t, kind in self.tables() if kind == "parameter"]
-        if self.judgement is None:
-            return card_of_numbers(self.checks_in_words, self.warnings, tables)
-        return card_of_verdict(self.judgement, tables)
+        return self.card()
 
     def summary(self) -> dict[str, Any]:
         """Return the headline numbers as one flat mapping, NaN and None kept as they are."""
@@ -381,15 +374,14 @@ class AlignedDiagnosis(Shown):
 
     def _card(self) -> Card:
         numbers = self.raw.numbers
-        tables = [numbers.worst("aligned parameters", self.aligned.parameters)]
-        if len(self.invariants):
-            tables.append(numbers.worst("left alone by the symmetry", self.invariants))
-        return card_of_alignment(self.sentences, self.warnings, tables)
+        moved, fixed = self.aligned.parameters, self.invariants
+        tables = (("aligned parameters", moved), ("left alone by the symmetry", fixed))
+        parts = [numbers.in_order(table, name) for name, table in tables if len(table)]
+        return card_of_alignment(self.sentences, self.warnings, [p for both in parts for p in both])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the raw diagnosis as plain types for JSON."""
         rows = [{"quantity": name, **row} for name, row in self.invariants.to_dict("index").items()]
-        held_out = self.held_out_rhat
         return json_safe(
             {
                 "rule": self.alignment.text,
@@ -400,7 +392,7 @@ class AlignedDiagnosis(Shown):
                 "basins": self.basins,
                 "chain_lp": self.chain_lp,
                 "shrinkage": self.shrinkage,
-                "held_out_rhat": vars(held_out) if held_out else None,
+                "held_out_rhat": self.held_out_rhat and vars(self.held_out_rhat),
                 "caveat": self.caveat,
                 "sentences": self.sentences,
                 "warnings": self.warnings,

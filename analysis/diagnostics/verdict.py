@@ -289,6 +289,40 @@ class Verdict:
         return " ".join(reason.in_short for reason in self.headline)
 
     @property
+    def in_short(self) -> str:
+        """The answer without the findings that its rows state."""
+        return " ".join(each.in_short for each in self.headline if each not in self._in_rows)
+
+    @property
+    def steps(self) -> tuple[tuple[str, str, str], ...]:
+        """Causes, their evidence and remedies, each empty where the answer and its rows state it."""
+        said, aligned = self.in_short, self.answer in ("aligned", "invariant")
+        steps = []
+        for cause in self.causes:
+            known = cause.evidence in said
+            name = "" if aligned and cause.name == "labels" else cause.name
+            evidence = cause.evidence if name and not known else ""
+            steps.append((name, evidence, "" if cause.remedy in said else cause.remedy))
+        steps += [("", "", each.remedy) for each in self._in_rows if each.remedy]
+        return tuple(step for step in dict.fromkeys(steps) if any(step))
+
+    @property
+    def _in_rows(self) -> tuple[Reason, ...]:
+        names, facts = {row.name for row in self.rows}, " ".join(row.fact for row in self.rows)
+        return tuple(each for each in self.headline if each.name in names or each.fact in facts)
+
+    @property
+    def own_remarks(self) -> tuple[Reason, ...]:
+        """Remarks that neither a row nor the marks of a table make."""
+        facts = " ".join(row.fact for row in self.rows)
+        known = ("R-hat", "bulk ESS", "tail ESS")
+        return tuple(
+            each
+            for each in self.remarks
+            if each.name not in known and each.kind != "not recorded" and each.fact not in facts
+        )
+
+    @property
     def unjudged(self) -> tuple[str, ...]:
         """Sentences on what could not be judged, and why."""
         return said_once(reason for reason in self.remarks if reason.outcome == "not judged")

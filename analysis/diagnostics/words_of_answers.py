@@ -126,15 +126,23 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "the components apart in the model: an order, different priors"
     ),
     "use no rotation": (
-        "Use what no rotation changes, such as L L' of loadings L, or a Procrustes rotation; or fix the rotation in "
-        "the model: loadings with zeros above a positive diagonal"
+        "Use what no rotation changes, such as L L' of loadings L; [[or declare the rotation by {options} and align by "
+        "it; ]]or fix the rotation in the model: loadings with zeros above a positive diagonal"
+    ),
+    "use rotated": (
+        "Use what no rotation changes, such as L L' of loadings L. For the components use aligned draws: "
+        "`ob.align(posterior)`, or `onebasin align`; varimax chooses their rotation, not the data"
     ),
     "no equal modes": (
         "The log density differs between labellings, so that they are no equal modes: see to the other cause first"
     ),
     "use neither": "Alignment does not bring the chains together: see to the other cause first",
     "labels not looked at": "Labels were not looked at",
-    "labels sorted": "Labels of {names:names} switch; alignment sorts them",
+    "labels sorted": "Labels switch; alignment sorts them",
+    "rotation sorted": "The components of {names:names} rotate; varimax and matching align them",
+    "rotation not sorted": (
+        "The components of {names:names} rotate, and alignment does not bring the chains together"
+    ),
     "labels not sorted": (
         "Labels of {names:names} switch, and alignment does not bring the chains together"
     ),
@@ -176,7 +184,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "no invariants": "Neither `lp` nor other quantities without labels are there",
     "unreliable": f"Parameters are not reliable, nor is what is computed of them[[; {APART}]]",
     "halves agree": "One chain agrees with its halves; with others it could not be compared",
-    "all agree": "R-hat of all parameters is at most {rhat:rhat}[[, R-hat of `lp` {lp:rhat}]]",
+    "all agree": "Chains agree about all parameters[[ and the log density (R-hat of `lp` {lp:rhat})]]",
     "independent draws": "Independent draws need no convergence",
     "worth of weights": (
         "The {count:,} weighted draws are worth {worth:,.0f} independent ones, and [[k-hat of the weights is "
@@ -208,6 +216,10 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Chains agree once labels are aligned: {least}{names:names} {move}[[ (declare {words:names})]]. Use aligned "
         "means; R-hat falls from {before:rhat} to {after:rhat}"
     ),
+    "aligned by rotation": (
+        "{names:names} rotate, and label-free quantities agree between chains: use these first. Aligned means of "
+        "simple structure (varimax) may be used too; R-hat falls from {before:rhat} to {after:rhat}"
+    ),
     "aligned at every draw": (
         "Every R-hat is good, yet labels switch all the time: {least}{names:names} {move}[[ (declare {words:names})]], "
         "so that the mean of one component is an average over all components. Use aligned means"
@@ -216,6 +228,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "parts turn": (
         "Components of {names:names} turn into one another: alignment can only sort them, not tell which is which"
     ),
+    "rotation unclear": "{why}",
     "parts overlap": (
         "Components of {names:names} overlap[[ ({first} and {second} are {distance:.1f} sds apart)]]: alignment can "
         "only sort them, not tell which is which"
@@ -250,6 +263,10 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     # Next to the answer
     "one chain only": "One chain: other modes, and other labels, cannot be seen. Run four",
+    "one start": (
+        "All {chains} chains began at the same point: R-hat cannot show a mode that all of them miss. Give each chain "
+        "its own start (`init`) to find out"
+    ),
     "alike parts": (
         "`{name}[0..{last}]` have one and the same posterior: if they are labels of a mixture, their means say nothing "
         "about any one component"

@@ -105,12 +105,12 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         "Draw more, or reparametrise",
     ),
     "diverged": (
-        "{count} of {draws} draws diverged ({share:.2g} %; by chain {per_chain:counts})",
+        "{count} of {draws} draws diverged ({share:percent}; by chain {per_chain:counts})",
         _CURVED,
         _ACCEPT,
     ),
     "trees cut": (
-        "{count} of {draws} draws reached the maximal tree depth[[ {depth}]] ({share:.2g} %)",
+        "{count} of {draws} draws reached the maximal tree depth[[ {depth}]] ({share:percent})",
         "trajectories were cut short, which costs time and ESS",
         "Raise `max_tree_depth`, or reparametrise",
     ),

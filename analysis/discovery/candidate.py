@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
-from onebasin.models.symmetry.blocks import Block, Counterparts, Exchangeable, Flip
+from onebasin.models.symmetry.blocks import Block, Counterparts, Exchangeable, Flip, Rotation
 from onebasin.models.symmetry.words import spell
 
 from .slots import Labels, Slot, Values, numbered
@@ -92,6 +92,9 @@ class Candidate:
     @property
     def block(self) -> Block:
         """The candidate as a block of a symmetry, to align by."""
+        if self.turns:  # loadings have fewer entries than scores, as a rule
+            slots = sorted(self.slots, key=lambda slot: self.values[slot.name].size)
+            return Rotation({slot.name: slot.axes[0] for slot in slots})
         if self.places:
             return self._block_of_places
         complements = tuple(slot.name for slot in self.slots if slot.complement)

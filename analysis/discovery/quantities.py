@@ -53,6 +53,8 @@ def with_alike(candidate: Candidate, values: Values) -> Candidate:
 
     These are arrays, and, where separate parameters move, others whose names have the same numbers.
     """
+    if candidate.turns:  # by rotations, no order of components
+        return candidate
     elements = list(zip(candidate.permutation, candidate.signs, strict=True))
     others = {n: v for n, v in values.items() if n not in candidate.values}
     counted = {numbers_in(slot.members) for slot in candidate.slots} - {()}

@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from markupsafe import Markup
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from onebasin.base.errors import OnebasinError
 from onebasin.base.text import shown
 
 from ..plots.style import ACCENT, GRID, INK, MUTED
+from ..plots.theme import points_of
 
 MAX_SVG_BYTES = 250_000
 _PAGE_COLOURS = {
@@ -49,7 +51,7 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
     alt
         What stands for it where it cannot be seen.
     max_svg_bytes
-        Above this, lines, points and areas are drawn as an image inside it; if that is not enough, all is one image.
+        Above this, lines, points and areas are drawn as images inside it; above twice this, all is one image.
 
     Returns
     -------
@@ -57,11 +59,18 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
         An `svg` or an `img` element.
     """
     width = round(96 * float(figure.get_figwidth()))
-    view_box, body = _for_page(_svg_text(figure), prefix)
-    if len(body) > max_svg_bytes:
-        with _marks_rasterised(figure):
+    marks = _vector_marks(figure)
+    # a line has numbers alone; of every marker there is an element
+    sizes = (
+        points_of(m) * (12 if getattr(m, "get_marker", str)() == "None" else 80) for m in marks
+    )
+    heavy = sum(sizes) > max_svg_bytes
+    with _rasterised(marks if heavy else []):
+        view_box, body = _for_page(_svg_text(figure), prefix)
+    if len(body) > max_svg_bytes and marks and not heavy:
+        with _rasterised(marks):
             view_box, body = _for_page(_svg_text(figure), prefix)
-    if len(body) > max_svg_bytes:
+    if len(body) > 2 * max_svg_bytes:
         image = '<img class="raster" src="data:image/png;base64,{}" alt="{}" width="{}">'
         return Markup(image).format(_png_text(figure), shown(alt), width)
     head = '<svg role="img" aria-label="{}" style="--natural:{}px" viewBox="{}">{}</svg>'
@@ -70,15 +79,19 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
     )  # matplotlib escapes its text
 
 
-@contextmanager
-def _marks_rasterised(figure: Figure) -> Iterator[None]:
-    """Have everything in the axes drawn as images, but for text, axes and frame."""
-    marks = [
+def _vector_marks(figure: Figure) -> list[Artist]:
+    """Everything in the axes, but for text, axes and frame, that is not drawn as an image."""
+    return [
         artist
         for axes in figure.axes
         for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.images)
         if not artist.get_rasterized()
     ]
+
+
+@contextmanager
+def _rasterised(marks: list[Artist]) -> Iterator[None]:
+    """Have marks drawn as images."""
     for artist in marks:
         artist.set_rasterized(True)
     try:

@@ -9,16 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from onebasin.posteriors.view import Posterior
 
 from ..alignment.barriers import Barriers, barriers
-from .style import (
-    ACCENT,
-    CHAIN_COLOURS,
-    INK,
-    MUTED,
-    Picture,
-    add_legend,
-    new_figure,
-    style_axes,
-)
+from .style import ACCENT, CHAIN_COLOURS, INK, MUTED, Picture, add_legend, new_figure, style_axes
 
 _BEFORE, _AFTER = CHAIN_COLOURS[1], ACCENT
 

@@ -185,12 +185,13 @@ def _dress(axes: Axes) -> None:
         text.set_fontsize(TEXT_SIZE)
         text.set_color(INK)
     marks = [artist for artist in axes.get_children() if isinstance(artist, Line2D | Collection)]
-    heavy = sum(map(_points, marks)) > POINTS_TO_RASTERISE
+    heavy = sum(map(points_of, marks)) > POINTS_TO_RASTERISE
     for artist in marks:
-        artist.set_rasterized(heavy and _points(artist) > 2)
+        artist.set_rasterized(heavy and points_of(artist) > 2)
 
 
-def _points(artist: Artist) -> int:
+def points_of(artist: Artist) -> int:
+    """Count the points of a line or a scatter."""
     if isinstance(artist, Line2D):
         return np.size(artist.get_xdata(orig=False))
     if isinstance(artist, PathCollection):

@@ -106,6 +106,8 @@ def _outcome(view: View) -> list[tuple[str, str]]:
         outcome.append(("Maximal tree depth", f"{limit:g}"))
     if (converged := view.number(schema.CONVERGED)) is not None:
         outcome.append(("Converged", "yes" if converged else "no"))
+    if begun := _text(view.attribute(schema.FIT_START)):
+        outcome.append(("Start", begun))
     if words := restarts_in_words(restarts_of(view)):
         outcome.append(("New random stream", words))
     if attempts := view.parsed(schema.ATTEMPTS):

@@ -155,7 +155,7 @@ def thinned(values: np.ndarray, most: int) -> np.ndarray:
 
 def findings(subject: Subject) -> tuple[Note, ...]:
     """Show what checks found and neither the answer nor its rows tell."""
-    remarks = () if subject.verdict is None else subject.verdict.remarks
+    remarks = () if subject.verdict is None else subject.verdict.own_remarks
     return tuple(
         Note(sentence, reason.flag)
         for reason in remarks

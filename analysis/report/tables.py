@@ -119,12 +119,13 @@ MEANS = 20
 
 
 def means_table(comparison: Comparison, *, most: int = MEANS, caption: str = "") -> Table | None:
-    """Tabulate the means side by side, those that lie furthest apart first; None for networks."""
+    """Tabulate the means that lie furthest apart side by side, in the model's order; None for networks."""
     table = comparison.means
     if table.empty:
         return None
     apart = [name for name in table if str(name).startswith("z ")]
     order = table[apart].abs().max(axis=1).sort_values(ascending=False, na_position="last").index
+    shown = {*order[:most]}
     bounds = {f"z {name}": found.z_bound for name, found in comparison.moments.items()}
     gated = {f"z {name}": {*found.gated} for name, found in comparison.moments.items()}
 
@@ -137,8 +138,8 @@ def means_table(comparison: Comparison, *, most: int = MEANS, caption: str = "")
         return TableCell(value, "bad" if abs(value) > bounds[column] else "good")
 
     names = [str(name) for name in table]
-    rows = tuple((str(row), *(cell(c, row) for c in names)) for row in order[:most])
-    more = f"; {most} of {len(table)} parameters, largest |z| first" if len(table) > most else ""
+    rows = tuple((str(row), *(cell(c, row) for c in names)) for row in table.index if row in shown)
+    more = f"; the {most} of {len(table)} parameters furthest apart" if len(table) > most else ""
     columns = tuple(Column(c, decimals=1) if c in bounds else Column(c) for c in names)
     return Table(("parameter", *columns), rows, caption or f"means side by side{more}")
 

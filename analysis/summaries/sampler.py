@@ -17,6 +17,8 @@ from onebasin.posteriors.view import View
 from .summary import bulk_ess, rhat_of
 
 NAN = float("nan")
+SAME = 0.01
+"""Standard deviations by which starts may differ and still be one: what an optimiser leaves open."""
 JUDGED = (schema.LP, schema.ENERGY, schema.DIVERGING, schema.TREE_DEPTH)
 """Statistics whose values that are not finite are counted."""
 
@@ -94,6 +96,8 @@ class SamplerSummary:
         Seconds, summed over chains.
     restarts : tuple of tuple of int
         Of each chain the draws, from 0, at which a new random stream began; empty where no chain has had more than one.
+    identical_starts : bool
+        Whether all of several chains are known to have begun at one point.
     """
 
     divergences: int | None = None
@@ -121,6 +125,7 @@ class SamplerSummary:
     sampling_seconds: float = NAN
     warmup_seconds: float = NAN
     restarts: tuple[tuple[int, ...], ...] = ()
+    identical_starts: bool = False
 
     @property
     def min_bfmi(self) -> float:
@@ -143,12 +148,26 @@ def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
         sampling_seconds=_seconds(view, schema.SAMPLING_SECONDS),
         warmup_seconds=_seconds(view, schema.WARMUP_SECONDS),
         restarts=restarts_of(view),
+        identical_starts=starts_are_identical(view),
     )
 
 
 def restarts_of(view: View) -> tuple[tuple[int, ...], ...]:
     """Return for each chain the draws at which a new random stream began; empty if not recorded."""
     return tuple(tuple(map(int, draws)) for draws in view.parsed(schema.RESTARTS) or ())
+
+
+def starts_are_identical(view: View) -> bool:
+    """Tell whether several chains are recorded to have begun at one point, up to what an optimiser leaves open."""
+    starts = view.group(schema.STARTS)
+    if starts is None or starts.sizes.get("chain", 1) < 2:
+        return False
+    for name, values in starts.data_vars.items():
+        first = values.transpose("chain", ...).values
+        scale = view.values(str(name)).std(axis=(0, 1)) if name in view.variables else 0.0
+        if (np.abs(first - first[:1]) > SAME * scale).any():
+            return False
+    return True
 
 
 def restarts_in_words(restarts: tuple[tuple[int, ...], ...]) -> str:

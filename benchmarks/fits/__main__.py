@@ -1,9 +1,9 @@
 """Fit programs and simulated targets, and compare with NUTS or the truth: `python -m benchmarks.fits`.
 
 A fit is good if every parameter's mean lies within .2 standard deviations of the reference's and every standard
-deviation within 15 %. The programs are those of `benchmarks.interpreter`; their reference is NUTS of the same run, and
-a program whose chains disagree is left out. The simulated targets' moments are those of independent draws. With WORDS
-only those whose names hold one of them.
+deviation within 15 %. The programs are those of `benchmarks.interpreter` and of `regressions`; their reference is NUTS
+of the same run, and a program whose chains disagree is left out. The simulated targets' moments are those of
+independent draws. With WORDS only those whose names hold one of them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ PROGRAMS = (
     *("varying_slopes", "irt_1pl", "mixture", "hmm_marginal", "gaussian_process"),
     *("gaussian_process_latent", "autoregression", "garch", "local_level", "survival_weibull"),
     *("zero_inflated", "horseshoe", "stochastic_volatility"),
+    *("bradley_terry", "lotka_volterra", "occupancy", "hurdle", "generalised_linear"),
+    *("changepoint", "random_effects_crossed", "missing_normal", "cormack_jolly_seber", "irt_2pl"),
 )
 MEAN, SD = 0.2, 0.15
 
@@ -102,18 +104,28 @@ def fitted(target: Any, wanted: Moments, method: str, seed: int, weights: bool) 
     }
 
 
+def programs(words: list[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the target of each program: those of `benchmarks.interpreter`, and regressions."""
+    import onebasin as ob
+    from benchmarks.fits import regressions
+    from benchmarks.interpreter.cases import cases
+
+    every = cases()
+    for name in (*PROGRAMS, *regressions.MAKERS):
+        if words and not any(word in name for word in words):
+            continue
+        if name in regressions.MAKERS:
+            yield name, regressions.target(name)
+        else:
+            yield name, ob.stan_program(every[name].path, dict(every[name].make()))
+
+
 def references(words: list[str]) -> Iterator[tuple[str, Any, Moments, dict[str, Any]]]:
     """Yield name, target, moments of the parameters, and NUTS's price."""
     import onebasin as ob
     from benchmarks.fits import simulated
-    from benchmarks.interpreter.cases import cases
 
-    every = cases()
-    for name in PROGRAMS:
-        if words and not any(word in name for word in words):
-            continue
-        case = every[name]
-        target = ob.stan_program(case.path, dict(case.make()))
+    for name, target in programs(words):
         started = time.perf_counter()
         chains = ob.nuts(target, seed=7, predictive_mb=0, target_acceptance=0.95)
         seconds = time.perf_counter() - started

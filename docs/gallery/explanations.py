@@ -208,7 +208,30 @@ def references() -> Figure:
     return figure
 
 
+def rotations() -> Figure:
+    """Loadings of two factors that rotate: each item's on a ring, and in one place."""
+    rng = np.random.default_rng(1)
+    items = np.array([[0.9, 0.0], [0.75, 0.15], [0.5, 0.1], [0.0, 0.8], [0.1, 1.0], [0.0, 0.6]])
+    drawn = items + 0.07 * rng.standard_normal((4, 150, 6, 2))
+    block = ob.Rotation({"load": 1})
+    turned = block.act({"load": drawn}, *block.random(rng, (4, 150), 2))["load"]
+    alignment = ob.align(posterior(load=turned), (block,))
+    aligned = alignment.posterior["posterior"]["load"].values
+    figure, axes = panels(2, height=3.4)
+    for axis, values, title in zip(
+        axes, (turned, aligned), ("as they came", "aligned by varimax"), strict=True
+    ):
+        for item, colour in ((0, BLUE), (4, ORANGE), (2, GREEN)):
+            axis.plot(*values[:, ::2, item].reshape(-1, 2).T, "o", color=colour, **POINTS)
+        axis.axhline(0, color=GREY, lw=0.5)
+        axis.axvline(0, color=GREY, lw=0.5)
+        axis.set(title=title, aspect="equal", xlim=(-1.4, 1.4), ylim=(-1.4, 1.4))
+        axis.set(xlabel="loading on factor 0", ylabel="loading on factor 1")
+    return figure
+
+
 FIGURES = {
+    "rotations": rotations,
     "orders": orders,
     "seam": seam,
     "two-modes": two_modes,

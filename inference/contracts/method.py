@@ -41,7 +41,9 @@ class Method:
     resumes : bool
         Whether it takes a `checkpoint`.
     takes_start : bool
-        Whether it takes a `start`.
+        Whether it takes initial values.
+    takes_adaptation : bool
+        Whether it takes step size and metric of an earlier run, `adapt_from`.
     correlated : bool
         Whether its chains are autocorrelated; draws of a fit are independent.
     gives_posterior : bool
@@ -69,6 +71,7 @@ class Method:
     needs: ClassVar[frozenset[str]] = frozenset()
     resumes: ClassVar[bool] = False
     takes_start: ClassVar[bool] = False
+    takes_adaptation: ClassVar[bool] = False
     correlated: ClassVar[bool] = False
     gives_posterior: ClassVar[bool] = True
     by_jax: ClassVar[bool] = False
@@ -131,14 +134,16 @@ class Job[M: Method]:
         Where progress is shown.
     implementation : Any
         The engine's part of the method, where it has one.
-    start : mapping or None
-        Value of every variable at which a fit starts.
+    start : Any
+        Initial values: of chains as the user gave them, of a fit a mapping.
     checkpoint : Path or None
         A folder in which what is done is kept as it goes.
     folder : Path or None
         For the engine's own files; the caller removes it.
     given : Start or None
         Starts, metric and step size of chains, where they are given (`mcmc.given`).
+    adapt_from : Any
+        The earlier run of which chains take step size and metric, as the user gave it.
     """
 
     target: Target
@@ -147,10 +152,11 @@ class Job[M: Method]:
     seed: int
     bars: ProgressBars
     implementation: Any = None
-    start: Mapping[str, Any] | None = None
+    start: Any = None
     checkpoint: Path | None = None
     folder: Path | None = None
     given: Any = None
+    adapt_from: Any = None
 
 
 @dataclass(frozen=True)
@@ -222,7 +228,8 @@ class Running:
 
     engine: str | None = None
     seed: int = 0
-    start: Mapping[str, Any] | None = None
+    start: Any = None
+    adapt_from: Any = None
     checkpoint: str | Path | None = None
     predictive_mb: float = LIMIT_MB
     check_symmetry: bool = True

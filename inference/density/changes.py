@@ -17,6 +17,7 @@ import xarray as xr
 from onebasin.base.errors import ArgumentError
 from onebasin.base.files.pieces import pieces
 from onebasin.posteriors import schema
+from onebasin.posteriors.view import Posterior, as_view
 from onebasin.stan.home.errors import StanError
 
 from ..contracts.values import ValueDensity
@@ -111,13 +112,13 @@ MOST_EXTREMES = 12
 
 
 def spread_draws(
-    tree: xr.DataTree, names: Sequence[str], count: int, moved: Iterable[str]
+    tree: Posterior, names: Sequence[str], count: int, moved: Iterable[str]
 ) -> dict[str, np.ndarray]:
     """Choose draws: name to array (point, ...).
 
     Parameters
     ----------
-    tree : DataTree
+    tree : DataTree, or what ArviZ converts to one
         The posterior.
     names : sequence of str
         The variables that are returned.
@@ -128,10 +129,12 @@ def spread_draws(
 
     Raises
     ------
+    TypeError
+        If it is no posterior.
     ValueError
         If a variable is not there.
     """
-    held = tree[schema.POSTERIOR].to_dataset()
+    held = as_view(tree, "draws").posterior
     absent = [name for name in names if name not in held]
     if absent:
         raise ArgumentError(

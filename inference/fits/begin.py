@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import OptimizeResult, minimize
 
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
@@ -28,8 +29,9 @@ from ..density.network import density_of
 from ..mcmc.given import Start
 from .approximate import gaussians
 from .dadvi import Dadvi
-from .gaussian import Matrix, NormalFit, Points, moments
+from .gaussian import Matrix, NormalFit, Points, Vector, moments
 from .moves import MovedChains, transition
+from .peaks import ITERATIONS, WALL
 from .weighting import Weighted, weigh
 
 LARGEST = 60
@@ -49,8 +51,6 @@ ONE = 0.95
 SETTLING = 16
 """Chains by which the step size is found, at least."""
 TRANSITIONS = 15
-COMING = 60
-"""Transitions after which a chain from afar has come."""
 LENGTH = 2.0
 """Length of a trajectory, in standard deviations, and its most steps."""
 LONGEST = 12
@@ -108,11 +108,11 @@ def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
         )
     begun = start_from_fit(job)
     job.bars.say(begun.reason.removesuffix("."))
-    if begun.points is None:
+    if begun.points is None or begun.covariance is None:
         job = replace(job, method=replace(job.method, init="random"))
     else:
         chains = len(begun.points)
-        metric = np.broadcast_to(begun.covariance, (chains, *begun.covariance.shape))
+        metric = np.stack([begun.covariance] * chains)
         start = Start(begun.points, metric, np.full(chains, begun.step_size), warmup=0)
         job = replace(job, given=start)
     found = sample(job)
@@ -247,18 +247,38 @@ def _come(
     step: float,
     rng: np.random.Generator,
 ) -> Points | None:
-    """Move chains from afar until their log densities are those of the others; None where one does not come so far."""
+    """Bring chains from afar to the height of the others, and move them there; None where one does not come so high.
+
+    They climb, since trajectories with the fit's metric may take forever where it does not fit; but not to an optimum,
+    which a chain may never leave.
+    """
     if not len(afar):
         return afar
-    here, steps = MovedChains.at(counted, afar), np.full(len(afar), step / 10)
-    come = here.heights >= settled.heights.min()
-    for _ in range(COMING):
-        if come.all():
-            return here.points
+    lowest = settled.heights.min()
+    ends = [_climbed(counted, point, whole, lowest) for point in afar]
+    here = MovedChains.at(counted, np.stack(ends))
+    if not (here.heights >= lowest).all():
+        return None
+    for _ in range(TRANSITIONS):
         momentum = rng.standard_normal(afar.shape)
-        here, gains = transition(
-            counted, here, whole.scale, momentum, steps[:, None], _leapfrogs(step), rng
-        )
-        steps = np.minimum(np.where(gains[-1] > np.log(0.5), 1.5 * steps, steps / 3), step)
-        come |= here.heights >= settled.heights.min()
-    return here.points if come.all() else None
+        here, _ = transition(counted, here, whole.scale, momentum, step, _leapfrogs(step), rng)
+    return here.points
+
+
+def _climbed(counted: CountedDensity, point: Vector, whole: NormalFit, enough: float) -> Vector:
+    """Climb by L-BFGS, in the fit's coordinates, until the log density is enough or there is no way up."""
+
+    def fall(u: Vector) -> tuple[float, Vector]:
+        height, slope = counted.gradient(whole.points(u[None]))
+        if not np.isfinite(height[0]):
+            return WALL, np.zeros(len(u))
+        return -float(height[0]), -slope[0] @ whole.scale
+
+    def stop(intermediate_result: OptimizeResult) -> None:
+        if intermediate_result.fun <= -enough:
+            raise StopIteration
+
+    start = whole.standard(point[None])[0]
+    end = minimize(fall, start, jac=True, method="L-BFGS-B", callback=stop, options=ITERATIONS)
+    found: Vector = whole.points(end.x[None])[0]
+    return found

@@ -25,12 +25,12 @@ from onebasin.base.files.leftovers import working_folder
 from onebasin.base.files.locks import locked
 from onebasin.posteriors import schema
 
-from ..contracts.engines import ENGINES, definition_of
+from ..contracts.engines import ENGINES, LIBRARIES, definition_of
 from ..contracts.method import Found, Job
 from ..runs.fingerprint import fingerprint
 from ..runs.kept import check_folder
 from ..runs.provenance import package_versions
-from .places import ChainPlace, DrawsReceiver, Gathered, KeptPlace, Standing
+from .places import ChainPlace, DrawsReceiver, Gathered, KeptPlace, Standing, ThinnedDraws
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,9 +62,10 @@ def run_chains(
     draws: int,
     folder: Path | None = None,
     fingerprint: str = "",
+    at_once: int | None = None,
     finished: Callable[[int], None] = lambda _: None,
 ) -> list[Standing]:
-    """Run chains, as many at once as there are cores for this process.
+    """Run chains, several at once.
 
     Parameters
     ----------
@@ -78,6 +79,8 @@ def run_chains(
         In which chains are kept as they go, and looked for.
     fingerprint : str
         Says which chains in the folder are of this very run.
+    at_once : int, optional
+        Most chains that run at once; by default as many as there are cores for this process.
     finished : callable
         Called with the number of each chain that is found finished.
 
@@ -108,7 +111,7 @@ def run_chains(
                 finished(place.number)
         if missing:
             with _saying_what_is_gone(places):
-                _run(prepare(), missing)
+                _run(prepare(), missing, at_once or available_cores())
         for place in places:
             place.deliver()
     return [place.standing for place in places if place.standing is not None]
@@ -162,7 +165,7 @@ def _places(
     return [KeptPlace(number, taker, folder, fingerprint) for number in range(chains)]
 
 
-def _run(run: RunChain, places: Sequence[ChainPlace]) -> None:
+def _run(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> None:
     cancel = threading.Event()
 
     def work(place: ChainPlace) -> None:
@@ -170,7 +173,7 @@ def _run(run: RunChain, places: Sequence[ChainPlace]) -> None:
             raise RunCancelled
         run(place, cancel)
 
-    with ThreadPoolExecutor(max_workers=min(available_cores(), len(places))) as pool:
+    with ThreadPoolExecutor(max_workers=min(at_once, len(places))) as pool:
         futures = [pool.submit(work, place) for place in places]
         try:
             # In slices: a wait without an end would not let an interrupt through on every system.
@@ -186,7 +189,12 @@ def _run(run: RunChain, places: Sequence[ChainPlace]) -> None:
 
 
 def sample(
-    job: Job[Any], more: Mapping[str, object] = MappingProxyType({}), gradients: int = 1
+    job: Job[Any],
+    more: Mapping[str, object] = MappingProxyType({}),
+    gradients: int = 1,
+    *,
+    thin: int = 1,
+    at_once: int | None = None,
 ) -> Found:
     """Run the chains of a method by its engine's implementation.
 
@@ -198,41 +206,81 @@ def sample(
         What decides the draws besides the settings, and is recorded in the posterior.
     gradients : int
         Gradients that a step of the integrator takes.
+    thin : int
+        Iterations of which each last one is kept.
+    at_once : int, optional
+        As of `run_chains`.
     """
     package = ENGINES[job.engine].package
     more = {**more, **(package_versions(package) if package else {})}
     if job.given is not None:
         job = replace(job, method=job.given.settle(job.method, job.engine))
     s = job.method
+    run = s if thin == 1 else replace(s, draws=s.draws * thin, thin=1)
+    at_once = at_once or available_cores()
     with working_folder("chains") as folder:
         mark = None
         if job.checkpoint is not None:
-            how = {"method": s.label, "settings": _deciding(s.recorded()), "seed": job.seed, **more}
+            how = {
+                "method": s.label,
+                "settings": _deciding(run.recorded()),
+                "seed": job.seed,
+                **more,
+            }
             if job.given is not None:
                 how["given"] = job.given
             mark = fingerprint(job.target, engine=job.engine, progress=job.bars.say, **how)
         kept = None if mark is None else job.checkpoint
         there = None if kept is None else kept.absolute().parent
         gathered = Gathered(s.chains, s.draws, there)
-        at_once = min(available_cores(), s.chains)
-        job.bars.expect(chains=s.chains, warmup=s.warmup, draws=s.draws, at_once=at_once)
+        at_once = min(at_once, s.chains)
+        job.bars.expect(chains=s.chains, warmup=s.warmup, draws=run.draws, at_once=at_once)
         ended = run_chains(
-            partial(job.implementation, replace(job, folder=folder)),
-            gathered,
+            partial(job.implementation, replace(job, method=run, folder=folder)),
+            gathered if thin == 1 else ThinnedDraws(gathered, thin),
             chains=s.chains,
-            draws=s.draws,
+            draws=run.draws,
             folder=kept,
             fingerprint=mark or "",
+            at_once=at_once,
             finished=job.bars.taken,
         )
     return Found(
         gathered.draws,
         gathered.stats,
-        {**_attributes(gathered, ended, s, gradients), **more},
-        _adaptation(ended, definition_of(job.target, job.engine)),
+        {**_attributes(gathered, ended, s, gradients), **more, **_how(job)},
+        {**_adaptation(ended, definition_of(job.target, job.engine)), **_starts(job, ended)},
         filed=gathered.filed,
         folder=there,
     )
+
+
+def _how(job: Job[Any]) -> dict[str, object]:
+    """Describe what was given to the chains, and the settings that follow from it."""
+    if job.given is None:
+        return {}
+    how = {} if job.given.how is None else {schema.START: dict(job.given.how)}
+    return {**how, schema.SETTINGS: job.method.recorded()}
+
+
+def _starts(job: Job[Any], ended: Sequence[Standing]) -> dict[str, xr.Dataset]:
+    """Return the group of the chains' starts, on the constrained scale, where they were given or looked for."""
+    from onebasin.posteriors.pointwise import DrawGroup
+
+    if job.given is not None:
+        from .given import constrained
+
+        found = constrained(job.target, job.given)
+    else:
+        names = () if job.target.is_network and job.engine in LIBRARIES else ended[0].start
+        if any(name not in chain.start for chain in ended for name in names):
+            return {}
+        found = {name: np.stack([chain.start[name] for chain in ended]) for name in names}
+    if not found:
+        return {}
+    values = {name: np.repeat(value[:, None], len(value), axis=1) for name, value in found.items()}
+    group = DrawGroup(values, job.target.dims).to_dataset(job.target.coords)
+    return {schema.STARTS: group.isel(draw=0, drop=True)}
 
 
 def _adaptation(ended: Sequence[Standing], definition: str) -> dict[str, xr.Dataset]:
@@ -267,6 +315,9 @@ def _attributes(
     }
     if any(chain.restarts for chain in ended):
         out[schema.RESTARTS] = [list(chain.restarts) for chain in ended]
+    if all("warmup_steps" in chain.state for chain in ended):
+        steps = sum(int(chain.state["warmup_steps"]) for chain in ended)
+        out[schema.WARMUP_GRADIENTS] = gradients * steps
     if hasattr(settings, "max_tree_depth"):
         out["max_tree_depth"] = settings.max_tree_depth
     return out

@@ -29,7 +29,6 @@ from ..density.stan_vectors import StanVectors
 
 if TYPE_CHECKING:
     from ..density.numpyro import NumpyroDensity
-    from .settings import Chains
 
 STEP_SIZE_ONLY = 19
 """Most iterations of a warmup of Stan's in which no metric is adapted; the interpreter has no other way to keep one."""
@@ -56,6 +55,8 @@ class Start:
     warmup : int or None
         Iterations of the warmup in place of the settings' own; 0 for none, which needs a step size. The interpreter
         of Stan programs takes at most 19 with a given metric, since Stan adapts a metric in any longer warmup.
+    how : mapping or None
+        How it was made, in words and numbers that JSON has: the posterior records it in its attribute `start`.
 
     Raises
     ------
@@ -67,6 +68,7 @@ class Start:
     inverse_metric: np.ndarray | None = None
     step_size: Float[np.ndarray, " chain"] | None = None
     warmup: int | None = None
+    how: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Check shapes and signs."""
@@ -93,7 +95,7 @@ class Start:
         if self.warmup == 0 and steps is None:
             raise ArgumentError("`warmup` is 0, which needs a `step_size`.")
 
-    def settle[C: Chains](self, settings: C, engine: str) -> C:
+    def settle(self, settings: Any, engine: str) -> Any:
         """Return the settings by which an engine runs from here."""
         if (metric := self.inverse_metric) is not None:
             settings = replace(settings, metric="diag" if metric.ndim == 2 else "dense")

@@ -48,6 +48,8 @@ class Hmc(Chains):
 class _HmcCall(Running, Hmc):
     """The keywords of `hmc`."""
 
+    init: Any = "random"
+
 
 @called_as(_HmcCall)
 def hmc(target: Target, **keywords: Any) -> xr.DataTree:

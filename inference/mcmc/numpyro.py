@@ -28,6 +28,7 @@ from numpyro.infer import HMC, NUTS
 from numpyro.infer.hmc import HMCState
 from numpyro.infer.hmc_util import dual_averaging
 
+from onebasin.base.errors import InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 
@@ -86,8 +87,29 @@ def chain_starts(
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     if settings.init == "random":
         return density.random_starts(keys, settings.init_radius)
+    if settings.init == "pathfinder":
+        return _pathfinder_starts(density, density.random_starts(keys, settings.init_radius), keys)
     search = BestOptimum(density.log_density)
     return jnp.stack([search(points) for points in points_to_climb_from(density, settings, seed)])
+
+
+def _pathfinder_starts(
+    density: NumpyroDensity | StanVectors, points: Float[Array, "chain param"], keys: jax.Array
+) -> Float[Array, "chain param"]:
+    """Return a draw for each chain from the best Gaussian on the way from a point to an optimum."""
+    from blackjax.vi.pathfinder import approximate, sample
+
+    found = []
+    for point, key in zip(points, keys, strict=True):
+        fit, draw = jax.random.split(jax.random.fold_in(key, 1))
+        state, _ = approximate(fit, density.log_density, point)
+        (start,), _ = sample(draw, state, 1)
+        if not jnp.isfinite(density.log_density(start)):
+            raise InferenceError(
+                f"Pathfinder came to no point with a finite log density on {density.target.name!r}; use another `init`."
+            )
+        found.append(start)
+    return jnp.stack(found)
 
 
 def points_to_climb_from(
@@ -156,6 +178,7 @@ class NumpyroChains:
         with precision(settings.dtype):
             course = course or _course_of(job)
             density = self._density = course.density  # a Stan program stays open as long as this
+            self._starts = course.starts
             kernel = kernel_of(density, settings, adapt_metric=course.adapts)
             points = jax.vmap(density.unravel)(course.starts)
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
@@ -209,6 +232,9 @@ class NumpyroChains:
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
         with precision(self.settings.dtype), on_device(place.number):
+            if self.settings.init != "random":
+                where = self._density.constrain(self._starts[place.number])
+                place.start = {name: np.asarray(value) for name, value in where.items()}
             Walk(self, place, self.bars).run(cancel)
 
 

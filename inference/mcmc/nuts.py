@@ -39,6 +39,8 @@ class Nuts(Chains):
 class _NutsCall(Running, Nuts):
     """The keywords of `nuts`."""
 
+    init: Any = "random"
+
 
 @called_as(_NutsCall)
 def nuts(target: Target, **keywords: Any) -> xr.DataTree:

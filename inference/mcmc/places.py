@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import xarray as xr
@@ -52,6 +52,8 @@ class Standing:
         The draws, counted from 0, at which a new random stream began; empty where there is one stream.
     warmed : int
         Iterations of the warmup that are done, of a chain that goes on amid it.
+    start : mapping
+        Values at which a chain of this process began, where the engine looked for them; it is not kept on disk.
     """
 
     draws: int
@@ -60,6 +62,7 @@ class Standing:
     state: Arrays = field(default_factory=dict)
     restarts: tuple[int, ...] = ()
     warmed: int = 0
+    start: Arrays = field(default_factory=dict)
 
 
 @runtime_checkable
@@ -86,12 +89,15 @@ class ChainPlace:
         Where the engine may put files of its own to go on from, named ``stan-...``; None where nothing is kept.
     standing : Standing or None
         Where the chain goes on from, and in the end how it ended; None where it is to begin.
+    start : mapping
+        Values at which it began, where the engine looks for them.
     """
 
     def __init__(self, number: int, taker: DrawsReceiver) -> None:
         self.number, self._taker = number, taker
         self.folder: Path | None = None
         self.standing: Standing | None = None
+        self.start: Arrays = {}
 
     def restore(self) -> None:
         """Look how far this very chain had come in an earlier run, and make ready for what is to come."""
@@ -114,7 +120,7 @@ class ChainPlace:
     def finish(self, standing: Standing) -> None:
         """Take how the chain stands at its end."""
         self.save(lambda: standing, now=True)
-        self.standing = standing
+        self.standing = replace(standing, start=self.start)
 
     def deliver(self) -> None:
         """Hand on the draws of a chain that has finished, here or in an earlier run."""
@@ -283,3 +289,52 @@ class Gathered:
     def filed(self) -> xr.DataTree | None:
         """The tree that holds them on disk, if there is one; closing it removes them."""
         return self._room.filed
+
+
+class ThinnedDraws:
+    """Hands on the last of every so many draws of each chain, with statistics of all of them.
+
+    Parameters
+    ----------
+    taker : DrawsReceiver
+        Where they go.
+    thin : int
+        How many there are to a draw that is handed on.
+    """
+
+    SUMMARIES: Mapping[str, Any] = {
+        schema.N_STEPS: np.sum,
+        schema.TREE_DEPTH: np.max,
+        schema.DIVERGING: np.any,
+        schema.ACCEPTANCE_RATE: np.mean,
+    }
+    """Statistics that stand for all; others are those of the last."""
+
+    def __init__(self, taker: DrawsReceiver, thin: int) -> None:
+        self._taker, self._thin = taker, thin
+        self._waiting: dict[int, tuple[int, Arrays, Arrays]] = {}
+
+    def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
+        """Take draws of a chain, arrays (draw, ...), from the draw `first` on; see `DrawsReceiver`."""
+        if number in self._waiting:
+            first, *before = self._waiting.pop(number)
+            draws, stats = (
+                {name: np.concatenate([old[name], values]) for name, values in new.items()}
+                for old, new in zip(before, (draws, stats), strict=True)
+            )
+        thin, total = self._thin, len(next(iter(draws.values())))
+        whole = total // thin * thin
+        if whole < total:
+            rest = [{n: np.array(v[whole:]) for n, v in each.items()} for each in (draws, stats)]
+            self._waiting[number] = (first + whole, rest[0], rest[1])
+        if whole:
+            kept = {name: values[thin - 1 : whole : thin] for name, values in draws.items()}
+            self._taker.put(number, first // thin, kept, self._summed(stats, whole))
+
+    def _summed(self, stats: Arrays, whole: int) -> dict[str, np.ndarray]:
+        out = {}
+        for name, values in stats.items():
+            each = values[:whole].reshape(-1, self._thin)
+            summary = self.SUMMARIES.get(name)
+            out[name] = each[:, -1] if summary is None else summary(each, axis=1)
+        return out

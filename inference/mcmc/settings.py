@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.cores import available_cores
+from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 
-from ..contracts.engines import found_at
+from ..contracts.engines import CMDSTAN, found_at
 from ..contracts.method import Method
 
 if TYPE_CHECKING:
@@ -14,6 +18,8 @@ if TYPE_CHECKING:
 
 FIT = "onebasin.inference.fits.begin:sampled"
 """The function that runs chains from a fit."""
+GIVEN = "onebasin.inference.mcmc.earlier:start_of"
+"""The function that makes a start of what users give."""
 
 
 @settings
@@ -34,14 +40,23 @@ class Chains(Method):
         Shape of the inverse mass matrix.
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
-    init : {"random", "optimum", "fit"}
-        Whether a chain starts at a random point, or at the best optimum of the log density (in the unconstrained space,
-        with the Jacobian) that L-BFGS finds from several of them. Optima keep chains out of modes that hold next to
-        no probability; but chains that all start at the same optimum tell R-hat little about other modes. "fit": at
-        draws of a weighted fit (`dadvi`), with its covariance as the metric and without warmup, one chain in four at a
-        random point; if the fit's weights are bad, as "random", with all of the warmup.
+    init : {"random", "optimum", "pathfinder", "fit"}
+        Start of each chain, a word, or a file of initial values (as JSON) or of a posterior whose draws they are. A
+        random point, also called "uniform"; the best optimum of the log density (in the unconstrained space, with the
+        Jacobian) that L-BFGS finds from several of them; or a draw of Pathfinder along the way from a random point to
+        an optimum. Functions take values and posteriors themselves, too: `infer` describes them, as its `start`. Optima
+        keep chains out of modes that hold next to no probability; but chains that all start at the same optimum tell
+        R-hat little about other modes. "fit": at draws of a weighted fit (`dadvi`), with its covariance as the metric
+        and without warmup, one chain in four at a random point; if the fit's weights are bad, as "random", with all of
+        the warmup.
     init_starts : int
         Starting points of a chain from which an optimum is sought.
+    thin : int
+        Iterations a kept draw, so that chains take draws times thin of them. Of the iterations between, statistics
+        count the steps, the worst tree depth and divergences.
+    threads_per_chain : int
+        Threads in which a chain of CmdStan computes the parts of `reduce_sum`; its draws then agree up to rounding.
+        The program is compiled for it.
     adapt : bool
         Whether the warmup adapts step size and metric. Without it, its iterations only bring a chain to where the
         posterior is.
@@ -50,8 +65,10 @@ class Chains(Method):
     """
 
     resumes: ClassVar[bool] = True
+    takes_start: ClassVar[bool] = True
+    takes_adaptation: ClassVar[bool] = True
     correlated: ClassVar[bool] = True
-    later: ClassVar[tuple[str, ...]] = ("adapt",)
+    later: ClassVar[tuple[str, ...]] = ("thin", "threads_per_chain", "adapt")
     stan_by_jax: ClassVar[bool] = True
     engines: ClassVar = {
         "numpyro": "onebasin.inference.mcmc.numpyro:NumpyroChains",
@@ -66,8 +83,10 @@ class Chains(Method):
     target_acceptance: Probability = 0.8
     metric: Literal["diag", "dense", "unit"] = "diag"
     init_radius: Positive = 2.0
-    init: Literal["random", "optimum", "fit"] = "random"
+    init: Literal["random", "optimum", "pathfinder", "fit"] = "random"
     init_starts: Count = 10
+    thin: Count = 1
+    threads_per_chain: Count = 1
     adapt: bool = True
     dtype: Literal["float64", "float32"] = "float64"
 
@@ -75,7 +94,16 @@ class Chains(Method):
         """Run the chains."""
         from .chains import sample
 
+        if self.threads_per_chain > 1 and job.engine != CMDSTAN.name:
+            raise ArgumentError(
+                f"`threads_per_chain` is {self.threads_per_chain}, but engine={job.engine!r} computes a chain in one "
+                "thread; use engine='cmdstan' with a program that has `reduce_sum`, or leave it out."
+            )
+        if job.given is None and (job.start is not None or job.adapt_from is not None):
+            job = replace(job, given=found_at(GIVEN)(job))
+        at_once = max(1, available_cores() // self.threads_per_chain)
+        run = partial(sample, thin=self.thin, at_once=at_once)
         if self.init == "fit":
-            found: Found = found_at(FIT)(job, sample)
+            found: Found = found_at(FIT)(job, run)
             return found
-        return sample(job)
+        return run(job)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import tempfile
 import threading
@@ -9,6 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,12 +25,23 @@ from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
 from ..contracts.method import Job
-from .given import StanStart
 from .hmc import Hmc
 from .nuts import Nuts
 from .places import ChainPlace, Standing
 from .stan_progress import ChainWatch, NotWritten
-from .stan_start import GoingOn, best_optimum, csv_file, seconds_of, seed_of, seeds_of, write
+from .stan_start import (
+    GoingOn,
+    best_optimum,
+    csv_file,
+    pathfinder_draw,
+    seconds_of,
+    seed_of,
+    seeds_of,
+    write,
+)
+
+if TYPE_CHECKING:
+    from .given import StanStart
 
 STATS = {
     "lp__": "lp",
@@ -65,8 +78,15 @@ class StanChains:
     def __init__(self, job: Job[Nuts | Hmc]) -> None:
         assert job.folder is not None, "chains have one"
         self.job, self.settings, self.bars, self.folder = job, job.method, job.bars, job.folder
-        self.ready = make_ready(job.target, job.folder, engine=job.engine, progress=job.bars.say)
-        self.given = None if job.given is None else StanStart.of(job.target, job.given)
+        threads = job.method.threads_per_chain > 1
+        self.ready = make_ready(
+            job.target, job.folder, engine=job.engine, threads=threads, progress=job.bars.say
+        )
+        self.given: StanStart | None = None
+        if job.given is not None:
+            from .given import StanStart  # here: it loads JAX
+
+            self.given = StanStart.of(job.target, job.given)
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
@@ -79,6 +99,11 @@ class StanChains:
             return write(scratch, self.given.values[number])
         if s.init == "random":
             return s.init_radius
+        if s.init == "pathfinder":
+            (seed,) = seeds_of(self.job.seed, number, 1)
+            return pathfinder_draw(
+                self.ready, scratch, init_radius=s.init_radius, seed=seed, cancel=cancel
+            )
         return best_optimum(
             self.ready,
             scratch,
@@ -112,6 +137,7 @@ class StanChains:
             target_acceptance=s.target_acceptance,
             metric=s.metric,
             refresh=max(1, (s.warmup + s.draws) // 50),
+            threads=s.threads_per_chain,
             adapt=s.adapt and warmup > 0,
             adapted=adapted,
         )
@@ -195,6 +221,8 @@ class _StanChain:
         """Compose the command line of a chain that is to warm up."""
         runner, number = self._runner, self._place.number
         init = runner.start(number, self._scratch, cancel)
+        if isinstance(init, Path):
+            self._place.start = {n: np.array(v) for n, v in json.loads(init.read_text()).items()}
         start = command.CommandStart(seed=runner.job.seed, chain=number + 1, init=init)
         s, given = runner.settings, runner.given
         adapted = None if given is None else given.adapted(number, self._scratch)

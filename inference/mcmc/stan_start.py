@@ -152,9 +152,45 @@ def find_optimum(
     return HighestOptimum(best, any(met and _log_density(output) >= level for output, met in found))
 
 
+def pathfinder_draw(
+    program: ReadyProgram,
+    folder: Path,
+    *,
+    init_radius: float,
+    seed: int,
+    cancel: threading.Event | None = None,
+) -> Path:
+    """Run Pathfinder along one path, and write the parameters of a draw as an init file.
+
+    Raises
+    ------
+    StanRunError
+        If the path comes to no finite log density.
+    """
+    csv = folder / "pathfinder.csv"
+    arguments = command.pathfinder(
+        command.Files(data=program.data, output=csv),
+        command.CommandStart(seed=seed, init=init_radius),
+        paths=1,
+        draws=1,
+        path_draws=1,
+        iterations=ITERATIONS,
+        elbo_samples=25,
+        history=5,
+        save_paths=False,
+    )
+    run(program, arguments, folder, cancel=cancel)
+    return write(folder, _parameters(program, read(csv)))
+
+
 def parameters_of(program: ReadyProgram, optimum: HighestOptimum) -> dict[str, Any]:
-    """Values of a program's parameters at an optimum; those of size zero, of which nothing is written, are empty."""
-    found = optimum.output.variables
+    """Values of a program's parameters at an optimum."""
+    return _parameters(program, optimum.output)
+
+
+def _parameters(program: ReadyProgram, output: Output) -> dict[str, Any]:
+    """Values of parameters in the last row; those of size zero, of which nothing is written, are empty."""
+    found = output.variables
     return {n: found[n][-1] if n in found else np.empty(0) for n in program.info.parameters}
 
 

@@ -79,6 +79,7 @@ class Walk:
         self.warmed = 0 if found is None else found.warmed
         self.divergences = 0 if found is None else int(found.state["divergences"])
         self.accepted = 0.0 if found is None else float(found.state["accepted"])
+        self.warmup_steps = 0 if found is None else int(found.state.get("warmup_steps", 0))
         self.drawn = 0 if found is None else found.draws
         self.seconds = (0.0, 0.0)
         if found is not None:
@@ -94,6 +95,7 @@ class Walk:
         while self.warmed < s.warmup:
             num, stats = self._step(self.warmed, s.warmup, cancel, keep=False)
             self.warmed += num
+            self.warmup_steps += int(np.sum(stats.get("n_steps", 0)))
             self._show(self.warmed, stats)
             self._save(0)
         self._lap(0)
@@ -135,7 +137,10 @@ class Walk:
         self._place.save(make, now=now)
 
     def _standing(self) -> Standing:
-        counted = {name: np.array(getattr(self, name)) for name in ("divergences", "accepted")}
+        counted = {
+            name: np.array(getattr(self, name))
+            for name in ("divergences", "accepted", "warmup_steps")
+        }
         state = {**counted, **pack(self.state), **self._runner.adapted(self.state)}
         return Standing(self.drawn, *self.seconds, state=state, warmed=self.warmed)
 

@@ -132,18 +132,26 @@ class Sites:
 
     def at(self, values: Mapping[str, Any], key: jax.Array) -> Groups:
         """All groups at one draw."""
-        run = substitute(seeded(self.model, jax.random.key(0)), data=dict(values))
-        sites = trace(run).get_trace()
-        terms = {n: sites[n]["fn"].log_prob(sites[n]["value"]) for n in self.observed}
+        sites = self._traced(values)
         prior = {n: jnp.sum(sites[n]["fn"].log_prob(sites[n]["value"])) for n in self.latent}
-        groups = {LOG_LIKELIHOOD: terms, LOG_PRIOR: prior}
+        groups = {LOG_LIKELIHOOD: self._terms(sites), LOG_PRIOR: prior}
         return groups | ({POSTERIOR_PREDICTIVE: self.predicted(values, key)} if self.draws else {})
+
+    def log_likelihood(self, values: Mapping[str, Any]) -> Arrays:
+        """Log likelihoods of all observations at one draw."""
+        return self._terms(self._traced(values))
 
     def distributions(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The distribution of every site at one draw."""
-        run = substitute(seeded(self.model, jax.random.key(0)), data=dict(values))
-        sites = trace(run).get_trace()
+        sites = self._traced(values)
         return {name: site["fn"] for name, site in sites.items() if site["type"] == "sample"}
+
+    def _traced(self, values: Mapping[str, Any]) -> Mapping[str, Site]:
+        run = substitute(seeded(self.model, jax.random.key(0)), data=dict(values))
+        return trace(run).get_trace()
+
+    def _terms(self, sites: Mapping[str, Site]) -> Arrays:
+        return {n: sites[n]["fn"].log_prob(sites[n]["value"]) for n in self.observed}
 
     def log_prior_attributes(self, like: Mapping[str, jax.ShapeDtypeStruct]) -> dict[str, str]:
         """Say which priors are at the top level; nothing where JAX cannot trace the model's distributions."""
@@ -224,7 +232,7 @@ def numpyro_groups(
         return {}, dict.fromkeys(POINTWISE, why_left_out(size, limit_mb))
     kept = {name: value[:, ::every] for name, value in values.items()}
     keys = keys_for(Purpose.PREDICTIVE, seed, chains)
-    room = _filled(sites, kept, keys, size, every, folder)
+    room = filled(sites.at, kept, keys, size, every, folder)
     groups = {}
     for group in shapes:
         arrays = room.group(group)
@@ -234,15 +242,31 @@ def numpyro_groups(
     return groups, {POSTERIOR_PREDICTIVE: why} if why else {}
 
 
-def _filled(
-    sites: Sites,
+def filled(
+    at: Callable[[Mapping[str, Any], jax.Array], Groups],
     values: Mapping[str, Values],
     keys: jax.Array,
     size: int,
-    every: int,
-    folder: Path | None,
+    every: int = 1,
+    folder: Path | None = None,
 ) -> Room:
-    """Compute all draws, a block of them at a time; a draw's random numbers are its own, whatever is kept."""
+    """Compute groups at all draws, a block of them at a time; a draw's random numbers are its own, whatever is kept.
+
+    Parameters
+    ----------
+    at : callable
+        Gives the groups at the values of one draw and a key.
+    values : mapping of str to array (chain, draw, ...)
+        The draws.
+    keys : array (chain,)
+        A key a chain.
+    size : int
+        Bytes of one draw's groups.
+    every : int
+        Every how many-th draw of the run `values` hold.
+    folder : Path, optional
+        In which the groups are laid down where they are many; in memory by default.
+    """
     chains, kept = next(iter(values.values())).shape[:2]
     taken = sum(v.nbytes // (chains * kept) for v in values.values())
     step = min(kept, max(1, BLOCK // max(size + taken, 1)))
@@ -251,7 +275,7 @@ def _filled(
     @jax.jit
     def block(part: Arrays, key: jax.Array, numbers: jax.Array) -> Groups:
         def one(both: tuple[Arrays, jax.Array]) -> Groups:
-            return sites.at(both[0], jax.random.fold_in(key, both[1]))
+            return at(both[0], jax.random.fold_in(key, both[1]))
 
         return jax.lax.map(one, (part, numbers))
 

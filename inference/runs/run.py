@@ -25,6 +25,7 @@ from onebasin.posteriors.storable import check_amount
 from ..contracts.engines import DEFINED, LIBRARIES, bound, chosen, definition_of, found_at
 from ..contracts.method import LIMIT_MB, RUNNING, Job, Method
 from . import declared
+from .initial import initial_values, is_data
 from .origin import origin_of
 from .posterior import build
 
@@ -41,7 +42,8 @@ def run(
     *,
     engine: str | None = None,
     seed: int = 0,
-    start: Mapping[str, Any] | None = None,
+    start: Any = None,
+    adapt_from: Any = None,
     checkpoint: str | Path | None = None,
     predictive_mb: float = LIMIT_MB,
     check_symmetry: bool = True,
@@ -65,7 +67,9 @@ def run(
     library = _library(target, asked, engine, definition)
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
-    _check_arguments(method, start=start, checkpoint=kept)
+    _check_arguments(method, start=start, adapt_from=adapt_from, checkpoint=kept)
+    if start is not None and not method.takes_adaptation:  # a fit starts at one place
+        (start,) = initial_values(start, 1, seed).values
     check_amount(*method.amount, numbers=_numbers(target), kept=kept is not None)
     method.check(target, definition)
     wanted = check_symmetry and not method.checks_symmetry
@@ -75,7 +79,9 @@ def run(
         if asked is None and (reason := library.get(schema.ENGINE_NOTE)):
             bars.say(reason.removesuffix("."))
         origin = origin_of(target, definition, bars.say)
-        job = Job(target, method, engine, seed, bars, implementation, start, kept)
+        job = Job(
+            target, method, engine, seed, bars, implementation, start, kept, adapt_from=adapt_from
+        )
         found = method.run(job)
         if getattr(method, "weights", False):
             found = found_at(WEIGHTS)(job, found)
@@ -141,8 +147,27 @@ def run_by_keywords(target: Target, method: type[Method], given: Mapping[str, An
         from .former import by_settings
 
         given = by_settings(method, given)
+    given = with_start(given)
     how = {name: value for name, value in given.items() if name in RUNNING}
     return run(target, made(method, {n: v for n, v in given.items() if n not in how}), **how)
+
+
+def with_start(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Give initial values that came as `init` under the name `start`; words of `init` are fields of methods.
+
+    Raises
+    ------
+    ValueError
+        If `start` is given too.
+    """
+    rest = dict(given)
+    init = rest.get("init")
+    if init is None or (isinstance(init, str) and not is_data(init)):
+        return rest
+    if rest.get("start") is not None:
+        raise ArgumentError("`init` and `start` both give initial values; give one of them.")
+    rest["start"] = rest.pop("init")
+    return rest
 
 
 def made(method: type[Method], given: Mapping[str, Any]) -> Method:
@@ -154,6 +179,8 @@ def made(method: type[Method], given: Mapping[str, Any]) -> Method:
         If it has no such field; the message lists what may be given.
     """
     known = [field.name for field in fields(method)]
+    if given.get("init") == "uniform":
+        given = {**given, "init": "random"}
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(name, [*known, *RUNNING], n=1)
@@ -165,12 +192,17 @@ def made(method: type[Method], given: Mapping[str, Any]) -> Method:
 
 
 def _check_arguments(
-    method: Method, *, start: Mapping[str, Any] | None, checkpoint: Path | None
+    method: Method, *, start: Any, adapt_from: Any, checkpoint: Path | None
 ) -> None:
     """Refuse arguments that a method has no use for."""
     if start is not None and not method.takes_start:
         raise ArgumentError(
-            f"`start` is given, but {method.name} does not take one; leave it out, or use `advi` or `symmetrised_vi`."
+            f"`init` gives values, but {method.name} takes none; leave it out, or use `nuts`, `hmc`, `advi` or "
+            "`symmetrised_vi`."
+        )
+    if adapt_from is not None and not method.takes_adaptation:
+        raise ArgumentError(
+            f"`adapt_from` is given, but {method.name} has no step size and metric to take; use `nuts` or `hmc`."
         )
     if checkpoint is not None and not method.resumes:
         raise ArgumentError(

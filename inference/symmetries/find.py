@@ -1,4 +1,4 @@
-"""`find_symmetry`: the discrete symmetries of a target, found from its log density."""
+"""`find_symmetry`: the symmetries of a target, found from its log density."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.target import check_target
 
 from ..density.changes import spread_draws
-from . import separate, stages
+from . import rotations, separate, stages
 from .broken_by_prior import nearly
 from .measuring import BudgetedDensity, SearchedDensity, point_of
 from .result import FoundSymmetry
@@ -42,12 +42,13 @@ def find_symmetry(
     seconds: float = SECONDS,
     progress: Callable[[str], None] | None = None,
 ) -> FoundSymmetry:
-    """Find the discrete symmetries of a target's log density, and which of them are worth undoing.
+    """Find the symmetries of a target's log density, and which of them are worth undoing.
 
     Nothing of the model but its parameters' names and shapes is read, and its log density on the constrained scale,
     without the Jacobian, at points before and after a move. Moves are permutations of parts along axes of equal
-    length, changes of sign of whole parameters or of their parts, and complements of numbers in (0, 1). Points are
-    random, near the posterior, and draws where they are given. Agreement at points is evidence, not proof.
+    length, rotations of parts that have signs, changes of sign of whole parameters or of their parts, and complements
+    of numbers in (0, 1). Points are random, near the posterior, and draws where they are given. Agreement at points
+    is evidence, not proof.
 
     Parameters
     ----------
@@ -161,6 +162,7 @@ def find(
             s.stage(f"some of {length} parts", partial(stages.partly, s, length, axes))
     s.stage("parts within groups", lambda: stages.by_group(s))
     s.stage("parameters declared one by one", lambda: separate.exchanged(s))
+    s.stage("rotations", lambda: rotations.rotating(s))
     blocks = sorted(s.found, key=lambda block: FIRST.index(block.status))
     opened = tuple(dict.fromkeys(s.open))
     return FoundSymmetry(tuple(blocks), opened, measured.count, measured.spent)

@@ -92,7 +92,7 @@ def trial(
     for some in (probes[:1], probes[1:]):
         values = measured([act(generators, probe.point) for probe in some])
         for value, probe in zip(values, some, strict=True):
-            change = _at(float(value), probe)
+            change = change_at(float(value), probe)
             rough = change.doubtful and _is_rough(generators, measured, probe)
             found.append(LargestChange(change.change, change.change) if rough else change)
         if worst(found).ratio > DOUBTFUL:
@@ -118,7 +118,8 @@ def worst(trials: Sequence[LargestChange]) -> LargestChange:
     return max(trials, key=lambda each: each.ratio)
 
 
-def _at(value: float, probe: Probe) -> LargestChange:
+def change_at(value: float, probe: Probe) -> LargestChange:
+    """Compare the log density of a moved point with that of the point."""
     if not np.isfinite(value):
         return LargestChange(np.inf, probe.tolerance)
     larger = max(1.0, abs(value) / (1.0 + abs(probe.value)))

@@ -131,6 +131,8 @@ class Advi(Variational):
 class _AdviCall(Running, Advi):
     """The keywords of `advi`."""
 
+    init: Any = "random"
+
 
 @called_as(_AdviCall)
 def advi(target: Target, **keywords: Any) -> xr.DataTree:

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Block, axes_of, equal_modes
+from onebasin.models.symmetry.blocks import Block, axes_of, discrete
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
@@ -220,7 +220,7 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
     density = density_of(target, progress)
     shapes = {name: chart.event_shape for name, chart in density.charts.items()}
     # What is derived from the parameters follows them; names that are not there were refused before.
-    declared = (_of_parameters(block, shapes) for block in equal_modes(target.symmetry))
+    declared = (_of_parameters(block, shapes) for block in discrete(target.symmetry))
     known = tuple(block for block in declared if block is not None)
     if not known:
         raise ArgumentError(

@@ -43,6 +43,16 @@ def scale(values: Any, factors: Any, axis: int) -> Any:
     return values * _beside(factors, values, axis)
 
 
+def rotate(values: Any, matrix: Any, axis: int) -> Any:
+    """Replace the components along an axis of the event by sums of them, by matrices (*lead, component, component)."""
+    module, lead = module_of(values), matrix.ndim - 2
+    # Components last, as loadings have them: rows times the transposed matrix, without copies.
+    last = module.moveaxis(values, lead + axis, -1)
+    rows = last.reshape(*last.shape[:lead], -1, last.shape[-1])
+    turned = module.matmul(rows, module.asarray(np.swapaxes(matrix, -1, -2), values.dtype))
+    return module.moveaxis(turned.reshape(last.shape), -1, lead + axis)
+
+
 def complement(values: Any, swapped: np.ndarray) -> Any:
     """Turn theta into 1 - theta in those draws where `swapped` (*lead) is true."""
     return module_of(values).where(_by_draw(swapped, values), 1 - values, values)

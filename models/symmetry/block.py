@@ -119,6 +119,11 @@ class Block[P: Part](ABC):
         """The block on the stacked view of `Counterparts`; itself where it has none."""
         return self
 
+    @property
+    def discrete(self) -> Block[Any]:
+        """The block as it moves by finitely many elements: itself, or the signed orders of a `Rotation`."""
+        return self
+
     def entries(self, shapes: Shapes) -> dict[str, np.ndarray]:
         """Mark the entries that it moves: name to a boolean array of the variable's shape."""
         return {name: np.ones(shapes[name], bool) for name in self.variables}

@@ -4,6 +4,7 @@ A symmetry is a tuple of blocks, each of which generates one factor of a group:
 
 - `Exchangeable` permutes interchangeable components, and can flip their signs and complement binary weights;
 - `Counterparts` permutes components that are separate parameters, or single positions of one;
+- `Rotation` rotates components into one another, such as the factors of a factor model;
 - `Rescalable` multiplies incoming axes by a > 0 and outgoing ones by 1 / a; it keeps a network's
   function, hence the likelihood, but not a normal prior on its weights;
 - `Complement` maps weights theta to 1 - theta;
@@ -26,6 +27,7 @@ from .block import Axes, Block, axes_of
 from .counterparts import Counterparts
 from .exchangeable import Exchangeable
 from .rescalable import Rescalable
+from .rotation import Rotation
 from .whole import Complement, Flip
 
 __all__ = [
@@ -37,10 +39,12 @@ __all__ = [
     "Exchangeable",
     "Flip",
     "Rescalable",
+    "Rotation",
     "Symmetry",
     "axes_of",
     "blocks_of",
     "check_blocks",
+    "discrete",
     "equal_modes",
     "from_json",
     "to_json",
@@ -49,7 +53,7 @@ __all__ = [
 Symmetry = tuple[Block[Any], ...]
 
 KINDS: dict[str, type[Block[Any]]] = {
-    kind.kind: kind for kind in (Exchangeable, Counterparts, Rescalable, Complement, Flip)
+    kind.kind: kind for kind in (Exchangeable, Counterparts, Rotation, Rescalable, Complement, Flip)
 }
 """Blocks by their words in JSON: a block is read from a file if it stands here."""
 
@@ -78,6 +82,11 @@ def blocks_of[B: Block[Any]](symmetry: Symmetry, kind: type[B]) -> tuple[B, ...]
 def equal_modes(symmetry: Symmetry) -> Symmetry:
     """The blocks that make equal modes: all but those that keep the likelihood alone."""
     return tuple(block for block in check_blocks(symmetry) if block.keeps_density)
+
+
+def discrete(symmetry: Symmetry) -> Symmetry:
+    """The blocks that make equal modes, with the signed orders alone of those that rotate."""
+    return tuple(block.discrete for block in equal_modes(symmetry))
 
 
 def to_json(symmetry: Symmetry) -> str:

@@ -14,6 +14,8 @@ from .arrays import along
 from .block import Block, axes_of
 from .blocks import Symmetry, equal_modes
 from .elements import Permuted
+from .rotation import Rotation
+from .varimax import varimax
 
 Values = Mapping[str, np.ndarray]
 
@@ -23,7 +25,8 @@ def canonical(symmetry: Symmetry, values: Values) -> dict[str, np.ndarray]:
 
     A block of components is put in the order of the first of its variables that has one number a component (else of the
     first entry of its first variable), after that number's sign has been made positive where signs may change. Of a
-    block that is all or nothing, the first entry of its first variable is made the larger one of the two.
+    block that is all or nothing, the first entry of its first variable is made the larger one of the two. Loadings that
+    rotate are made simple by varimax first.
 
     Parameters
     ----------
@@ -39,8 +42,8 @@ def canonical(symmetry: Symmetry, values: Values) -> dict[str, np.ndarray]:
     """
     out = dict(values)
     for block in sorted(equal_modes(symmetry), key=lambda block: block.turn):
-        moved = block.stack(out, 1)
-        moved = _in_order(block.stacked, moved) if block.axes else _larger(block, moved)
+        moved = _simple(block, out) if isinstance(block, Rotation) else block.stack(out, 1)
+        moved = _in_order(block.discrete.stacked, moved) if block.axes else _larger(block, moved)
         out = block.unstack(moved, 1)
     return out
 
@@ -63,6 +66,15 @@ def _in_order(block: Block, values: Values) -> dict[str, np.ndarray]:
     signed = key if flipped else _number_of_each(block, block.flipped[0], values)
     signs = np.where(along(signed, order) < 0, -1.0, 1.0)
     return block.act(values, *Permuted(order, signs))
+
+
+def _simple(block: Rotation, values: Values) -> dict[str, np.ndarray]:
+    """Rotate draws from their principal axes, which do not depend on the rotation that they came with, by varimax."""
+    first = axes_of(block.axes[block.loadings])[0] + 1
+    front = np.moveaxis(values[block.loadings], first, 1).astype(np.float64)
+    loadings = front.reshape(*front.shape[:2], -1)
+    axes = np.swapaxes(np.linalg.eigh(loadings @ np.swapaxes(loadings, 1, 2))[1], 1, 2)
+    return block.act(values, varimax(axes @ loadings) @ axes)
 
 
 def _number_of_each(block: Block, name: str, values: Values) -> np.ndarray:

@@ -24,6 +24,8 @@ def copies(symmetry: Symmetry, shapes: Shapes) -> str:
         return ""
     names = {name for block in moving for name in block.variables}
     order = Group(moving, {name: shapes[name] for name in names}).log_order
+    if math.isinf(order):
+        return "a continuum of equal points, which rotations make of every mode"
     if order <= math.log(EXACT):
         return f"{round(math.exp(order)):,} equal copies of every mode"
     exponent, rest = divmod(order / math.log(10), 1)

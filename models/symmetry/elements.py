@@ -2,7 +2,7 @@
 
 A part's arrays have the leading axes of the draws that it moves, so that one element is as many group elements as
 there are draws. Convention: component i of the result is component ``permutation[i]``, times ``signs[i]``, times
-``factors[i]``.
+``factors[i]``. A matrix gives component i of the result the sum over j of ``matrix[i, j]`` times component j.
 """
 
 from __future__ import annotations
@@ -36,7 +36,13 @@ class Swapped(NamedTuple):
     swapped: np.ndarray
 
 
-Part = Permuted | Scaled | Swapped
+class Rotated(NamedTuple):
+    """The part of a `Rotation` block: `matrix` (*lead, component, component), orthogonal."""
+
+    matrix: np.ndarray
+
+
+Part = Permuted | Scaled | Swapped | Rotated
 Element = tuple[Part, ...]
 
 
@@ -46,13 +52,14 @@ def permuted_parts(element: Element) -> tuple[Permuted, ...]:
 
 
 def labels_of(part: Part) -> np.ndarray:
-    """Return each component's labels (*lead, component, label): its place and sign; none for scales."""
+    """Return each component's labels (*lead, component, label): its place and sign; none for scales and rotations."""
     if isinstance(part, Permuted):
         signs = () if part.signs is None else (part.signs,)
         return np.stack([part.permutation.astype(float), *signs], axis=-1)
     if isinstance(part, Swapped):
         return part.swapped[..., None, None].astype(float)
-    return np.zeros((*part.factors.shape[:-1], 0, 1))
+    lead = part.matrix.shape[:-2] if isinstance(part, Rotated) else part.factors.shape[:-1]
+    return np.zeros((*lead, 0, 1))
 
 
 def on_arrays[P: Part](part: P, function: Callable[..., np.ndarray], *others: Part) -> P:
@@ -60,6 +67,12 @@ def on_arrays[P: Part](part: P, function: Callable[..., np.ndarray], *others: Pa
     arrays = zip(part, *others, strict=True)
     made: Any = [None if group[0] is None else function(*group) for group in arrays]
     return type(part)(*made)
+
+
+def as_rotation(part: Permuted) -> Rotated:
+    """The matrix that orders components and changes their signs as a part does."""
+    matrix = np.eye(part.permutation.shape[-1])[part.permutation]
+    return Rotated(matrix if part.signs is None else matrix * part.signs[..., None])
 
 
 def choose[P: Part](mask: Bool[np.ndarray, " draw"], first: P, second: P) -> P:

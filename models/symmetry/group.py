@@ -36,7 +36,7 @@ class Group:
     ------
     ValueError
         If a block names a variable that is not there, an axis that the variable does not have, axes
-        of unequal length, or an axis that another block of its kind already moves; or if
+        of unequal length, or an axis that another block already moves in its turn; or if
         `complements` stands with other than two parts.
     """
 
@@ -69,7 +69,7 @@ class Group:
 
     @property
     def log_order(self) -> float:
-        """Natural logarithm of the number of elements, infinite with a `Rescalable` block."""
+        """Natural logarithm of the number of elements, infinite with a `Rescalable` or a `Rotation`."""
         return sum(block.log_order(size) for block, size in self._sized())
 
     def identity(self, lead: tuple[int, ...] = ()) -> Element:
@@ -150,9 +150,9 @@ class Group:
 
 
 def _check_axes_are_free(symmetry: Symmetry) -> None:
-    taken: dict[str, set[tuple[str, int]]] = {}
+    taken: dict[int, set[tuple[str, int]]] = {}
     for block in symmetry:
-        others = taken.setdefault(block.kind, set())
+        others = taken.setdefault(block.turn, set())
         for name, axis in sorted(block.moved & others):
             raise ArgumentError(f"`symmetry` has two blocks that move axis {axis} of {name}.")
         others |= block.moved

@@ -1,10 +1,11 @@
-"""Blocks as words of a command line: ``mu,sigma,theta``, ``+-L:1,scale``, ``mu,sigma,1-theta``, ``mu1~mu2,theta``.
+"""Blocks as words of a command line: ``mu,sigma``, ``+-L:1,scale``, ``mu,1-theta``, ``mu1~mu2``, ``@load:1,scores:1``.
 
-Convention: a word is one block, variables separated by commas; `read` reads a word, `spell` writes one. A block of
-complements alone is a `Complement`, one of whole variables that change sign (a colon without an axis) a `Flip`, one
-with counterparts (a tilde), or of components with whole variables that change sign, `Counterparts`, any other an
-`Exchangeable`. A shell leaves these signs alone, but zsh takes brackets for a pattern: quote ``theta[0]~theta[2]``
-there. `Rescalable` has no word: it is a symmetry of a network's likelihood alone, and networks declare it themselves.
+Convention: a word is one block, variables separated by commas; `read` reads a word, `spell` writes one. A block that
+begins with @ is a `Rotation`, one of complements alone a `Complement`, one of whole variables that change sign (a colon
+without an axis) a `Flip`, one with counterparts (a tilde), or of components with whole variables that change sign,
+`Counterparts`, any other an `Exchangeable`. A shell leaves these signs alone, but zsh takes brackets for a pattern:
+quote ``theta[0]~theta[2]`` there. `Rescalable` has no word: it is a symmetry of a network's likelihood alone, and
+networks declare it themselves.
 """
 
 from __future__ import annotations
@@ -15,14 +16,23 @@ from typing import Any, NamedTuple
 from onebasin.base.errors import ArgumentError
 
 from .block import axes_of
-from .blocks import Block, Complement, Counterparts, Exchangeable, Flip, Symmetry, check_blocks
+from .blocks import (
+    Block,
+    Complement,
+    Counterparts,
+    Exchangeable,
+    Flip,
+    Rotation,
+    Symmetry,
+    check_blocks,
+)
 from .counterparts import MEMBER
 from .elements import Shapes
 
 _COMMA = re.compile(r",(?![^\[\]]*\])")
 """Between parts, and not between the indices of a position."""
 _PART = re.compile(
-    r"(?P<sign>1-|\+-)?(?P<name>(?!1-|\+-)[^\s,:~]+)(?P<whole>:$)?(?P<axes>(?::[0-9]+)*)"
+    r"(?P<sign>1-|\+-)?(?P<name>(?!1-|\+-|@)[^\s,:~]+)(?P<whole>:$)?(?P<axes>(?::[0-9]+)*)"
 )
 _SYNTAX = (
     "write variables separated by commas, such as mu,sigma,theta; after a colon the axis where it is not 0, "
@@ -30,7 +40,7 @@ _SYNTAX = (
     "components, such as mu1~mu2,sigma1~sigma2,theta, or between positions counted from 0, such as theta[0]~theta[2]; "
     "+- before a variable that may change sign, such as +-L:1, with a colon alone "
     "where whole variables change sign together, such as +-theta:,+-a:; 1- before one that becomes its complement, "
-    "such as 1-theta"
+    "such as 1-theta; @ before a block whose components rotate, loadings first, such as @load:1,scores:1"
 )
 
 
@@ -52,13 +62,15 @@ def read(word: str) -> Block:
         Such as ``W1:1,b1,W2`` (axes), ``A:0:1,mu`` (one permutation on two axes), ``+-L:1,scale`` (signs of L),
         ``mu,1-theta`` (a complement along with two parts), ``1-p,1-q`` (complements alone), ``+-theta:,+-a:`` (signs
         of whole variables), ``mu1~mu2,s1~s2,theta`` (counterparts, with a simplex along), ``theta[0]~theta[2]``
-        (positions), ``mu,+-eta:`` (a sign that changes where two parts change places).
+        (positions), ``mu,+-eta:`` (a sign that changes where two parts change places), ``@L:1,z:1`` (a rotation).
 
     Raises
     ------
     ValueError
         If a part cannot be read, or the word names a variable or an axis twice.
     """
+    if word.lstrip().startswith("@"):
+        return _rotation(word)
     texts = [text.strip() for text in _COMMA.split(word)]
     tuples = {text: _members(text, word) for text in texts if "~" in text}
     parts = [_part(text, word) for text in texts if "~" not in text]
@@ -128,6 +140,8 @@ def spell(block: Block) -> str:
     ValueError
         If it is of another kind, such as `Rescalable`, for which there is no word, or holds a name that no word can.
     """
+    if isinstance(block, Rotation):
+        return "@" + spell(Exchangeable(block.axes))
     if not isinstance(block, Exchangeable | Counterparts | Complement | Flip):
         raise ArgumentError(f"`block` is {block!r}, which the command line has no word for.")
     members: tuple[str, ...] = ()
@@ -178,6 +192,19 @@ def _spell_part(part: _Part) -> str:
     axes = "" if part.axes == (0,) else "".join(f":{axis}" for axis in part.axes)
     whole = ":" * (part.flips and not part.axes)
     return "1-" * part.complement + "+-" * part.flips + part.name + axes + whole
+
+
+def _rotation(word: str) -> Rotation:
+    parts = [_part(text.strip(), word) for text in word.lstrip()[1:].split(",")]
+    axes = {
+        part.name: part.axes if len(part.axes) > 1 else part.axes[0] for part in parts if part.axes
+    }
+    if len(axes) < len(parts) or any(part.flips for part in parts):
+        raise ArgumentError(
+            f"`exchangeable` has {word!r}; after @ come axes alone, each variable once, as signs are rotations too: "
+            f"{_SYNTAX}."
+        )
+    return Rotation(axes)
 
 
 def _members(text: str, word: str) -> tuple[str, ...]:

@@ -4,21 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onebasin.analysis.page.page import (
-    FigureItem,
-    Note,
-    Report,
-    Section,
-)
-from onebasin.analysis.report import (
-    cost_table,
-    describe_run,
-    health_table,
-)
+from onebasin.analysis.page.page import FigureItem, Note, Report, Section
+from onebasin.analysis.report import cost_table, describe_run, health_table
 from onebasin.base.errors import ArgumentError
-from onebasin.base.table import (
-    Table,
-)
+from onebasin.base.table import Table
 
 from .cells import Cell, Outcomes
 from .frame import Frames

@@ -14,16 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.base.errors import StudyError
-from onebasin.inference import (
-    Advi,
-    Ensemble,
-    Hmc,
-    Laplace,
-    Mclmc,
-    Nuts,
-    Pathfinder,
-    Symmetrised,
-)
+from onebasin.inference import Advi, Ensemble, Hmc, Laplace, Mclmc, Nuts, Pathfinder, Symmetrised
 from onebasin.models import NetworkTarget, Target
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, blocks_of
 

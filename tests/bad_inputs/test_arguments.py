@@ -83,7 +83,10 @@ CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
     "numpyro_model": lambda: {"model": three},
     "open_posterior": lambda: {"path": "no.nc"},
     "open_reference": lambda: {"name": "no such"},
-    "predict": lambda: {"posterior": f.network(), "x": np.zeros((1, 2))},
+    "predict": lambda: {"posterior": f.network(), "new_data": np.zeros((1, 2))},
+    "prior": lambda: {"target": target(), "draws": 2},
+    "loo": lambda: {"posterior": f.mixture()},
+    "compare_models": lambda: {"models": f.mixture()},
     "networks.predict": lambda: {
         "model": ob.networks.BayesianNetwork(ob.networks.Network(2, (2,))),
         "draws": f.network()["posterior"].to_dataset(),
@@ -186,6 +189,8 @@ COSTLY: dict[str, Callable[[], dict[str, Any]]] = {
     "plot.calibration": lambda: {"calibration": None},
     "plot.comparison": lambda: {"comparison": None},
     "plot.failure_rates": lambda: {"rates": None},
+    "plot.predictions": lambda: {"predictions": None},
+    "plot.prior": lambda: {"prior": f.mixture(), "posterior": f.mixture()},
 }
 RAISED = {"InferenceError", "OnebasinError", "PosteriorFileError", "StanError", "SymmetryError"}
 

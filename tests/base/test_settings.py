@@ -18,14 +18,7 @@ from onebasin.base.settings import (
     given_or_default,
     settings,
 )
-from onebasin.inference import (
-    Advi,
-    Ensemble,
-    Hmc,
-    Nuts,
-    Symmetrised,
-    Train,
-)
+from onebasin.inference import Advi, Ensemble, Hmc, Nuts, Symmetrised, Train
 
 from ..each import each
 

@@ -1,7 +1,7 @@
 import json
 
 from onebasin.base.jsonable import json_text
-from onebasin.base.text import shown
+from onebasin.base.text import pasteable, shown
 
 from ..each import each
 
@@ -45,3 +45,15 @@ def test_json_says_the_same_without_acting():
     assert "θ" in text
     assert "数据" in text
     assert shown(text, lines=True) == text
+
+
+@each(
+    ("text", "wanted"),
+    [
+        ("12\u202f345 draws, 1,234,567 more", "12345 draws, 1234567 more"),
+        ("−1.5·10¹⁵ and 2·10⁻⁷", "-1.5e+15 and 2e-07"),
+        ("A[1,200] of chains 0,1 and 5, 100", "A[1,200] of chains 0,1 and 5, 100"),
+    ],
+)
+def test_numbers_can_be_pasted(text, wanted):
+    assert pasteable(text) == wanted

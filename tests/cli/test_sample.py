@@ -11,16 +11,7 @@ import pytest
 
 from onebasin.cli import sampling
 from onebasin.cli.methods import OFFERED
-from onebasin.inference import (
-    Advi,
-    Hmc,
-    Laplace,
-    Mclmc,
-    Modes,
-    Nuts,
-    Optimize,
-    Pathfinder,
-)
+from onebasin.inference import Advi, Hmc, Laplace, Mclmc, Modes, Nuts, Optimize, Pathfinder
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.evidence import Evidence
@@ -97,6 +88,7 @@ def test_every_option_changes_the_settings(sample, sampler, words, settings):
 
 COMMON = {
     *(
+        "details",
         "method",
         "engine",
         "seed",
@@ -128,8 +120,9 @@ def test_help_on_a_method_shows_the_fields_that_programs_have_a_use_for(
     monkeypatch.setenv("COLUMNS", "120")
     method = OFFERED[name]
     own = {f.name.replace("_", "-") for f in fields(method) if f.name not in method.networks_alone}
+    own |= {"adapt-from"} if method.takes_adaptation else set()
     shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--method", name, "--help").out))
-    assert shown - {"no-jacobian", "no-adjusted", "no-weights"} == own | COMMON
+    assert shown - {"no-jacobian", "no-adjusted", "no-weights", "no-adapt"} == own | COMMON
 
 
 def test_help_without_a_method_is_short_and_says_how_to_see_the_rest(onebasin, monkeypatch):
@@ -382,3 +375,16 @@ def test_symmetry_that_fails_far_from_the_starts_is_found_at_the_draws(onebasin,
     assert "moving mu as declared changes the log density by" in answer.err
     assert "nats at draws" in answer.err
     assert Path("run.nc").is_file()
+
+
+def test_initial_values_and_an_earlier_run_are_files(sample, sampler, here):
+    """Their contents decide whether the output is what the command makes."""
+    (here / "init.json").write_text('{"mu": 0.5}')
+    words = ("--init", "init.json", "--adapt-from", "init.json")
+    assert sample(*words).code == 0
+    assert sampler.last["start"] == sampler.last["adapt_from"] == Path("init.json")
+    assert sampler.last["settings"] == Nuts()
+    assert sample(*words).code == 0
+    assert len(sampler.calls) == 1
+    (here / "init.json").write_text('{"mu": 0.25}')
+    assert sample(*words).code != 0

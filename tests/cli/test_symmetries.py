@@ -9,7 +9,16 @@ import pytest
 from onebasin.base.errors import StudyError
 from onebasin.cli.inputs import symmetry as parse_exchangeable
 from onebasin.inference.runs.posterior import build, open_posterior, save
-from onebasin.models import Complement, Counterparts, Exchangeable, Flip, Group, Rescalable, Target
+from onebasin.models import (
+    Complement,
+    Counterparts,
+    Exchangeable,
+    Flip,
+    Group,
+    Rescalable,
+    Rotation,
+    Target,
+)
 from onebasin.models.symmetry.blocks import from_json, to_json
 from onebasin.models.symmetry.words import as_meant, read, spell
 
@@ -40,6 +49,8 @@ WORDS = {
     "a~c,x~-y,u[0]~-u[0],A:0:1,1-w": Counterparts(
         (("a", "c"), ("x", "-y"), ("u[0]", "-u[0]")), {"A": (0, 1)}, complements=("w",)
     ),
+    "@load:1,scores:1": Rotation({"load": 1, "scores": 1}),
+    "@z,S:0:1": Rotation({"z": 0, "S": (0, 1)}),
     "layer.0/weight:1,x-1,a+-b": Exchangeable({"layer.0/weight": 1, "x-1": 0, "a+-b": 0}),
 }
 
@@ -83,6 +94,7 @@ UNREADABLE = (
     [
         *((word, word) for word in (*UNREADABLE.split(), "a b", "mu1~mu 2")),
         *(("", ""), ("mu,,x", ""), ("mu,", ""), ("x,:1", ":1"), ("mu,1-", "1-"), ("mu,+-", "+-")),
+        *(("@", ""), ("@load:1,@scores:1", "@scores:1"), ("mu,@load", "@load"), ("@a~b", "a~b")),
     ],
 )
 def test_part_that_cannot_be_read_is_named_with_the_syntax(word, part):
@@ -204,6 +216,46 @@ def test_whole_variables_of_unlike_lengths_need_no_colon(onebasin, here: Path):
     refused = onebasin("align", "run.nc", "--out", "b.nc", "--exchangeable", "+-theta,a")
     assert refused.code == 1
     assert "`--exchangeable` moves axes of unequal length together" in refused.err
+
+
+def test_rotations_are_aligned_as_typed_and_refused_where_varimax_is_not_clear(
+    onebasin, here: Path
+):
+    rng = np.random.default_rng(0)
+    simple = np.array([[0.9, 0], [0.8, 0], [0.7, 0.1], [0, 0.8], [0, 0.9], [0.1, 0.6]])
+    block = Rotation({"load": 1, "scores": 1})
+    clean = {
+        "load": simple + 0.05 * rng.normal(size=(2, 40, 6, 2)),
+        "scores": rng.normal(size=(2, 40, 5, 2)),
+    }
+    moved = block.act(clean, *block.random(rng, (2, 40), 2))
+    origin = {"engine": "stan", "method": "nuts"}
+    save(build(Target("any"), moved, {"lp": rng.normal(size=(2, 40))}, origin), "run.nc")
+    word = ("--exchangeable", "@load:1,scores:1")
+    answer = onebasin("align", "run.nc", *word, "--out", "a.nc")
+    assert answer.code == 0, answer.err
+    assert "Modulo rotations of load, scores" in answer.out
+    aligned = open_posterior("a.nc")
+    assert from_json(aligned.attrs["symmetry"]) == (block,)
+    assert aligned["posterior"]["load"].std(("chain", "draw")).max() < 0.08
+    refused = onebasin("align", "run.nc", "--exchangeable", "@scores:1", "--out", "b.nc")
+    assert refused.code == 1
+    assert "Varimax has no clear optimum" in refused.err
+    assert not Path("b.nc").exists()
+
+
+@each(
+    ("word", "said"),
+    [
+        ("@+-load:1", "signs are rotations too"),
+        ("@load:1,1-p", "after @ come axes alone"),
+        ("@load:1,load:0", "each variable once"),
+        ("@S:0:1,load:1", "name the loadings first"),
+    ],
+)
+def test_what_no_rotation_has_is_refused(word, said):
+    with pytest.raises(StudyError, match=said):
+        parse_exchangeable([word])
 
 
 def test_word_that_cannot_be_read_is_one_line(onebasin, here: Path):

@@ -4,6 +4,7 @@ import json
 import types
 import warnings
 
+import arviz_base
 import numpy as np
 import pandas as pd
 import pytest
@@ -209,10 +210,30 @@ def test_labels_that_repeat_are_replaced_by_places():
     assert view.draws().names == ("mu[0]", "mu[1]", "mu[2]")
 
 
-def test_results_of_samplers_are_known_by_their_makers():
-    def result(maker, name, **own):
-        return type(name, (), {"__module__": maker, **own})()
+def result(maker, name, **own):
+    """An object that another package seems to have made."""
+    return type(name, (), {"__module__": maker, **own})()
 
+
+def test_many_short_chains_are_read_without_a_warning(monkeypatch):
+    short = {"mu": np.arange(48.0).reshape(12, 4)}
+    with pytest.warns(UserWarning, match="Found chain dimension"):
+        arviz_base.from_dict({"posterior": short})
+    monkeypatch.setattr(
+        "arviz_base.from_numpyro",
+        lambda mcmc: arviz_base.from_dict({"posterior": mcmc.get_samples(group_by_chain=True)}),
+    )
+    chains = result(
+        "numpyro.infer.mcmc",
+        "MCMC",
+        get_samples=lambda self, group_by_chain: short,
+        last_state=types.SimpleNamespace(z={"mu": 0.0}),
+        sampler=None,
+    )
+    np.testing.assert_array_equal(as_view(chains).values("mu"), short["mu"])
+
+
+def test_results_of_samplers_are_known_by_their_makers():
     walkers = {"get_chain": draws(2).swapaxes(0, 1), "get_log_prob": draws().T}
     methods = {name: lambda self, held=held: held for name, held in walkers.items()}
     view = as_view(result("emcee.ensemble", "EnsembleSampler", **methods))

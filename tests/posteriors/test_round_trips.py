@@ -5,6 +5,7 @@ import logging
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -16,7 +17,7 @@ from onebasin.posteriors import writing
 from ..each import each
 
 WHOLE = ("run.nc", "run.zarr", "run.zarr.zip", "run")
-DRAWS = ("run.csv", "run.json", "run.json.zip")
+DRAWS = ("run.csv", "run.parquet", "run.json", "run.json.zip")
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_formats_of_draws_hold_their_values(tree, tmp_path, name, caplog):
     (record,) = caplog.records
     said = record.getMessage()
     assert "observed_data" in said and "3 attributes" in said and "(part)" in said
-    if name == "run.csv":
+    if name in ("run.csv", "run.parquet"):
         for variable, values in tree.sample_stats.data_vars.items():
             np.testing.assert_array_equal(again.sample_stats[variable].values, values.values)
         assert again.sample_stats.diverging.dtype == bool
@@ -112,6 +113,38 @@ def test_a_table_of_r_is_read(tmp_path):
     found = open_posterior(tmp_path / "r.csv").posterior
     assert list(found.data_vars) == ["a"]
     np.testing.assert_array_equal(found.a.values[1, :, 0], [1, 3, 5, 7, 9])
+
+
+def test_parquet_tables_of_pandas_are_read_wide_and_long(tmp_path):
+    chain, draw = np.divmod(np.arange(40), 10)
+    wide = pd.DataFrame({".chain": chain, ".iteration": draw, "a[1]": draw + 0.5, "a[2]": -chain})
+    long = wide.melt([".chain", ".iteration"]).sample(frac=1, random_state=1)
+    for name, table in {"wide": wide.iloc[::-1], "long": long}.items():
+        table.to_parquet(tmp_path / f"{name}.parquet")
+        found = open_posterior(tmp_path / f"{name}.parquet").posterior
+        assert list(found.data_vars) == ["a"], name
+        expected = np.stack([(draw + 0.5).reshape(4, 10), -chain.reshape(4, 10)], axis=-1)
+        np.testing.assert_array_equal(found.a.values, expected, name)
+
+
+@each(
+    "table, said",
+    [
+        (lambda wide, long: wide.assign(word="a"), "a column word of type"),
+        (lambda wide, long: long.iloc[1:], "lacks some variable in some draw"),
+        (lambda wide, long: long.drop(columns="draw"), "without columns `chain` and `draw`"),
+        (None, "no Parquet file that can be read"),
+    ],
+)
+def test_parquet_files_without_draws_are_refused(tmp_path, table, said):
+    wide = pd.DataFrame({"chain": [1] * 8, "draw": range(8), "a": 0.0, "b": 1.0})
+    path = tmp_path / "bad.parquet"
+    if table is None:
+        path.write_bytes(b"PAR1 and no more")
+    else:
+        table(wide, wide.melt(["chain", "draw"])).to_parquet(path)
+    with pytest.raises(PosteriorFileError, match=said):
+        open_posterior(path)
 
 
 @each("name", [*WHOLE, *DRAWS])

@@ -19,6 +19,7 @@ ARRAYS = re.compile(r"\b(array|arrays|DataArray)\b")
 SHAPE = re.compile(r"\([^()]*\)|\(\*")
 FOREIGN = {
     *("DataTree", "DataFrame", "DataArray", "Path", "Float", "Picture", "None", "CmdStanModel", "Callable"),
+    "ELPDData",
 }  # fmt: skip
 FORMULAS = {
     "nuts", "hmc", "advi", "laplace", "pathfinder", "optimize", "symmetrised_vi", "align", "diagnose", "compare",

@@ -12,9 +12,7 @@ from onebasin.models.data import Dataset
 from onebasin.studies.compact_representation import STUDY, design
 from onebasin.studies.compact_representation.design import RowSettings, Size, configure, rows
 from onebasin.studies.compact_representation.making import halve, make_row
-from onebasin.studies.compact_representation.measures import (
-    score,
-)
+from onebasin.studies.compact_representation.measures import score
 from onebasin.studies.compact_representation.page import PAPER
 from onebasin.studies.lab.cells import Cell
 from onebasin.studies.lab.options import Options

@@ -11,14 +11,7 @@ import xarray as xr
 
 from onebasin import inference
 from onebasin.analysis.gaussian.distillation import DistillationSettings
-from onebasin.inference import (
-    Advi,
-    Ensemble,
-    Hmc,
-    Mclmc,
-    Nuts,
-    Symmetrised,
-)
+from onebasin.inference import Advi, Ensemble, Hmc, Mclmc, Nuts, Symmetrised
 from onebasin.models.data import load_data
 from onebasin.truth.problems.images import Images
 

@@ -43,15 +43,11 @@ def labels(subject: Subject) -> Section | None:
         rhats = aligned.raw.parameters["rhat"], aligned.aligned.parameters["rhat"]
         parts.append(_traced(before, "As they came", _worst(rhats[0], before)))
         parts.append(_traced(after, "Aligned", _worst(rhats[1], after)))
-    parts.append(_switches(aligned))
-    parts.append(
-        grouped_table(
-            subject.diagnosis,
-            aligned.aligned.parameters,
-            raw=aligned.raw.parameters,
-            caption="Aligned parameters. R-hat stands before and after; medians and intervals are of aligned draws.",
-        )
-    )
+    if not aligned.alignment.rotates:  # every draw has a rotation of its own
+        parts.append(_switches(aligned))
+    caption = "Aligned parameters. R-hat stands before and after; medians and intervals are of aligned draws."
+    table, raw = aligned.aligned.parameters, aligned.raw.parameters
+    parts.append(grouped_table(subject.diagnosis, table, raw=raw, caption=caption))
     if len(aligned.invariants):
         parts.append(_invariants(subject.diagnosis, aligned))
     parts.append(Details("How draws were aligned", (rule,)))

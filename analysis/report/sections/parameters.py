@@ -28,6 +28,10 @@ def parameters(subject: Subject) -> Section:
     """Tabulate all parameters by variable, and draw where the first of them lie."""
     parts: list[Part] = []
     diagnosis, table = subject.diagnosis, _varying(subject)
+    if subject.is_shown_aligned:
+        names = tuple(dict.fromkeys(map(variable_of, sorted(subject.moved))))
+        parts.append(f"{listed(names)}: see the table of aligned parameters above.")
+        table = table.drop(index=[name for name in table.index if name in subject.moved])
     for kind, heading in _KINDS.items():
         chosen = [
             n for n in table.index if diagnosis.kinds.of.get(variable_of(n), "parameter") == kind
@@ -40,7 +44,7 @@ def parameters(subject: Subject) -> Section:
         if kind == "parameter":
             parts.append(shown)
         else:
-            count = f"{format_number(len(chosen))}, which decide nothing"
+            count = f"{format_number(len(chosen))}, not used for the verdict"
             parts.append(Details(heading, (shown,), note=count))
     if (forest := _forest(subject)) is not None:
         parts.append(forest)
@@ -61,11 +65,7 @@ def _caption(subject: Subject, heading: str, count: int) -> str:
         if subject.has_chains
         else ""
     )
-    aligned = ""
-    if subject.is_shown_aligned:
-        names = tuple(dict.fromkeys(map(variable_of, sorted(subject.moved))))
-        aligned = f" {listed(names)} {'is' if len(names) == 1 else 'are'} aligned."
-    return f"{heading}: {format_number(count)}.{aligned}{chains}"
+    return f"{heading}: {format_number(count)}.{chains}"
 
 
 def _forest(subject: Subject) -> FigureItem | None:

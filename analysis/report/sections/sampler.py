@@ -16,7 +16,7 @@ from ...plots.theme import drawn, few, of_stats
 from ...plots.tree_depth import depth_shares, depths_in_words, draw_tree_depths
 from ..subject import Quantity, Subject, findings, listed, variable_of
 
-PAIRED = 4
+PAIRED = 3
 """Parameters that are drawn against each other."""
 POINTS = 1500
 """Draws that a scatter shows at most, besides those that diverged."""

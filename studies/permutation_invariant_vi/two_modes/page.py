@@ -216,9 +216,7 @@ def optima_table(frames: Frames) -> Table:
             heading, decimals = _DIGITS[name]
             fields.append(Field(heading, f"{kind}_{name}", decimals=decimals, unit=unit))
     caption = "Optima by quadrature and ends of descents from a mode; KL in nats; sigma "
-    return RowTable(caption + f"{sigma:g}", tuple(fields), over=partial(_beside, sigma=sigma))(
-        frames
-    )
+    return RowTable(f"{caption}{sigma:g}", tuple(fields), partial(_beside, sigma=sigma))(frames)
 
 
 def _beside(frames: Frames, *, sigma: float) -> Iterator[Row]:

@@ -6,12 +6,7 @@ from scipy import stats
 from scipy.spatial.distance import cdist
 
 from onebasin.analysis.compare.thinning import independent_draws
-from onebasin.analysis.compare.two_sample import (
-    MIN_DRAWS,
-    energy_distance,
-    mmd,
-    two_sample,
-)
+from onebasin.analysis.compare.two_sample import MIN_DRAWS, energy_distance, mmd, two_sample
 
 from ...each import each
 from .conftest import autoregression

@@ -3,6 +3,7 @@
 import numpy as np
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import Exchangeable
 
 from ...cards import unclosed_tags
@@ -42,3 +43,41 @@ def test_a_terminal_shows_the_answer_first_and_the_tables_after_it(make_mcmc, rn
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 100
     assert "Worst R-hat" not in text
+
+
+def test_the_table_keeps_variables_whole_in_the_models_order_and_names_the_worst_of_all(
+    make_mcmc, rng
+):
+    noise = rng.normal(size=(4, 250, 60))
+    noise[:, :, 7] += np.arange(4)[:, None]
+    mu = rng.normal(size=(4, 250, 3))
+    tau = rng.normal(size=(4, 250))
+    found = diagnose(make_mcmc({"noise": noise, "mu": mu, "tau": tau}))
+    short, whole = (found.card(whole=whole) for whole in (False, True))
+    tables = [[part for part in card.parts if isinstance(part, Table)] for card in (short, whole)]
+    rows = [[row[0].value.strip("`") for row in table.cells] for (table,) in tables]
+    assert rows[0] == ["tau", "mu[0]", "mu[1]", "mu[2]"]
+    assert rows[1] == ["tau", *(f"noise[{k}]" for k in range(60)), "mu[0]", "mu[1]", "mu[2]"]
+    text = short.text()
+    assert "60 more (`noise`). Worst of all 64: R-hat" in " ".join(text.split())
+    assert "(`noise[7]`)" in text and "more (" not in whole.text()
+    marked = {row[0].value for row in tables[1][0].cells if any(cell.flag for cell in row)}
+    assert marked == {"`noise[7]`"}
+
+
+def test_each_fact_of_an_answer_stands_once(make_mcmc, rng):
+    mu = np.array([-4.0, 4.0]) + rng.normal(size=(4, 500, 2))
+    mu[::2] = mu[::2, :, ::-1]
+    diverging = (np.arange(2000) < 3).reshape(4, 500)
+    found = diagnose(
+        make_mcmc({"mu": mu}, stats={"diverging": diverging}), symmetry=(Exchangeable({"mu": 0}),)
+    )
+    text = " ".join(repr(found).split())
+    for fact in (
+        "3 of 2000 draws diverged",
+        f"{found.rhat.value:.2f}",
+        "Raise the target",
+        "mu` move",
+    ):
+        assert text.count(fact) == 1, fact
+    assert found.judgement.sentence.count("diverged") == 1  # which stands alone elsewhere

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from onebasin.analysis.diagnostics.causes import find_funnel, times_as_many
 from onebasin.analysis.diagnostics.describe import listed
@@ -328,3 +329,18 @@ def test_divergences_are_those_of_the_draws_that_are_looked_at(make_mcmc, rng):
 )
 def test_draws_that_are_lacking_follow_from_what_lacks_most(ess, rhat, times):
     assert times_as_many(ess, 400.0, rhat, 1.01) == times
+
+
+def test_chains_from_one_point_are_mentioned(make_mcmc, rng):
+    tree = make_mcmc({"mu": rng.normal(size=SHAPE)})
+    kept = {}
+    for name, starts in (
+        ("one", np.full(SHAPE[0], 0.5)),
+        ("several", np.linspace(-1, 1, SHAPE[0])),
+    ):
+        tree["starts"] = xr.DataTree(xr.Dataset({"mu": ("chain", starts)}))
+        found = diagnose(tree)
+        assert found.verdict == "usable"
+        kept[name] = {row.name: row for row in found.judgement.remarks}.get("starts")
+    assert kept["several"] is None
+    assert "All 4 chains began at the same point" in kept["one"].fact

@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
+from onebasin.analysis.diagnostics.describe import sentences_of
 from onebasin.analysis.diagnostics.measure import measure
 from onebasin.analysis.diagnostics.verdict import Reason, in_words, overall
 from onebasin.models.symmetry.blocks import Exchangeable
@@ -261,3 +262,8 @@ def test_a_piece_whose_number_is_missing_is_left_out_and_names_are_not_read_as_f
     deep = {"count": 1, "draws": 9, "share": 50.0}
     assert "tree depth (50 %)" in Reason("x", "warned", "trees cut", deep).fact
     assert "tree depth 10 (50 %)" in Reason("x", "warned", "trees cut", deep | {"depth": 10}).fact
+
+
+def test_a_share_of_all_draws_is_100_percent():
+    numbers = {"count": 8, "draws": 8, "share": 100.0, "per_chain": (4, 4)}
+    assert "(100 %; by chain 4, 4)" in sentences_of("diverged", numbers).fact

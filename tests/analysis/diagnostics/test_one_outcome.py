@@ -103,7 +103,7 @@ def seen(tree, capfd) -> Iterator[tuple[str, str, str]]:
     for stat in page.answers[0].stats:
         yield stat.label, str(stat.value), stat.flag
     capfd.readouterr()
-    write_findings("run.nc", diagnosis, name="run", json=False)
+    write_findings("run.nc", diagnosis, name="run", json=False, details=True)
     marks = {mark: flag for flag, mark in MARKS.items() if mark}
     for line in capfd.readouterr().out.splitlines():
         told = re.match(r"([✓!✗]) (R-hat|bulk ESS|divergences|E-BFMI|k-hat)[ (]+\D*([\d.]+)", line)

@@ -129,7 +129,7 @@ def test_overlapping_parts_are_ambiguous():
 def test_factors_that_turn_are_sorted_by_no_order(switch, seed):
     values = turning_factors(np.random.default_rng(seed), switch)
     (turning,) = discover(values, rhat)
-    assert (turning.word, turning.turns, turning.certain) == ("+-L:1,+-F:1", True, False)
+    assert (turning.word, turning.turns, turning.certain) == ("@L:1,F:1", True, False)
     assert turning.numbers.mended == turning.numbers.bad
     assert turning.numbers.rhat_after < 1.05
     for name in ("L", "F"):  # turned, L L' is what it was

@@ -19,16 +19,8 @@ from onebasin.analysis.page.page import (
     Section,
     Stat,
 )
-from onebasin.analysis.page.render import (
-    render,
-    write,
-)
-from onebasin.base.table import (
-    Column,
-    RowGroup,
-    Table,
-    TableCell,
-)
+from onebasin.analysis.page.render import render, write
+from onebasin.base.table import Column, RowGroup, Table, TableCell
 
 from ...each import each
 from .browsing import Visit, browser

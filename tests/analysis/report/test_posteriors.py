@@ -6,25 +6,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.page.page import (
-    Code,
-    Details,
-    FigureItem,
-    Note,
-)
-from onebasin.analysis.page.render import (
-    render,
-)
-from onebasin.analysis.report import (
-    posterior_report,
-)
-from onebasin.analysis.report.sections import (
-    chains,
-    sampler,
-)
-from onebasin.base.table import (
-    Table,
-)
+from onebasin.analysis.page.page import Code, Details, FigureItem, Note
+from onebasin.analysis.page.render import render
+from onebasin.analysis.report import posterior_report
+from onebasin.analysis.report.sections import chains, sampler
+from onebasin.base.table import Table
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry import Exchangeable
 from onebasin.models.symmetry.blocks import to_json

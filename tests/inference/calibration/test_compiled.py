@@ -15,6 +15,7 @@ from onebasin.inference.calibration import compiled
 from onebasin.inference.calibration.compiled import CompiledChains, CompiledDensities
 from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.calibration.fits import CompiledFits
+from onebasin.inference.calibration.inferring import _together
 from onebasin.truth.problems import PROBLEMS
 
 from ...each import each
@@ -62,6 +63,12 @@ def test_chains_from_optima_are_those_of_nuts():
     last = simulations[1]
     posterior = ob.infer(FAMILY.condition(last.data), method=settings, seed=last.seed)
     same(drawn[1], posterior, ("mu", "sigma"))
+
+
+def test_chains_from_fits_are_not_compiled_together():
+    """Their program has no fit: each would start at a random point."""
+    assert _together(FAMILY, ob.Nuts(init="fit")) is None
+    assert _together(FAMILY, ob.Nuts()) is not None
 
 
 def test_a_simulation_without_an_optimum_has_failed_alone():

@@ -10,12 +10,10 @@ import numpyro.distributions as dist
 import pytest
 
 from onebasin import Complement, Exchangeable, Target, stan
+from onebasin.base.errors import OnebasinError
+from onebasin.inference.density.changes import spread_draws
 from onebasin.inference.density.numpyro import NumpyroValues
-from onebasin.inference.density.symmetry import (
-    SymmetryError,
-    check_symmetry,
-    evidence_at_draws,
-)
+from onebasin.inference.density.symmetry import SymmetryError, check_symmetry, evidence_at_draws
 from onebasin.inference.runs.posterior import build
 from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.evidence import Evidence
@@ -148,6 +146,12 @@ def test_draws_without_the_variables_are_refused():
     tree["posterior"] = tree["posterior"].to_dataset().rename({"mu": "nu"})
     with pytest.raises(ValueError, match="`draws` lack mu"):
         check_symmetry(target(), draws=tree)
+
+
+@each("draws", [object, 1.0, "no file", [None], {}])
+def test_draws_that_are_no_posterior_are_refused(draws):
+    with pytest.raises(OnebasinError, match="`draws`"):
+        spread_draws(draws, ("mu",), 3, ())
 
 
 def test_a_check_that_breaks_off_loses_no_draws():

@@ -49,8 +49,9 @@ def normal() -> None:
     numpyro.sample("x", dist.Normal(30.0, 1.0))
 
 
-def heavy() -> None:
-    numpyro.sample("x", dist.StudentT(8, 1000.0, 1.0))
+def low_mode() -> None:
+    parts = dist.Normal(jnp.array([0.0, 30.0]), 1.0)
+    numpyro.sample("x", dist.MixtureSameFamily(dist.Categorical(jnp.array([1e-9, 1.0])), parts))
 
 
 def wide() -> None:
@@ -108,18 +109,16 @@ def test_one_chain_in_four_begins_at_a_random_point() -> None:
     ] == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("model", "comes"), [(normal, True), (heavy, False)])
+@pytest.mark.parametrize(("model", "comes"), [(normal, True), (low_mode, False)])
 def test_a_chain_from_afar_comes_or_speaks_against_the_fit(model: Any, comes: bool) -> None:
-    """A Student's t has next to no slope at a distance of a thousand standard deviations."""
     with precision("float64"):
         counted = CountedDensity(density_of(target(model)))
-        centre = np.array([30.0 if comes else 1000.0])
-        settled = MovedChains.at(counted, centre + np.linspace(-2, 2, 16)[:, None])
-        standard = NormalFit(centre, np.eye(1))
-        found = _come(counted, np.zeros((1, 1)), settled, standard, 1.0, np.random.default_rng(0))
+        settled = MovedChains.at(counted, 30 + np.linspace(-2, 2, 16)[:, None])
+        fit = NormalFit(np.array([30.0]), np.eye(1))
+        found = _come(counted, np.full((1, 1), 0.1), settled, fit, 1.0, np.random.default_rng(0))
     assert (found is not None) == comes
     if found is not None:
-        assert abs(found[0, 0] - 30) < 2.5
+        assert 1e-3 < abs(found[0, 0] - 30) < 4  # not at the optimum
 
 
 def test_an_engine_without_a_metric_is_refused() -> None:

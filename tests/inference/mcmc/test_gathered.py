@@ -13,7 +13,7 @@ from numpyro import distributions as dist
 import onebasin as ob
 from onebasin.base.errors import WriteError
 from onebasin.base.files.pieces import PIECE, is_read_later
-from onebasin.inference.mcmc.places import Gathered
+from onebasin.inference.mcmc.places import Gathered, ThinnedDraws
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors import scratch
 from onebasin.posteriors.network_groups import network_groups
@@ -159,3 +159,32 @@ def test_laying_down_many_draws_and_saving_them_takes_little_memory(tmp_path: Pa
     assert peak < 20e6
     with ob.open_posterior(tmp_path / "run.nc", lazy=True) as saved:
         assert saved["posterior"]["x"][0, ::rows, 0].values.tolist() == list(range(blocks))
+
+
+def test_thinned_draws_are_the_last_of_each_and_count_what_is_between() -> None:
+    """Put in pieces that cut through, against the same put at once."""
+    rng = np.random.default_rng(0)
+    draws = {"x": rng.normal(size=(14, 2))}
+    stats = {
+        "n_steps": rng.integers(1, 8, 14),
+        "tree_depth": rng.integers(1, 4, 14),
+        "diverging": rng.uniform(size=14) < 0.1,
+        "acceptance_rate": rng.uniform(size=14),
+        "energy": rng.normal(size=14),
+    }
+    out = Gathered(1, 4)
+    thinned = ThinnedDraws(out, 3)
+    for first, last in ((0, 1), (1, 2), (2, 8), (8, 14)):
+        thinned.put(
+            0, first, *({n: v[first:last] for n, v in each.items()} for each in (draws, stats))
+        )
+    np.testing.assert_array_equal(out.draws["x"][0], draws["x"][2:12:3])
+    by_draw = {name: values[:12].reshape(4, 3) for name, values in stats.items()}
+    for name, summary in {
+        "n_steps": np.sum,
+        "tree_depth": np.max,
+        "diverging": np.any,
+        "acceptance_rate": np.mean,
+    }.items():
+        np.testing.assert_allclose(out.stats[name][0], summary(by_draw[name], axis=1), err_msg=name)
+    np.testing.assert_array_equal(out.stats["energy"][0], stats["energy"][2:12:3])

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onebasin.models import BayesianNetwork, Exchangeable, Network, Rescalable
+from onebasin.models import BayesianNetwork, Exchangeable, Network, Rescalable, Rotation
 from onebasin.models.symmetry.blocks import Complement, Counterparts, Flip, from_json, to_json
-from onebasin.models.symmetry.elements import Permuted, Scaled, Swapped
+from onebasin.models.symmetry.elements import Permuted, Rotated, Scaled, Swapped
 from onebasin.models.symmetry.group import Group
 
 from ...each import each
@@ -18,6 +18,10 @@ NETWORK = {"W1": (2, 3), "b1": (3,), "W2": (3, 4), "b2": (4,), "W3": (4, 1)}
 CASES = {
     "mixture": ((Exchangeable({"mu": 0, "sigma": 0, "theta": 0}),), MIXTURE),
     "factors": ((Exchangeable({"L": 1, "scale": 0}, flips=("L",)),), {"L": (5, 3), "scale": (3,)}),
+    "rotating factors": (
+        (Rotation({"L": 1, "scores": 0, "S": (0, 1)}),),
+        {"L": (5, 3), "scores": (3, 7), "S": (3, 3)},
+    ),
     "deep tanh": (
         (
             Exchangeable({"W1": 1, "b1": 0, "W2": 0}, flips=True),
@@ -167,7 +171,7 @@ def test_order_counts_the_elements(case, order, rng):
 
 
 def test_infinite_and_huge_groups_are_not_gone_through():
-    for case in ("deep relu",):
+    for case in ("deep relu", "rotating factors"):
         group = Group(*CASES[case])
         assert group.log_order == math.inf
         with pytest.raises(ValueError, match="too many to go through; draw some with `random`"):
@@ -185,6 +189,37 @@ def test_a_transition_matrix_is_permuted_in_rows_and_columns():
     moved = group.act((Permuted(order),), values)
     np.testing.assert_array_equal(moved["A"], matrix[order][:, order])
     np.testing.assert_array_equal(moved["mu"], order)
+
+
+def test_a_rotation_multiplies_components_by_a_matrix_reflections_among_them(rng):
+    group = Group(*CASES["rotating factors"])
+    values = values_of(group, rng, (40,))
+    (part,) = element = group.random(rng, (40,))
+    q = part.matrix
+    moved = group.act(element, values)
+    np.testing.assert_allclose(moved["L"], values["L"] @ np.swapaxes(q, 1, 2), rtol=1e-12)
+    np.testing.assert_allclose(moved["scores"], q @ values["scores"], rtol=1e-12)
+    np.testing.assert_allclose(moved["S"], q @ values["S"] @ np.swapaxes(q, 1, 2), rtol=1e-12)
+    assert {-1.0, 1.0} == set(np.linalg.det(q).round(12))
+    assert isinstance(part, Rotated)
+
+
+@each(
+    ("symmetry", "shapes", "match"),
+    [
+        ((Rotation({"L": 1}), Exchangeable({"L": 1})), {"L": (5, 3)}, "move axis 1 of L"),
+        ((Rotation({"L": 1}),), {"L": (2, 3)}, "loadings of 3 rows or more first"),
+    ],
+)
+def test_rotations_of_what_moves_otherwise_or_has_too_few_rows_are_refused(symmetry, shapes, match):
+    with pytest.raises(ValueError, match=match):
+        Group(symmetry, shapes)
+
+
+@each("axes", [{}, {"S": (0, 1), "L": 1}])
+def test_a_rotation_names_loadings_first(axes):
+    with pytest.raises(ValueError, match="loadings first"):
+        Rotation(axes)
 
 
 def test_the_weight_of_two_components_is_complemented_by_the_swap_alone():

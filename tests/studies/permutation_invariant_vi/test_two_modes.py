@@ -22,10 +22,7 @@ from onebasin.studies.permutation_invariant_vi.two_modes.measures import (
     sampled_divergence,
     stopped_early,
 )
-from onebasin.studies.permutation_invariant_vi.two_modes.page import (
-    appendix,
-    figure_three,
-)
+from onebasin.studies.permutation_invariant_vi.two_modes.page import appendix, figure_three
 from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
     LineThroughModes,
     divergence_in_plane,

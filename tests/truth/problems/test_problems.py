@@ -36,9 +36,9 @@ def broadcasting():
 
 
 @cache
-def points(name: str, count: int = 6) -> dict[str, np.ndarray]:
+def points(name: str) -> dict[str, np.ndarray]:
     with precision("float64"):
-        return density_by("numpyro", PROBLEMS[name].target()).points(count, 7)
+        return density_by("numpyro", PROBLEMS[name].target()).points(6, 7)
 
 
 def test_at_least_eight_problems_have_a_symmetry():
@@ -121,7 +121,7 @@ def test_family_simulates_what_the_problem_is_of(name, rng):
     family = problem.family()
     values, data = family.simulate(rng)
     assert {k: np.shape(v) for k, v in values.items()} == {
-        k: v.shape[1:] for k, v in points(name, 1).items()
+        k: v.shape[1:] for k, v in points(name).items()
     }
     assert np.shape(data["y"]) == np.shape(read_data(name)["y"])
     assert np.isfinite(float(log_density(family.condition(data), values, engine="numpyro")))

@@ -1,0 +1,185 @@
+"""The rotation of every draw that makes its loadings simple, before components are matched with one another.
+
+All rotations of loadings are equally probable, so that a rule has to choose one of each draw. Turning every draw to a
+common mean (Procrustes) makes draws as alike as they can be: rotations then differ from draw to draw by less than they
+do, and standard deviations are too small. Varimax looks at one draw alone; what it leaves open is the components' order
+and signs, which alignment finds as everywhere (Papastamoulis and Ntzoufras 2022, Statistics and Computing 32). Its
+optimum has to be clear: loadings that are nearly spherical have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from onebasin.base.errors import ArgumentError
+from onebasin.models.symmetry.blocks import Rotation, axes_of
+from onebasin.models.symmetry.elements import Rotated
+from onebasin.models.symmetry.varimax import (
+    Loadings,
+    Rotations,
+    criterion,
+    nearest_rotation,
+    refine,
+    varimax,
+)
+
+from ..discovery.rotations import procrustes
+from .draws import Arrays, DrawReader, Workers
+
+CLEAR = 15.0
+"""Degrees by which draws may turn about the mean in the plane of two components; 26 say that every angle is equal."""
+ELSEWHERE = 0.2
+"""Share of draws whose best optimum may be another than the one near the mean."""
+STARTS = 10
+"""Random starts of the mean's loadings."""
+BETTER = 1e-6
+"""Relative gain of the criterion above which an optimum is another one."""
+_LEAST, _MOST, _WORK = 16, 200, 5e7
+
+
+class UnclearRotation(ArgumentError):
+    """Loadings for which varimax has no clear optimum; `reason` says so in a sentence, without the argument."""
+
+    def __init__(self, argument: str, reason: str) -> None:
+        super().__init__(
+            f"`{argument}` cannot be aligned by a rotation. {reason} Use what no rotation changes, such as L L' of "
+            "loadings L; or fix the rotation in the model: loadings with zeros above a positive diagonal."
+        )
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Clarity:
+    """The degree to which draws agree about the rotation.
+
+    Attributes
+    ----------
+    degrees : array (component, component)
+        Root mean square of the angles between draws and their mean, in the plane of two components.
+    elsewhere : float
+        Share of draws for which a random start found a better optimum than the one near the mean.
+    """
+
+    degrees: Float[np.ndarray, "component component"]
+    elsewhere: float
+
+    def reason(self, loadings: str) -> str:
+        """Say why there is no clear optimum, in a sentence; empty where there is one."""
+        worst = float(self.degrees.max(initial=0.0))
+        if worst > CLEAR:
+            open_ = int((self.degrees > CLEAR).any(axis=0).sum())
+            return (
+                f"Varimax has no clear optimum: in the plane of two components of {loadings} the draws turn by "
+                f"{worst:.0f} degrees about their mean ({CLEAR:.0f} are allowed, 26 are no information). This concerns "
+                f"{open_} of {len(self.degrees)} components. Their loadings are nearly spherical, there are more "
+                "components than the data tell apart, or the variable that was named first holds no loadings."
+            )
+        if self.elsewhere > ELSEWHERE:
+            return (
+                f"Varimax has no clear optimum: for {self.elsewhere:.0%} of the draws of {loadings} it is another one "
+                f"than near the mean ({ELSEWHERE:.0%} are allowed)."
+            )
+        return ""
+
+
+def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotated:
+    """Find the rotations that make the loadings of all draws simple, all of them near one another.
+
+    Parameters
+    ----------
+    reader : DrawReader
+        The draws.
+    block : Rotation
+        What rotates.
+    team : Workers
+        Threads.
+
+    Raises
+    ------
+    UnclearRotation
+        If varimax has no clear optimum.
+    """
+    loadings_of = _loadings_of(block)
+    size, rows = loadings_of({n: v[None] for n, v in reader.read_one(0, 0).items()}).shape[1:]
+    count = int(np.clip(_WORK / (size**2 * rows), _LEAST, _MOST))
+    chosen = np.unique(np.linspace(0, reader.total - 1, count).round().astype(int))
+    some = np.concatenate(
+        [
+            loadings_of(
+                {n: v[None] for n, v in reader.read_one(*divmod(row, reader.num_draws)).items()}
+            )
+            for row in map(int, chosen)
+        ]
+    )
+    mean = _simple_mean(some)
+
+    def simple(draws: Loadings) -> Rotations:
+        return refine(draws, nearest_rotation(mean @ np.swapaxes(draws, 1, 2)), mean)
+
+    if reason := clarity(some, simple(some), mean).reason(block.loadings):
+        raise UnclearRotation(reader.argument, reason)
+    found: list[Rotations] = []
+    for chunk in reader.chunks:
+        draws = loadings_of(reader.read(chunk))
+
+        def piece(within: slice, draws: Loadings = draws) -> Rotations:
+            return simple(draws[within])
+
+        found += team.over(len(draws), piece)
+    return Rotated(np.concatenate(found))
+
+
+def _loadings_of(block: Rotation) -> Callable[[Arrays], Loadings]:
+    """Make a function from draws (draw, *event) to their loadings (draw, component, row)."""
+    (axis,) = axes_of(block.axes[block.loadings])
+
+    def loadings(draws: Arrays) -> Loadings:
+        front = np.moveaxis(draws[block.loadings], axis + 1, 1).astype(np.float64)
+        return np.ascontiguousarray(front.reshape(*front.shape[:2], -1))
+
+    return loadings
+
+
+def _simple_mean(draws: Loadings) -> Float[np.ndarray, "component row"]:
+    """The mean of draws that are turned to one another, at the best optimum of some random starts.
+
+    Components are in order of size, with positive sums of cubes.
+    """
+    mean = procrustes(draws)[0].mean(axis=0)
+    first = (varimax(mean[None]) @ mean[None])[0]
+    starts = _random(STARTS, len(mean))
+    others = np.broadcast_to(first, (STARTS, *first.shape))
+    found = np.concatenate([first[None], refine(others, starts, first) @ first])
+    best = found[criterion(found).argmax()]
+    best = best[np.argsort(-np.square(best).sum(axis=1), kind="stable")]
+    return np.asarray(best * np.where((best**3).sum(axis=1, keepdims=True) < 0, -1, 1))
+
+
+def clarity(draws: Loadings, turns: Rotations, mean: Float[np.ndarray, "component row"]) -> Clarity:
+    """Measure to what degree draws agree about the rotation, given the rotations near one another that were found.
+
+    Parameters
+    ----------
+    draws : array (draw, component, row)
+        Loadings as they came.
+    turns : array (draw, component, component)
+        Rotations that make them simple.
+    mean : array (component, row)
+        What they are near to.
+    """
+    simple = turns @ draws
+    about = nearest_rotation(simple.mean(axis=0) @ np.swapaxes(simple, 1, 2))
+    sines = (about - np.swapaxes(about, 1, 2)) / 2
+    degrees = np.degrees(np.arcsin(np.clip(np.abs(sines), 0, 1)))
+    best = criterion(refine(draws, _random(len(draws), draws.shape[1]), mean) @ draws)
+    return Clarity(
+        np.sqrt((degrees**2).mean(axis=0)), float((best > criterion(simple) * (1 + BETTER)).mean())
+    )
+
+
+def _random(count: int, size: int) -> Rotations:
+    return Rotation({"any": 0}).random(np.random.default_rng(0), (count,), size).matrix

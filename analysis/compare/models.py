@@ -1,0 +1,211 @@
+"""Models, chains or modes compared by leave-one-out prediction, and stacked.
+
+Stacking gives the predictive densities of models the weights under which their mixture predicts best what was left out
+(Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13). Chains that disagree are stacked in the same way (Yao,
+Vehtari and Gelman 2022, JMLR 23).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy.special import logsumexp
+
+from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import choose
+from onebasin.base.errors import ArgumentError
+from onebasin.posteriors import schema
+from onebasin.posteriors.chains import rhat
+from onebasin.posteriors.leave_one_out import (
+    LogLikelihood,
+    leave_one_out,
+    stored_log_likelihood,
+    why_none,
+)
+from onebasin.posteriors.view import View, as_view
+
+from ..alignment import align
+from .stacked import ModelComparison
+
+if TYPE_CHECKING:
+    from arviz_stats.utils import ELPDData
+
+AGREE = 1.1
+"""R-hat of two chains up to which they are of one mode."""
+METHODS = ("stacking", "bb-pseudo-bma", "pseudo-bma")
+
+
+@checks_arguments
+def compare_models(
+    models: Any,
+    *,
+    by: str | None = None,
+    var_name: str | None = None,
+    method: str = "stacking",
+) -> ModelComparison:
+    """Compare models by how well they predict observations that are left out, and give them weights.
+
+    Parameters
+    ----------
+    models : mapping of str to posterior or ELPDData; or a posterior
+        Posteriors of one data set with the group `log_likelihood`, in any form that `ob.diagnose` takes, or what
+        `ob.loo` gives of them. With `by`, one posterior whose parts are compared.
+    by : {"chain", "mode"}, optional
+        Which parts of one posterior: every chain; or chains that agree once labels are aligned together, as one mode
+        (for a posterior of `ob.sample_modes`, its modes).
+    var_name : str, optional
+        The observed variable, where there are several.
+    method : {"stacking", "BB-pseudo-BMA", "pseudo-BMA"}
+        How weights are found, as of `arviz_stats.compare`.
+
+    Returns
+    -------
+    ModelComparison
+        ArviZ's table of elpd, differences with standard errors and weights, in nats; and which observations the stack
+        predicts better.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two models or parts, log likelihoods are missing or not finite, or the models are of
+        different numbers of observations.
+    TypeError
+        If an argument is of another class.
+
+    References
+    ----------
+    Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13(3). Yao, Vehtari and Gelman 2022, JMLR 23(79).
+
+    Examples
+    --------
+    >>> found = ob.compare_models({"whole": posterior, "half": posterior.isel(draw=slice(None, None, 2))})
+    >>> list(found.table.columns[:3])
+    ['rank', 'elpd_diff', 'dse']
+    """
+    choose("method", method.lower(), METHODS)
+    several = isinstance(models, Mapping) and not isinstance(models, xr.DataTree | xr.Dataset)
+    if by is None:
+        if not several or len(models) < 2:
+            raise ArgumentError(
+                "`models` must map two names or more to posteriors, or be one posterior with `by='chain'` or "
+                "`by='mode'`."
+            )
+        found = {str(name): _of_model(str(name), held, var_name) for name, held in models.items()}
+        return _compared(found, method)
+    choose("by", by, ("chain", "mode"))
+    view = as_view(models)
+    if view.declares_equal_modes:
+        view = as_view(align(view).to_tree())
+    masks = _parts(view, by)
+    terms = _terms(view, var_name)
+    shares = {name: _part_of(view, terms, mask) for name, mask in masks.items()}
+    return _compared(shares, method, view, masks)
+
+
+def _of_model(name: str, held: Any, var_name: str | None) -> ELPDData:
+    if hasattr(held, "elpd") and hasattr(held, "elpd_i"):
+        if held.elpd_i is None:
+            raise ArgumentError(
+                f"`models[{name!r}]` has no values of single observations: give `ob.loo(posterior)`."
+            )
+        return held
+    view = as_view(held, f"models[{name!r}]")
+    return leave_one_out(LogLikelihood.of(_terms(view, var_name)), view.posterior)
+
+
+def _terms(view: View, var_name: str | None) -> xr.DataArray:
+    terms = stored_log_likelihood(view, var_name)
+    if terms is None:
+        raise ArgumentError(
+            f"{why_none(view)}: give `ob.loo(posterior, model=...)` in its place, which computes it."
+        )
+    return terms
+
+
+def _parts(view: View, by: str) -> dict[str, np.ndarray]:
+    """Return which draws (chain, draw) are of each chain or mode."""
+    chains, draws = view.num_chains, view.num_draws
+    stat = view.stat(schema.MODE)
+    if by == "mode" and stat is not None:
+        labels = stat
+    elif by == "mode":
+        labels = np.repeat(_modes(view)[:, None], draws, axis=1)
+    else:
+        labels = np.repeat(np.arange(chains)[:, None], draws, axis=1)
+    kinds = np.unique(labels)
+    if len(kinds) < 2:
+        one = "one chain" if chains == 1 else "chains that agree, modulo labels"
+        raise ArgumentError(
+            f"`{view.argument}` has {one}: there is nothing to stack"
+            + ("." if by == "chain" or chains == 1 else "; `by='chain'` compares its chains.")
+        )
+    return {f"{by} {int(kind)}": labels == kind for kind in kinds}
+
+
+def _modes(view: View) -> np.ndarray:
+    """Return the number of each chain's mode: chains are linked where every parameter has a small R-hat in both."""
+    from scipy.sparse.csgraph import connected_components
+
+    names = [name for name in view.variables if view.kinds.of.get(name) == "parameter"]
+    rows = np.moveaxis(view.draws(names or None).values, -1, 0)
+    count = view.num_chains
+    linked = np.zeros((count, count), bool)
+    for first in range(count):
+        for second in range(first):
+            found = rhat(rows[:, [first, second]])
+            linked[first, second] = np.nanmax(found, initial=1.0) <= AGREE
+    return connected_components(linked, directed=False)[1]
+
+
+def _part_of(view: View, terms: xr.DataArray, mask: np.ndarray) -> ELPDData:
+    """Leave observations out of the draws of one part."""
+    own = view.posterior
+    whole = mask.all(axis=1)
+    if (mask.any(axis=1) == whole).all():
+        return leave_one_out(LogLikelihood.of(terms.isel(chain=whole)), own.isel(chain=whole))
+    places = np.isin(own["draw"].values, terms["draw"].values)
+    some = terms.values[mask[:, places]][None]
+    lone = xr.DataArray(some, dims=terms.dims, name=terms.name)
+    return leave_one_out(LogLikelihood.of(lone), own, relative=1.0)
+
+
+def _compared(
+    found: Mapping[str, ELPDData],
+    method: str,
+    view: View | None = None,
+    masks: Mapping[str, np.ndarray] | None = None,
+) -> ModelComparison:
+    from arviz_stats import compare
+
+    sizes = {name: each.elpd_i.size for name, each in found.items()}
+    if len(set(sizes.values())) > 1:
+        told = ", ".join(f"{name} of {size}" for name, size in sizes.items())
+        raise ArgumentError(
+            f"`models` are of different numbers of observations ({told}): compare models of one data set."
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what they say stands in the table
+        table = compare(dict(found), method=method, round_to="none")
+    each = np.stack([found[name].elpd_i.values.ravel() for name in table.index], axis=1)
+    weights = np.clip(table["weight"].to_numpy(float), 0.0, None)
+    with np.errstate(divide="ignore"):
+        stack = logsumexp(each + np.log(weights / weights.sum()), axis=1)
+    columns = dict(zip(table.index, each.T, strict=True))
+    counts = np.array([1 if masks is None else masks[name].sum() for name in table.index])
+    columns |= {
+        "stack": stack,
+        "unweighted": logsumexp(each + np.log(counts / counts.sum()), axis=1),
+    }
+    first = next(iter(found.values())).elpd_i
+    pointwise = pd.DataFrame(columns, index=_labels(first))
+    return ModelComparison(table, dict(found), pointwise, view, masks)
+
+
+def _labels(elpd_i: xr.DataArray) -> list[str]:
+    name = str(elpd_i.name or "y")
+    return [f"{name}[{','.join(map(str, place))}]" for place in np.ndindex(*elpd_i.shape)]

@@ -1,0 +1,136 @@
+"""Leave-one-out cross-validation of a posterior, from its log likelihoods or from its model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import check_count, check_seed
+from onebasin.base.errors import ArgumentError
+from onebasin.base.notices import notice
+from onebasin.posteriors.leave_one_out import (
+    LogLikelihood,
+    leave_one_out,
+    leave_some_out,
+    stored_log_likelihood,
+    why_none,
+)
+from onebasin.posteriors.view import Posterior, View, as_view
+
+from .models import Model, target_of
+from .moment_matching import matched
+from .terms import Terms, computed_terms, terms_of
+
+if TYPE_CHECKING:
+    from arviz_stats.utils import ELPDData
+
+
+@checks_arguments
+def loo(
+    posterior: Posterior,
+    *,
+    model: Model = None,
+    var_name: str | None = None,
+    moment_match: bool = True,
+    observations: int | None = None,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> ELPDData:
+    """Estimate how well a model predicts each observation that is left out, by Pareto-smoothed importance sampling.
+
+    Parameters
+    ----------
+    posterior : DataTree, path, or what a sampler returned
+        A posterior, in any form that `ob.diagnose` takes. Log likelihoods come from its group `log_likelihood`; where
+        it has none, they are computed from the model, on disk where they are many.
+    model : Target, callable, path or str, optional
+        The model, as of `ob.predict`. Needed where the group is missing and the posterior records no network or Stan
+        program, and for moment matching.
+    var_name : str, optional
+        The observed variable, where there are several.
+    moment_match : bool
+        Whether observations whose Pareto k is too large are estimated again by moment matching, if `model` is given.
+    observations : int, optional
+        Compute importance weights of so many randomly chosen observations alone, and correct the log predictive
+        density of all by them.
+    seed : int
+        Of that choice.
+    progress : callable, optional
+        Called with a line of text before something that takes long.
+
+    Returns
+    -------
+    arviz_stats.ELPDData
+        In nats, as of `arviz_stats.loo`, `loo_moment_match` or `loo_subsample` with ``pointwise=True``: `elpd`, `se`,
+        `p`, `elpd_i` and `pareto_k` (obs...). What ArviZ does with these, such as `az.compare` and `az.plot_khat`, it
+        does with this.
+
+    Raises
+    ------
+    ValueError
+        If there are no log likelihoods and no model, they are not finite, or `observations` are more than there are.
+    TypeError
+        If an argument is of another class.
+
+    References
+    ----------
+    Vehtari, Gelman and Gabry 2017, Statistics and Computing 27. Paananen, Piironen, Bürkner and Vehtari 2021,
+    Statistics and Computing 31(2). Magnusson, Vehtari, Jonasson and Andersen 2020, AISTATS.
+
+    Examples
+    --------
+    >>> found = ob.loo(posterior)
+    >>> found.elpd_i.sizes
+    Frozen({'obs': 40})
+    """
+    view = as_view(posterior)
+    check_seed(seed)
+    if observations is not None:
+        check_count("observations", observations, least=2)
+    stored = stored_log_likelihood(view, var_name)
+    terms = None if model is None and stored is not None else _terms(view, model, progress)
+    if stored is not None:
+        source: Any = nullcontext(LogLikelihood.of(stored))
+    else:
+        assert terms is not None
+        source = computed_terms(terms, {n: view.values(n) for n in view.variables}, var_name)
+    with source as log_likelihood:
+        if observations is not None:
+            return leave_some_out(
+                log_likelihood, view.posterior, _chosen(log_likelihood.count, observations, seed)
+            )
+        found = leave_one_out(log_likelihood, view.posterior)
+        bad = int((found.pareto_k > found.good_k).sum())
+        if not bad:
+            return found
+        if terms is not None and model is not None and moment_match:
+            found = matched(view, terms, log_likelihood, found)
+            bad = int((found.pareto_k > found.good_k).sum())
+    if bad:
+        remedy = "" if model is not None else "; give `model` for moment matching"
+        notice(
+            f"Pareto k is above {found.good_k:.2f} for {bad} of {found.n_data_points} observations (largest "
+            f"{float(found.pareto_k.max()):.2f}): their estimates cannot be trusted{remedy}"
+        )
+    return found
+
+
+def _terms(view: View, model: Model, progress: Callable[[str], None] | None) -> Terms:
+    try:
+        return terms_of(target_of(view, model, {}), progress)
+    except ArgumentError as error:
+        if model is not None:
+            raise
+        raise ArgumentError(
+            f"{why_none(view)}, and {str(error)[0].lower()}{str(error)[1:]}"
+        ) from error
+
+
+def _chosen(total: int, count: int, seed: int) -> np.ndarray:
+    if count > total:
+        raise ArgumentError(f"`observations` is {count}, and there are {total}: ask for fewer.")
+    return np.sort(np.random.default_rng(seed).choice(total, count, replace=False))

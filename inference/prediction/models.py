@@ -1,0 +1,185 @@
+"""The model of a posterior: given by the user, or as far as its record goes, with the data that it keeps.
+
+A record is data: a recorded Stan program is interpreted, never compiled, and no Python model runs without being named.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onebasin.base.checks import check_path
+from onebasin.base.errors import ArgumentError, ArgumentTypeError, ModelDataError
+from onebasin.base.json_file import read_json_file
+from onebasin.models.data.hash import data_sha256
+from onebasin.models.numpyro_target import NumpyroTarget, numpyro_model
+from onebasin.models.target import Target
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import View
+from onebasin.stan.acceptance import Refused, examine
+from onebasin.stan.program import stan_program
+
+Model = Any
+"""A target; a NumPyro function, whose arguments the posterior keeps; or a Stan program, likewise."""
+
+
+def target_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
+    """Return the target that a posterior is of.
+
+    Parameters
+    ----------
+    view : View
+        The posterior.
+    model : Target, callable, path, str or None
+        What the user gives. None for what the posterior's record describes: a network, or a Stan program.
+    new : mapping
+        New data, which a function's arguments are taken from first.
+
+    Raises
+    ------
+    ValueError
+        If the record describes no model that may be run, or its data are not kept.
+    TypeError
+        If `model` is none.
+    """
+    if isinstance(model, Target):
+        return model
+    if isinstance(model, str | Path):
+        return stan_program(model, kept_data(view))
+    if callable(model):
+        observed = set(view.data.get(schema.OBSERVED_DATA, {}))
+        return _of_function(model, kept_data(view) | dict(new), observed)
+    if model is not None:
+        raise ArgumentTypeError(
+            f"`model` is a {type(model).__name__}; give a target, a NumPyro function or a Stan program."
+        )
+    if view.network is not None:
+        if view.x is None or view.y is None:
+            raise ArgumentError(
+                f"`{view.argument}` is of a network and does not keep its data: give `model`, what "
+                "`BayesianNetwork.condition(x, y)` returns."
+            )
+        return view.network.condition(view.x, view.y)
+    return _recorded_program(view)
+
+
+def kept_data(view: View) -> dict[str, Any]:
+    """Return what a posterior's groups of data hold: arrays, and single numbers as such."""
+    held = (item for group in view.data.values() for item in group.data_vars.items())
+    return {str(name): v.values if v.ndim else v.item() for name, v in held}
+
+
+def _recorded_program(view: View) -> Target:
+    text, name = view.attribute(schema.PROGRAM, ""), view.attribute(schema.PROGRAM_NAME, "")
+    if not text or not str(name).endswith(".stan"):
+        of = f"the Python function {name}" if name else "an unknown model"
+        raise ArgumentError(
+            f"`{view.argument}` is of {of}, which its record cannot run: give `model` (`--program` of the command), a "
+            "NumPyro function or target, or a Stan program."
+        )
+    data = kept_data(view)
+    if data_sha256(data) != view.attribute(schema.DATA_SHA256, ""):
+        raise ArgumentError(
+            f"`{view.argument}` does not keep all data of {name}: give `model` (`--program` and `--data` of the "
+            "command), such as `ob.stan_program(path, data)`."
+        )
+    target = stan_program(text, data, name=str(view.attribute(schema.TARGET)) or Path(name).stem)
+    if isinstance(found := examine(target.stan_program.path, data), Refused):
+        raise ArgumentError(
+            f"`{view.argument}` is of {name}, which is not interpreted ({found.reason}): give `model` (`--program` of "
+            "the command)."
+        )
+    return target
+
+
+def _of_function(model: Callable[..., Any], kept: Mapping[str, Any], observed: set[Any]) -> Target:
+    """Take a NumPyro function with the arguments that a posterior keeps.
+
+    An argument that no group keeps under its name, and that has no default, is taken for what the model observes.
+    """
+    try:
+        parameters = inspect.signature(model).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(
+            f"`model` is {model!r}, whose arguments are unknown: give a NumPyro function or a target."
+        ) from error
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    data = {p.name: kept[p.name] for p in named if p.name in kept}
+    lacking = [p.name for p in named if p.name not in data and p.default is p.empty]
+    if lacking and len(lacking) > len(observed - set(data)):
+        raise ArgumentError(
+            f"`model` takes {', '.join(lacking)}, which the posterior does not keep: give "
+            "`ob.numpyro_model(model, data)`."
+        )
+    return numpyro_model(model, data | dict.fromkeys(lacking))
+
+
+def read_new_data(new_data: Any) -> dict[str, Any]:
+    """Return new data by name, from a mapping or a JSON file.
+
+    Raises
+    ------
+    ModelDataError
+        If the file cannot be read.
+    TypeError
+        If it is neither.
+    """
+    if isinstance(new_data, str | Path):
+        try:
+            return read_json_file(check_path("new_data", new_data), error=ModelDataError)
+        except ModelDataError as error:
+            raise ModelDataError(str(error).replace("`data`", "`new_data`", 1)) from error
+    if isinstance(new_data, Mapping):
+        return dict(new_data)
+    raise ArgumentTypeError(
+        f"`new_data` must map names of data to values, or name a JSON file; got {type(new_data).__name__}."
+    )
+
+
+def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str, Any]) -> Target:
+    """Return a NumPyro target with other arguments; what it observes is left out, unless it is given.
+
+    Parameters
+    ----------
+    target : Target
+        With a NumPyro model.
+    new : mapping
+        Arguments to replace.
+    observed : mapping of str to array
+        What the model's sites observed.
+
+    Raises
+    ------
+    ModelDataError
+        If the model takes no arguments, or not these.
+    """
+    model = getattr(target.numpyro_model, "func", None)
+    if not isinstance(target, NumpyroTarget) or model is None:
+        raise ModelDataError(
+            f"`new_data` cannot reach the model of {target.name!r}, which takes no arguments: give `model` as "
+            "`ob.numpyro_model(function, data)`."
+        )
+    outcomes = [name for name, value in target.data.items() if _is_among(value, observed)]
+    data = dict(target.data) | dict.fromkeys(outcomes) | dict(new)
+    try:
+        return numpyro_model(model, data, name=target.name, dims=target.dims, coords=target.coords)
+    except ModelDataError as error:
+        raise ModelDataError(str(error).replace("`data`", "`new_data`", 1)) from error
+
+
+def _is_among(value: Any, observed: Mapping[str, Any]) -> bool:
+    return value is None or any(
+        np.shape(value) == np.shape(seen) and np.array_equal(value, seen)
+        for seen in observed.values()
+    )
+
+
+def is_same(values: np.ndarray, stored: np.ndarray | None) -> bool:
+    """Tell whether recomputed draws are those of the posterior, up to rounding."""
+    if stored is None or stored.shape != values.shape:
+        return False
+    return bool(np.allclose(values, stored, rtol=1e-5, atol=1e-8, equal_nan=True))

@@ -1,0 +1,219 @@
+"""Draws of a NumPyro model's own sites: at other arguments from a posterior's draws, and from the prior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro  # noqa: F401 - whole, before a part of it
+import xarray as xr
+from numpyro.handlers import seed as seeded
+from numpyro.handlers import substitute, trace, uncondition
+
+from onebasin.base.errors import ArgumentError, ModelDataError
+from onebasin.base.precision import precision
+from onebasin.base.seeds import Purpose, keys_for
+from onebasin.models.numpyro_target import NumpyroTarget
+from onebasin.models.target import Named, Target
+from onebasin.posteriors import schema
+from onebasin.posteriors.pointwise import DrawGroup
+
+from ..density.numpyro import is_observation, sites_of
+from ..runs.groups_numpyro import Arrays, Groups, Site, Sites, filled, plate_dims, reason
+from ..runs.origin import as_numbers, with_axes
+from .models import is_same, with_arguments
+
+
+def numpyro_predictions(
+    target: Target,
+    draws: Mapping[str, np.ndarray],
+    new: Mapping[str, Any],
+    observed: Mapping[str, np.ndarray],
+    *,
+    seed: int,
+    dtype: str,
+) -> tuple[xr.Dataset, dict[str, Named]]:
+    """Draw what a model observes at other arguments.
+
+    Parameters
+    ----------
+    target : Target
+        With a NumPyro model.
+    draws : mapping of str to array (chain, draw, ...)
+        The posterior's variables.
+    new : mapping
+        Arguments to replace.
+    observed : mapping of str to array
+        The data that the posterior keeps of the model's sites; may be empty.
+    seed, dtype : int, str
+        Of random numbers, and the precision of the run.
+
+    Returns
+    -------
+    Dataset, dict
+        Sites that the model observes, and deterministic ones that differ from those of the posterior; and the
+        arguments that are numbers.
+
+    Raises
+    ------
+    ValueError
+        If the model does not take the arguments, or a variable is missing or has another shape with them.
+    """
+    with precision(dtype):
+        observed = {**observed, **_observed_by(target)}
+        moved = with_arguments(target, new, observed) if new else target
+        sites = _run(moved, new)
+        latent = [name for name, site in sites.items() if _is_free(site) and name in draws]
+        _check_shapes(sites, latent, draws)
+        drawn = [
+            name
+            for name, site in sites.items()
+            if is_observation(site) or (_is_free(site) and name not in draws)
+        ]
+        known = set(observed) or (set(drawn) if new else set())
+        if lost := [n for n in drawn if n not in known and not is_observation(sites[n])]:
+            raise ArgumentError(
+                f"`posterior` lacks {', '.join(lost)}, which the model {target.name} draws: give a posterior of this "
+                "model, with every variable."
+            )
+        values = {name: draws[name] for name in latent}
+        keys = keys_for(Purpose.PREDICTIVE, seed, len(next(iter(draws.values()))))
+        found = _all_draws(moved, values, drawn, keys)
+        dims = plate_dims(sites, target.dims)
+    kept = {n: v for n, v in found.items() if n in drawn or not is_same(v, draws.get(n))}
+    return _labelled(target, kept, dims), with_axes(_constants(moved, sites), dims)
+
+
+def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.Dataset]:
+    """Draw a model's variables, and what it observes, from its prior.
+
+    Parameters
+    ----------
+    target : Target
+        With a NumPyro model.
+    draws, seed : int
+        How many, and the seed of their random numbers.
+
+    Returns
+    -------
+    Dataset, Dataset
+        The groups `prior` and `prior_predictive`, of one chain.
+
+    Raises
+    ------
+    ValueError
+        If a prior cannot be drawn from, or the model does not draw what it observes.
+    """
+    with precision("float64"):
+        sites = sites_of(target)
+        seen = [name for name, site in sites.items() if is_observation(site)]
+        free = [name for name, site in sites.items() if _is_free(site)]
+        numbers = {"": np.zeros((1, draws))}  # whose shape alone is used
+        try:
+            found = _all_draws(target, numbers, seen, keys_for(Purpose.PRIOR, seed, 1), free)
+        except NotImplementedError as error:
+            raise ArgumentError(
+                f"`target` {target.name!r} has a prior that cannot be drawn from ({reason(error)}): give every "
+                "variable a proper one."
+            ) from error
+        dims = plate_dims(sites, target.dims)
+    groups = ({n: v for n, v in found.items() if (n in seen) == of} for of in (False, True))
+    prior, predictive = (_labelled(target, group, dims) for group in groups)
+    return prior, predictive
+
+
+def _observed_by(target: Target) -> dict[str, np.ndarray]:
+    """Return the data that the sites of a target observe; none where some of its arguments are not known."""
+    try:
+        sites = sites_of(target)
+    except Exception:  # of a function that was given without its data
+        return {}
+    return {name: np.asarray(site["value"]) for name, site in sites.items() if is_observation(site)}
+
+
+def _run(target: Target, new: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return sites_of(target)
+    except Exception as error:  # a model may do anything
+        data = target.data if isinstance(target, NumpyroTarget) else {}
+        empty = [name for name, value in data.items() if value is None]
+        as_is = f", without {', '.join(empty)}" if empty else ""
+        rest = [name for name in data if name not in new and name not in empty]
+        as_is += f", with {', '.join(rest)} as before" if rest else ""
+        raise ModelDataError(
+            f"`new_data` do not fit the model {target.name}, which fails with {', '.join(new) or 'nothing'}{as_is}: "
+            f"{reason(error).rstrip('.')}."
+        ) from error
+
+
+def _is_free(site: Site) -> bool:
+    return site["type"] == "sample" and not site["is_observed"]
+
+
+def _check_shapes(
+    sites: Mapping[str, Site], latent: list[str], draws: Mapping[str, np.ndarray]
+) -> None:
+    for name in latent:
+        due, own = jnp.shape(sites[name]["value"]), draws[name].shape[2:]
+        if due != own:
+            raise ArgumentError(
+                f"`posterior` has {name} of shape {own} in a draw, but the model with `new_data` has {due}: give data "
+                "under which the variables keep their sizes."
+            )
+
+
+def _all_draws(
+    target: Target,
+    values: Mapping[str, np.ndarray],
+    drawn: list[str],
+    keys: jax.Array,
+    free: list[str] | None = None,
+) -> dict[str, np.ndarray]:
+    """Run the model at all draws: data that it draws, in single precision, free variables, and deterministic sites."""
+    model = Sites.of(target).model
+    substituted = set(values) - {""}
+
+    def at(draw: Mapping[str, Any], key: jax.Array) -> Groups:
+        own = {name: draw[name] for name in substituted}
+        sites = trace(uncondition(seeded(substitute(model, data=own), key))).get_trace()
+        if fixed := [n for n in drawn if n in sites and sites[n]["is_observed"]]:
+            raise ModelDataError(
+                f"{', '.join(fixed)} of the model {target.name} stays as it was observed: state it without `scan`."
+            )
+        found: Arrays = {}
+        for name, site in sites.items():
+            if name in drawn or name in (free or ()) or site["type"] == "deterministic":
+                value = jnp.asarray(site["value"])
+                single = name in drawn and value.dtype == jnp.float64
+                found[name] = value.astype(jnp.float32) if single else value
+        return {schema.PREDICTIONS: found}
+
+    like = {n: jax.ShapeDtypeStruct(v.shape[2:], v.dtype) for n, v in values.items()}
+    shapes = jax.eval_shape(at, like, jax.random.key(0))
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
+    room = filled(at, values, keys, size)
+    return {name: np.asarray(value) for name, value in room.group(schema.PREDICTIONS).items()}
+
+
+def _labelled(
+    target: Target, values: Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ...]]
+) -> xr.Dataset:
+    axes = {name: named for name, (named, _) in target.outputs.items()} | dict(dims)
+    dataset = DrawGroup(values, axes).to_dataset()
+    fitting = {a: c for a, c in target.coords.items() if dataset.sizes.get(a) == len(c)}
+    return dataset.assign_coords(fitting)
+
+
+def _constants(target: Target, sites: Mapping[str, Site]) -> dict[str, np.ndarray]:
+    """The arguments that are numbers, without what the model observes."""
+    seen = [np.asarray(site["value"]) for site in sites.values() if is_observation(site)]
+    data = target.data if isinstance(target, NumpyroTarget) else {}
+    numbers = {n: array for n, v in data.items() if (array := as_numbers(v)) is not None}
+    return {
+        name: array
+        for name, array in numbers.items()
+        if not any(np.array_equal(array, values) for values in seen)
+    }

@@ -1,0 +1,214 @@
+"""Predictions at new data from a posterior's draws, whatever its model is stated in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import check_inputs, check_seed
+from onebasin.base.errors import ModelDataError
+from onebasin.base.notices import notice
+from onebasin.base.precision import precision
+from onebasin.models.target import Named, Target
+from onebasin.posteriors import schema
+from onebasin.posteriors.pointwise import DrawGroup
+from onebasin.posteriors.view import Posterior, View, as_view
+
+from .models import Model, is_same, read_new_data, target_of
+from .result import Predictions
+
+Found = tuple[xr.Dataset, Mapping[str, Named]]
+"""The predictions, and the data that they are made at."""
+
+
+@cache
+def _say_former() -> None:
+    notice(
+        "`predict(model, draws, x)` is now `predict(posterior, x)`, and `networks.predict(model, draws, x)` for draws "
+        "that do not say which network they are of; the old order goes with version 0.5"
+    )
+
+
+def _taking_former_order[F: Callable[..., Any]](function: F) -> F:
+    """Let a call in version 0.3's order, which begins with the model, through to `networks.predict`."""
+
+    @wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        first = given[0] if given else None if "posterior" in named else named.get("model")
+        of_network = hasattr(first, "network") and hasattr(first, "condition")
+        if not of_network and len(given) < 3 and "draws" not in named:
+            new = {"new_data": named.pop("x")} if "x" in named else {}
+            return function(*given, **named, **new)
+        from onebasin.models.networks.prediction import predict as of_model
+
+        _say_former()
+        return of_model(*given, **named)
+
+    return cast(F, call)
+
+
+@_taking_former_order
+@checks_arguments
+def predict(
+    posterior: Posterior,
+    new_data: Any,
+    *,
+    model: Model = None,
+    seed: int = 0,
+    batch_size: int = 256,
+    progress: Callable[[str], None] | None = None,
+) -> Predictions | Float[np.ndarray, "chain draw obs out"]:
+    """Predict at new data with all draws of a posterior.
+
+    Parameters
+    ----------
+    posterior : DataTree, path, or what a sampler returned
+        A posterior, in any form that `ob.diagnose` takes.
+    new_data : mapping, path or array (obs, in)
+        New data by name, or a JSON file of them. They replace a NumPyro model's arguments, a Stan program's data, or a
+        network's ``x``; the others stay. Of a network, inputs alone may be given, in the units that it was conditioned
+        on.
+    model : Target, callable, path or str, optional
+        The model: a target, a NumPyro function or a Stan program. Not needed for networks, nor for a Stan program that
+        the posterior records and the interpreter takes.
+    seed : int
+        Of random numbers. At the data and with the seed of the run, predictions are those of the run.
+    batch_size : int
+        Draws of a network that are run at a time; bounds the memory.
+    progress : callable, optional
+        Called with a line of text before something that takes long.
+
+    Returns
+    -------
+    Predictions or array (chain, draw, obs, out)
+        With new data by name: `tree` with ArviZ's groups, and `intervals()`. Predicted are the data that the model
+        observes, and quantities that the new data change. With inputs of a network alone: its outputs without noise,
+        means for regression, in the units of `y`, or logits for classification.
+
+    Raises
+    ------
+    ValueError
+        If the model is unknown, takes no such data or lacks some, or parameters have other sizes with them.
+    TypeError
+        If an argument is of another class.
+    StanError
+        If a Stan program does not compile, or refuses the data.
+
+    Examples
+    --------
+    >>> ob.predict(weights, np.zeros((5, 1))).shape
+    (4, 300, 5, 1)
+    >>> found = ob.predict(weights, {"x": np.zeros((5, 1))})
+    >>> found.predictions["y"].dims
+    ('chain', 'draw', 'obs', 'out')
+    """
+    view = as_view(posterior)
+    check_seed(seed)
+    network = view.network if model is None else getattr(model, "model", None)
+    if network is not None and not isinstance(new_data, Mapping | str | Path):
+        from onebasin.models.networks.prediction import predict as of_model  # here: it loads JAX
+
+        draws = {name: view.posterior[name] for name in view.variables}
+        return of_model(network, draws, new_data, batch_size=batch_size)
+    new = read_new_data(new_data)
+    if network is not None:
+        return _as_predictions(view, *_of_network(network, view, new, seed))
+    target = target_of(view, model, new)
+    if target.numpyro_model is None:
+        return _as_predictions(view, *_of_stan(target, view, new, seed, progress))
+    return _as_predictions(view, *_of_numpyro(target, view, new, seed))
+
+
+def _as_predictions(view: View, drawn: xr.Dataset, data: Mapping[str, Named]) -> Predictions:
+    own = view.posterior
+    numbers = {dim: own[dim] for dim in schema.SAMPLE_DIMS if dim in own.coords}
+    groups = {
+        schema.POSTERIOR: own,
+        schema.PREDICTIONS: drawn.assign_coords(numbers),
+        schema.PREDICTIONS_CONSTANT_DATA: xr.Dataset(dict(data)),
+    }
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs = dict(view.tree.attrs)
+    return Predictions(tree)
+
+
+def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> Found:
+    from onebasin.posteriors.network_groups import network_groups
+
+    if set(new) - {schema.OUTPUTS} != {schema.INPUTS}:
+        raise ModelDataError(
+            f"`new_data` holds {', '.join(map(str, new)) or 'nothing'}; of a network give the inputs `x` (obs, in)."
+        )
+    x = check_inputs(new[schema.INPUTS], network.network.in_dim)
+    shape = (len(x),) if network.is_classifier else (len(x), network.network.out_dim)
+    y = np.zeros(shape, int if network.is_classifier else float)  # whose log likelihood is not kept
+    draws = {name: view.values(name) for name in view.variables}
+    with precision(_dtype(view)):
+        groups = network_groups(network, draws, x, y, seed=seed, limit_mb=np.inf)
+    assert groups is not None  # which only a limit prevents
+    return groups[schema.POSTERIOR_PREDICTIVE].to_dataset(), {schema.INPUTS: (("obs", "in"), x)}
+
+
+def _of_numpyro(target: Target, view: View, new: Mapping[str, Any], seed: int) -> Found:
+    from .numpyro import numpyro_predictions
+
+    kept = view.data.get(schema.OBSERVED_DATA)
+    observed = {} if kept is None else {str(n): v.values for n, v in kept.data_vars.items()}
+    draws = {name: view.values(name) for name in view.variables}
+    return numpyro_predictions(target, draws, new, observed, seed=seed, dtype=_dtype(view))
+
+
+def _dtype(view: View) -> str:
+    """The precision of the run."""
+    return str((view.parsed(schema.SETTINGS) or {}).get("dtype", "float64"))
+
+
+def _of_stan(
+    target: Target,
+    view: View,
+    new: Mapping[str, Any],
+    seed: int,
+    progress: Callable[[str], None] | None,
+) -> Found:
+    from onebasin.stan.groups import find_roles
+    from onebasin.stan.home.errors import StanDataError
+    from onebasin.stan.program import declarations, definition
+
+    from ..density.evaluate import generated_quantities
+    from ..runs.groups import arrays_of, axes_of
+    from ..runs.origin import with_axes
+
+    program = definition(target)
+    info = declarations(program, progress)
+    if unknown := [name for name in new if name not in info.inputs]:
+        raise ModelDataError(
+            f"`new_data` holds {', '.join(map(str, unknown))}, which the program {target.name} does not declare; its "
+            f"data are {', '.join(info.inputs) or 'none'}."
+        )
+    try:
+        found = generated_quantities(target, view.posterior, new, seed=seed, progress=progress)
+    except StanDataError as error:
+        rest = [name for name in info.inputs if name not in new]
+        why = str(error).rpartition("refuses its data:\n")[2].rstrip(".")
+        raise ModelDataError(
+            f"`new_data` do not fit the program {target.name}, with {', '.join(rest) or 'nothing'} as before: {why}."
+        ) from error
+    data = arrays_of({n: v for n, v in {**program.data, **new}.items() if n in info.inputs})
+    shapes = {name: found[name].shape[2:] for name in info.generated if name in found}
+    roles = find_roles(program.roles, data, shapes, priors=map(str, found))
+    names = {own: of for of, own in roles.posterior_predictive.items()}
+    kept: dict[str, np.ndarray] = {}
+    for own, values in found.data_vars.items():
+        name = names.get(str(own), str(own))
+        same = own in view.posterior and is_same(values.values, view.values(str(own)))
+        if own in names or not (own in roles.moved or same):
+            kept[name] = values.values
+    axes = {n: d for n in kept if (d := axes_of(target, roles, n)) and len(d) == kept[n].ndim - 2}
+    return DrawGroup(kept, axes).to_dataset(), with_axes(data, target.dims)

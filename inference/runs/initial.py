@@ -1,0 +1,97 @@
+"""Initial values as users give them, by chain: a mapping, a list, files, or an earlier posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onebasin.base.errors import ArgumentError
+from onebasin.base.json_file import read_json_file
+from onebasin.posteriors.view import View, as_view
+
+
+@dataclass(frozen=True, eq=False)
+class Initial:
+    """Initial values by chain.
+
+    Attributes
+    ----------
+    values : tuple of mapping
+        Of each chain, name to value (...), in its natural space; names may be missing.
+    posterior : View or None
+        The posterior whose draws they are, which may hold more than a model's variables.
+    """
+
+    values: tuple[Mapping[str, Any], ...]
+    posterior: View | None = None
+
+    @property
+    def source(self) -> str:
+        """Word of it for the record."""
+        return "values" if self.posterior is None else "posterior"
+
+
+def is_data(word: str) -> bool:
+    """Tell whether a text is the name of a file and no word of a method."""
+    return bool(Path(word).suffix) or Path(word).exists()
+
+
+def initial_values(given: Any, chains: int, seed: int) -> Initial:
+    """Read initial values.
+
+    Parameters
+    ----------
+    given : mapping, sequence, path or posterior
+        One mapping is for all chains; of a posterior each chain gets a draw.
+    chains : int
+        How many begin.
+    seed : int
+        By which draws are chosen: chain c gets one of chain c there, going through them again where there are fewer.
+
+    Raises
+    ------
+    ValueError
+        If a list is not of one entry for each chain, or a file holds no values.
+    PosteriorFileError
+        If files hold no posterior that can be read.
+    """
+    if isinstance(given, Mapping) and not hasattr(given, "sizes"):  # which xarray's mappings have
+        return Initial((given,) * chains)
+    if isinstance(given, str | Path) and Path(given).suffix == ".json":
+        return Initial((_read(given),) * chains)
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return Initial(_by_chain(given, chains))
+    view = as_view(given, "init")
+    arrays = {name: view.values(name) for name in view.kinds.named("parameter")}
+    places = tuple(
+        (
+            chain % view.num_chains,
+            int(np.random.default_rng([seed, chain]).integers(view.num_draws)),
+        )
+        for chain in range(chains)
+    )
+    return Initial(tuple({n: v[at] for n, v in arrays.items()} for at in places), view)
+
+
+def _by_chain(given: Sequence[Any], chains: int) -> tuple[Mapping[str, Any], ...]:
+    """Read one mapping for each chain."""
+    if len(given) != chains:
+        raise ArgumentError(
+            f"`init` is a list of {len(given)}, and there are {chains} chains: give one entry for each chain."
+        )
+    found = [_read(each) if isinstance(each, str | Path) else each for each in given]
+    for each in found:
+        if not isinstance(each, Mapping):
+            raise ArgumentError(
+                f"`init` is a list with an entry of type {type(each).__name__}; give a mapping from names to values, "
+                "or a JSON file of them, for each chain."
+            )
+    return tuple(found)
+
+
+def _read(path: str | Path) -> dict[str, Any]:
+    return read_json_file(Path(path), error=ArgumentError, argument="init")

@@ -1,0 +1,297 @@
+"""PSIS leave-one-out cross-validation by ArviZ, some observations at a time where log likelihoods are many.
+
+Source: Vehtari, Gelman and Gabry 2017, Statistics and Computing 27; of subsamples, Magnusson and others 2020, AISTATS.
+Blocks give the numbers that ArviZ gives for all observations at once, without the matrix of log weights.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.base.errors import ArgumentError, OnebasinError
+
+from .draws import Columns
+from .schema import LEFT_OUT, LOG_LIKELIHOOD, SAMPLE_DIMS
+from .view import View
+
+if TYPE_CHECKING:
+    from arviz_stats.utils import ELPDDataLOO, ELPDDataLOOSubsample
+
+TOGETHER = 2**22
+"""Bytes of log likelihoods of which all weights are computed at once, where not all are."""
+WHOLE = 2**25
+"""Bytes of all log likelihoods up to which all weights are computed at once, and kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class LogLikelihood:
+    """Log likelihoods at all draws, read some observations at a time.
+
+    Attributes
+    ----------
+    name : str
+        The data that they are of.
+    draws : tuple of int
+        Chains and draws.
+    like : DataArray (obs...)
+        Of the shape, axes and labels of the observations.
+    read : callable
+        Gives observations from one number to before another (chain, draw, obs), counted in C order.
+    """
+
+    name: str
+    draws: tuple[int, int]
+    like: xr.DataArray
+    read: Callable[[int, int], np.ndarray]
+
+    @classmethod
+    def of(cls, terms: xr.DataArray) -> LogLikelihood:
+        """Take an array (chain, draw, obs...), in memory or in a file."""
+        like = terms.isel(chain=0, draw=0, drop=True)
+        coords = {name: c for name, c in like.coords.items() if set(c.dims) <= set(like.dims)}
+        empty = np.broadcast_to(np.zeros(()), like.shape)
+        return cls(
+            str(terms.name),
+            (terms.shape[0], terms.shape[1]),
+            xr.DataArray(empty, dims=like.dims, coords=coords),
+            Columns([terms]).read,
+        )
+
+    @property
+    def samples(self) -> int:
+        """Number of draws of all chains."""
+        return prod(self.draws)
+
+    @property
+    def count(self) -> int:
+        """Number of observations."""
+        return prod(self.like.shape)
+
+    def blocks(self) -> Iterator[tuple[int, xr.DataArray]]:
+        """Yield observations (chain, draw, obs), some at a time, and the number of the first of each.
+
+        Raises
+        ------
+        ValueError
+            If there is one number a draw, or one is not finite.
+        """
+        if not self.like.ndim:
+            raise ArgumentError(
+                f"The log likelihood of {self.name} is one number a draw; leave-one-out needs one for each observation."
+            )
+        step = self.count if 8 * self.samples * self.count <= WHOLE else at_once(self.samples)
+        for first in range(0, self.count, step):
+            values = self.read(first, min(first + step, self.count))
+            if not np.isfinite(values).all():
+                raise ArgumentError(
+                    f"The log likelihood of {self.name} is not finite in some draws: find out for which observations "
+                    "the model gives that, or leave them out."
+                )
+            yield first, xr.DataArray(values, dims=(*SAMPLE_DIMS, "obs"))
+
+    def as_observations(self, values: np.ndarray) -> xr.DataArray:
+        """Give a number for each observation their axes and labels."""
+        return self.like.copy(data=values.reshape(self.like.shape)).rename(self.name)
+
+
+def at_once(samples: int) -> int:
+    """Return how many observations' log likelihoods, at so many draws, are in memory at once."""
+    return max(1, TOGETHER // (8 * samples))
+
+
+def stored_log_likelihood(view: View, var_name: str | None = None) -> xr.DataArray | None:
+    """Return a posterior's log likelihoods (chain, draw, obs...); None where it has none.
+
+    Raises
+    ------
+    ValueError
+        If there are several and none is chosen, or there is none of the name.
+    """
+    group = view.group(LOG_LIKELIHOOD)
+    names = [] if group is None else list(map(str, group.data_vars))
+    if group is None or not names:
+        return None
+    return chosen(dict(group.data_vars), var_name).transpose(*SAMPLE_DIMS, ...)
+
+
+def chosen(terms: Any, var_name: str | None) -> Any:
+    """Return the log likelihoods of one variable.
+
+    Raises
+    ------
+    ValueError
+        If there are several and none is chosen, or there is none of the name.
+    """
+    names = ", ".join(map(str, terms))
+    if var_name is None and len(terms) > 1:
+        raise ArgumentError(f"`var_name` is needed, as there are log likelihoods of {names}.")
+    if var_name is not None and var_name not in terms:
+        raise ArgumentError(f"`var_name` is {var_name!r}; there are log likelihoods of {names}.")
+    return terms[next(iter(terms)) if var_name is None else var_name]
+
+
+def why_none(view: View) -> str:
+    """Say why a posterior has no log likelihoods."""
+    kept = view.parsed(LEFT_OUT)
+    why = kept.get(LOG_LIKELIHOOD) if isinstance(kept, dict) else None
+    return f"`{view.argument}` has no group `log_likelihood`" + (f" ({why})" if why else "")
+
+
+def efficiency(posterior: xr.Dataset, samples: int) -> float:
+    """Return the effective draws a draw, as ArviZ's `loo` takes them: the mean over all entries, 1 of one chain."""
+    import arviz_stats  # noqa: F401 - which adds the accessor
+
+    if posterior.sizes["chain"] == 1:
+        return 1.0
+    found = posterior.azstats.ess(method="mean")
+    return float(np.hstack([values.values.ravel() for values in found.values()]).mean() / samples)
+
+
+def leave_one_out(
+    terms: LogLikelihood, posterior: xr.Dataset, *, relative: float | None = None
+) -> ELPDDataLOO:
+    """Estimate the expected log predictive density of every observation.
+
+    Parameters
+    ----------
+    terms : LogLikelihood
+        Log likelihoods.
+    posterior : Dataset
+        The draws, for their effective number.
+    relative : float, optional
+        Effective draws a draw, if known.
+
+    Returns
+    -------
+    ELPDDataLOO
+        As of `arviz_stats.loo(..., pointwise=True)`; without `log_weights` where they are many.
+
+    Raises
+    ------
+    ValueError
+        If there is one number a draw, or one is not finite.
+    """
+    from arviz_stats import loo
+    from arviz_stats.base import dataarray_stats
+    from arviz_stats.utils import ELPDDataLOO
+
+    relative = efficiency(posterior, terms.samples) if relative is None else relative
+    limit, parts = good_k(terms.samples), []
+    with _by_arviz():
+        for _, block in terms.blocks():
+            if block.shape[2] == terms.count:
+                whole = block.values.reshape(*terms.draws, *terms.like.shape)
+                own = terms.like.expand_dims(dict(zip(SAMPLE_DIMS, terms.draws, strict=True)))
+                held = own.copy(data=whole).to_dataset(name=terms.name)
+                tree = xr.DataTree.from_dict({LOG_LIKELIHOOD: held})
+                return loo(tree, pointwise=True, reff=relative)
+            # Not by the accessor, which keeps every block until the garbage collector comes.
+            found = dataarray_stats.loo(block, r_eff=relative)
+            parts.append([each.values for each in found])
+        elpd_i, pareto_k, p_i = map(
+            terms.as_observations, map(np.concatenate, zip(*parts, strict=True))
+        )
+        elpd, se, p, _ = dataarray_stats.loo_summary(elpd_i, p_i)
+    return ELPDDataLOO(
+        elpd=elpd,
+        se=se,
+        p=p,
+        n_samples=terms.samples,
+        n_data_points=terms.count,
+        scale="log",
+        warning=bool((pareto_k > limit).any()),
+        good_k=limit,
+        elpd_i=elpd_i,
+        pareto_k=pareto_k,
+        p_loo_i=p_i,
+    )
+
+
+def leave_some_out(
+    terms: LogLikelihood, posterior: xr.Dataset, observations: np.ndarray
+) -> ELPDDataLOOSubsample:
+    """Estimate the same from importance weights of some observations, by the difference to all log densities.
+
+    Parameters
+    ----------
+    terms, posterior : LogLikelihood, Dataset
+        As of `leave_one_out`.
+    observations : array of int
+        Places of the observations whose weights are computed, in increasing order.
+
+    Returns
+    -------
+    ELPDDataLOOSubsample
+        As of `arviz_stats.loo_subsample(..., pointwise=True)`, without weights; NaN for other observations.
+
+    Raises
+    ------
+    ValueError
+        As `leave_one_out`.
+    """
+    from arviz_stats.base import dataarray_stats
+    from arviz_stats.utils import ELPDDataLOOSubsample
+    from scipy.special import logsumexp
+
+    relative, limit = efficiency(posterior, terms.samples), good_k(terms.samples)
+    dense, parts = np.empty(terms.count), []
+    with _by_arviz():
+        for first, block in terms.blocks():
+            place = slice(first, first + block.shape[2])
+            dense[place] = logsumexp(block.values, axis=(0, 1)) - np.log(terms.samples)
+            some = observations[(observations >= first) & (observations < place.stop)] - first
+            if some.size:
+                found = dataarray_stats.loo(block.isel(obs=some), r_eff=relative)
+                parts.append([each.values for each in found])
+    some_i, k_i, p_i = (
+        xr.DataArray(np.concatenate(v), dims="obs") for v in zip(*parts, strict=True)
+    )
+    own_i, all_i = (xr.DataArray(v, dims="obs") for v in (dense[observations], dense))
+    elpd, subsampling_se, se = dataarray_stats.diff_srs_estimator(some_i, own_i, all_i, terms.count)
+    whole = np.full((2, terms.count), np.nan)
+    whole[:, observations] = some_i, k_i
+    return ELPDDataLOOSubsample(
+        elpd=elpd,
+        se=se,
+        p=dataarray_stats.srs_estimator(p_i, terms.count)[0],
+        n_samples=terms.samples,
+        n_data_points=terms.count,
+        scale="log",
+        warning=bool((k_i > limit).any()),
+        good_k=limit,
+        elpd_i=terms.as_observations(whole[0]),
+        pareto_k=terms.as_observations(whole[1]),
+        subsample_size=len(observations),
+        subsampling_se=subsampling_se,
+        loo_subsample_observations=observations,
+        elpd_loo_approx=terms.as_observations(dense),
+    )
+
+
+@contextmanager
+def _by_arviz() -> Iterator[None]:
+    """Let ArviZ compute without its warnings of large k, which callers report, and with our errors."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except ValueError as error:
+        if isinstance(error, OnebasinError):
+            raise
+        raise ArgumentError(
+            f"The log likelihoods have no importance weights ({error}): some observation's may be the same in all "
+            "draws."
+        ) from error
+
+
+def good_k(samples: int) -> float:
+    """Return the Pareto k up to which an estimate from so many draws can be trusted (Vehtari and others 2024)."""
+    return min(1 - 1 / np.log10(samples), 0.7) if samples > 1 else 0.7

@@ -1,0 +1,160 @@
+"""Leave-one-out: ArviZ's numbers, from the group or from the model, whole or in blocks; and exact values."""
+
+import logging
+
+import arviz_stats
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from scipy.stats import norm
+
+import onebasin as ob
+from onebasin.posteriors import leave_one_out
+
+from ...each import each
+
+SD, COUNT = 0.5, 12
+Y = np.append(np.random.default_rng(1).normal(scale=SD, size=COUNT - 1), 2.4)
+"""Normal data about a mean that is inferred, with an outlier at the end."""
+PROGRAM = """
+data { int n; vector[n] y; }
+parameters { real mu; }
+model { mu ~ normal(0, 1); y ~ normal(mu, 0.5); }
+"""
+QUANTITIES = "generated quantities { vector[n] log_lik; for (i in 1:n) log_lik[i] = normal_lpdf(y[i] | mu, 0.5); }"
+
+
+def mean(y=None):
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    with numpyro.plate("obs", COUNT):
+        numpyro.sample("y", dist.Normal(mu, SD), obs=y)
+
+
+MODELS = {
+    "numpyro": lambda: ob.numpyro_model(mean, {"y": Y}),
+    "stan": lambda: ob.stan_program(PROGRAM + QUANTITIES, {"n": COUNT, "y": Y}),
+}
+
+
+def conjugate(y):
+    """Mean and standard deviation of the posterior of `mu`."""
+    precision = 1 + len(y) / SD**2
+    return y.sum() / SD**2 / precision, precision**-0.5
+
+
+@pytest.fixture
+def run(rng):
+    """Independent draws of the posterior, with the log likelihoods as SciPy has them."""
+    centre, sd = conjugate(Y)
+    mu = centre + sd * rng.normal(size=(2, 400))
+    terms = norm.logpdf(Y, mu[..., None], SD)
+    return {
+        "posterior": {"mu": mu},
+        "log_likelihood": {"y": terms},
+        "observed_data": {"y": Y},
+    }
+
+
+def without_terms(run):
+    return {name: group for name, group in run.items() if name != "log_likelihood"}
+
+
+def of_arviz(run, **how):
+    from onebasin.posteriors.view import as_view
+
+    return arviz_stats.loo(as_view(run).tree, pointwise=True, **how)
+
+
+def assert_same(found, want):
+    for name in ("elpd", "se", "p", "good_k"):
+        assert getattr(found, name) == pytest.approx(getattr(want, name), rel=1e-10), name
+    for name in ("elpd_i", "pareto_k"):
+        np.testing.assert_allclose(getattr(found, name), getattr(want, name), rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore")
+@each("source", ["group", *MODELS])
+@each("blocks", [False, True])
+def test_numbers_are_those_of_arviz(run, source, blocks, monkeypatch):
+    if blocks:
+        monkeypatch.setattr(leave_one_out, "WHOLE", 0)
+        monkeypatch.setattr(leave_one_out, "TOGETHER", 5 * 8 * 800)
+    want = of_arviz(run)
+    if source == "group":
+        assert_same(ob.loo(run), want)
+    else:
+        found = ob.loo(without_terms(run), model=MODELS[source](), moment_match=False)
+        assert_same(found, want)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_network_needs_no_log_likelihood(shared):
+    run = shared.load("network")
+    want = of_arviz(run)
+    del run["log_likelihood"]
+    found = ob.loo(run)
+    assert found.elpd == pytest.approx(float(want.elpd), rel=1e-10)
+    np.testing.assert_allclose(found.elpd_i, want.elpd_i, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_moment_matching_comes_near_the_exact_value_that_psis_misses(rng):
+    y = np.append(Y[:-1], 8.0)
+    centre, sd = conjugate(y)
+    mu = centre + sd * rng.normal(size=(2, 400))
+    model = ob.numpyro_model(mean, {"y": y})
+    plain, matched = (ob.loo({"mu": mu}, model=model, moment_match=on) for on in (False, True))
+    left, spread = conjugate(y[:-1])
+    exact = norm.logpdf(y[-1], left, np.hypot(spread, SD))
+    assert plain.pareto_k[-1] > plain.good_k > matched.pareto_k[-1]
+    assert abs(plain.elpd_i[-1] - exact) > 2 * abs(matched.elpd_i[-1] - exact)
+    np.testing.assert_array_equal(plain.elpd_i[:-1], matched.elpd_i[:-1])
+    assert matched.elpd == pytest.approx(float(matched.elpd_i.sum()))
+    assert matched.p - plain.p == pytest.approx(plain.elpd - matched.elpd)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_subsample_is_that_of_arviz_and_near_the_whole(run, monkeypatch):
+    monkeypatch.setattr(leave_one_out, "TOGETHER", 5 * 8 * 800)
+    monkeypatch.setattr(leave_one_out, "WHOLE", 0)
+    found = ob.loo(run, observations=6, seed=1)
+    chosen = found.loo_subsample_observations
+    from onebasin.posteriors.view import as_view
+
+    want = arviz_stats.loo_subsample(as_view(run).tree, observations=chosen, pointwise=True)
+    assert_same(found, want)
+    assert found.subsampling_se == pytest.approx(want.subsampling_se, rel=1e-10)
+    assert abs(found.elpd - ob.loo(run).elpd) < 5 * found.subsampling_se
+    with pytest.raises(ValueError, match="`observations` is 99, and there are 12"):
+        ob.loo(run, observations=99)
+
+
+def test_large_pareto_k_is_reported_with_what_to_do(run, caplog):
+    run["log_likelihood"]["y"][..., 0] -= 20 * run["posterior"]["mu"] ** 2
+    with caplog.at_level(logging.WARNING, "onebasin"):
+        ob.loo(run)
+    assert "Pareto k is above 0.66 for " in caplog.text and "give `model`" in caplog.text
+
+
+@each(
+    "change, model, said",
+    [
+        (without_terms, None, "no group `log_likelihood`, and `posterior` is of an unknown model"),
+        (without_terms, "bare", "does not compute the log likelihood of each observation: add"),
+        (lambda run: without_terms(run) | {"posterior": {"nu": np.zeros((2, 400))}}, "numpyro", "lacks mu"),
+        (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400))}}, None, "one number a draw"),
+        (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400, 3))}}, None, "no importance weights"),
+        (lambda run: run | {"log_likelihood": {"y": np.full((2, 400, 3), np.nan)}}, None, "not finite"),
+        (
+            lambda run: run | {"log_likelihood": dict.fromkeys("ab", np.zeros((2, 400, 3)))},
+            None,
+            "`var_name` is needed, as there are log likelihoods of a, b",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_left_out_is_refused(run, change, model, said):
+    models = {"bare": lambda: ob.stan_program(PROGRAM, {"n": COUNT, "y": Y}), **MODELS}
+    given = None if model is None else models[model]()
+    with pytest.raises(ValueError, match=said):
+        ob.loo(change(run), model=given)

@@ -1,0 +1,237 @@
+"""Predictions at new data by every kind of model, and prior draws: closed forms, the run's own, and what is refused."""
+
+import json
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+import onebasin as ob
+from onebasin.base.errors import OnebasinError
+from onebasin.cli.main import main
+
+from ...each import each
+from ...shared_posteriors import regression
+
+PROGRAM = """
+data { int<lower=1> n; vector[n] x; vector[n] y; }
+parameters { real a; real b; }
+transformed parameters { vector[n] mu = a + b * x; real twice = 2 * a; }
+model { a ~ normal(0, 1); b ~ normal(0, 1); y ~ normal(mu, 1e-3); }
+generated quantities {
+  array[n] real y_rep = normal_rng(mu, 1e-3);
+  vector[n] log_lik;
+  for (i in 1:n) log_lik[i] = normal_lpdf(y[i] | mu[i], 1e-3);
+}
+"""
+X, Y = np.array([0.0, 1.0, 2.0]), np.array([0.5, 0.0, 1.0])
+NEW = np.array([3.0, -1.0])
+
+
+def line(x, y=None):
+    a = numpyro.sample("a", dist.Normal(0, 1))
+    b = numpyro.sample("b", dist.Normal(0, 1))
+    numpyro.deterministic("twice", 2 * a)
+    with numpyro.plate("obs", len(x)):
+        mu = numpyro.deterministic("mu", a + b * x)
+        numpyro.sample("y", dist.Normal(mu, 1e-3), obs=y)
+
+
+def offset(rate, y):
+    numpyro.sample("y", dist.Normal(numpyro.sample("a", dist.Normal(0, 1)), rate), obs=y)
+
+
+TARGETS = {
+    "numpyro": lambda: ob.numpyro_model(line, {"x": X, "y": Y}),
+    "function": lambda: line,
+    "stan": lambda: ob.stan_program(PROGRAM, {"n": 3, "x": X, "y": Y}),
+}
+
+
+@pytest.fixture
+def draws(rng):
+    a = rng.normal(size=(2, 30))
+    return {"a": a, "b": rng.normal(size=(2, 30)), "twice": 2 * a}
+
+
+@each("name", list(TARGETS))
+def test_every_engine_predicts_the_same_quantities(draws, name):
+    new = {"x": NEW} if name != "stan" else {"n": 2, "x": NEW, "y": [0, 0]}
+    found = ob.predict(draws, new, model=TARGETS[name](), seed=1)
+    mu = draws["a"][..., None] + draws["b"][..., None] * NEW
+    held = found.predictions
+    assert set(held) == {"mu", "y"}, "what the new data leave as it was is no prediction"
+    np.testing.assert_allclose(held["mu"], mu, atol=1e-6)
+    errors = (held["y"] - mu).values / 1e-3
+    assert abs(errors.mean()) < 5 / np.sqrt(errors.size)
+    assert abs(errors.std() - 1) < 5 / np.sqrt(2 * errors.size)
+    assert held["y"].dims[:2] == ("chain", "draw")
+    np.testing.assert_array_equal(found.predictions_constant_data["x"], NEW)
+    assert {"posterior", "predictions"} <= set(found.tree.children)
+
+
+def test_at_the_data_of_the_run_predictions_are_its_own(shared):
+    run = shared.load("regression").isel(draw=slice(40))
+    x = run.constant_data["x"].values
+    found = ob.predict(run, {"x": x}, model=regression, seed=1).predictions["y"]
+    np.testing.assert_array_equal(found, run.posterior_predictive["y"])
+    assert found.dims == ("chain", "draw", "obs")
+    assert not np.isclose(found, ob.predict(run, {"x": x}, model=regression).predictions["y"]).any()
+
+
+def test_a_network_predicts_with_noise_by_name_and_without_as_an_array(shared):
+    run = shared.load("network")
+    x = run.constant_data["x"].values
+    found = ob.predict(run, {"x": x}, seed=1).predictions["y"]
+    np.testing.assert_array_equal(found, run.posterior_predictive["y"])
+    assert found.dims == ("chain", "draw", "obs", "out")
+    outputs = ob.predict(run, x=x)
+    np.testing.assert_allclose((found - outputs).std(), 0.3, rtol=0.05)
+
+
+def test_a_stan_program_is_found_in_the_record(tmp_path):
+    run = ob.pathfinder(TARGETS["stan"](), draws=20, seed=1)
+    path = ob.save(run, tmp_path / "run.nc")
+    new = {"n": 1, "x": [2.0], "y": [0.0]}
+    (tmp_path / "new.json").write_text(json.dumps(new))
+    found = ob.predict(path, tmp_path / "new.json")
+    want = run.posterior["a"] + 2 * run.posterior["b"]
+    np.testing.assert_allclose(found.predictions["mu"][..., 0], want, rtol=1e-6)
+    run.attrs["data_sha256"] = "of others"
+    with pytest.raises(OnebasinError, match="does not keep all data"):
+        ob.predict(run, new)
+
+
+@each(
+    "new, model, said",
+    [
+        ({"z": 1}, "numpyro", "`new_data` holds z, which is no argument of the model line"),
+        (
+            {"x": 1.0},
+            "numpyro",
+            "`new_data` do not fit the model line, which fails with x, without y",
+        ),
+        ([1.0], "numpyro", "`new_data` must map names"),
+        ("no.json", "numpyro", "no.json, which does not exist"),
+        ({"z": 1}, "stan", "holds z, which the program .* does not declare; its data are n, x, y"),
+        ({"n": 2}, "stan", "with x, y as before: mismatch in dimension .*variable name=x"),
+        ({"x": [[1, 2], [3]]}, "stan", "rows of different lengths"),
+        ({"x": X}, None, "of an unknown model, which its record cannot run: give `model`"),
+        ({"x": X}, "offset", "`model` takes rate, y, which the posterior does not keep"),
+        ({"x": X}, "number", "`model` is a int; give a target"),
+        ({"x": X}, "bare", "the model of 'bare', which takes no arguments"),
+    ],
+)
+def test_data_and_models_that_do_not_fit_are_refused_in_a_sentence(draws, new, model, said):
+    bare = ob.Target("bare", numpyro_model=lambda: line(X, Y))
+    models = {"offset": lambda: offset, "number": lambda: 3, "bare": lambda: bare, **TARGETS}
+    given = None if model is None else models[model]()
+    with pytest.raises(OnebasinError, match=said) as caught:
+        ob.predict(draws, new, model=given)
+    assert "\n" not in str(caught.value)
+
+
+def test_single_numbers_that_the_posterior_keeps_reach_the_model_as_numbers(draws):
+    def padded(count, x, y=None):
+        a = numpyro.sample("a", dist.Normal(0, 1))
+        with numpyro.plate("obs", count):  # which takes no array
+            numpyro.sample("y", dist.Normal(a + x, 1e-3), obs=y)
+
+    tree = {
+        "posterior": {"a": draws["a"]},
+        "constant_data": {"count": 3},
+        "observed_data": {"y": Y},
+    }
+    found = ob.predict(tree, {"x": X}, model=padded).predictions["y"]
+    np.testing.assert_allclose(found, draws["a"][..., None] + X, atol=6e-3)
+
+
+def test_parameters_of_another_size_or_missing_are_refused(draws):
+    def groups(size, y=None):
+        with numpyro.plate("group", size):
+            numpyro.sample("y", dist.Normal(numpyro.sample("a", dist.Normal(0, 1)), 1), obs=y)
+
+    target = ob.numpyro_model(groups, {"size": 3, "y": Y})
+    with pytest.raises(ValueError, match=r"has a of shape \(3,\) in a draw, but .* has \(4,\)"):
+        ob.predict({"a": np.zeros((1, 5, 3))}, {"size": 4}, model=target)
+    tree = {"posterior": {"b": draws["b"]}, "observed_data": {"y": Y}}
+    with pytest.raises(ValueError, match="`posterior` lacks a, which the model line draws"):
+        ob.predict(tree, {"x": NEW}, model=line)
+
+
+def test_intervals_are_those_of_the_draws(draws):
+    found = ob.predict(draws, {"x": NEW}, model=line, seed=1)
+    table = found.intervals(0.5)
+    assert list(table.columns) == ["mean", "sd", "25%", "median", "75%"]
+    flat = found.predictions["mu"].values[..., 1].ravel()
+    want = [flat.mean(), flat.std(ddof=1), *np.quantile(flat, [0.25, 0.5, 0.75])]
+    np.testing.assert_allclose(table.loc["mu[1]"], want[:2] + want[2:], rtol=1e-12)
+    assert "Predictions of `mu`, `y`" in repr(found)
+    with pytest.raises(ValueError, match="`prob` is 1"):
+        found.intervals(1)
+
+
+def test_predictions_are_drawn_over_an_input_or_in_rows(draws):
+    found = ob.predict(draws, {"x": NEW}, model=line, seed=1)
+    over = ob.plot.predictions(found, var_name="mu").alt
+    assert over.startswith("mu over x. ") and "x −1.00" in over and "x 3.00" in over
+    found.tree["predictions_constant_data"] = found.predictions_constant_data.drop_vars("x")
+    assert "mu[0]" in ob.plot.predictions(found, var_name="mu").alt
+    with pytest.raises(ValueError, match="`x` has 3 numbers for 2 predictions"):
+        ob.plot.predictions(found, x=X)
+
+
+def test_prior_draws_follow_the_prior_and_go_next_to_the_posterior(draws):
+    found = ob.prior(TARGETS["numpyro"](), draws=2000, seed=1)
+    held = found["prior"].to_dataset()
+    assert set(held) == {"a", "b", "mu", "twice"} and held.sizes["draw"] == 2000
+    assert abs(float(held["a"].mean())) < 5 / np.sqrt(2000)
+    np.testing.assert_allclose(float(held["a"].std()), 1, atol=5 / np.sqrt(4000))
+    mu = held["a"].values[..., None] + held["b"].values[..., None] * X
+    np.testing.assert_allclose(held["mu"], mu, atol=1e-12)
+    np.testing.assert_allclose(found["prior_predictive"]["y"], mu, atol=6e-3)
+    np.testing.assert_array_equal(found["observed_data"]["y"], Y)
+    alt = ob.plot.prior(found, draws, var_names="a").alt
+    assert alt.startswith("Densities before and after the data. Standard deviations: a ")
+
+
+def test_priors_that_cannot_be_drawn_are_refused():
+    def improper():
+        numpyro.sample("a", dist.ImproperUniform(dist.constraints.real, (), ()))
+
+    with pytest.raises(ValueError, match="a prior that cannot be drawn from"):
+        ob.prior(ob.Target("improper", numpyro_model=improper))
+    with pytest.raises(ValueError, match="does not say which part of it is the prior"):
+        ob.prior(TARGETS["stan"]())
+
+
+def test_the_command_shows_intervals_and_writes_the_groups(tmp_path, draws, capsys):
+    (tmp_path / "new.json").write_text(json.dumps({"x": NEW.tolist()}))
+    (tmp_path / "model.py").write_text(
+        "import numpyro\nimport numpyro.distributions as dist\n\n\n"
+        "def line(x, y=None):\n"
+        "    mean = numpyro.sample('a', dist.Normal()) + numpyro.sample('b', dist.Normal()) * x\n"
+        "    numpyro.sample('y', dist.Normal(mean, 1e-3), obs=y)\n"
+    )
+    ob.save(ob.open_posterior(ob_table(draws, tmp_path)), tmp_path / "run.nc")
+    words = ["predict", str(tmp_path / "run.nc"), str(tmp_path / "new.json")]
+    assert main(words) == 1
+    assert "give `model` (`--program` of the command)" in capsys.readouterr().err
+    words += ["--program", f"{tmp_path / 'model.py'}:line", "-o", str(tmp_path / "out.nc")]
+    assert main([*words, "--json", "--prob", "0.8"]) == 0
+    said = json.loads(capsys.readouterr().out)["predictions"]
+    want = float(np.mean(draws["a"] + draws["b"] * NEW[0]))
+    assert said["y[0]"]["mean"] == pytest.approx(want, abs=1e-3)
+    assert set(said["y[0]"]) == {"mean", "sd", "10%", "median", "90%"}
+    found = ob.open_posterior(tmp_path / "out.nc")
+    assert found["predictions"]["y"].shape == (2, 30, 2)
+
+
+def ob_table(draws, folder):
+    import pandas as pd
+
+    chain, draw = np.indices(draws["a"].shape)
+    columns = {"chain": chain, "draw": draw, "a": draws["a"], "b": draws["b"]}
+    pd.DataFrame({n: v.ravel() for n, v in columns.items()}).to_csv(folder / "run.csv")
+    return folder / "run.csv"
