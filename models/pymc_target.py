@@ -1,9 +1,9 @@
 """PyMC models as densities in JAX: the log density over values on their supports, deterministics, names of axes.
 
-PyMC's log density is over transformed values. Here its transforms are applied to values on the support, so that the
-density is over these and NumPyro's transforms take over: a parameter has its own support, and densities of two
-frameworks differ by a constant at most. A parameter whose support NumPyro lacks stays as PyMC transforms it, under
-PyMC's name for that (`x_chain__`), and its value is computed.
+PyMC's log density is over transformed values. Here it is over values on the support, without PyMC's transforms, and
+NumPyro's take over: a parameter has its own support, and densities of two frameworks differ by a constant at most. A
+parameter whose support NumPyro lacks stays as PyMC transforms it, under PyMC's name for that (`x_chain__`), and its
+value is computed.
 """
 
 from __future__ import annotations
