@@ -1,9 +1,9 @@
 """PyMC models as densities in JAX: the log density over values on their supports, deterministics, names of axes.
 
-PyMC's log density is over transformed values. Here its transforms are applied to values on the support, so that the
-density is over these and NumPyro's transforms take over: a parameter has its own support, and densities of two
-frameworks differ by a constant at most. A parameter whose support NumPyro lacks stays as PyMC transforms it, under
-PyMC's name for that (`x_chain__`), and its value is computed.
+PyMC's log density is over transformed values. Here it is over values on the support, without PyMC's transforms, and
+NumPyro's take over: a parameter has its own support, and densities of two frameworks differ by a constant at most. A
+parameter whose support NumPyro lacks stays as PyMC transforms it, under PyMC's name for that (`x_chain__`), and its
+value is computed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.errors import ArgumentError
+from onebasin.base.precision import precision
 
 from .stated import Site, stated_by
 
 _SUPPORTS = {
     "LogTransform": "positive",
+    "LogExpM1": "positive",
+    "CircularTransform": "circular",
     "LogOddsTransform": "unit_interval",
     "SimplexTransform": "simplex",
     "Ordered": "ordered_vector",
+    "CholeskyCorrTransform": "corr_cholesky",
+    "CholeskyCovTransform": "positive_definite",
 }
 """NumPyro's constraints, by the classes of PyMC's transforms."""
 
@@ -43,41 +48,54 @@ def definition_of(
             f"`model` has discrete parameters ({', '.join(discrete)}), and methods need gradients: sum over their "
             "values in the model (pymc_extras.marginalize)."
         )
+    from pymc.logprob import transformed_conditional_logp
+    from pymc.logprob.utils import replace_rvs_by_values
+    from pytensor.tensor import as_tensor, tensor
+
     start = model.initial_point()
     sites: dict[str, Site] = {}
-    held, forward, as_it_is = [], {}, []
+    held, as_it_is = [], []
+    symbols, transforms = dict(model.rvs_to_values), dict(model.rvs_to_transforms)
     for variable in model.free_RVs:
         value, transform = model.rvs_to_values[variable], model.rvs_to_transforms[variable]
-        constraint = _constraint(variable, transform)
-        there = value if transform is None or constraint is None else variable
-        symbol = there.type(name=there.name)
-        if there is value:
-            shape, forward[value] = np.shape(start[value.name]), symbol
-        else:
-            backward = transform.backward(start[value.name], *variable.owner.inputs)
-            shape = np.shape(backward.eval())
-            forward[value] = transform.forward(symbol, *variable.owner.inputs)
+        constraint = _constraint(model, variable, transform)
+        at_start, there = as_tensor(start[value.name]), value
         if constraint is None:
             as_it_is.append(variable)
-        held.append(symbol)
-        sites[there.name] = (constraint, tuple(shape))
-    terms = model.logp(jacobian=False)
-    for variable in as_it_is:  # whose transform is not NumPyro's to account for
-        terms += model.logp([variable], jacobian=True) - model.logp([variable], jacobian=False)
-    density = _in_jax([terms], held, forward)
+        elif transform is not None:
+            at_start, there = transform.backward(at_start, *variable.owner.inputs), variable
+            transforms[variable] = None
+        shape = np.shape(at_start.eval())
+        # With its sizes, which JAX needs: PyMC leaves those of named axes open.
+        symbols[variable] = tensor(there.name, dtype=there.dtype, shape=shape)
+        held.append(symbols[variable])
+        sites[there.name] = (constraint, shape)
+
+    def at_values(graphs: Sequence[Any]) -> list[Any]:
+        found: list[Any] = replace_rvs_by_values(
+            list(graphs), rvs_to_values=symbols, rvs_to_transforms=transforms
+        )
+        return found
+
+    terms = transformed_conditional_logp(
+        model.basic_RVs, rvs_to_values=symbols, rvs_to_transforms=transforms
+    )
+    density = _differentiable(
+        sum(term.sum() for term in [*terms, *at_values(model.potentials)]), held
+    )
     shown = [*as_it_is, *model.deterministics]
-    computed = _in_jax(model.replace_rvs_by_values(shown), held, forward) if shown else None
+    computed = _in_jax(at_values(shown), held) if shown else None
     names = [variable.name for variable in shown]
 
     def results(values: Mapping[str, Any]) -> dict[str, Any]:
         in_order = [values[name] for name in sites]  # JAX sorts the names of a mapping
         return dict(zip(names, computed(*in_order), strict=True)) if computed else {}
 
-    stated = stated_by(lambda of: density(*(of[n] for n in sites))[0], _real(sites), results)
+    stated = stated_by(lambda of: density(*(of[n] for n in sites)), _real(sites), results)
     return stated, *_axes(model, [*sites, *names])
 
 
-def _constraint(variable: Any, transform: Any) -> Any:
+def _constraint(model: Any, variable: Any, transform: Any) -> Any:
     """NumPyro's constraint of a parameter; the real line where PyMC transforms nothing, None where there is none."""
     import numpyro
 
@@ -87,13 +105,19 @@ def _constraint(variable: Any, transform: Any) -> Any:
         return constraints.real
     if kind in _SUPPORTS:
         return getattr(constraints, _SUPPORTS[kind])
+    if kind == "ZeroSumTransform":
+        count = len(transform.zerosum_axes)
+        last = {*range(-count, 0)} == {
+            axis - variable.ndim * (axis >= 0) for axis in transform.zerosum_axes
+        }
+        return constraints.zero_sum(count) if last else None
     if kind not in ("Interval", "IntervalTransform"):
         return None
-    from pytensor.graph.traversal import explicit_graph_inputs
+    from pytensor.graph.traversal import ancestors
 
     bounds = transform.args_fn(*variable.owner.inputs)
     symbolic = [bound for bound in bounds if bound is not None and hasattr(bound, "owner")]
-    if any(True for _ in explicit_graph_inputs(symbolic)) or _random(symbolic):
+    if not {*ancestors(symbolic)}.isdisjoint(model.basic_RVs):  # bounds that depend on parameters
         return None
     low, high = (
         None if b is None else np.asarray(b.eval() if hasattr(b, "eval") else b) for b in bounds
@@ -103,17 +127,6 @@ def _constraint(variable: Any, transform: Any) -> Any:
     return constraints.less_than(high) if low is None else constraints.interval(low, high)
 
 
-def _random(graph: Sequence[Any]) -> bool:
-    """Tell whether bounds depend on other parameters."""
-    from pytensor.graph.traversal import ancestors
-    from pytensor.tensor.random.op import RandomVariable
-
-    return any(
-        node.owner is not None and isinstance(node.owner.op, RandomVariable)
-        for node in ancestors(graph)
-    )
-
-
 def _real(sites: Mapping[str, Site]) -> dict[str, Site]:
     import numpyro
 
@@ -121,15 +134,45 @@ def _real(sites: Mapping[str, Site]) -> dict[str, Site]:
     return {n: (constraints.real if c is None else c, shape) for n, (c, shape) in sites.items()}
 
 
-def _in_jax(
-    graph: Sequence[Any], inputs: Sequence[Any], forward: Mapping[Any, Any]
-) -> Callable[..., Any]:
-    """Compile a graph of PyMC's values into a function of values on the supports."""
+def _in_jax(graph: Sequence[Any], inputs: Sequence[Any]) -> Callable[..., Any]:
+    """Compile a graph of PyMC's values into a function of them."""
     from pymc.sampling.jax import get_jaxified_graph
-    from pytensor.graph.replace import graph_replace
 
-    outputs = graph_replace(list(graph), dict(forward), strict=False)
-    return get_jaxified_graph(inputs=list(inputs), outputs=outputs)
+    try:
+        return get_jaxified_graph(inputs=list(inputs), outputs=list(graph))
+    except NotImplementedError as error:
+        raise ArgumentError(
+            f"`model` has an operation that PyTensor cannot compile for JAX: {error}"
+        ) from error
+
+
+def _differentiable(log_density: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
+    """Compile the log density with PyTensor's gradient.
+
+    JAX's own is NaN where it multiplies the zero of a branch not taken by its infinite derivative, as in the tails of
+    censored data. It serves where PyTensor has no gradient, or none that JAX computes.
+    """
+    import jax
+    import jax.numpy as jnp
+    from pytensor.gradient import grad
+
+    try:
+        slopes: Any = grad(log_density, list(inputs), disconnected_inputs="ignore")
+        both = _in_jax([log_density, *slopes], inputs)
+        given = [jax.ShapeDtypeStruct(v.type.shape, "float64") for v in inputs]
+        with precision("float64"):
+            jax.eval_shape(both, *given)
+    except (NotImplementedError, TypeError, ValueError, IndexError):
+        alone = _in_jax([log_density], inputs)
+        return lambda *values: alone(*values)[0]
+    density = jax.custom_jvp(lambda *values: both(*values)[0])
+
+    @density.defjvp
+    def _(values: Any, along: Any) -> Any:
+        found, *slopes = both(*values)
+        return found, sum(jnp.sum(s * a) for s, a in zip(slopes, along, strict=True))
+
+    return density
 
 
 def _axes(
