@@ -135,7 +135,7 @@ def test_imported_packages_are_declared(project):
     """What a room imports itself is asked for by name, not brought by something else."""
     extras = project["optional-dependencies"]
     # What runs in a notebook alone may import what notebooks have, an engine its package, the cluster Dask's.
-    optional = ("cluster", "data", "notebook", "nutpie", "pymc")
+    optional = ("cluster", "data", "notebook", "nutpie", "parquet", "pymc")
     lines = project["dependencies"] + [line for name in optional for line in extras[name]]
     declared = {Requirement(line).name for line in lines}
     providers = importlib.metadata.packages_distributions()

@@ -112,8 +112,10 @@ CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
     "NormalPrior": dict,
     "Parametrisation": dict,
     "PlantedComponents": dict,
+    "Rotation": lambda: {"axes": {"load": 1}},
     "Rescalable": lambda: {"incoming": {"W": 0}, "outgoing": {"V": 0}},
     "Target": lambda: {"name": "t", "numpyro_model": three},
+    "target": lambda: {"model": lambda p: -(p["x"] ** 2), "parameters": {"x": "real"}},
     **dict.fromkeys(
         (
             *(

@@ -107,7 +107,7 @@ def seen(tree, capfd) -> Iterator[tuple[str, str, str]]:
     marks = {mark: flag for flag, mark in MARKS.items() if mark}
     for line in capfd.readouterr().out.splitlines():
         told = re.match(r"([✓!✗]) (R-hat|bulk ESS|divergences|E-BFMI|k-hat)[ (]+\D*([\d.]+)", line)
-        if told and "of lp" not in line:
+        if told and not re.search(r"of lp| (above|below) ", line):  # those name the limit
             yield told[2], told[3], marks[told[1]]
 
 
