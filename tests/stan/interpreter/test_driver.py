@@ -44,8 +44,9 @@ def drive(tmp_path) -> Drive:
 
 def nuts(files, start, *, metric="diag", draws=1000, adapted=None):
     engine = command.nuts(max_tree_depth=10)
-    how = {"draws": draws, "warmup": 300, "target_acceptance": 0.8, "refresh": 100}
-    return command.sample(engine, files, start, metric=metric, adapted=adapted, **how)
+    how = {"draws": draws, "target_acceptance": 0.8, "refresh": 100, "metric": metric}
+    warmup = {"warmup": 300} if adapted is None else {"warmup": 0, "adapt": False}
+    return command.sample(engine, files, start, adapted=adapted, **how, **warmup)
 
 
 def assert_gaussian(x: np.ndarray, error: float) -> None:
