@@ -28,7 +28,7 @@ def test_variables_that_no_posterior_can_store_are_refused_before_a_run(
     (tmp_path / "any.stan").write_text("")
     info = ProgramInfo((), ("theta",), (), (name,), ())
     model = SimpleNamespace(exe_file=Path("any"))
-    monkeypatch.setattr(program, "compile_program", lambda path, progress: (model, info))
+    monkeypatch.setattr(program, "compile_program", lambda path, progress, **how: (model, info))
     target = program.stan_program(tmp_path / "any.stan", dims=dims)
     with pytest.raises(ValueError, match=words):
         program.make_ready(target, tmp_path)
@@ -38,7 +38,7 @@ def test_a_tuple_is_refused_before_a_run(tmp_path, monkeypatch):
     (tmp_path / "any.stan").write_text("")
     info = ProgramInfo((), ("theta",), ("pair",), (), (), tuples=("pair",))
     model = SimpleNamespace(exe_file=Path("any"))
-    monkeypatch.setattr(program, "compile_program", lambda path, progress: (model, info))
+    monkeypatch.setattr(program, "compile_program", lambda path, progress, **how: (model, info))
     with pytest.raises(
         StanProgramError, match=r"any\.stan declares the tuple pair, and a posterior"
     ):
