@@ -11,10 +11,10 @@ from scipy import special, stats
 import onebasin as ob
 from onebasin.analysis.compare.comparable import unlike_weights
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.predictive import outputs
 from onebasin.analysis.predictive.drawn import draw_regression
 from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.analysis.predictive.points import Points, predict_points
+from onebasin.inference.prediction import predict as prediction
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors.network_groups import network_groups
 from onebasin.posteriors.view import as_view
@@ -100,7 +100,7 @@ def test_predictions_are_means_and_noise(draws, tree):
 
 
 def test_the_former_order_of_predict_is_taken_with_one_notice(tree, caplog):
-    outputs._say_former.cache_clear()
+    prediction._say_former.cache_clear()
     for old in (ob.predict(MODEL, tree, X), ob.predict(model=MODEL, draws=tree, x=X)):
         np.testing.assert_array_equal(old, ob.predict(tree, X))
     (said,) = caplog.messages
@@ -111,7 +111,7 @@ def test_the_former_order_of_predict_is_taken_with_one_notice(tree, caplog):
 
 def test_predictions_of_what_is_no_network_are_refused():
     posterior = {"mu": np.zeros((2, 10))}
-    with pytest.raises(ValueError, match=r"`posterior` is not of a network .*`ob.networks.predict"):
+    with pytest.raises(TypeError, match=r"`new_data` must map .*`ob.networks.predict"):
         ob.predict(posterior, X)
 
 
