@@ -136,7 +136,9 @@ def read_new_data(new_data: Any) -> dict[str, Any]:
     if isinstance(new_data, Mapping):
         return dict(new_data)
     raise ArgumentTypeError(
-        f"`new_data` must map names of data to values, or name a JSON file; got {type(new_data).__name__}."
+        f"`new_data` must map names of data to values, or name a JSON file; got {type(new_data).__name__}. Inputs "
+        "as an array are for posteriors that say which network they are of; for other draws of a network use "
+        "`ob.networks.predict(model, draws, x)`."
     )
 
 
