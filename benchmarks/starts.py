@@ -85,7 +85,10 @@ def write_inputs(folder: Path) -> None:
 def seconds(command: list[str], folder: Path) -> tuple[float, float]:
     """Wall and CPU seconds of one process."""
     before, began = _cpu(), time.perf_counter()
-    env = {**os.environ, "XDG_CACHE_HOME": str(folder)}
+    env = {
+        **os.environ,
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }  # not in `folder`: its onebasin is no package
     done = subprocess.run([sys.executable, *command], cwd=folder, env=env, capture_output=True)
     if done.returncode:
         raise SystemExit(done.stderr.decode())
