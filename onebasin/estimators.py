@@ -40,12 +40,21 @@ _GAUSSIAN_DRAWS = 250
 class _NetworkEstimator(BaseEstimator):
     """The shared part of both estimators: standardised inputs, the posterior, its verdict, and the single Gaussian."""
 
-    hidden: tuple[int, ...]
-    activation: str
-    method: Method | None
-    random_state: Any
     _verdict: str | None
     _gaussian: tuple[Any, Any, Any] | None
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (16, 16),
+        *,
+        activation: str = "relu",
+        method: Method | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden = hidden
+        self.activation = activation
+        self.method = method
+        self.random_state = random_state
 
     def _infer(self, x: np.ndarray, y: np.ndarray, likelihood: Gaussian | Categorical) -> None:
         from .inference.infer import infer
@@ -186,11 +195,8 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
         method: Method | None = None,
         random_state: Any = None,
     ) -> None:
-        self.hidden = hidden
-        self.activation = activation
+        super().__init__(hidden, activation=activation, method=method, random_state=random_state)
         self.noise_sd = noise_sd
-        self.method = method
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> BayesianRegressor:
         """Infer the weights.
@@ -301,19 +307,6 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
     >>> fitted.predict_proba(x).shape
     (20, 2)
     """
-
-    def __init__(
-        self,
-        hidden: tuple[int, ...] = (16, 16),
-        *,
-        activation: str = "relu",
-        method: Method | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.hidden = hidden
-        self.activation = activation
-        self.method = method
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> BayesianClassifier:
         """Infer the weights.
