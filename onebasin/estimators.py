@@ -81,12 +81,10 @@ class _NetworkEstimator(BaseEstimator):
         """The posterior's draws, or those of the single Gaussian, the same at every call."""
         if self._gaussian is None:
             return self.posterior_
-        rng = np.random.default_rng(0)
+        from .analysis.gaussian.distilled import weights_of
+
         mean, sd, rest = self._gaussian
-        return rest | {
-            n: (mean[n] + sd[n] * rng.standard_normal((_GAUSSIAN_DRAWS, *mean[n].shape)))[None]
-            for n in mean
-        }
+        return rest | weights_of(mean, sd, _GAUSSIAN_DRAWS, seed=0)
 
     @property
     def verdict_(self) -> str | None:

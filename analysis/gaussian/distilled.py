@@ -75,7 +75,9 @@ class Distilled(Shown):
         check_count("num_draws", num_draws)
         check_seed(seed)
         first = self.source.posterior.transpose(*schema.SAMPLE_DIMS, ...)
-        draws = self._weights(num_draws, seed) | _noise(self.source, num_draws, seed)
+        draws = weights_of(self.mean, self.sd, num_draws, seed) | _noise(
+            self.source, num_draws, seed
+        )
         variables = {name: (first[name].dims, values) for name, values in draws.items()}
         fit: dict[str, Any] = {"loss": ("evaluation", self.loss)}
         for name in self.mean:
@@ -93,12 +95,16 @@ class Distilled(Shown):
         }
         return tree
 
-    def _weights(self, num_draws: int, seed: int) -> dict[str, Float[np.ndarray, "chain draw ..."]]:
-        rng = np.random.default_rng(seed)
-        return {
-            name: (mean + self.sd[name] * rng.standard_normal((num_draws, *mean.shape)))[None]
-            for name, mean in self.mean.items()
-        }
+
+def weights_of(
+    mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray], num_draws: int, seed: int
+) -> dict[str, Float[np.ndarray, "chain draw ..."]]:
+    """Draw weights of independent normals, as one chain."""
+    rng = np.random.default_rng(seed)
+    return {
+        name: (centre + sd[name] * rng.standard_normal((num_draws, *centre.shape)))[None]
+        for name, centre in mean.items()
+    }
 
 
 def _noise(source: View, num_draws: int, seed: int) -> dict[str, np.ndarray]:
