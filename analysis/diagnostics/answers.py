@@ -21,10 +21,19 @@ from .judge import Case, alike_parts
 from .labels import Labels
 from .measure import Facts
 from .result import Diagnosis
-from .verdict import Answer, Extreme, Outcome, Reason, Verdict, overall
-from .weighted import of_weights
+from .verdict import (
+    LABELS,
+    PREDICTIONS,
+    SAMPLER,
+    Answer,
+    Extreme,
+    Outcome,
+    Reason,
+    Verdict,
+    overall,
+)
+from .weighted import of_weights, refused
 
-LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
 _SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)
 BLAMES = {
     "funnel": ("divergences", "E-BFMI"),
@@ -77,7 +86,7 @@ def of_others(facts: Facts) -> Verdict:
         )
         said = Reason("answer", "passed", "usable independent", {"draws": facts.raw.total_draws})
         return Verdict("usable", (said,), rows)
-    return _of_unproved(Reason("unproved", "failed", "optima"))
+    return _of_unproved(Reason("unproved", "failed", "optima"), _labels_of_fit(facts))
 
 
 def _do_not_use(cause: Reason, **numbers: Any) -> Reason:
@@ -341,41 +350,40 @@ def _missing(raw: Diagnosis) -> str:
     return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
-_NO_LABELS = Reason(LABELS, "not judged", "labels of a fit")
 _NO_SAMPLER = Reason(SAMPLER, "passed", "no chain")
 
 
 def _of_fit(facts: Facts) -> Verdict:
     """Draws of an approximation: weights, or k-hat alone, tell how far it is from the posterior."""
+    labels = _labels_of_fit(facts)
     if (weighted := of_weights(facts)) is not None:
-        answer, said, cause = weighted
-        rows = (_NO_LABELS, replace(cause, name=PREDICTIONS), _NO_SAMPLER)
-        return Verdict(answer, (said,), rows, () if answer == "usable" else (cause,))
+        return replace(weighted, rows=(labels, *weighted.rows, _NO_SAMPLER))
     raw = facts.raw
     khat = next(check for check in raw.checks if check.name == "k-hat")
     failed = [check for check in raw.checks if check.outcome == "failed"]
     if failed:
         first = khat if khat.outcome == "failed" else failed[0]
-        evidence = first.sentences[0]
-        cause = Reason("approximation", "failed", "approximation", {"fact": evidence})
-        said = Reason("answer", "failed", "bad fit", {"why": evidence})
-        row = replace(cause, name=PREDICTIONS)
-        return Verdict("unusable", (said,), (_NO_LABELS, row, _NO_SAMPLER), (cause,))
+        verdict = refused("approximation", {"fact": first.sentences[0]})
+        return replace(verdict, rows=(labels, *verdict.rows, _NO_SAMPLER))
     if khat.outcome == "not judged":
         least = {"least": MIN_DRAWS_FOR_KHAT}
-        return _of_unproved(Reason("unproved", "failed", "no khat", least))
-    rows = (
-        _NO_LABELS,
-        Reason(PREDICTIONS, "passed", "khat value", khat.numbers),
-        _NO_SAMPLER,
-    )
+        return _of_unproved(Reason("unproved", "failed", "no khat", least), labels)
+    row = Reason(PREDICTIONS, "passed", "khat value", khat.numbers)
     said = Reason("answer", "passed", "usable fit", khat.numbers)
-    return Verdict("usable", (said,), rows)
+    return Verdict("usable", (said,), (labels, row, _NO_SAMPLER))
 
 
-def _of_unproved(cause: Reason) -> Verdict:
+def _labels_of_fit(facts: Facts) -> Reason:
+    """Judge labels by the search before the run: draws of one approximation show no switching."""
+    found = facts.view.found_symmetry
+    if found and not any(found.get(name) for name in ("exchangeable", "blocks", "open")):
+        return Reason(LABELS, "passed", "no labels")
+    return Reason(LABELS, "not judged", "labels of a fit")
+
+
+def _of_unproved(cause: Reason, labels: Reason) -> Verdict:
     """Draws of which nothing tells how far they are from the posterior."""
     why = f"{cause.fact[:1].lower()}{cause.fact[1:]}"
     said = Reason("answer", "failed", "unproved", {"why": why, "remedy": cause.remedy})
     row = replace(cause, name=PREDICTIONS, outcome="not judged")
-    return Verdict("unusable", (said,), (_NO_LABELS, row, _NO_SAMPLER), (cause,))
+    return Verdict("unusable", (said,), (labels, row, _NO_SAMPLER), (cause,))

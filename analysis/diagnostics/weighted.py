@@ -8,6 +8,7 @@ the run has moved (group `drift`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -17,7 +18,7 @@ from onebasin.posteriors.weights import EVEN, khat_of_weights, tails_of, worth
 
 from ..summaries.variational import khat_limit
 from .measure import Facts
-from .verdict import Answer, Reason
+from .verdict import PREDICTIONS, Reason, Verdict
 
 LEAST = 200.0
 """Independent draws that weights have to be worth."""
@@ -29,11 +30,8 @@ LINKED = 0.5
 Entries = tuple[str, ...]
 
 
-def of_weights(facts: Facts) -> tuple[Answer, Reason, Reason] | None:
-    """Judge weighted draws: the answer, what it says, and its cause; None where a posterior has no weights.
-
-    Of a posterior that is usable the cause is what shows it.
-    """
+def of_weights(facts: Facts) -> Verdict | None:
+    """Judge weighted draws; None where a posterior has no weights. The row of labels is whoever asks."""
     fit, group = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
     if fit is None or group is None or schema.LOG_WEIGHT not in fit:
         return None
@@ -44,41 +42,41 @@ def of_weights(facts: Facts) -> tuple[Answer, Reason, Reason] | None:
     even = draws > EVEN * len(log_ratio)
     if not khat <= limit and not even:
         own = {"khat": khat, "limit": limit, "limits": (limit,)}
-        return _refused("heavy weights", numbers | own)
+        return refused("heavy weights", numbers | own)
     if draws < LEAST:
-        return _refused("few worth", numbers | {"least": LEAST})
+        return refused("few worth", numbers | {"least": LEAST})
     moved = _drifting(facts)
     if moved is not None:
-        return _refused("chains drift", {"move": moved[0], "name": moved[1]})
+        return refused("chains drift", {"move": moved[0], "name": moved[1]})
     means, sds = not_carried(facts)
     own = {"even": "all but equal"} if even else {"khat": khat, "limits": (limit,)}
-    shown = Reason("weights", "passed", "worth of weights", numbers | own)
+    row = Reason(PREDICTIONS, "passed", "worth of weights", numbers | own)
     if not (means or sds):
-        said = Reason("answer", "passed", "usable weights", {"why": shown.evidence})
-        return "usable", said, shown
+        return Verdict("usable", (Reason("answer", "passed", "usable weights"), row), (row,))
     if 2 * len(means) > sum(map(len, _entries(facts, group).values())):
-        return _refused("tails of most", {"names": means})
-    return _partly(means, sds, shown)
+        return refused("tails of most", {"names": means})
+    cause = _heavy(means, sds)
+    others = "the other means" if means else "the means"
+    said = Reason("answer", "warned", "usable in part", {"others": others})
+    return Verdict("partly", (said, cause, row), (replace(row, outcome="warned"),), (cause,))
 
 
-def _refused(kind: str, numbers: Mapping[str, object]) -> tuple[Answer, Reason, Reason]:
+def refused(kind: str, numbers: Mapping[str, object]) -> Verdict:
+    """Say that draws of an approximation are not the posterior's, and why."""
     cause = Reason("approximation", "failed", kind, numbers)
-    return "unusable", Reason("answer", "failed", "bad fit", {"why": cause.in_short}), cause
+    row = replace(cause, name=PREDICTIONS)
+    return Verdict("unusable", (Reason("answer", "failed", "bad fit"), cause), (row,), (cause,))
 
 
-def _partly(means: Entries, sds: Entries, shown: Reason) -> tuple[Answer, Reason, Reason]:
-    """Some means or standard deviations cannot be used: which, and what to do."""
+def _heavy(means: Entries, sds: Entries) -> Reason:
+    """Name the means and standard deviations that cannot be used."""
     only = tuple(entry for entry in sds if entry not in means)
     one = len({*means, *sds}) == 1
     numbers: dict[str, object] = {"tail": "its tail is" if one else "their tails are"}
     numbers |= {"means": means} if means else {}
     numbers |= {"sds": only} if only else {}
     numbers |= {"then": ". "} if means and only else {}
-    cause = Reason("tails", "failed", "heavy tails", numbers)
-    others = "the other means" if means else "the means"
-    why = f"{cause.evidence} {shown.evidence} {cause.remedy}"
-    said = Reason("answer", "warned", "usable in part", {"others": others, "why": why})
-    return "partly", said, cause
+    return Reason("tails", "failed", "heavy tails", numbers)
 
 
 def _entries(facts: Facts, group: xr.Dataset) -> dict[str, tuple[str, ...]]:
