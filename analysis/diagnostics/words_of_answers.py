@@ -256,6 +256,10 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "usable weights": (
         "You may use it: means, intervals and sds rest on enough draws, and short chains from the draws stay"
     ),
+    "aligned fit": (
+        "You may use it once labels are aligned: its draws have several labellings of {names:names}, so that the "
+        "mean of one component is an average over several. Use aligned means"
+    ),
     "usable in part": "You may use {others} and the intervals",
     "bad fit": "Do not use it in the posterior's place",
     "unproved": "Not to be used in the posterior's place: {why}. {remedy}",
