@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ..checks import nearby
 from .claims import ClaimError, check_hdf5
 from .pieces import in_pieces
 from .seal import Seal, examine, sealing
@@ -86,7 +87,7 @@ def read_tree(
     wanted = f"`path` must name a file that {writer} wrote, and {path}"
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist or is no file"
-        raise error(f"{wanted} {what}.")
+        raise error(f"{wanted} {what}.{nearby(path)}")
     try:
         seal = examine(path)
         damaged = seal is Seal.DAMAGED
