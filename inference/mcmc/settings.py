@@ -41,17 +41,18 @@ class Chains(Method):
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
     init : {"random", "optimum", "pathfinder", "fit"}
-        Start of each chain: a word, a JSON file of values, or a posterior to draw from. A random point, also called "uniform"; the best optimum of the log density (in the unconstrained space, with the
-        Jacobian) that L-BFGS finds from several of them; or a draw of Pathfinder along the way from a random point to
-        an optimum. Functions take values and posteriors themselves, too: `infer` describes them, as its `start`. Optima
-        keep chains out of modes that hold next to no probability; but chains that all start at the same optimum tell
-        R-hat little about other modes. "fit": at draws of a weighted fit (`dadvi`), with its covariance as the metric
-        and without warmup, one chain in four at a random point; if the fit's weights are bad, as "random", with all of
-        the warmup.
+        Start of each chain: a word, a JSON file of values, or a posterior to draw from. A random point, also called
+        "uniform"; the best optimum of the log density (in the unconstrained space, with the Jacobian) that L-BFGS finds
+        from several of them; or a draw of Pathfinder along the way from a random point to an optimum. Functions take
+        values and posteriors themselves, too: `infer` describes them, as its `start`. Optima keep chains out of modes
+        that hold next to no probability; but chains that all start at the same optimum tell R-hat little about other
+        modes. "fit": at draws of a weighted fit (`dadvi`), with its covariance as the metric and without warmup, one
+        chain in four at a random point; if the fit's weights are bad, as "random", with all of the warmup.
     init_starts : int
         Points from which each chain searches for an optimum.
     thin : int
-        Iterations for each draw that is kept. Of the iterations between, statistics count the steps, the worst tree depth and divergences.
+        Iterations for each draw that is kept. Of the iterations between, statistics count the steps, the worst tree
+        depth and divergences.
     threads_per_chain : int
         Threads of `reduce_sum` for each chain of CmdStan. Draws then agree up to rounding, and the program is compiled
         for it.

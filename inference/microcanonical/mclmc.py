@@ -42,8 +42,9 @@ class Mclmc(Method):
         Accept or reject trajectories (Metropolis), which removes the bias of the step size. The unadjusted chain keeps
         every step; its bias falls with `energy_variance`.
     energy_variance : float or None
-        Energy variance of a step per parameter that tuning aims at; smaller is less biased and slower. `None` for 0.03 with networks, whose modes have to be moved through, and 0.0005 with
-        other models, where it makes variances about 1 % too small.
+        Energy variance of a step per parameter that tuning aims at; smaller is less biased and slower. `None` for 0.03
+        with networks, whose modes have to be moved through, and 0.0005 with other models, where it makes variances
+        about 1 % too small.
     target_acceptance : float
         Target of the adjusted chain's mean acceptance probability, in (0, 1).
     length : float or None

@@ -33,8 +33,8 @@ class Symmetrised(Variational):
         else "infonce". "none" trains the plain ELBO. "exact", "fractional" (marginals of fractional messages),
         "barber_agakov", "importance" and "bethe" need independent components; "infonce" is the paper's.
     fits : int
-        Approximations to train together, each from its own start; each is a chain of the result. Fit i depends on the seed and i alone, but for when training ends early, which is when all have
-        settled.
+        Approximations to train together, each from its own start; each is a chain of the result. Fit i depends on the
+        seed and i alone, but for when training ends early, which is when all have settled.
     steps : int
         Largest number of steps of Adam.
     learning_rate : float
