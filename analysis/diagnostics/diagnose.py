@@ -146,7 +146,7 @@ def summary(
     posterior : DataTree, path, or what a sampler returned
         The posterior, in any form that `diagnose` takes.
     var_names : str or sequence of str, optional
-        The variables; by default the parameters.
+        The variables; by default those that `diagnose` looks at.
     symmetry : tuple of blocks, str or sequence of str, optional
         As of `diagnose`.
 

@@ -170,6 +170,22 @@ def with_start(given: Mapping[str, Any]) -> dict[str, Any]:
     return rest
 
 
+ELSEWHERE = {
+    "num_samples": "draws",
+    "iter_sampling": "draws",
+    "num_warmup": "warmup",
+    "iter_warmup": "warmup",
+    "tune": "warmup",
+    "num_chains": "chains",
+    "adapt_delta": "target_acceptance",
+    "target_accept": "target_acceptance",
+    "target_accept_prob": "target_acceptance",
+    "max_treedepth": "max_tree_depth",
+    "inits": "init",
+}
+"""Names of arguments in NumPyro, cmdstanpy and PyMC, and here."""
+
+
 def made(method: type[Method], given: Mapping[str, Any]) -> Method:
     """Make a method of its fields.
 
@@ -183,7 +199,8 @@ def made(method: type[Method], given: Mapping[str, Any]) -> Method:
         given = {**given, "init": "random"}
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, [*known, *RUNNING], n=1)
+            elsewhere = [ELSEWHERE[name]] if ELSEWHERE.get(name) in known else []
+            near = elsewhere or difflib.get_close_matches(name, [*known, *RUNNING], n=1)
             hint = f" Did you mean `{near[0]}`?" if near else ""
             raise ArgumentTypeError(
                 f"`{name}` is no argument of {method.name}; it takes {', '.join([*known, *RUNNING])}.{hint}"
