@@ -65,6 +65,13 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
     return call  # type: ignore[return-value]
 
 
+def no_argument(name: str, of: str, known: Sequence[str], meant: Sequence[str] = ()) -> str:
+    """Say that a function has no such argument, which it has, and which was probably meant."""
+    near = meant or get_close_matches(name, known, n=1)
+    hint = f" Did you mean `{near[0]}`?" if near else ""
+    return f"`{name}` is no argument of {of}; it takes {', '.join(known)}.{hint}"
+
+
 def _misfit(
     name: str, signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]
 ) -> str:
@@ -75,9 +82,7 @@ def _misfit(
         if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     }
     if unknown := [word for word in named if word not in known]:
-        near = get_close_matches(unknown[0], known, n=1)
-        hint = f" Did you mean `{near[0]}`?" if near else ""
-        return f"`{unknown[0]}` is no argument of {name}; it takes {', '.join(known)}.{hint}"
+        return no_argument(unknown[0], name, list(known))
     places = [word for word, of in known.items() if of.kind is of.POSITIONAL_OR_KEYWORD]
     rest = [word for word in known if word not in places]
     if len(given) > len(places):

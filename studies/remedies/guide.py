@@ -62,14 +62,8 @@ def said_of(record: Mapping[str, Any]) -> str:
 
 
 def _narrowed(table: Table) -> Table:
-    columns = {column.name: place for place, column in enumerate(table.headings)}
-    places = [columns[name] for name in SHOWN]
-    return replace(
-        table,
-        columns=tuple(table.columns[place] for place in places),
-        rows=tuple(tuple(row[place] for place in places) for row in table.rows),
-        caption=table.caption.partition(":")[0],
-    )
+    places = [k for k, column in enumerate(table.headings) if column.name in SHOWN]
+    return replace(table.narrowed(places), caption=table.caption.partition(":")[0])
 
 
 def _wrapped(text: str) -> str:
