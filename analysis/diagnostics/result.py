@@ -257,7 +257,7 @@ class Diagnosis(Shown):
         """
         rows = self.shown.drop(index=[*self.constants, *self.broken])
         caption = "aligned parameters" if self.is_shown_aligned else "parameters"
-        if self.aligned is not None and self.verdict in ("invariant", "partly"):
+        if self.aligned is not None and (self.verdict == "invariant" or "points" in self.causes):
             moved, caption = self.aligned.aligned.parameters.index, "label-free quantities"
             rows = pd.concat([rows.drop(index=moved, errors="ignore"), self.aligned.invariants])
             rows = rows[~rows.index.duplicated()]

@@ -1,4 +1,4 @@
-"""What the test points at which chains disagree change in the paper's comparison, as far as a record tells.
+"""Test points at which chains disagree, and their part in the paper's comparison, as far as a record tells.
 
 A record keeps no single predictions, but the share of points whose R-hat of f is above `MAX_RHAT`. So the share of
 points outside the interval is bounded without them; and scores are compared between splits with and without such
