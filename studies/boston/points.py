@@ -6,7 +6,8 @@ points, and between two engines' chains of the same posterior.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def _compared(frames: Frames) -> Iterator[Row]:
                 continue
             agree = [s for s in splits if not free[s]["rhat_above"] + givens[s]["rhat_above"]]
             change = {s: givens[s]["mse"] - free[s]["mse"] for s in splits}
-            row: Row = {
+            row: dict[str, Any] = {
                 "compared": f"{' to '.join(levels)}, {lab.ENGINE_WORDS[engine]}",
                 "agree": len(agree),
                 "apart": len(splits) - len(agree),
@@ -79,7 +80,7 @@ def _caption(frames: Frames) -> str:
     return " ".join([said, *filter(None, (_between(frames, p, engines) for p in PAIRS[0]))])
 
 
-def _between(frames: Frames, problem: str, engines: list[str]) -> str:
+def _between(frames: Frames, problem: str, engines: Sequence[str]) -> str:
     """Say by how much the MSE differs between two engines' chains of the same posteriors; empty of one engine."""
     of = [
         {row["split"]: row for row in _SAMPLED(frames).where(engine=e, problem=problem)}
