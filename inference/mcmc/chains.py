@@ -265,7 +265,7 @@ def sample(
         {**_adaptation(ended, definition_of(job.target, job.engine)), **_starts(job, ended)},
         filed=gathered.filed,
         folder=there,
-        warmup=warmed and Found(warmed.draws, warmed.stats, filed=warmed.filed),
+        warmup=None if warmed is None else Found(warmed.draws, warmed.stats, filed=warmed.filed),
     )
 
 

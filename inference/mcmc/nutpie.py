@@ -2,8 +2,9 @@
 
 Every chain is a run of nutpie's with its own seed, so that it depends on the run's seed and its number alone. A
 Stan program is sampled by its library without Python in between; a NumPyro model, and a Stan program from a given
-start, by calls of the compiled gradient, some tens of microseconds each, of which one chain at a time makes one. nutpie cannot go on amid a chain: what was
-broken off is begun again, and a chain that is to be longer is drawn again, with the same beginning.
+start, by calls of the compiled gradient, some tens of microseconds each, of which one chain at a time makes one. nutpie
+cannot go on amid a chain: what was broken off is begun again, and a chain that is to be longer is drawn again, with the
+same beginning.
 """
 
 from __future__ import annotations
@@ -224,7 +225,7 @@ class _VectorModel:
             )
 
     def start(self, number: int) -> Values:
-        """Where a chain begins, if that was looked for."""
+        """Return the values at which a chain begins, if they were looked for."""
         if self._init == "random":
             return {}
         with precision("float64"):

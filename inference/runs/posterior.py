@@ -97,7 +97,7 @@ def build(
 def add_warmup(tree: xr.DataTree, found: Found) -> None:
     """Add the draws of a warmup to a posterior: the same variables, with the names and labels of the same axes."""
     like = tree[schema.POSTERIOR].to_dataset()
-    dims = {str(name): values.dims[2:] for name, values in like.data_vars.items()}
+    dims = {str(n): tuple(map(str, v.dims[2:])) for n, v in like.data_vars.items()}
     values = {name: found.draws[name] for name in dims}
     labels = {
         str(name): axis.values
