@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Collection, Container, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
@@ -201,7 +202,7 @@ def _as_seen(handles: Sequence) -> Iterator[Any]:
         alpha = handle.get_alpha()
         if isinstance(handle, PolyCollection) and alpha is not None:
             clear *= 1 - alpha
-            colour = tuple(handle.get_facecolors()[0][:3])
+            colour = np.asarray(handle.get_facecolor())[0, :3].tolist()
             yield Patch(color=colour, alpha=1 - clear, linewidth=0)
         elif isinstance(handle, Line2D) and (alpha or 1) < 0.5:
             yield Line2D([], [], color=handle.get_color(), linewidth=1.2, alpha=0.7)
