@@ -308,7 +308,11 @@ class _PriorPredictive:
         from numpyro.handlers import seed, trace
 
         sites = trace(seed(self._model, key)).get_trace()
-        drawn = {n: s["value"] for n, s in sites.items() if _is_drawn(s)}
+        drawn = {
+            n: s["value"]
+            for n, s in sites.items()
+            if s["type"] == "deterministic" or (s["type"] == "sample" and not s["is_observed"])
+        }
         for argument, site in self._observed.items():
             if site not in drawn:
                 there = ", ".join(drawn) or "none"
@@ -318,11 +322,6 @@ class _PriorPredictive:
                 )
         data = {argument: drawn[site] for argument, site in self._observed.items()}
         return {n: v for n, v in drawn.items() if n not in self._observed.values()}, data
-
-
-def _is_drawn(site: Mapping[str, Any]) -> bool:
-    """Tell whether a site is drawn, or follows from what is."""
-    return site["type"] == "deterministic" or (site["type"] == "sample" and not site["is_observed"])
 
 
 def _as_sites(observed: Any) -> dict[str, str]:

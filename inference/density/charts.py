@@ -235,7 +235,9 @@ def charts_of(
         if len(shape) > 1 and len(own) > 1:
             nudged = point.copy()
             nudged[first + 1] += 1.0
-            by_column = _in_second_row(values[name], constrain(nudged)[name], len(shape))
+            # By column, where the second coordinate changes another row than the first.
+            moved = ~np.isclose(values[name], constrain(nudged)[name], rtol=0, atol=0)
+            by_column = bool((np.argwhere(moved)[:, len(shape) - 2] > 0).any())
             order = _filled(order, shape, by_column)
         places = order.reshape(shape)
         simplex = _simplex(event_shape, shape, point[places], values[name])
@@ -264,13 +266,6 @@ def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...]:
         if math.prod(shape) == len(set(indices)):
             return shape
     return (len(indices),)
-
-
-def _in_second_row(before: np.ndarray, after: np.ndarray, axes: int) -> bool:
-    """Tell whether the second coordinate is of another row of the last two axes than the first, by what it changes."""
-    changed = np.argwhere(~np.isclose(before, after, rtol=0, atol=0))
-    row = axes - 2
-    return bool(changed.size) and bool((changed[:, row] > 0).any())
 
 
 def _filled(order: np.ndarray, shape: tuple[int, ...], by_column: bool) -> np.ndarray:

@@ -128,12 +128,20 @@ class NumpyroDensity:
                     "model with the sum over its values (`numpyro.factor`)."
                 )
             charts[name] = Bijection(support, jnp.shape(site["value"]))
-            replayed |= _has_moving_bounds(support)
+            # NumPyro's rule for bounds that may depend on other variables.
+            bounds = [getattr(support, side, 0) for side in ("lower_bound", "upper_bound")]
+            replayed |= not all(isinstance(bound, int | float) for bound in bounds)
         if not charts:
             raise ArgumentError(
                 f"`target` {target.name!r} has a NumPyro model without a variable; there is nothing to infer."
             )
-        check_values(_stored(sites), dims=target.dims, argument="target", coords=target.coords)
+        stored = {
+            name: site["value"]
+            for name, site in sites.items()
+            if site["type"] == "deterministic"
+            or (site["type"] == "sample" and not site["is_observed"])
+        }
+        check_values(stored, dims=target.dims, argument="target", coords=target.coords)
         fixed = {name: site["value"] for name, site in sites.items() if site["type"] in FIXED}
         return cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
 
@@ -261,15 +269,6 @@ class NumpyroDensity:
         return all(isinstance(chart, Bijection) for chart in self.charts.values())
 
 
-def _stored(sites: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """A value of all that a posterior will hold."""
-    return {
-        name: site["value"]
-        for name, site in sites.items()
-        if site["type"] == "deterministic" or (site["type"] == "sample" and not site["is_observed"])
-    }
-
-
 def _value_without_draw(site: dict[str, Any]) -> jax.Array | None:
     """A value for a variable whose prior cannot be drawn from."""
     improper = isinstance(_innermost(site.get("fn")), ImproperUniform)
@@ -281,12 +280,6 @@ def _innermost(fn: Any) -> Any:
     while hasattr(fn, "base_dist"):
         fn = fn.base_dist
     return fn
-
-
-def _has_moving_bounds(support: Any) -> bool:
-    """Tell whether bounds may depend on other variables; NumPyro's rule."""
-    bounds = [getattr(support, name, 0) for name in ("lower_bound", "upper_bound")]
-    return not all(isinstance(bound, int | float) for bound in bounds)
 
 
 def site_terms(model: Callable[[], None], values: Values, *, observed: bool) -> list[jax.Array]:

@@ -212,7 +212,20 @@ def hold(
         there = measure(block.act(dict(tiled), *part))
         found = changes(measure, tiled, np.tile(here, times), there, tolerance)
         if found.real.any():
-            raise _refusal(target, block, found.largest, at)
+            what = "density" if block.keeps_density else "likelihood"
+            moving, by = (
+                f"moving {', '.join(block.variables)} as declared",
+                f"{found.largest:.3g} nats",
+            )
+            if np.isinf(found.largest):
+                moving, by = f"{moving} takes points out of the support, or", f"{found.largest}"
+            change = f"{moving} changes the log {what} by {by} at {at}"
+            raise SymmetryError(
+                f"`symmetry` of {target.name!r} does not hold: {change}. Declare what moves "
+                "together completely, or leave this block out.",
+                found.largest,
+                change,
+            )
         differences.append(found.largest)
         if block.keeps_density:
             evidence = evidence.joined(_of_derived(target, block, derived, part, at))
@@ -293,42 +306,19 @@ def _of_derived(
         if derived.is_random(name):
             random.append(name)
         elif name in block.variables:
-            raise _derived_refusal(target, block, name, difference, at)
+            others = ", ".join(n for n in block.variables if n != name)
+            change = f"{name} does not move along with {others} as declared, but differs by {difference:.3g} at {at}"
+            raise SymmetryError(
+                f"`symmetry` of {target.name!r} does not hold: {change}. Declare the axis along which it "
+                "has the components, or leave it out.",
+                difference,
+                change,
+            )
         elif not any(name in other.variables for other in target.symmetry):
             left.append(name)
     compared = [n for n in block.variables if n in derived.values and n not in derived.random]
     agreed = tuple(name for name in compared if name not in random)
     return Evidence(random=tuple(random), left_behind=tuple(left), derived=agreed)
-
-
-def _refusal(target: Target, block: Block[Any], difference: float, at: str) -> SymmetryError:
-    what = "density" if block.keeps_density else "likelihood"
-    moving, by = (
-        f"moving {', '.join(block.variables)} as declared",
-        f"{difference:.3g} nats at {at}",
-    )
-    if np.isinf(difference):
-        moving, by = f"{moving} takes points out of the support, or", f"{difference} at {at}"
-    change = f"{moving} changes the log {what} by {by}"
-    return SymmetryError(
-        f"`symmetry` of {target.name!r} does not hold: {change}. Declare what moves "
-        "together completely, or leave this block out.",
-        difference,
-        change,
-    )
-
-
-def _derived_refusal(
-    target: Target, block: Block[Any], name: str, difference: float, at: str
-) -> SymmetryError:
-    others = ", ".join(n for n in block.variables if n != name)
-    change = f"{name} does not move along with {others} as declared, but differs by {difference:.3g} at {at}"
-    return SymmetryError(
-        f"`symmetry` of {target.name!r} does not hold: {change}. Declare the axis along which it "
-        "has the components, or leave it out.",
-        difference,
-        change,
-    )
 
 
 def of_check(check: SymmetryCheck) -> Card:

@@ -101,7 +101,12 @@ def run_chains(
         After the chains at work were told to stop; what they came to is in the folder.
     """
     with _held(folder), ExitStack() as unfinished:
-        places = _places(taker, chains, folder, fingerprint)
+        places = [
+            ChainPlace(number, taker)
+            if folder is None
+            else KeptPlace(number, taker, folder, fingerprint)
+            for number in range(chains)
+        ]
         for place in places:
             unfinished.callback(place.tidy)
             place.restore()
@@ -155,14 +160,6 @@ def _saying_what_is_gone(places: Sequence[ChainPlace]) -> Iterator[None]:
             f"{gone[0]}, where a chain was kept, was removed while it ran, so that the run has ended; what was kept of "
             f"{len(kept) - len(gone)} of {len(kept)} chains is still there, and the same call goes on from it."
         ) from error
-
-
-def _places(
-    taker: DrawsReceiver, chains: int, folder: Path | None, fingerprint: str
-) -> Sequence[ChainPlace]:
-    if folder is None:
-        return [ChainPlace(number, taker) for number in range(chains)]
-    return [KeptPlace(number, taker, folder, fingerprint) for number in range(chains)]
 
 
 def _run(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> None:
@@ -221,12 +218,9 @@ def sample(
     with working_folder("chains") as folder:
         mark = None
         if job.checkpoint is not None:
-            how = {
-                "method": s.label,
-                "settings": _deciding(run.recorded()),
-                "seed": job.seed,
-                **more,
-            }
+            # All settings that decide a chain's draws: not how many there are of chains and of draws.
+            settings = {n: v for n, v in run.recorded().items() if n not in ("chains", "draws")}
+            how = {"method": s.label, "settings": settings, "seed": job.seed, **more}
             if job.given is not None:
                 how["given"] = job.given
             mark = fingerprint(job.target, engine=job.engine, progress=job.bars.say, **how)
@@ -245,22 +239,31 @@ def sample(
             at_once=at_once,
             finished=job.bars.taken,
         )
+    attributes: dict[str, object] = {
+        "warmup_seconds": [chain.warmup_seconds for chain in ended],
+        "sampling_seconds": [chain.sampling_seconds for chain in ended],
+        "gradient_evaluations": gradients * int(gathered.stats["n_steps"].sum()),
+    }
+    if any(chain.restarts for chain in ended):
+        attributes[schema.RESTARTS] = [list(chain.restarts) for chain in ended]
+    if all("warmup_steps" in chain.state for chain in ended):
+        steps = sum(int(chain.state["warmup_steps"]) for chain in ended)
+        attributes[schema.WARMUP_GRADIENTS] = gradients * steps
+    if hasattr(s, "max_tree_depth"):
+        attributes["max_tree_depth"] = s.max_tree_depth
+    attributes |= more
+    if job.given is not None:
+        if job.given.how is not None:
+            attributes[schema.START] = dict(job.given.how)
+        attributes[schema.SETTINGS] = s.recorded()
     return Found(
         gathered.draws,
         gathered.stats,
-        {**_attributes(gathered, ended, s, gradients), **more, **_how(job)},
+        attributes,
         {**_adaptation(ended, definition_of(job.target, job.engine)), **_starts(job, ended)},
         filed=gathered.filed,
         folder=there,
     )
-
-
-def _how(job: Job[Any]) -> dict[str, object]:
-    """Describe what was given to the chains, and the settings that follow from it."""
-    if job.given is None:
-        return {}
-    how = {} if job.given.how is None else {schema.START: dict(job.given.how)}
-    return {**how, schema.SETTINGS: job.method.recorded()}
 
 
 def _starts(job: Job[Any], ended: Sequence[Standing]) -> dict[str, xr.Dataset]:
@@ -298,26 +301,3 @@ def _adaptation(ended: Sequence[Standing], definition: str) -> dict[str, xr.Data
     attributes = {"definition": definition}
     group = xr.Dataset(found, {"chain": np.arange(len(ended))}, attributes)
     return {schema.ADAPTATION: group}
-
-
-def _deciding(settings: Mapping[str, object]) -> dict[str, object]:
-    """The settings that decide a chain's draws: all but how many there are of chains and of draws."""
-    return {name: value for name, value in settings.items() if name not in ("chains", "draws")}
-
-
-def _attributes(
-    gathered: Gathered, ended: Sequence[Standing], settings: Any, gradients: int
-) -> dict[str, object]:
-    out: dict[str, object] = {
-        "warmup_seconds": [chain.warmup_seconds for chain in ended],
-        "sampling_seconds": [chain.sampling_seconds for chain in ended],
-        "gradient_evaluations": gradients * int(gathered.stats["n_steps"].sum()),
-    }
-    if any(chain.restarts for chain in ended):
-        out[schema.RESTARTS] = [list(chain.restarts) for chain in ended]
-    if all("warmup_steps" in chain.state for chain in ended):
-        steps = sum(int(chain.state["warmup_steps"]) for chain in ended)
-        out[schema.WARMUP_GRADIENTS] = gradients * steps
-    if hasattr(settings, "max_tree_depth"):
-        out["max_tree_depth"] = settings.max_tree_depth
-    return out

@@ -272,12 +272,8 @@ def moved(
         if metric.ndim == 1:
             return metric[source]
         return metric[source][:, source] * sign * sign[:, None]
-    return _transported(metric, act, np.asarray(undo(jnp.asarray(position))))
-
-
-def _transported(metric: np.ndarray, act: Act, place: Float[np.ndarray, " param"]) -> np.ndarray:
-    """Return J M J', or its diagonal, with the Jacobian of an action at a place, by central differences."""
-    size, acted = len(place), jax.vmap(act)
+    # J M J', or its diagonal, with the Jacobian of the action by central differences.
+    place, acted = np.asarray(undo(jnp.asarray(position))), jax.vmap(act)
     columns = []
     for first in range(0, size, SLICE):
         steps = STEP * np.eye(min(SLICE, size - first), size, first)

@@ -88,28 +88,22 @@ def chain_starts(
     if settings.init == "random":
         return density.random_starts(keys, settings.init_radius)
     if settings.init == "pathfinder":
-        return _pathfinder_starts(density, density.random_starts(keys, settings.init_radius), keys)
+        from blackjax.vi.pathfinder import approximate, sample
+
+        found = []
+        for point, key in zip(density.random_starts(keys, settings.init_radius), keys, strict=True):
+            fit, draw = jax.random.split(jax.random.fold_in(key, 1))
+            state, _ = approximate(fit, density.log_density, point)
+            (start,), _ = sample(draw, state, 1)
+            if not jnp.isfinite(density.log_density(start)):
+                raise InferenceError(
+                    f"Pathfinder came to no point with a finite log density on {density.target.name!r}; use another "
+                    "`init`."
+                )
+            found.append(start)
+        return jnp.stack(found)
     search = BestOptimum(density.log_density)
     return jnp.stack([search(points) for points in points_to_climb_from(density, settings, seed)])
-
-
-def _pathfinder_starts(
-    density: NumpyroDensity | StanVectors, points: Float[Array, "chain param"], keys: jax.Array
-) -> Float[Array, "chain param"]:
-    """Return a draw for each chain from the best Gaussian on the way from a point to an optimum."""
-    from blackjax.vi.pathfinder import approximate, sample
-
-    found = []
-    for point, key in zip(points, keys, strict=True):
-        fit, draw = jax.random.split(jax.random.fold_in(key, 1))
-        state, _ = approximate(fit, density.log_density, point)
-        (start,), _ = sample(draw, state, 1)
-        if not jnp.isfinite(density.log_density(start)):
-            raise InferenceError(
-                f"Pathfinder came to no point with a finite log density on {density.target.name!r}; use another `init`."
-            )
-        found.append(start)
-    return jnp.stack(found)
 
 
 def points_to_climb_from(

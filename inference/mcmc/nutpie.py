@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -113,7 +112,8 @@ class NutpieChains:
         trace = self._sampled(number, watch, cancel)
         took = time.perf_counter() - began
         draws = self.model.draws(_of_chain(trace["posterior"]))
-        stats = _stats(_of_chain(trace["sample_stats"]))
+        found = _of_chain(trace["sample_stats"])
+        stats = {n: found[own].astype(KINDS.get(n, np.float64)) for own, n in STATS.items()}
         there = 0 if place.standing is None else place.standing.draws
         place.put(there, *({n: v[there:] for n, v in part.items()} for part in (draws, stats)))
         sampling = max(0.0, (watch.seconds or took) - watch.warmup_seconds)
@@ -129,7 +129,8 @@ class NutpieChains:
             self.model.compiled(number),
             chains=1,
             cores=1,
-            seed=_seed(self.job.seed, number),
+            # From the run's seed and the chain's number alone.
+            seed=int(np.random.SeedSequence([self.job.seed, number]).generate_state(1)[0]),
             tune=s.warmup,
             draws=s.draws,
             target_accept=s.target_acceptance,
@@ -258,15 +259,6 @@ class _Watch:
         )
 
 
-def _seed(seed: int, chain: int) -> int:
-    """Return a chain's seed, from the run's seed and the chain's number alone."""
-    return int(np.random.SeedSequence([seed, chain]).generate_state(1)[0])
-
-
 def _of_chain(group: Any) -> Values:
     """Arrays (draw, ...) of the only chain."""
     return {str(name): array.values[0] for name, array in group.to_dataset().data_vars.items()}
-
-
-def _stats(found: Mapping[str, np.ndarray]) -> Values:
-    return {name: found[own].astype(KINDS.get(name, np.float64)) for own, name in STATS.items()}

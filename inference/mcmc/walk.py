@@ -170,7 +170,10 @@ def rows(buffers: Mapping[str, Any], first: int, last: int) -> dict[str, np.ndar
 def pack(state: State) -> dict[str, np.ndarray]:
     """The whole state in arrays; of HMC position, momentum, step size, metric, what adapts them, and the key."""
     leaves = jax.tree.leaves(state)
-    return {f"leaf-{i}": np.asarray(_raw(leaf)) for i, leaf in enumerate(leaves)}
+    return {
+        f"leaf-{i}": np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+        for i, leaf in enumerate(leaves)
+    }
 
 
 def unpack(arrays: Mapping[str, np.ndarray], like: State) -> State:
@@ -188,7 +191,3 @@ def unpack(arrays: Mapping[str, np.ndarray], like: State) -> State:
 
 def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _raw(leaf: jax.Array) -> jax.Array:
-    return jax.random.key_data(leaf) if _is_key(leaf) else leaf

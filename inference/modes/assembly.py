@@ -81,14 +81,9 @@ def weigh(estimates: Sequence[LogIntegral]) -> Weights:
     settled = (
         (error <= MOST_ERROR)
         | (high < NEGLIGIBLE)
-        | (_below_one(odds - _WITHIN * error) < NEGLIGIBLE)
+        | (np.exp(log_expit(-(odds - _WITHIN * error))) < NEGLIGIBLE)
     )
     return Weights(log, error, low, high, bool(settled.all() and np.isfinite(values).all()))
-
-
-def _below_one(odds: Float[np.ndarray, " mode"]) -> Float[np.ndarray, " mode"]:
-    """One less the share of log odds."""
-    return np.exp(log_expit(-odds))
 
 
 def shares_of_draws(

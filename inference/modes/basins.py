@@ -177,9 +177,18 @@ def first_basins(
         seed=seed,
         purpose=Purpose.MODE_PILOT,
         bars=bars,
-        variances=np.stack([_first_variances(top) for top in tops]),
+        # A coordinate's variance with the others fixed, by the curvature; at most 1, as steps begin elsewhere.
+        variances=np.stack([1 / np.maximum(top.weight, 1) for top in tops]),
     )
-    lost = _left(folding, tops, walks)
+    highest = highest_evidence(tops)
+    lost = []  # optima that hold something, and that their own chains never come near
+    for number, top in enumerate(tops):
+        if not top.log_evidence > highest - LIGHT:  # nor is one whose evidence is not known
+            continue
+        near, _ = folding.fold(walks.vectors[number], top.vector, top.weight)
+        apart = np.sqrt((((near - top.vector) ** 2) * top.weight).mean(axis=1))
+        if not apart.min() < AT_TOP:
+            lost.append(top)
     finite = np.isfinite(walks.vectors).all(axis=(1, 2)) & np.isfinite(walks.stats["lp"]).all(
         axis=1
     )
@@ -193,26 +202,7 @@ def first_basins(
         for a, b in combinations(range(len(alone)), 2)
         if _agree(folding, alone[a], alone[b], walks)
     ]
-    return _settled(folding, _joined(folding, alone, agreeing, walks), walks), walks, lost
-
-
-def _first_variances(top: Top) -> Vector:
-    """Return a coordinate's variance with the others fixed, by the curvature; at most 1, as steps begin elsewhere."""
-    return 1 / np.maximum(top.weight, 1)
-
-
-def _left(folding: Folding, tops: Sequence[Top], walks: Walks) -> tuple[Top, ...]:
-    """The optima that hold something, and that their own chains never come near."""
-    highest = highest_evidence(tops)
-    left = []
-    for number, top in enumerate(tops):
-        if not top.log_evidence > highest - LIGHT:  # nor is one whose evidence is not known
-            continue
-        near, _ = folding.fold(walks.vectors[number], top.vector, top.weight)
-        apart = np.sqrt((((near - top.vector) ** 2) * top.weight).mean(axis=1))
-        if not apart.min() < AT_TOP:
-            left.append(top)
-    return tuple(left)
+    return _settled(folding, _joined(folding, alone, agreeing, walks), walks), walks, tuple(lost)
 
 
 def full_basins(

@@ -182,25 +182,22 @@ def _paths_apart(
         found.append(part)
     if not found:
         raise failure
+    from arviz_stats.base import array_stats
+
     ratios = [part.method["lp__"] - part.method["lp_approx__"] for part in found]
-    rows = _resampled(np.concatenate(ratios), s.draws, job.seed)
+    log_ratio = np.concatenate(ratios)
+    # Rows are drawn with replacement by their Pareto smoothed importance weights; psislw takes log likelihoods, whose
+    # weights are the inverse.
+    log_weights = np.asarray(array_stats.psislw(-log_ratio)[0])
+    weights = np.exp(log_weights - log_weights.max())
+    rng = np.random.default_rng([job.seed, len(log_ratio)])
+    rows = rng.choice(len(log_ratio), size=s.draws, p=weights / weights.sum())
 
     def joined(kind: str) -> dict[str, np.ndarray]:
         first = getattr(found[0], kind)
         return {n: np.concatenate([getattr(part, kind)[n] for part in found])[rows] for n in first}
 
     return Output(joined("method"), joined("variables"), ()), ratios
-
-
-def _resampled(log_ratio: np.ndarray, draws: int, seed: int) -> np.ndarray:
-    """Draw rows with replacement by their Pareto smoothed importance weights."""
-    from arviz_stats.base import array_stats
-
-    # psislw takes log likelihoods, whose weights are the inverse
-    log_weights = np.asarray(array_stats.psislw(-log_ratio)[0])
-    weights = np.exp(log_weights - log_weights.max())
-    rng = np.random.default_rng([seed, len(log_ratio)])
-    return rng.choice(len(log_ratio), size=draws, p=weights / weights.sum())
 
 
 def _path_arguments(

@@ -64,7 +64,14 @@ def path_gradient(
     ValueError
         If one of `flips` and `flip_probability` comes without the other.
     """
-    _check(flips, flip_probability)
+    if (flips is None) != (flip_probability is None):
+        given, missing = "flips", "flip_probability"
+        if flips is None:
+            given, missing = missing, given
+        raise ArgumentError(
+            f"`{given}` came without `{missing}`; give both, `flip_probability` from `LogRatios`, or neither "
+            "where sign flips are no symmetry."
+        )
     centre = jax.lax.stop_gradient(jnp.mean(loc, axis=0))
     if flips is not None:
         centre = jnp.where(flips, 0.0, centre)
@@ -127,7 +134,9 @@ def _pairs(
     own = own - jnp.diagonal(minus, axis1=1, axis2=2)
     even = jnp.where(same, minus, marginals)
     odd = jnp.where(same, -minus, marginals - 2.0 * minus)
-    return _Pairs(own[:, :, None], even, odd, None if _surely_all(flips) else flips)
+    # Where all parameters are known to be flipped when this is compiled, three products are saved.
+    all_flip = not isinstance(flips, jax.core.Tracer) and bool(np.all(np.asarray(flips)))
+    return _Pairs(own[:, :, None], even, odd, None if all_flip else flips)
 
 
 def _gradient(
@@ -145,19 +154,3 @@ def _gradient(
     squares = pairs.even_sum(draws**2) - loc[None] * (2.0 * first - loc[None] * share)
     spread = precision[None] * squares + pairs.even_sum(draws * mean_score) - loc[None] * pull
     return by_loc, own * eps - spread / scale[None]
-
-
-def _surely_all(flips: jax.Array | None) -> bool:
-    """Tell whether all parameters are known to be flipped when this is compiled: it saves three products."""
-    return not isinstance(flips, jax.core.Tracer) and bool(np.all(np.asarray(flips)))
-
-
-def _check(flips: jax.Array | None, flip_probability: jax.Array | None) -> None:
-    if (flips is None) != (flip_probability is None):
-        given, missing = (
-            ("flips", "flip_probability") if flips is not None else ("flip_probability", "flips")
-        )
-        raise ArgumentError(
-            f"`{given}` came without `{missing}`; give both, `flip_probability` from `LogRatios`, or neither "
-            "where sign flips are no symmetry."
-        )

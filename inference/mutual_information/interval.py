@@ -197,7 +197,13 @@ def layered_interval(
     ValueError
         If there is no layer or no chain, or a chain is empty or longer than there are layers; otherwise as `interval`.
     """
-    _check(full, chains)
+    lengths = [len(chain) for chain in chains]
+    if not full or not lengths or min(lengths) < 1 or max(lengths) > len(full):
+        raise ArgumentError(
+            f"`full` has {len(full)} layers and `chains` have {lengths}; there must be one or more layers, and one or "
+            "more chains, each with a layer or more and at most all of them. Give the order from the output and that "
+            "from the input."
+        )
     if len(full) == 1:
         return interval(rng_key, full[0], num_permutations=num_permutations, max_exact=max_exact)
     bound = partial(sides, num_permutations=num_permutations, max_exact=max_exact)
@@ -261,13 +267,3 @@ def _fewest(numbers: list[jax.Array]) -> jax.Array:
     """Return the effective numbers (draw,) of the layer with the lowest mean."""
     stacked = jnp.stack(numbers)
     return stacked[jnp.argmin(jnp.mean(stacked, axis=1))]
-
-
-def _check(full: Sequence[LogRatios], chains: Sequence[Sequence[LogRatios]]) -> None:
-    lengths = [len(chain) for chain in chains]
-    if not full or not lengths or min(lengths) < 1 or max(lengths) > len(full):
-        raise ArgumentError(
-            f"`full` has {len(full)} layers and `chains` have {lengths}; there must be one or more layers, and one or "
-            "more chains, each with a layer or more and at most all of them. Give the order from the output and that "
-            "from the input."
-        )

@@ -78,12 +78,17 @@ def converged_marginals(
     def step(
         state: tuple[jax.Array, jax.Array, jax.Array],
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        rows, gap = _sweep(matrix, state[0], fraction, damping)
-        return rows, gap, state[2] + 1
+        rows, _, done = state
+        columns = _answer(matrix + rows, fraction, 0)
+        fresh = _answer(matrix + columns, fraction, 1)
+        by_row = jax.nn.softmax(matrix + columns, axis=1)
+        by_column = jax.nn.softmax(matrix + fresh, axis=0)
+        gap = jnp.max(jnp.abs(by_row - by_column))
+        return (1.0 - damping) * fresh + damping * rows, gap, done + 1
 
     start = (jnp.zeros_like(matrix), jnp.asarray(jnp.inf, matrix.dtype), jnp.asarray(0))
     rows = jax.lax.while_loop(unfinished, step, start)[0]
-    return _row_marginals(matrix, rows, fraction)
+    return jax.nn.log_softmax(matrix + _answer(matrix + rows, fraction, 0), axis=1)
 
 
 def training_marginals(
@@ -194,21 +199,6 @@ def _inverse_power(rest: jax.Array, fraction: float) -> jax.Array:
         root = jax.lax.rsqrt(rest)
         return root * jnp.sqrt(root)
     return rest**-fraction
-
-
-def _sweep(
-    matrix: jax.Array, rows: jax.Array, fraction: float, damping: float
-) -> tuple[jax.Array, jax.Array]:
-    """The next messages to the columns, and how far marginals of rows and columns are apart."""
-    columns = _answer(matrix + rows, fraction, 0)
-    fresh = _answer(matrix + columns, fraction, 1)
-    by_row = jax.nn.softmax(matrix + columns, axis=1)
-    by_column = jax.nn.softmax(matrix + fresh, axis=0)
-    return (1.0 - damping) * fresh + damping * rows, jnp.max(jnp.abs(by_row - by_column))
-
-
-def _row_marginals(matrix: jax.Array, rows: jax.Array, fraction: float) -> jax.Array:
-    return jax.nn.log_softmax(matrix + _answer(matrix + rows, fraction, 0), axis=1)
 
 
 def _answer(scores: jax.Array, fraction: float, axis: int) -> jax.Array:

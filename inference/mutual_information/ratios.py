@@ -131,19 +131,6 @@ def log_ratios(
     ValueError
         If the matrices are not square, or the two shapes differ.
     """
-    _check(log_density, flipped)
-    own = jnp.diagonal(log_density, axis1=-2, axis2=-1)[:, None, :]
-    plus = log_density - own
-    if flipped is None:
-        return LogRatios(plus, plus, False)
-    minus = flipped - own
-    total = jnp.logaddexp(plus, minus)
-    share = jax.nn.sigmoid(minus - plus)
-    mean = jax.nn.sigmoid(plus - minus) * plus + share * minus
-    return LogRatios(total, mean, True, share)
-
-
-def _check(log_density: jax.Array, flipped: jax.Array | None) -> None:
     shape = log_density.shape
     if len(shape) != 3 or shape[1] != shape[2] or shape[1] == 0:
         raise ArgumentError(
@@ -155,6 +142,15 @@ def _check(log_density: jax.Array, flipped: jax.Array | None) -> None:
             f"`flipped` has the shape {flipped.shape}; it must be that of `log_density`, {shape}: the same components "
             "with their signs flipped. Leave it out where flips are no symmetry."
         )
+    own = jnp.diagonal(log_density, axis1=-2, axis2=-1)[:, None, :]
+    plus = log_density - own
+    if flipped is None:
+        return LogRatios(plus, plus, False)
+    minus = flipped - own
+    total = jnp.logaddexp(plus, minus)
+    share = jax.nn.sigmoid(minus - plus)
+    mean = jax.nn.sigmoid(plus - minus) * plus + share * minus
+    return LogRatios(total, mean, True, share)
 
 
 def mean_field(

@@ -153,29 +153,19 @@ def beside(
     if origin is NOWHERE:
         return Beside(draws, observed=target.outputs, constant=target.inputs)
     if target.is_network:
-        return _of_network(cast("NetworkTarget", target), draws, seed, dtype, limit_mb, folder)
+        target = cast("NetworkTarget", target)
+        with precision(dtype):
+            groups = network_groups(
+                target.model, draws, target.x, target.y, seed=seed, limit_mb=limit_mb, folder=folder
+            )
+        left = {}
+        if groups is None:
+            why = why_left_out(bytes_a_draw(target.model, target.y), limit_mb)
+            left = dict.fromkeys(POINTWISE, why)
+        return Beside(draws, groups or {}, target.outputs, target.inputs, left)
     if engine == "stan":
         return _of_stan(target, draws, origin)
     return _of_numpyro(target, draws, origin, seed, dtype, limit_mb, folder)
-
-
-def _of_network(
-    target: NetworkTarget,
-    draws: Mapping[str, Values],
-    seed: int,
-    dtype: str,
-    limit_mb: float,
-    folder: Path | None,
-) -> Beside:
-    with precision(dtype):
-        groups = network_groups(
-            target.model, draws, target.x, target.y, seed=seed, limit_mb=limit_mb, folder=folder
-        )
-    left = {}
-    if groups is None:
-        why = why_left_out(bytes_a_draw(target.model, target.y), limit_mb)
-        left = dict.fromkeys(POINTWISE, why)
-    return Beside(draws, groups or {}, target.outputs, target.inputs, left)
 
 
 def _of_stan(target: Target, draws: Mapping[str, Values], origin: Origin) -> Beside:

@@ -125,7 +125,7 @@ def _of_numpyro(target: Target) -> Origin:
     constant = {
         name: array
         for name, array in numbers.items()
-        if not any(_are_equal(array, values) for values in seen.values())
+        if not any(np.array_equal(array, values, equal_nan=True) for values in seen.values())
     }
     text, name = _source(target.numpyro_model)
     return Origin(
@@ -162,10 +162,6 @@ def with_axes(
             axes = tuple(f"{name}_dim_{place}" for place in range(array.ndim))
         named[name] = (axes, array)
     return named
-
-
-def _are_equal(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=True))
 
 
 def _source(model: Any) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from onebasin.models.symmetry.counterparts import Counterparts
 from . import describe
 from .gf2 import echelon, reduce
 from .groups import Reach, elsewhere, reach
-from .moves import Generator, Moves, by_name, on_parts, signs_of_part, swaps
+from .moves import Generator, by_name, on_parts, signs_of_part, swaps
 from .result import FoundBlock, Status
 from .search import Axes, Search
 from .spaces import LargestChange, search, trial, worst
@@ -243,41 +243,34 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
     s.spaces[0] = space
     if not space.complete:
         s.open.append(f"sums of {len(generators)} signs and complements of whole variables")
-    known = echelon(_by_parts(s, space.moves))
-    for chosen in space.basis:
-        if reduce(chosen, known):
-            known = echelon((*known, chosen))
-            yield _changed(s, space.moves.generators(chosen))
-
-
-def _by_parts(s: Search, moves: Moves) -> list[int]:
-    """The changes of whole signs that signs of a block's parts come to."""
     found = []
     for block in (each.block for each in s.found):
         if block is not None and block.axes and block.flipped:
             odd = [n for n in block.flipped if len(axes_of(block.axes[n])) % 2]
-            bits = [moves.of(name) for name in odd]
+            bits = [space.moves.of(name) for name in odd]
             if all(bits):
                 found.append(sum(bits))
-    return found
-
-
-def _changed(s: Search, own: tuple[Generator, ...]) -> FoundBlock:
-    """Compare a set of changes of whole variables that is a symmetry with all else."""
-    status, mode = _judged(s, variables_compete(own, s.measured, s.probes), [own])
-    near = s.near if status == "live" else []
-    held = trial(own, s.measured, [*s.probes, *near])
-    listed = describe.listed(own)
-    together = " together" if len(own) > 1 else ""
-    said = [
-        describe.unchanged(f"Changing {listed}{together}", held, s.probes, near),
-        describe.alone(own, s.measured, s.probes),
-    ]
-    if held.holds:
-        said.append(describe.of_status(status, mode=mode))
-    else:
-        status = "undecided"
-    return FoundBlock(describe.whole(own, s.order), listed, 1, status, tuple(filter(None, said)))
+    known = echelon(found)
+    for chosen in space.basis:
+        if reduce(chosen, known):
+            known = echelon((*known, chosen))
+            own = space.moves.generators(chosen)
+            status, mode = _judged(s, variables_compete(own, s.measured, s.probes), [own])
+            near = s.near if status == "live" else []
+            held = trial(own, s.measured, [*s.probes, *near])
+            listed = describe.listed(own)
+            together = " together" if len(own) > 1 else ""
+            said = [
+                describe.unchanged(f"Changing {listed}{together}", held, s.probes, near),
+                describe.alone(own, s.measured, s.probes),
+            ]
+            if held.holds:
+                said.append(describe.of_status(status, mode=mode))
+            else:
+                status = "undecided"
+            yield FoundBlock(
+                describe.whole(own, s.order), listed, 1, status, tuple(filter(None, said))
+            )
 
 
 def mixed(s: Search) -> Iterator[FoundBlock]:

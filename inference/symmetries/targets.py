@@ -41,7 +41,9 @@ def searched(
     engine = defined_by(target, engine)
     if engine == "numpyro":
         return NumpyroSearched(target), 0.0
-    return StanSearched(bound(target, engine), progress), _noise(target)
+    program = definition(target).path.read_text(encoding="utf-8", errors="replace")
+    noise = SOLVER_NOISE if any(word in program for word in _SOLVERS) else 0.0
+    return StanSearched(bound(target, engine), progress), noise
 
 
 class NumpyroSearched:
@@ -168,8 +170,3 @@ def _came_back(there: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]
             1e-6 + size
         )
     return same
-
-
-def _noise(target: Target) -> float:
-    program = definition(target).path.read_text(encoding="utf-8", errors="replace")
-    return SOLVER_NOISE if any(word in program for word in _SOLVERS) else 0.0

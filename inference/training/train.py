@@ -196,7 +196,13 @@ def train(
             f"`record_every` must be at least 1 epoch, or None; got {record_every}, with keeper={keeper!r}. A keeper "
             "keeps no checkpoints: use one of the two."
         )
-    members = _count_members(start)
+    counts = {name: np.shape(value)[:1] for name, value in start.items()}
+    if len(set(counts.values())) != 1 or () in counts.values() or (0,) in counts.values():
+        said = ", ".join(f"{name} {np.shape(value)}" for name, value in start.items()) or "nothing"
+        raise ArgumentError(
+            f"`start` must give every variable a leading axis of members, equally many; got {said}."
+        )
+    members = next(iter(counts.values()))[0]
     with precision(settings.dtype):
         trainer = Trainer(target, settings, seed, members, same_batches)
         kept = (keeper or Keeper()).load(Kept(trainer.first(start), []))
@@ -297,13 +303,3 @@ def _learning_rate(settings: Train, batches: Batches) -> optax.ScalarOrSchedule:
         return settings.learning_rate
     steps = settings.epochs * batches.per_epoch
     return optax.cosine_decay_schedule(settings.learning_rate, steps)
-
-
-def _count_members(start: Mapping[str, Any]) -> int:
-    counts = {name: np.shape(value)[:1] for name, value in start.items()}
-    if len(set(counts.values())) != 1 or () in counts.values() or (0,) in counts.values():
-        said = ", ".join(f"{name} {np.shape(value)}" for name, value in start.items()) or "nothing"
-        raise ArgumentError(
-            f"`start` must give every variable a leading axis of members, equally many; got {said}."
-        )
-    return next(iter(counts.values()))[0]

@@ -46,7 +46,8 @@ def fitted(
     """
     group = _parameters(posterior, fit)
     layout = layout_of(target)
-    if any(not chart.exact for chart in layout.density.charts.values()) and _is_advi(posterior):
+    is_advi = str(posterior.attrs.get(schema.METHOD)) == MEAN_FIELD
+    if is_advi and any(not chart.exact for chart in layout.density.charts.values()):
         raise ArgumentError(
             "`posterior` is of `advi`, whose coordinates of a simplex no exchange of its weights moves; give one of "
             "`symmetrised_vi`."
@@ -60,7 +61,18 @@ def fitted(
             f"has {layout.density.size}. Give the target that was approximated."
         )
     if evaluation is not None:
-        group = _traced(group, evaluation)
+        if schema.LOC_TRACE not in group:
+            raise ArgumentError(
+                f"`evaluation` is {evaluation}, but the posterior tells its parameters at the end alone; fit it by "
+                "`advi` with trace_parameters=True, or leave `evaluation` out."
+            )
+        check_count("evaluation", evaluation, least=0)
+        if evaluation >= (known := group.sizes["evaluation"]):
+            raise ArgumentError(
+                f"`evaluation` is {evaluation}; the trace has {known}, counted from 0."
+            )
+        there = group[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
+        group = there.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
     kind = jnp.result_type(float)
     described = {str(n): jnp.asarray(group[n].values, kind) for n in group.data_vars}
     return layout, family, family.restore(described)
@@ -81,24 +93,6 @@ def _parameters(posterior: xr.DataTree, fit: int) -> xr.Dataset:
     if fit >= fits:
         raise ArgumentError(f"`fit` is {fit}; the posterior has {fits}, counted from 0.")
     return group.isel(chain=fit) if "chain" in group.dims else group
-
-
-def _traced(group: xr.Dataset, evaluation: int) -> xr.Dataset:
-    """The parameters at an evaluation."""
-    if schema.LOC_TRACE not in group:
-        raise ArgumentError(
-            f"`evaluation` is {evaluation}, but the posterior tells its parameters at the end alone; fit it by `advi` "
-            "with trace_parameters=True, or leave `evaluation` out."
-        )
-    check_count("evaluation", evaluation, least=0)
-    if evaluation >= (known := group.sizes["evaluation"]):
-        raise ArgumentError(f"`evaluation` is {evaluation}; the trace has {known}, counted from 0.")
-    there = group[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
-    return there.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
-
-
-def _is_advi(posterior: xr.DataTree) -> bool:
-    return str(posterior.attrs.get(schema.METHOD)) == MEAN_FIELD
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,6 @@ from .engine import Optimised, TrainingLoop
 from .gaussians import GaussianFamily, Parameters, sample
 from .symmetrised import Symmetrised
 
-Described = Mapping[str, tuple[tuple[str, ...], jax.Array]]
-"""Parameters of a family under their names in files, with their axes."""
-
 
 def found_by_advi(
     job: Job[Advi],
@@ -173,15 +170,13 @@ def parameter_traces(
     each = [family.describe(jax.tree.map(lambda leaf: leaf[0], p)) for p in recorded]
     dims = ("evaluation", "param")
     loc = np.stack([np.asarray(d["loc"][1]) for d in each])
-    sds = np.stack([_sds(d) for d in each])
-    return {schema.LOC_TRACE: (dims, loc), schema.SCALE_TRACE: (dims, sds)}
-
-
-def _sds(described: Described) -> np.ndarray:
-    """Standard deviations (param,) of a diagonal or of a full covariance."""
-    if "scale" in described:
-        return np.asarray(described["scale"][1])
-    return np.linalg.norm(np.asarray(described["scale_tril"][1]), axis=1)
+    sds = [
+        np.asarray(d["scale"][1])
+        if "scale" in d
+        else np.linalg.norm(np.asarray(d["scale_tril"][1]), axis=1)
+        for d in each
+    ]
+    return {schema.LOC_TRACE: (dims, loc), schema.SCALE_TRACE: (dims, np.stack(sds))}
 
 
 def _reported(optimiser: TrainingLoop, params: Parameters, key: jax.Array) -> dict[str, jax.Array]:

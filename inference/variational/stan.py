@@ -89,7 +89,22 @@ def fit(job: Job[Advi]) -> Found:
         If all attempts failed.
     """
     target, settings, bars = job.target, job.method, job.bars
-    _check(settings)
+    if settings.batch_size is not None:
+        raise ArgumentError(
+            f"`batch_size` is {settings.batch_size}, but Stan's ADVI takes all data in every gradient; use "
+            "engine='numpyro', or batch_size=None."
+        )
+    if settings.tolerance == 0:
+        raise ArgumentError(
+            "`tolerance` is 0, but Stan's ADVI needs a positive number; give a small one such as 1e-9, or use "
+            "engine='numpyro'."
+        )
+    for name, allowed in OURS.items():
+        if (given := getattr(settings, name)) not in allowed:
+            raise ArgumentError(
+                f"`{name}` is {given!r}, which Stan's ADVI cannot do; use engine='numpyro', or leave it at "
+                f"{allowed[0]!r}."
+            )
     tried: list[dict[str, Any]] = []
     bar = bars.add(f"ADVI {settings.family}", settings.iterations)
 
@@ -112,38 +127,35 @@ def fit(job: Job[Advi]) -> Found:
                     diagnostics=folder / "elbo.csv",
                     digits=SIGNIFICANT_FIGURES,
                 )
-                arguments = _arguments(job, attempt, init, files)
+                start = command.CommandStart(
+                    seed=(job.seed + attempt.seed_offset) % 2**32, init=init or attempt.init_radius
+                )
+                arguments = command.variational(
+                    settings.family,
+                    files,
+                    start,
+                    iterations=settings.iterations,
+                    gradient_samples=settings.gradient_samples,
+                    elbo_samples=settings.elbo_samples,
+                    evaluate_every=settings.evaluate_every,
+                    tolerance=settings.tolerance,
+                    draws=settings.draws,
+                    eta=attempt.eta,
+                )
                 told = _NotConverged(watch)
                 printed = run(ready, arguments, folder, watch=told)
                 output = read(files.output, printed=printed)
                 return _read(job, output, folder, told.converged, tried, attempt)
             except StanRunError as error:
-                tried.append({**asdict(attempt), "error": _cause(error)})
+                # The line that says why, without the program's name.
+                lines = str(error).splitlines()
+                causes = (s.strip() for s in lines if "rror" in s or "xception" in s)
+                tried.append({**asdict(attempt), "error": next(causes, lines[-1])})
     raise AdviFailed(
         f"Stan's {settings.family} ADVI failed on {target.name!r} in all {len(tried)} attempts (searched and smaller "
         f"eta, other starts); the last time: {tried[-1]['error']}.",
         tried,
     )
-
-
-def _check(settings: Advi) -> None:
-    """Refuse what Stan's own algorithm does not have."""
-    if settings.batch_size is not None:
-        raise ArgumentError(
-            f"`batch_size` is {settings.batch_size}, but Stan's ADVI takes all data in every gradient; use "
-            "engine='numpyro', or batch_size=None."
-        )
-    if settings.tolerance == 0:
-        raise ArgumentError(
-            "`tolerance` is 0, but Stan's ADVI needs a positive number; give a small one such as 1e-9, or use "
-            "engine='numpyro'."
-        )
-    for name, allowed in OURS.items():
-        if (given := getattr(settings, name)) not in allowed:
-            raise ArgumentError(
-                f"`{name}` is {given!r}, which Stan's ADVI cannot do; use engine='numpyro', or leave it at "
-                f"{allowed[0]!r}."
-            )
 
 
 class _NotConverged:
@@ -167,31 +179,6 @@ def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> 
     return start
 
 
-def _arguments(
-    job: Job[Advi], attempt: Attempt, init: Path | None, files: command.Files
-) -> list[str]:
-    s, seed = job.method, (job.seed + attempt.seed_offset) % 2**32
-    start = command.CommandStart(seed=seed, init=init or attempt.init_radius)
-    return command.variational(
-        s.family,
-        files,
-        start,
-        iterations=s.iterations,
-        gradient_samples=s.gradient_samples,
-        elbo_samples=s.elbo_samples,
-        evaluate_every=s.evaluate_every,
-        tolerance=s.tolerance,
-        draws=s.draws,
-        eta=attempt.eta,
-    )
-
-
-def _cause(error: StanRunError) -> str:
-    """The line that says why, without the program's name."""
-    lines = str(error).splitlines()
-    return next((line.strip() for line in lines if "rror" in line or "xception" in line), lines[-1])
-
-
 def _read(
     job: Job[Advi],
     output: Output,
@@ -200,28 +187,21 @@ def _read(
     tried: list[dict[str, Any]],
     attempt: Attempt,
 ) -> Found:
-    draws, lp, log_q = _draws(job.target, output)
+    # The first row of Stan's file is the mean and no draw.
+    variables = {name: values[1:] for name, values in output.variables.items()}
+    draws = name_draws(job.target, variables)
     if not all(np.isfinite(values).all() for values in draws.values()):
         raise StanRunError("Error: the fitted approximation has draws that are not finite.")
-    iteration, elbo = _read_elbo(folder / "elbo.csv")
+    # Rows of the diagnostic file: iteration, seconds, ELBO.
+    lines = (folder / "elbo.csv").read_text().splitlines()
+    rows = [line.split(",") for line in lines if line[:1].isdigit()]
+    iteration, elbo = [int(row[0]) for row in rows], [float(row[2]) for row in rows]
     return found_by_advi(
         job,
         draws,
-        {"lp": lp, "log_q": log_q},
+        {"lp": output.method["log_p__"][1:], "log_q": output.method["log_g__"][1:]},
         xr.Dataset(elbo_trace(iteration, elbo)),
         converged=converged,
         steps=iteration[-1] if iteration else 0,
         attempts=[*tried, {**asdict(attempt), "error": ""}],
     )
-
-
-def _draws(target: Target, output: Output) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-    """Draws of the variables, lp and log q; the first row of Stan's file is the mean and no draw."""
-    variables = {name: values[1:] for name, values in output.variables.items()}
-    return name_draws(target, variables), output.method["log_p__"][1:], output.method["log_g__"][1:]
-
-
-def _read_elbo(path: Path) -> tuple[list[int], list[float]]:
-    """Iterations and ELBO from the diagnostic file: rows of iteration, seconds, ELBO."""
-    rows = [line.split(",") for line in path.read_text().splitlines() if line[:1].isdigit()]
-    return [int(row[0]) for row in rows], [float(row[2]) for row in rows]

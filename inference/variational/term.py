@@ -265,7 +265,14 @@ def choose_estimator(name: str, family: GaussianFamily, layout: SymmetryLayout) 
         small = max(block.size for block in layout.blocks) <= MAX_EXACT
         return ("exact" if small else "fractional") if by_parts else ("exact" if few else "infonce")
     if name == "exact":
-        _check_exact(layout, by_parts, few)
+        if by_parts:
+            for block in layout.blocks:
+                check_size(block.size)
+        elif not few:
+            raise ArgumentError(
+                f"`mutual_information` is 'exact', but this family or symmetry couples the components, and the group "
+                f"has more than {MAX_ELEMENTS} elements to go through. Use 'infonce', or family='meanfield'."
+            )
     elif name not in ("none", "infonce") and not by_parts:
         raise ArgumentError(
             f"`mutual_information` is {name!r}, which needs components that are independent under q; this family or "
@@ -285,15 +292,4 @@ def check_permutations(name: str, permutations: int) -> None:
     if name == "infonce" and permutations < 2:
         raise ArgumentError(
             f"`permutations` is {permutations}; InfoNCE needs 2 or more, the identity included: with one it is zero."
-        )
-
-
-def _check_exact(layout: SymmetryLayout, by_parts: bool, few: bool) -> None:
-    if by_parts:
-        for block in layout.blocks:
-            check_size(block.size)
-    elif not few:
-        raise ArgumentError(
-            f"`mutual_information` is 'exact', but this family or symmetry couples the components, and the group has "
-            f"more than {MAX_ELEMENTS} elements to go through. Use 'infonce', or family='meanfield'."
         )
