@@ -153,30 +153,26 @@ def calibrate(
         for number, part in many:
             parts[number] = part
             bars.move(bar, min(simulations, way.at_once * len(parts)))
-    whole = _joined([parts[g] for g in groups], simulations)
+    # A group in which everything failed has no names of its own.
+    each = [parts[g] for g in groups]
+    names = next((part["names"] for part in each if len(part["names"])), np.array([], np.str_))
+    measures = {}
+    for key in MEASURES:
+        columns = [part[key] for part in each]
+        columns = [c if c.shape[1] else np.full((len(c), len(names)), np.nan) for c in columns]
+        measures[key] = np.concatenate(columns)[:simulations]
+    failures = np.concatenate([part["failure"] for part in each])[:simulations]
     return Calibration(
         family=family.name,
         method=way.method,
         engine=way.engine,
         settings=way.settings.recorded() if isinstance(way.settings, Method) else {},
         seed=seed,
-        names=tuple(str(name) for name in whole["names"]),
-        **{key: whole[key] for key in MEASURES},
-        divergences=whole["divergences"],
-        failures=tuple(str(reason) for reason in whole["failure"]),
+        names=tuple(str(name) for name in names),
+        **measures,
+        divergences=np.concatenate([part["divergences"] for part in each])[:simulations],
+        failures=tuple(str(reason) for reason in failures),
     )
-
-
-def _joined(parts: Sequence[Arrays], simulations: int) -> Arrays:
-    """Groups one after the other; one in which everything failed has no names of its own."""
-    names = next((part["names"] for part in parts if len(part["names"])), np.array([], np.str_))
-    out: Arrays = {"names": names}
-    for key in (*MEASURES, "divergences", "failure"):
-        each = [part[key] for part in parts]
-        if key in MEASURES:
-            each = [e if e.shape[1] else np.full((len(e), len(names)), np.nan) for e in each]
-        out[key] = np.concatenate(each)[:simulations]
-    return out
 
 
 class _Run:
@@ -195,21 +191,26 @@ class _Run:
         there = [i for i, d in enumerate(drawn) if not d.failure]
         if not there:
             return _table([], [None] * len(drawn), drawn)
-        for i in there:
-            _check(simulations[i], drawn[i])
-        points = {i: _with_truth(simulations[i], drawn[i]) for i in there}
-        densities = self.way.densities(
-            [simulations[i] for i in there], [points[i][0] for i in there]
-        )
-        numbers = {
-            i: self.looking.at(points[i][0], simulations[i].data, at)
-            for i, at in zip(there, densities, strict=True)
-        }
-        names = list(numbers[there[0]])
-        rows = [
-            _ranks(simulations[i], drawn[i], numbers[i], points[i][1]) if i in points else None
-            for i in range(len(drawn))
-        ]
+        points: dict[int, dict[str, np.ndarray]] = {}
+        places: dict[int, int] = {}
+        for (
+            i
+        ) in there:  # all draws (point, ...) with the truth among them, at a place that is drawn
+            simulation, own = simulations[i], drawn[i].draws
+            _check(simulation, drawn[i])
+            flat = {n: own[n].reshape(-1, *own[n].shape[2:]) for n in simulation.parameters}
+            places[i] = int(simulation.rng.integers(len(next(iter(flat.values()))) + 1))
+            points[i] = {
+                n: np.insert(v, places[i], simulation.parameters[n], axis=0)
+                for n, v in flat.items()
+            }
+        densities = self.way.densities([simulations[i] for i in there], [points[i] for i in there])
+        rows: list[dict[str, list[float]] | None] = [None] * len(drawn)
+        names: list[str] = []
+        for i, at in zip(there, densities, strict=True):
+            numbers = self.looking.at(points[i], simulations[i].data, at)
+            rows[i] = _ranks(simulations[i], drawn[i], numbers, places[i])
+            names = names or list(numbers)
         return _table(names, rows, drawn)
 
 
@@ -282,19 +283,6 @@ def _check(simulation: Simulation, drawn: SimulationDraws) -> None:
             raise ArgumentError(
                 f"`simulate` gives {name} the shape {truth.shape}; the posterior's draws have {shape}."
             )
-
-
-def _with_truth(
-    simulation: Simulation, drawn: SimulationDraws
-) -> tuple[dict[str, np.ndarray], int]:
-    """All draws (point, ...) with the truth among them, and its place, which is drawn."""
-    flat = {n: drawn.draws[n] for n in simulation.parameters}
-    flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in flat.items()}
-    count = len(next(iter(flat.values())))
-    place = int(simulation.rng.integers(count + 1))
-    return {
-        n: np.insert(v, place, simulation.parameters[n], axis=0) for n, v in flat.items()
-    }, place
 
 
 def _ranks(

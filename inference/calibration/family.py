@@ -213,7 +213,10 @@ class Family:
         """
         from onebasin.models.numpyro_target import as_array, numpyro_model
 
-        sites = _as_sites(observed)
+        if isinstance(observed, Mapping):
+            sites = dict(observed)
+        else:
+            sites = {n: n for n in ([observed] if isinstance(observed, str) else observed)}
         fixed = {key: as_array(value) for key, value in (data or {}).items() if key not in sites}
         own_name = name or str(getattr(model, "__name__", type(model).__name__))
         how: dict[str, Any] = {"symmetry": symmetry, "dims": dims, "coords": coords}
@@ -322,14 +325,6 @@ class _PriorPredictive:
                 )
         data = {argument: drawn[site] for argument, site in self._observed.items()}
         return {n: v for n, v in drawn.items() if n not in self._observed.values()}, data
-
-
-def _as_sites(observed: Any) -> dict[str, str]:
-    """Names of arguments to names of sites."""
-    if isinstance(observed, Mapping):
-        return dict(observed)
-    names = [observed] if isinstance(observed, str) else list(observed)
-    return {name: name for name in names}
 
 
 def _outputs(model: BayesianNetwork, x: np.ndarray, values: Values, data: Data) -> np.ndarray:

@@ -157,7 +157,12 @@ def rank(
     independent : bool
         Whether the draws are independent, as those of an approximation.
     """
-    ess, rhat = _convergence(draws, independent=independent)
+    ess, rhat = float(draws.size), 1.0
+    if not np.isfinite(draws).all() and not independent:
+        ess, rhat = np.nan, np.nan
+    elif not independent and np.ptp(draws) != 0:
+        found = diagnostics(draws[None])
+        ess, rhat = float(min(found.ess_bulk[0], found.ess_tail[0])), float(found.rhat[0])
     every = max(1, math.ceil(draws.size / ess - SLACK)) if ess > 0 else draws.shape[1]
     taken = draws[:, ::every].ravel()
     below, ties = np.sum(taken < truth), np.sum(taken == truth)
@@ -167,15 +172,3 @@ def rank(
     # The mean and the sd of draws have errors of their own: of 1 / n and 2 / n in the square of z.
     shrunk = np.sqrt(1 + 3 / max(ess, 3.0)) if np.isfinite(ess) else 1.0
     return Ranked(float(share), float(z / shrunk), ess, rhat, len(taken))
-
-
-def _convergence(
-    draws: Float[np.ndarray, "chain draw"], *, independent: bool
-) -> tuple[float, float]:
-    """ESS, the smaller one of bulk and tail, and R-hat."""
-    if independent or np.ptp(draws) == 0:
-        return float(draws.size), 1.0
-    if not np.isfinite(draws).all():
-        return np.nan, np.nan
-    found = diagnostics(draws[None])
-    return float(min(found.ess_bulk[0], found.ess_tail[0])), float(found.rhat[0])

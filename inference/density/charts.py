@@ -238,7 +238,8 @@ def charts_of(
             # By column, where the second coordinate changes another row than the first.
             moved = ~np.isclose(values[name], constrain(nudged)[name], rtol=0, atol=0)
             by_column = bool((np.argwhere(moved)[:, len(shape) - 2] > 0).any())
-            order = _filled(order, shape, by_column)
+            if by_column:
+                order = order.reshape(*shape[:-2], shape[-1], shape[-2]).swapaxes(-1, -2)
         places = order.reshape(shape)
         simplex = _simplex(event_shape, shape, point[places], values[name])
         charts[name] = StanChart(shape, event_shape, places, simplex)
@@ -266,13 +267,6 @@ def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...]:
         if math.prod(shape) == len(set(indices)):
             return shape
     return (len(indices),)
-
-
-def _filled(order: np.ndarray, shape: tuple[int, ...], by_column: bool) -> np.ndarray:
-    """Places in the shape of the coordinates; of matrices column by column."""
-    if not by_column:
-        return order.reshape(shape)
-    return order.reshape(*shape[:-2], shape[-1], shape[-2]).swapaxes(-1, -2)
 
 
 def _simplex(

@@ -257,7 +257,18 @@ class NumpyroDensity:
             If a name is missing or unknown, a shape differs, or a value is not finite or not allowed for its variable.
         """
         check_names(start, self.names)
-        return self.ravel({n: _coordinates(n, c, start[n]) for n, c in self.charts.items()})
+        coordinates = {}
+        for name, chart in self.charts.items():
+            value = jnp.asarray(
+                shaped(name, chart.event_shape, start[name]), jnp.result_type(float)
+            )
+            coordinates[name] = chart.inverse(value)
+            if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates[name]))):
+                raise ArgumentError(
+                    f"`start` gives {name} a value that is not finite or outside its support ({chart.support}); a mean "
+                    "of constrained draws can lie outside, so project it first."
+                )
+        return self.ravel(coordinates)
 
     @property
     def _prior_model(self) -> Callable[[], None]:
@@ -346,14 +357,3 @@ class NumpyroValues:
         density, sites = log_density(self.density.model, (), {}, point)
         inside = [jnp.all(sites[name]["fn"].support(value)) for name, value in point.items()]
         return jnp.where(jnp.all(jnp.stack(inside)), density, -jnp.inf)
-
-
-def _coordinates(name: str, chart: Chart, start: Any) -> jax.Array:
-    value = jnp.asarray(shaped(name, chart.event_shape, start), jnp.result_type(float))
-    coordinates = chart.inverse(value)
-    if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates))):
-        raise ArgumentError(
-            f"`start` gives {name} a value that is not finite or outside its support ({chart.support}); a mean of "
-            "constrained draws can lie outside, so project it first."
-        )
-    return coordinates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -196,7 +196,16 @@ def hold(
         values = spread_draws(draws, density.names, points, moved)
     count, times = len(next(iter(values.values()))), 1 if draws is None else ELEMENTS_A_DRAW
     derived = Derived.at(density, {n: v[:DERIVED_AT] for n, v in values.items()}, seed)
-    symmetry = tuple(_known(block, values, derived) for block in blocks)
+    symmetry: Symmetry = ()
+    for block in blocks:
+        if all(name in density.derived for name in block.variables):
+            raise ArgumentError(
+                f"`symmetry` moves {', '.join(block.variables)}, which follow from the parameters; name these too: "
+                f"{', '.join(values)}."
+            )
+        # What could not be computed is left out.
+        rest = block.restricted(name for name in block.variables if name not in derived.missing)
+        symmetry += (rest or block,)
     group = Group(symmetry, {n: v.shape[1:] for n, v in (values | derived.values).items()})
     parts = moving_parts(group, np.random.default_rng(seed), count * times)
     before = cache(lambda measure: measure(values))  # the same for every block
@@ -276,24 +285,6 @@ def evidence_at_draws(
         return replace(found, skipped=(*found.skipped, f"trying draws failed ({words})"))
 
 
-def _known(block: Block[Any], values: Values, derived: Derived) -> Block[Any]:
-    """The block without derived quantities that could not be computed.
-
-    Raises
-    ------
-    ValueError
-        If it moves derived quantities alone.
-    """
-    if all(name in derived.density.derived for name in block.variables):
-        raise ArgumentError(
-            f"`symmetry` moves {', '.join(block.variables)}, which follow from the parameters; name these too: "
-            f"{', '.join(values)}."
-        )
-    return (
-        block.restricted(name for name in block.variables if name not in derived.missing) or block
-    )
-
-
 def _of_derived(
     target: Target, block: Block[Any], derived: Derived, part: Part, at: str
 ) -> Evidence:
@@ -323,35 +314,29 @@ def _of_derived(
 
 def of_check(check: SymmetryCheck) -> Card:
     """The answer, a line for each block, what was left open."""
-    parts = tuple(_of_check(check))
     if not check.differences:
-        return Card("No symmetry is declared", parts)
-    if any(map(math.isnan, check.differences)):
-        return Card("Not every part of the symmetry could be checked", parts, "warn")
-    return Card("The symmetry holds", parts, "good")
-
-
-def _of_check(check: SymmetryCheck) -> Iterator[CardPart]:
-    if not check.differences:
-        yield Words("There is nothing to compare on the log density.")
-        return
+        nothing = Words("There is nothing to compare on the log density.")
+        return Card("No symmetry is declared", (nothing,))
+    parts: list[CardPart] = []
     known = [difference for difference in check.differences if not math.isnan(difference)]
     if known:
         change = f"changes the log density by {max(known):.2g} nats at most, which is rounding,"
         if not max(known):
             change = "does not change the log density"
-        yield Words(f"Moving components as declared {change} {check.evidence.size}.")
+        parts.append(Words(f"Moving components as declared {change} {check.evidence.size}."))
     names = [block.describe() for block in check.symmetry] or ["block"] * len(check.differences)
-    yield FactList(
-        tuple(
-            Fact(name, "no point tells", "warn")
-            if math.isnan(difference)
-            else Fact(name, f"{difference:.2g} nats at most", "good")
-            for name, difference in zip(names, check.differences, strict=True)
-        )
+    facts = tuple(
+        Fact(name, "no point tells", "warn")
+        if math.isnan(difference)
+        else Fact(name, f"{difference:.2g} nats at most", "good")
+        for name, difference in zip(names, check.differences, strict=True)
     )
-    derived = check.evidence.derived
-    if derived:
-        yield Words(f"Moved along as declared: {', '.join(f'`{name}`' for name in derived)}.")
+    parts.append(FactList(facts))
+    if derived := check.evidence.derived:
+        moved = ", ".join(f"`{name}`" for name in derived)
+        parts.append(Words(f"Moved along as declared: {moved}."))
     if check.evidence.sentence:
-        yield Words(check.evidence.sentence, small=True)
+        parts.append(Words(check.evidence.sentence, small=True))
+    if any(map(math.isnan, check.differences)):
+        return Card("Not every part of the symmetry could be checked", tuple(parts), "warn")
+    return Card("The symmetry holds", tuple(parts), "good")

@@ -20,7 +20,7 @@ from onebasin.base.progress import ChainBar
 from onebasin.stan import command
 from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.output import Output, keep_whole_rows, read_blocks
+from onebasin.stan.output import keep_whole_rows, read_blocks
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
@@ -280,7 +280,16 @@ class _StanChain:
         for block in read_blocks(csv, printed=printed):
             seconds = block.seconds("Sampling")
             if len(block.method["lp__"]):
-                stats = _stats(runner.settings, block)
+                stats: dict[str, np.ndarray] = {
+                    name: block.method[column].astype(KINDS.get(name, np.float64))
+                    for column, name in STATS.items()
+                    if column in block.method
+                }
+                if isinstance(runner.settings, Hmc):
+                    # CmdStan writes the integration time instead; the number of steps follows from it as in Stan's
+                    # source.
+                    steps = block.method["int_time__"] / stats["step_size"]
+                    stats["n_steps"] = np.maximum(1, steps).astype(np.int64)
                 self._place.put(draws, name_draws(runner.job.target, block.variables), stats)
                 origin = origin.after(block, stats, runner.ready.info.parameters)
                 draws += len(stats["lp"])
@@ -296,16 +305,3 @@ class _StanChain:
         if self._place.folder is not None:
             with suppress(OSError, OnebasinError):
                 self._recover()
-
-
-def _stats(settings: Nuts | Hmc, output: Output) -> dict[str, np.ndarray]:
-    stats: dict[str, np.ndarray] = {
-        name: output.method[column].astype(KINDS.get(name, np.float64))
-        for column, name in STATS.items()
-        if column in output.method
-    }
-    if isinstance(settings, Hmc):
-        # CmdStan writes the integration time instead; the number of steps follows from it as in Stan's source.
-        time = output.method["int_time__"]
-        stats["n_steps"] = np.maximum(1, time / stats["step_size"]).astype(np.int64)
-    return stats

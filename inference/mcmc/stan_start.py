@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -140,8 +141,12 @@ def find_optimum(
             printed = run(program, arguments, folder, cancel=cancel)
         except StanRunError as error:
             failure = str(error).splitlines()[-1].strip()
-        if (output := _read(csv)) is not None:
-            found.append((output, _CONVERGED in printed))
+        # A run whose line search fails, mostly because an optimum can be held no more exactly, ends with an error but
+        # writes the point that it had reached; it counts if its log density is finite there.
+        with suppress(StanRunError):
+            output = read(csv)
+            if np.isfinite(output.method.get("lp__", np.empty(0))[-1:]).any():
+                found.append((output, _CONVERGED in printed))
         done(number)
     if not found:
         raise InferenceError(
@@ -212,20 +217,6 @@ def seeds_of(seed: int, chain: int, count: int) -> list[int]:
 def seed_of(seed: int, chain: int, program: int) -> int:
     """Seed of the program that goes on with a chain, for the `program`-th time from 1."""
     return int(np.random.SeedSequence([seed, chain, program]).generate_state(1)[0])
-
-
-def _read(csv: Path) -> Output | None:
-    """Read the end of a run, if its log density is finite there.
-
-    A run whose line search fails, mostly because an optimum can be held no more exactly, ends with an error but
-    writes the point that it had reached.
-    """
-    try:
-        output = read(csv)
-    except StanRunError:
-        return None
-    lp = output.method.get("lp__", np.empty(0))
-    return output if len(lp) and np.isfinite(lp[-1]) else None
 
 
 def _log_density(output: Output) -> float:

@@ -136,17 +136,10 @@ def _farthest(
 ) -> dict[str, Any]:
     certain = np.abs(distances) - errors
     worst = int(np.argmax(certain))
+    name, places = next((n, p) for n, p in density.places().items() if worst in p)
+    place = ",".join(map(str, np.argwhere(places == worst)[0]))
     return {
-        "coordinate": _name(density, worst),
+        "coordinate": f"{name}[{place}]" if place else str(name),
         "least": float(max(certain[worst], 0.0)),
         "most": float(np.max(np.abs(distances) + errors)),
     }
-
-
-def _name(density: Vectors, number: int) -> str:
-    """Variable and place of a coordinate of the vector."""
-    for name, places in density.places().items():
-        if number in places:
-            place = np.argwhere(places == number)[0]
-            return f"{name}[{','.join(map(str, place))}]" if place.size else str(name)
-    raise AssertionError(f"coordinate {number} has no place")

@@ -216,9 +216,20 @@ def full_basins(
 ) -> tuple[tuple[Basin, ...], Walks]:
     """Run the chains of every basin, from draws of its short ones."""
     count = settings.chains
-    starts = np.concatenate([_spread(basin, count) for basin in basins])
+    starts = []
+    for basin in basins:  # draws of its chains, spread over the second halves of all
+        late = basin.folded[:, basin.folded.shape[1] // 2 :].reshape(-1, basin.folded.shape[-1])
+        starts.append(late[np.linspace(0, len(late) - 1, count).astype(int)])
     full = settings.nuts(count * len(basins), warmup=settings.warmup, draws=settings.draws)
-    walks = walk(target, folding, starts, full, seed=seed, purpose=Purpose.MODE_CHAIN, bars=bars)
+    walks = walk(
+        target,
+        folding,
+        np.concatenate(starts),
+        full,
+        seed=seed,
+        purpose=Purpose.MODE_CHAIN,
+        bars=bars,
+    )
     own = [
         fitted(folding, basin.tops, range(n * count, (n + 1) * count), walks)
         for n, basin in enumerate(basins)
@@ -249,17 +260,14 @@ def _agree(folding: Folding, one: Basin, other: Basin, walks: Walks) -> bool:
     chains = np.concatenate([one.folded, near.reshape(other.folded.shape)])
     heights = walks.stats["lp"][[*one.chains, *other.chains]]
     together = np.concatenate([chains, heights[..., None]], axis=-1)
-    return bool((_rhat(together) < AGREE).all())
-
-
-def _rhat(chains: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-    """Split R-hat (Gelman et al. 2013), of many coordinates at once."""
-    middle = chains.shape[1] // 2
-    halves = np.concatenate([chains[:, :middle], chains[:, -middle:]])
+    # Split R-hat (Gelman et al. 2013), of all coordinates at once.
+    middle = together.shape[1] // 2
+    halves = np.concatenate([together[:, :middle], together[:, -middle:]])
     within = halves.var(axis=1, ddof=1).mean(axis=0)
     between = halves.mean(axis=1).var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.sqrt((middle - 1) / middle + between / np.where(within > 0, within, np.nan))
+        rhat = np.sqrt((middle - 1) / middle + between / np.where(within > 0, within, np.nan))
+    return bool((rhat < AGREE).all())
 
 
 def _settled(folding: Folding, basins: Sequence[Basin], walks: Walks) -> tuple[Basin, ...]:
@@ -293,9 +301,3 @@ def _joined(
         chains = [chain for basin in own for chain in basin.chains]
         out.append(own[0] if len(own) == 1 else fitted(folding, tops, chains, walks))
     return out
-
-
-def _spread(basin: Basin, count: int) -> Points:
-    """Draws of a basin's chains, spread over the second halves of all."""
-    late = basin.folded[:, basin.folded.shape[1] // 2 :].reshape(-1, basin.folded.shape[-1])
-    return late[np.linspace(0, len(late) - 1, count).astype(int)]

@@ -114,31 +114,17 @@ def log_integral(
     """
     middle = draws.shape[1] // 2
     halves = draws[:, :middle], draws[:, middle:]
-    first, second = (
-        _compared(density, Normal.fitted(_there(fitted)), other, rng)
-        for fitted, other in (halves, halves[::-1])
-    )
+    estimates = []
+    for fitted, other in (halves, halves[::-1]):
+        normal = Normal.fitted(fitted[np.isfinite(fitted).all(axis=-1)])
+        there = np.isfinite(other).all(axis=-1)
+        ratios = np.full(there.shape, np.nan)
+        ratios[there] = _log_ratio(density, normal, normal.standard(other[there]))
+        standard = rng.normal(size=other[there].shape)
+        estimates.append(bridged(ratios, _log_ratio(density, normal, standard)))
+    first, second = estimates
     error = max(math.hypot(first.error, second.error) / 2, abs(first.value - second.value) / 2)
     return LogIntegral((first.value + second.value) / 2, error)
-
-
-def _there(draws: Float[np.ndarray, "chain draw param"]) -> Points:
-    flat = draws.reshape(-1, draws.shape[-1])
-    return flat[np.isfinite(flat).all(axis=1)]
-
-
-def _compared(
-    density: Density,
-    normal: Normal,
-    draws: Float[np.ndarray, "chain draw param"],
-    rng: np.random.Generator,
-) -> LogIntegral:
-    """The estimate by draws that had no part in the Gaussian."""
-    there = np.isfinite(draws).all(axis=-1)
-    own = draws[there]
-    ratios = np.full(there.shape, np.nan)
-    ratios[there] = _log_ratio(density, normal, normal.standard(own))
-    return bridged(ratios, _log_ratio(density, normal, rng.normal(size=own.shape)))
 
 
 def _log_ratio(density: Density, normal: Normal, standard: Points) -> Float[np.ndarray, " point"]:

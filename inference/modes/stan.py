@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,12 @@ def laplace(job: Job[Laplace]) -> Found:
         files = _files(ready, folder)
         mode = write(folder, parameters_of(ready, best))
         arguments = command.laplace(files, mode, seed=job.seed, draws=s.draws)
-        watch = _watch(job, "draws", s.draws)
+        bar = job.bars.add("draws", s.draws)
+
+        def watch(printed: str) -> None:
+            if numbers := _ITERATION.findall(printed):
+                job.bars.move(bar, int(numbers[-1]))
+
         try:
             output = read(files.output, printed=run(ready, arguments, folder, watch=watch))
         except StanRunError as error:
@@ -124,7 +129,14 @@ def pathfinder(job: Job[Pathfinder]) -> Found:
         if several and job.engine == STANLI:
             output, own = _paths_apart(job, ready, folder)
         else:
-            output, own = _paths_together(job, ready, folder)
+            files = _files(ready, folder)
+            start = command.CommandStart(seed=job.seed, init=s.init_radius)
+            arguments = _path_arguments(job, files, start, several=several)
+            output, own = read(files.output, printed=run(ready, arguments, folder)), []
+            for path in sorted(folder.glob("draws_path_*.csv")):
+                with suppress(StanRunError):  # a path that failed has no draws
+                    method = read(path).method
+                    own.append(method["lp__"] - method["lp_approx__"])
     stats = {
         "lp": output.method["lp__"],
         "log_q": output.method["lp_approx__"],
@@ -138,18 +150,6 @@ def pathfinder(job: Job[Pathfinder]) -> Found:
         None if group is None else xr.Dataset(group),
         converged=len(ratios) == s.paths if several else True,
     )
-
-
-def _paths_together(
-    job: Job[Pathfinder], ready: ReadyProgram, folder: Path
-) -> tuple[Output, list[np.ndarray]]:
-    """Let Stan run all paths and resample their draws; the draws, and the log ratios of each path's own."""
-    several = job.method.paths > 1
-    files = _files(ready, folder)
-    start = command.CommandStart(seed=job.seed, init=job.method.init_radius)
-    arguments = _path_arguments(job, files, start, several=several)
-    output = read(files.output, printed=run(ready, arguments, folder))
-    return output, [_log_ratios(path) for path in sorted(folder.glob("draws_path_*.csv"))]
 
 
 def _paths_apart(
@@ -240,23 +240,3 @@ def _search(ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool)
         jacobian=jacobian,
         done=lambda number: job.bars.move(bar, number),
     )
-
-
-def _watch(job: Job[Any], what: str, total: int) -> Callable[[str], None]:
-    """Moves a bar by the iterations that are printed."""
-    bar = job.bars.add(what, total)
-
-    def watch(printed: str) -> None:
-        if numbers := _ITERATION.findall(printed):
-            job.bars.move(bar, int(numbers[-1]))
-
-    return watch
-
-
-def _log_ratios(path: Path) -> np.ndarray:
-    """Read `lp - log_q` of a path's draws; there are none of a path that failed."""
-    try:
-        method = read(path).method
-    except StanRunError:
-        return np.empty(0)
-    return method["lp__"] - method["lp_approx__"]

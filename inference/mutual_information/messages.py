@@ -189,16 +189,13 @@ def _turned(entries: jax.Array, fraction: float, axis: int) -> jax.Array:
     total = jnp.sum(entries, axis=axis, keepdims=True)
     # A sum that lost all of its entries has no marginals; one is as good as any other number then.
     over = 1.0 / jnp.where(total < float(jnp.finfo(entries.dtype).tiny) ** 0.4, 1.0, total)
-    return over * _inverse_power(1.0 - entries * over, fraction)
-
-
-def _inverse_power(rest: jax.Array, fraction: float) -> jax.Array:
-    """Powers -c of 1 - P, which the rounding of P keeps no smaller than its unit."""
+    # The rounding of P keeps 1 - P no smaller than its unit.
+    rest = 1.0 - entries * over
     rest = jnp.maximum(rest, jnp.finfo(rest.dtype).eps)
     if fraction == 0.75:
         root = jax.lax.rsqrt(rest)
-        return root * jnp.sqrt(root)
-    return rest**-fraction
+        return over * (root * jnp.sqrt(root))
+    return over * rest**-fraction
 
 
 def _answer(scores: jax.Array, fraction: float, axis: int) -> jax.Array:

@@ -51,12 +51,13 @@ def stan_groups(
     derived = [n for n in draws if kinds.get(n, PARAMETER) != PARAMETER and n not in moved]
     data = arrays_of(program.data)
     found = find_roles(program.roles, data, shapes, priors=derived)
-    whole = {
-        own: _as_whole(draws[own])
-        for of, own in found.posterior_predictive.items()
-        if of in data and data[of].dtype.kind in "biu"
-    }
-    draws = {**draws, **whole}
+    draws = dict(draws)
+    for of, own in found.posterior_predictive.items():
+        # CmdStan's files do not tell whole numbers from others; as such, ArviZ knows counts from measurements.
+        if of in data and data[of].dtype.kind in "biu" and draws[own].dtype.kind == "f":
+            values = draws[own]
+            seen = values if isinstance(values, np.ndarray) else cut(values)
+            draws[own] = seen.astype(np.int64) if (seen == np.rint(seen)).all() else values
     groups = {
         LOG_LIKELIHOOD: _group(draws, found.log_likelihood, target, found),
         POSTERIOR_PREDICTIVE: _group(draws, found.posterior_predictive, target, found),
@@ -80,14 +81,6 @@ def axes_of(target: Target, found: ProgramQuantities, name: str) -> tuple[str, .
         if of is not None and of in target.dims:
             return tuple(target.dims[of])
     return None
-
-
-def _as_whole(values: Values) -> Values:
-    """Whole numbers as such, which CmdStan's files do not tell from others; so ArviZ knows counts from measurements."""
-    if values.dtype.kind != "f":
-        return values
-    seen = values if isinstance(values, np.ndarray) else cut(values)
-    return seen.astype(np.int64) if bool((seen == np.rint(seen)).all()) else values
 
 
 def _group(
@@ -150,50 +143,29 @@ def beside(
     What is much of it goes to `folder`, if one is given. Draws are never lost over it: where a log likelihood or a
     prediction cannot be computed, a notice says why, and so does `left_out`.
     """
+    groups: dict[str, DrawGroup] = {}
+    left: dict[str, str] = {}
     if origin is NOWHERE:
         return Beside(draws, observed=target.outputs, constant=target.inputs)
     if target.is_network:
-        target = cast("NetworkTarget", target)
+        net = cast("NetworkTarget", target)
         with precision(dtype):
-            groups = network_groups(
-                target.model, draws, target.x, target.y, seed=seed, limit_mb=limit_mb, folder=folder
+            pointwise = network_groups(
+                net.model, draws, net.x, net.y, seed=seed, limit_mb=limit_mb, folder=folder
             )
-        left = {}
-        if groups is None:
-            why = why_left_out(bytes_a_draw(target.model, target.y), limit_mb)
+        if pointwise is None:
+            why = why_left_out(bytes_a_draw(net.model, net.y), limit_mb)
             left = dict.fromkeys(POINTWISE, why)
-        return Beside(draws, groups or {}, target.outputs, target.inputs, left)
+        return Beside(draws, pointwise or {}, net.outputs, net.inputs, left)
     if engine == "stan":
-        return _of_stan(target, draws, origin)
-    return _of_numpyro(target, draws, origin, seed, dtype, limit_mb, folder)
-
-
-def _of_stan(target: Target, draws: Mapping[str, Values], origin: Origin) -> Beside:
-    stays, groups, found = stan_groups(target, draws, origin)
-    arrays = arrays_of(definition(target).data)
-    axes = {name: axes_of(target, found, name) or () for name in arrays}
-    named = with_axes(arrays, axes)
-    return Beside(
-        stays,
-        groups,
-        {name: named[name] for name in found.observed},
-        {name: value for name, value in named.items() if name not in found.observed},
-    )
-
-
-def _of_numpyro(
-    target: Target,
-    draws: Mapping[str, Values],
-    origin: Origin,
-    seed: int,
-    dtype: str,
-    limit_mb: float,
-    folder: Path | None = None,
-) -> Beside:
+        stays, groups, found = stan_groups(target, draws, origin)
+        arrays = arrays_of(definition(target).data)
+        named = with_axes(arrays, {n: axes_of(target, found, n) or () for n in arrays})
+        observed = {name: named[name] for name in found.observed}
+        constant = {name: value for name, value in named.items() if name not in observed}
+        return Beside(stays, groups, observed, constant)
     from .groups_numpyro import numpyro_groups, reason
 
-    groups: dict[str, DrawGroup] = {}
-    left: dict[str, str] = {}
     if origin.observed:
         try:
             with precision(dtype):

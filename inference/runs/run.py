@@ -67,22 +67,14 @@ def run(
     library = _library(target, asked, engine, definition)
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
-    if start is not None and not method.takes_start:
-        raise ArgumentError(
-            f"`init` gives values, but {method.name} takes none; leave it out, or use `nuts`, `hmc`, `advi` or "
-            "`symmetrised_vi`."
-        )
-    if adapt_from is not None and not method.takes_adaptation:
-        raise ArgumentError(
-            f"`adapt_from` is given, but {method.name} has no step size and metric to take; use `nuts` or `hmc`."
-        )
-    if kept is not None and not method.resumes:
-        raise ArgumentError(
-            f"`checkpoint` is {str(kept)!r}, but {method.name} keeps nothing before it ends; leave it out."
-        )
+    _check_arguments(method, start=start, adapt_from=adapt_from, checkpoint=kept)
     if start is not None and not method.takes_adaptation:  # a fit starts at one place
         (start,) = initial_values(start, 1, seed).values
-    check_amount(*method.amount, numbers=_numbers(target), kept=kept is not None)
+    numbers = 0  # in a draw: of a network it is known before anything is compiled
+    if target.is_network:
+        shapes = cast("NetworkTarget", target).model.network.shapes
+        numbers = sum(map(math.prod, shapes.values()))
+    check_amount(*method.amount, numbers=numbers, kept=kept is not None)
     method.check(target, definition)
     wanted = check_symmetry and not method.checks_symmetry
     trial = declared.begin(target, engine=engine, seed=seed, progress=progress, wanted=wanted)
@@ -123,14 +115,6 @@ def run(
     if found.finish is not None:
         found.finish(tree)
     return tree
-
-
-def _numbers(target: Target) -> int:
-    """Return the least number of numbers in a draw: of a network it is known before anything is compiled."""
-    if not target.is_network:
-        return 0
-    shapes = cast("NetworkTarget", target).model.network.shapes
-    return sum(map(math.prod, shapes.values()))
 
 
 def _library(target: Target, asked: str | None, engine: str, definition: str) -> dict[str, str]:
@@ -201,3 +185,22 @@ def made(method: type[Method], given: Mapping[str, Any]) -> Method:
                 f"`{name}` is no argument of {method.name}; it takes {', '.join([*known, *RUNNING])}.{hint}"
             )
     return method(**given)
+
+
+def _check_arguments(
+    method: Method, *, start: Any, adapt_from: Any, checkpoint: Path | None
+) -> None:
+    """Refuse arguments that a method has no use for."""
+    if start is not None and not method.takes_start:
+        raise ArgumentError(
+            f"`init` gives values, but {method.name} takes none; leave it out, or use `nuts`, `hmc`, `advi` or "
+            "`symmetrised_vi`."
+        )
+    if adapt_from is not None and not method.takes_adaptation:
+        raise ArgumentError(
+            f"`adapt_from` is given, but {method.name} has no step size and metric to take; use `nuts` or `hmc`."
+        )
+    if checkpoint is not None and not method.resumes:
+        raise ArgumentError(
+            f"`checkpoint` is {str(checkpoint)!r}, but {method.name} keeps nothing before it ends; leave it out."
+        )

@@ -150,7 +150,10 @@ def top_level(
             own = [leaf for leaf in jax.tree.leaves(distribution) if hasattr(leaf, "dtype")]
             owners.extend([name] * len(own))
             leaves += own
-            if (support := _of_entries(distribution.support)) is not constraints.real:
+            support = distribution.support
+            while hasattr(support, "base_constraint"):
+                support = support.base_constraint
+            if support is not constraints.real:
                 scales.add(name)
             if support in (constraints.real, constraints.positive):
                 free.add(name)
@@ -168,9 +171,3 @@ def top_level(
     return tuple(
         n for n in like if n not in below and (n not in tracing.scaled or n in tracing.used)
     )
-
-
-def _of_entries(support: Any) -> Any:
-    while hasattr(support, "base_constraint"):
-        support = support.base_constraint
-    return support

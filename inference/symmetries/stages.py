@@ -106,38 +106,28 @@ def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
         tried = worst([trial(own, s.measured, s.probes), *extent.held])
         if status != "live":
             continue
-        at = _permuting(s, own) if extent.everywhere else None
-        block = None if at is None else s.found[at].block
-        if at is None or block is None or block.flipped:
+        moved = {(g.name, g.axis) for g in own}
+        # The live block that permutes the parts that these change the sign of.
+        permuting = (
+            at
+            for at, found in enumerate(s.found)
+            if found.status == "live" and found.block is not None and moved <= found.block.moved
+        )
+        at = next(permuting, None) if extent.everywhere else None
+        block: Any = None if at is None else s.found[at].block
+        if at is None or block.flipped:
             yield _signs_alone(s, own, length, extent, tried, block)
-        else:
-            s.found[at] = _with_signs(s, s.found[at], space.moves.names(chosen), tried)
-
-
-def _permuting(s: Search, own: Sequence[Generator]) -> int | None:
-    """Which live block permutes the parts that these change the sign of."""
-    axes = {(g.name, g.axis) for g in own}
-    for at, found in enumerate(s.found):
-        if found.status == "live" and found.block is not None and axes <= found.block.moved:
-            return at
-    return None
-
-
-def _with_signs(
-    s: Search, found: FoundBlock, names: Sequence[str], tried: LargestChange
-) -> FoundBlock:
-    block: Any = found.block
-    flips = True if set(names) == set(block.axes) else tuple(n for n in s.order if n in names)
-    said = describe.unchanged(
-        f"Each part may change the sign of {' and '.join(names)}: that",
-        tried,
-        s.probes,
-        [],
-    )
-    moves = f"{found.moves}, with signs of {' and '.join(names)}"
-    return replace(
-        found, block=replace(block, flips=flips), moves=moves, evidence=(*found.evidence, said)
-    )
+            continue
+        names = space.moves.names(chosen)
+        signed_names = " and ".join(names)
+        what = f"Each part may change the sign of {signed_names}: that"
+        flips = True if set(names) == set(block.axes) else tuple(n for n in s.order if n in names)
+        s.found[at] = replace(
+            s.found[at],
+            block=replace(block, flips=flips),
+            moves=f"{s.found[at].moves}, with signs of {signed_names}",
+            evidence=(*s.found[at].evidence, describe.unchanged(what, tried, s.probes, [])),
+        )
 
 
 def _signs_alone(
@@ -199,12 +189,24 @@ def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
 
 def by_group(s: Search) -> Iterator[FoundBlock]:
     """Blocks whose parts change places within each place of another axis on its own."""
+    shapes = s.measured.density.shapes
     for found in list(s.found):
-        if found.status != "live" or found.block is None or not found.block.axes:
+        block = found.block
+        if found.status != "live" or block is None or not block.axes or block.complemented:
             continue
-        if found.block.stacked is not found.block:
+        if block.stacked is not block or not all(isinstance(k, int) for k in block.axes.values()):
             continue
-        for size, own in _slices(s, found.block).items():
+        # Places of another axis that every variable has, by their number.
+        sizes = {
+            name: {size: at for at, size in enumerate(shapes[name]) if at != axis and size > 1}
+            for name, axis in block.axes.items()
+        }
+        for size in set.intersection(*(set(each) for each in sizes.values())):
+            own = [
+                Generator(name, "swap", axis, (0, 1), (sizes[name][size], 0))
+                for name, axis in block.axes.items()
+                if isinstance(axis, int)
+            ]
             if trial(own, s.measured, s.probes).holds:
                 listed = describe.listed(own)
                 said = (
@@ -212,26 +214,6 @@ def by_group(s: Search) -> Iterator[FoundBlock]:
                     "their own. No block says this: the common order is undone, those of the single places are not."
                 )
                 yield FoundBlock(None, f"{listed} within each place", size, "incomplete", (said,))
-
-
-def _slices(s: Search, block: Block[Any]) -> dict[int, list[Generator]]:
-    """Swaps of the first two parts inside the first place of another axis that every variable of a block has."""
-    shapes = s.measured.density.shapes
-    if not all(isinstance(axis, int) for axis in block.axes.values()) or block.complemented:
-        return {}
-    found: dict[int, list[Generator]] = {}
-    sizes = {
-        name: {size: at for at, size in enumerate(shapes[name]) if at != axis and size > 1}
-        for name, axis in block.axes.items()
-    }
-    common = set.intersection(*(set(own) for own in sizes.values()))
-    for size in common:
-        found[size] = [
-            Generator(name, "swap", axis, (0, 1), (sizes[name][size], 0))
-            for name, axis in block.axes.items()
-            if isinstance(axis, int)
-        ]
-    return found
 
 
 def whole_variables(s: Search) -> Iterator[FoundBlock]:

@@ -122,7 +122,11 @@ class StanSearched:
         if inside.any():
             vectors = vectors[inside]
             there = self._library.unpack(self._library.constrain(vectors))
-            same = _came_back(there, {n: np.asarray(v)[inside] for n, v in values.items()})
+            same = np.ones(len(vectors), dtype=bool)
+            for name, value in there.items():
+                axes, given = tuple(range(1, value.ndim)), np.asarray(values[name])[inside]
+                slack = ROUND_TRIP * (1e-6 + np.abs(given).max(axis=axes, initial=0.0))
+                same &= np.abs(value - given).max(axis=axes, initial=0.0) <= slack
             level = self._library.log_density(vectors, propto=False, jacobian=False)
             found[inside] = np.where(same, level, -np.inf)
         return found
@@ -158,15 +162,3 @@ def _in_batches(function: Callable[[Any], Any], values: Any) -> Any:
         piece = function(jax.tree.map(lambda v, r=rows: np.asarray(v)[r], values))
         pieces.append(jax.tree.map(np.asarray, piece))
     return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *pieces)
-
-
-def _came_back(there: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Point by point, whether two sets of values are one."""
-    same = np.ones(len(next(iter(there.values()))), dtype=bool)
-    for name, value in there.items():
-        axes = tuple(range(1, value.ndim))
-        size = np.abs(values[name]).max(axis=axes, initial=0.0)
-        same &= np.abs(value - values[name]).max(axis=axes, initial=0.0) <= ROUND_TRIP * (
-            1e-6 + size
-        )
-    return same

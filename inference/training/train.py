@@ -253,7 +253,11 @@ class Trainer:
         self.target, self.settings, self.members = target, settings, members
         self.batches = Batches(target.num_obs, settings.batch_size or target.num_obs)
         self.density = NetworkDensity.of(target)
-        self.adam = optax.adam(_learning_rate(settings, self.batches))
+        rate: optax.ScalarOrSchedule = settings.learning_rate
+        if settings.schedule == "cosine":
+            steps = settings.epochs * self.batches.per_epoch
+            rate = optax.cosine_decay_schedule(settings.learning_rate, steps)
+        self.adam = optax.adam(rate)
         self._keys = keys_for(Purpose.TRAINING_BATCHES, seed, 1 if same_batches else members)
         self._epoch = jax.jit(self._advance)
         self._values = jax.jit(jax.vmap(self.density.constrain))
@@ -296,10 +300,3 @@ class Trainer:
         loss, slope = jax.value_and_grad(self.loss)(state.points, rows)
         updates, adam = self.adam.update(slope, state.adam)
         return TrainState(optax.apply_updates(state.points, updates), adam), loss
-
-
-def _learning_rate(settings: Train, batches: Batches) -> optax.ScalarOrSchedule:
-    if settings.schedule == "constant":
-        return settings.learning_rate
-    steps = settings.epochs * batches.per_epoch
-    return optax.cosine_decay_schedule(settings.learning_rate, steps)

@@ -208,7 +208,16 @@ class SymmetryLayout:
         for block, (permutation, signs) in zip(self.blocks, element, strict=True):
             values = block.view(values)
             for move in block.moves:
-                values[move.site] = _moved(values[move.site], move, permutation, signs)
+                own = values[move.site]
+                if not move.axes:
+                    own = own * signs[0]
+                for axis in move.axes:
+                    own = jnp.take(own, permutation, axis=axis)
+                    if move.flipped:
+                        shape = [1] * own.ndim
+                        shape[axis] = len(permutation)
+                        own = own * signs.reshape(shape).astype(own.dtype)
+                values[move.site] = own
             for site in block.complements:
                 values[site] = jnp.where(permutation[0] == 1, -values[site], values[site])
             values = values if block.declared is None else block.declared.unstack(values, 0)
@@ -302,15 +311,3 @@ def _no_exchange(name: str, site: str = "") -> ValueError:
         "what the symmetry keeps apart. State the variable in another way, with a prior whose support treats all "
         "components in the same way."
     )
-
-
-def _moved(values: jax.Array, move: Move, permutation: jax.Array, signs: jax.Array) -> jax.Array:
-    if not move.axes:
-        return values * signs[0]
-    for axis in move.axes:
-        values = jnp.take(values, permutation, axis=axis)
-        if move.flipped:
-            shape = [1] * values.ndim
-            shape[axis] = len(permutation)
-            values = values * signs.reshape(shape).astype(values.dtype)
-    return values
