@@ -18,8 +18,7 @@ from onebasin.base.checks import check_count, check_not_negative, check_seed
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.showing import Shown
-from onebasin.models.symmetry.block import Block
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import Block, Symmetry, equal_modes
 from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.elements import Element, Part, choose, differ, on_arrays
 from onebasin.models.symmetry.evidence import Evidence

@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,11 +25,11 @@ from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
 from ..contracts.method import Job
-from .hmc import Hmc
 from .nuts import Nuts
 from .places import ChainPlace, Standing
 from .stan_progress import ChainWatch, NotWritten
 from .stan_start import (
+    SIGNIFICANT_FIGURES,
     GoingOn,
     best_optimum,
     csv_file,
@@ -58,7 +58,6 @@ _NOT_WRITTEN = "cannot write output file"
 """The last message of our driver of Stan's services on a full disk; CmdStan's own does not check."""
 
 KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
-SIGNIFICANT_FIGURES = 12
 
 
 class StanChains:
@@ -75,7 +74,7 @@ class StanChains:
         If there is no CmdStan, the program does not compile or its data are incomplete.
     """
 
-    def __init__(self, job: Job[Nuts | Hmc]) -> None:
+    def __init__(self, job: Job[Any]) -> None:
         assert job.folder is not None, "chains have one"
         self.job, self.settings, self.bars, self.folder = job, job.method, job.bars, job.folder
         threads = job.method.threads_per_chain > 1
@@ -285,7 +284,7 @@ class _StanChain:
                     for column, name in STATS.items()
                     if column in block.method
                 }
-                if isinstance(runner.settings, Hmc):
+                if not isinstance(runner.settings, Nuts):
                     # CmdStan writes the integration time instead; the number of steps follows from it as in Stan's
                     # source.
                     steps = block.method["int_time__"] / stats["step_size"]

@@ -23,15 +23,20 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.errors import InferenceError
+from onebasin.base.precision import precision
+from onebasin.models.target import Target
 from onebasin.stan import command
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.output import Adaptation, Output, read, read_adaptation, read_blocks
 from onebasin.stan.program import ReadyProgram
 from onebasin.stan.run import run
+from onebasin.stan.translation import ProgramInfo
 
+from ..density.start import check_names
 from ..runs.kept import state_file
 from .places import Standing
 
+SIGNIFICANT_FIGURES = 12
 ITERATIONS = 2000
 _CONVERGED = "Convergence detected"
 _ROUNDING = 1e-7
@@ -206,6 +211,20 @@ def write(folder: Path, values: Mapping[str, Any]) -> Path:
     path = folder / "init.json"
     write_stan_json(str(path), values)
     return path
+
+
+def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A start as values of the program's own parameters; CmdStan refuses shapes and values that they cannot have."""
+    from onebasin.stan.network import pack_unconstrained
+
+    from ..density.network import NetworkDensity  # here: it loads JAX
+
+    if target.is_network:
+        with precision("float64"):
+            density = NetworkDensity.of(target)
+            return pack_unconstrained(density.target, density.unravel(density.given_start(start)))
+    check_names(start, info.parameters)
+    return start
 
 
 def seeds_of(seed: int, chain: int, count: int) -> list[int]:

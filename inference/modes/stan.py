@@ -22,8 +22,14 @@ from onebasin.stan.program import ReadyProgram, definition, make_ready, name_dra
 from onebasin.stan.run import run
 
 from ..contracts.method import Found, Job, one_chain
-from ..mcmc.stan import SIGNIFICANT_FIGURES
-from ..mcmc.stan_start import HighestOptimum, find_optimum, parameters_of, seeds_of, write
+from ..mcmc.stan_start import (
+    SIGNIFICANT_FIGURES,
+    HighestOptimum,
+    find_optimum,
+    parameters_of,
+    seeds_of,
+    write,
+)
 from .laplace import Laplace
 from .optimize import Optimize
 from .pathfinder import Pathfinder

@@ -20,7 +20,7 @@ from .estimators import (
     sinkhorn,
 )
 from .gradient import path_gradient
-from .interval import Interval, interval, layered_interval
+from .interval import Interval, from_values, interval, layered_interval, sides
 from .messages import training_marginals
 from .ratios import LogRatios, log_ratios
 
@@ -33,6 +33,7 @@ __all__ = [
     "bethe",
     "exact",
     "fractional",
+    "from_values",
     "importance",
     "infonce",
     "information",
@@ -41,6 +42,7 @@ __all__ = [
     "log_ratios",
     "path_gradient",
     "proposals_only",
+    "sides",
     "sinkhorn",
     "training_marginals",
 ]

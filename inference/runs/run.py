@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import xarray as xr
 
@@ -29,8 +29,6 @@ from .initial import initial_values, is_data
 from .origin import origin_of
 from .posterior import build
 
-if TYPE_CHECKING:
-    from onebasin.models.networks.bayesian import NetworkTarget
 WEIGHTS = "onebasin.inference.fits.approximate:weighted"
 """The function that gives an approximation importance weights."""
 
@@ -72,8 +70,8 @@ def run(
         (start,) = initial_values(start, 1, seed).values
     numbers = 0  # in a draw: of a network it is known before anything is compiled
     if target.is_network:
-        shapes = cast("NetworkTarget", target).model.network.shapes
-        numbers = sum(map(math.prod, shapes.values()))
+        network = cast(Any, target).model.network
+        numbers = sum(map(math.prod, network.shapes.values()))
     check_amount(*method.amount, numbers=numbers, kept=kept is not None)
     method.check(target, definition)
     wanted = check_symmetry and not method.checks_symmetry

@@ -20,21 +20,14 @@ import xarray as xr
 
 from onebasin.base.errors import AdviFailed, ArgumentError
 from onebasin.base.files.leftovers import working_folder
-from onebasin.base.precision import precision
-from onebasin.models.target import Target
 from onebasin.stan import command
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.output import Output, read
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
-from onebasin.stan.translation import ProgramInfo
 
 from ..contracts.method import Found, Job
-from ..density.network import NetworkDensity
-from ..density.start import check_names
-from ..mcmc.stan import SIGNIFICANT_FIGURES
-from ..mcmc.stan_start import write
+from ..mcmc.stan_start import SIGNIFICANT_FIGURES, init_values, write
 from .advi import Advi
 from .result import elbo_trace, found_by_advi
 
@@ -167,16 +160,6 @@ class _NotConverged:
     def __call__(self, printed: str) -> None:
         self.converged &= NOT_CONVERGED not in printed
         self._watch(printed)
-
-
-def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A start as values of the program's own parameters; CmdStan refuses shapes and values that they cannot have."""
-    if target.is_network:
-        with precision("float64"):
-            density = NetworkDensity.of(target)
-            return pack_unconstrained(density.target, density.unravel(density.given_start(start)))
-    check_names(start, info.parameters)
-    return start
 
 
 def _read(
