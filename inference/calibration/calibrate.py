@@ -25,7 +25,7 @@ from ..runs.fingerprint import fingerprint
 from .drawn import Simulation, SimulationDraws, simulated, target_of
 from .family import Family, Quantity
 from .inferring import After, Own, Way, followed, method_of, way_of
-from .quantities import Looking, Numbers, rank
+from .quantities import Looking, rank
 from .result import Calibration
 
 Arrays = dict[str, np.ndarray]
@@ -145,7 +145,12 @@ def calibrate(
         if kept is not None:
             kept.mkdir(parents=True, exist_ok=True)
             held.enter_context(locked(kept, argument="folder"))
-            mark = _mark(run, first, bars.say)
+            # Of all that decides ranks; what functions do is known by what they give at the first truth.
+            truth = {name: value[None] for name, value in first.parameters.items()}
+            how: dict[str, Any] = {"method": way.method, "settings": way.settings, "seed": seed}
+            how["looked"] = looking.at(truth, first.data, {})
+            how |= {"symmetry": to_json(looking.symmetry), "at_once": way.at_once}
+            mark = fingerprint(like, engine=way.engine, progress=bars.say, calibration=1, **how)
         bar = bars.add(f"calibrating {family.name}, {way.method}", simulations)
         groups = range(-(-simulations // way.at_once))
         many = _groups(run, groups, kept, mark, workers or available_cores())
@@ -209,8 +214,16 @@ class _Run:
         names: list[str] = []
         for i, at in zip(there, densities, strict=True):
             numbers = self.looking.at(points[i], simulations[i].data, at)
-            rows[i] = _ranks(simulations[i], drawn[i], numbers, places[i])
             names = names or list(numbers)
+            chains = len(next(iter(drawn[i].draws.values())))
+            row: dict[str, list[float]] = {measure: [] for measure in MEASURES}
+            for found in numbers.values():
+                draws = np.delete(found, places[i]).reshape(chains, -1)
+                truth, alone = float(found[places[i]]), drawn[i].independent
+                ranked = rank(draws, truth, simulations[i].rng, independent=alone)
+                for measure in MEASURES:
+                    row[measure].append(float(getattr(ranked, measure)))
+            rows[i] = row
         return _table(names, rows, drawn)
 
 
@@ -258,17 +271,6 @@ def _file(folder: Path | None, number: int) -> Path:
     return folder / f"ranks-{number:05d}.npz"
 
 
-def _mark(run: _Run, first: Simulation, say: Any) -> str | None:
-    """The fingerprint of all that decides ranks; what functions do is known by what they give at the first truth."""
-    truth = {name: value[None] for name, value in first.parameters.items()}
-    looked = run.looking.at(truth, first.data, {})
-    symmetry = to_json(run.looking.symmetry)
-    target = target_of(run.family, first)
-    how = {"method": run.way.method, "settings": run.way.settings, "seed": run.seed}
-    how |= {"looked": looked, "symmetry": symmetry, "at_once": run.way.at_once}
-    return fingerprint(target, engine=run.way.engine, progress=say, calibration=1, **how)
-
-
 def _check(simulation: Simulation, drawn: SimulationDraws) -> None:
     """Refuse parameters that the posterior has not, or in another shape."""
     for name, truth in simulation.parameters.items():
@@ -283,20 +285,6 @@ def _check(simulation: Simulation, drawn: SimulationDraws) -> None:
             raise ArgumentError(
                 f"`simulate` gives {name} the shape {truth.shape}; the posterior's draws have {shape}."
             )
-
-
-def _ranks(
-    simulation: Simulation, drawn: SimulationDraws, numbers: Numbers, place: int
-) -> dict[str, list[float]]:
-    """Return the place of the truth among the draws, for every quantity."""
-    chains = next(iter(drawn.draws.values())).shape[0]
-    out: dict[str, list[float]] = {measure: [] for measure in MEASURES}
-    for found in numbers.values():
-        draws = np.delete(found, place).reshape(chains, -1)
-        ranked = rank(draws, float(found[place]), simulation.rng, independent=drawn.independent)
-        for measure in MEASURES:
-            out[measure].append(float(getattr(ranked, measure)))
-    return out
 
 
 def _table(

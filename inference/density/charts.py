@@ -225,7 +225,14 @@ def charts_of(
         The program's own way from a vector to values.
     """
     point = np.random.default_rng(0).normal(size=len(names))
-    values, indices = constrain(point), _indices(names)
+    values = constrain(point)
+    # Indices from 0 of every parameter's coordinates; those of no plain array are counted.
+    indices: dict[str, list[tuple[int, ...]]] = {}
+    for name in names:
+        variable, *words = name.split(".")
+        own = indices.setdefault(variable.partition(":")[0], [])
+        plain = all(word.isdecimal() for word in words)
+        own.append(tuple(int(word) - 1 for word in words) if plain else (len(own),))
     charts: dict[str, StanChart] = {}
     first = 0
     for name, event_shape in shapes.items():
@@ -245,17 +252,6 @@ def charts_of(
         charts[name] = StanChart(shape, event_shape, places, simplex)
         first += len(own)
     return charts
-
-
-def _indices(names: Sequence[str]) -> dict[str, list[tuple[int, ...]]]:
-    """Indices from 0 of every parameter's coordinates; those of no plain array are counted."""
-    found: dict[str, list[tuple[int, ...]]] = {}
-    for name in names:
-        variable, *words = name.split(".")
-        own = found.setdefault(variable.partition(":")[0], [])
-        plain = all(word.isdecimal() for word in words)
-        own.append(tuple(int(word) - 1 for word in words) if plain else (len(own),))
-    return found
 
 
 def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...]:

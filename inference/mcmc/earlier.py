@@ -23,7 +23,7 @@ from onebasin.posteriors.view import View, as_view
 from ..contracts.engines import definition_of
 from ..density.network import density_of
 from ..density.stan_vectors import StanVectors
-from ..runs.initial import Initial, initial_values
+from ..runs.initial import initial_values
 from .given import Start, reordered, stan_places
 from .numpyro import chain_starts
 from .relabelling import moved, relabelling
@@ -56,7 +56,30 @@ def start_of(job: Job[Any]) -> Start:
             positions = np.asarray(chain_starts(density, settings, job.seed))
         else:
             initial = initial_values(job.start, settings.chains, job.seed)
-            positions = _positions(density, initial, job)
+            names = density.names
+            given = [
+                {n: v for n, v in values.items() if initial.posterior is None or n in names}
+                for values in initial.values
+            ]
+            random: list[Any] = [{}] * len(given)  # variables that are missing are drawn
+            if any(set(names) - set(values) for values in given):
+                keys = keys_for(Purpose.CHAIN_START, job.seed, settings.chains)
+                random = [
+                    density.constrain(z) for z in density.random_starts(keys, settings.init_radius)
+                ]
+            found = []
+            for number, values in enumerate(given):
+                try:
+                    vector = density.given_start({**random[number], **values})
+                except ArgumentError as error:
+                    raise ArgumentError(str(error).replace("`start`", "`init`", 1)) from error
+                if not np.isfinite(density.log_density(vector)):
+                    raise ArgumentError(
+                        f"`init` gives chain {number} values at which the log density of {job.target.name!r} is not "
+                        "finite; give values that the model allows."
+                    )
+                found.append(np.asarray(vector))
+            positions = np.stack(found)
         how: dict[str, Any] = {"init": settings.init if initial is None else initial.source}
         if job.adapt_from is None:
             return Start(positions, how=how)
@@ -69,34 +92,6 @@ def start_of(job: Job[Any]) -> Start:
     brief = initial is not None and initial.posterior is not None and metric is not None
     warmup = min(settings.warmup, SHORT) if brief else None
     return Start(positions, metric, steps, warmup, how)
-
-
-def _positions(
-    density: Density, initial: Initial, job: Job[Any]
-) -> Float[np.ndarray, "chain param"]:
-    """Return the vectors of initial values; variables that are missing are drawn as without."""
-    names, settings = density.names, job.method
-    given = [
-        {n: v for n, v in values.items() if initial.posterior is None or n in names}
-        for values in initial.values
-    ]
-    random: list[Any] = [{}] * len(given)
-    if any(set(names) - set(values) for values in given):
-        keys = keys_for(Purpose.CHAIN_START, job.seed, settings.chains)
-        random = [density.constrain(z) for z in density.random_starts(keys, settings.init_radius)]
-    found = []
-    for number, values in enumerate(given):
-        try:
-            vector = density.given_start({**random[number], **values})
-        except ArgumentError as error:
-            raise ArgumentError(str(error).replace("`start`", "`init`", 1)) from error
-        if not np.isfinite(density.log_density(vector)):
-            raise ArgumentError(
-                f"`init` gives chain {number} values at which the log density of {job.target.name!r} is not finite; "
-                "give values that the model allows."
-            )
-        found.append(np.asarray(vector))
-    return np.stack(found)
 
 
 def _by_chain(rows: np.ndarray, chains: int) -> np.ndarray:

@@ -252,19 +252,15 @@ def find_tops(
     tops: list[Top] = []
     curvature = _Curvature(folding)
     for end in sorted(found, key=lambda end: end.potential):
-        same = next((n for n, top in enumerate(tops) if _is_one(folding, top, end)), None)
-        if same is None:
-            tops.append(curvature.top(end))
+        for n, top in enumerate(tops):
+            if abs(top.height + end.potential) <= LEVEL + 1e-6 * abs(top.height):
+                near, _ = folding.fold(end.vector[None], top.vector, top.weight)
+                if float(((near[0] - top.vector) ** 2) @ top.weight) < NEAR**2:
+                    tops[n] = replace(top, starts=top.starts + 1)
+                    break
         else:
-            tops[same] = replace(tops[same], starts=tops[same].starts + 1)
+            tops.append(curvature.top(end))
     return Tops(tuple(tops), starts, starts - len(found))
-
-
-def _is_one(folding: Folding, top: Top, end: OptimiserEnd) -> bool:
-    if abs(top.height + end.potential) > LEVEL + 1e-6 * abs(top.height):
-        return False
-    near, _ = folding.fold(end.vector[None], top.vector, top.weight)
-    return float(((near[0] - top.vector) ** 2) @ top.weight) < NEAR**2
 
 
 class _Curvature:

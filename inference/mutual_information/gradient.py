@@ -76,7 +76,19 @@ def path_gradient(
     if flips is not None:
         centre = jnp.where(flips, 0.0, centre)
     pairs = _pairs(marginals, flips, flip_probability)
-    return _gradient(draws - centre[None, None, :], loc - centre[None, :], scale, pairs)
+    draws = draws - centre[None, None, :]
+    loc = loc - centre[None, :]
+    precision, eps = 1.0 / scale**2, (draws - loc[None]) / scale[None]
+    score = -eps / scale[None]
+    others = pairs.odd_share(precision * loc) - draws * pairs.even_share(precision)
+    mean_score = pairs.own * score + others
+    own = pairs.own * (score - mean_score)
+    share = jnp.sum(pairs.even, axis=2, keepdims=True)
+    first, pull = pairs.odd_sum(draws), pairs.odd_sum(mean_score)
+    by_loc = own - precision[None] * (first - loc[None] * share) - pull
+    squares = pairs.even_sum(draws**2) - loc[None] * (2.0 * first - loc[None] * share)
+    spread = precision[None] * squares + pairs.even_sum(draws * mean_score) - loc[None] * pull
+    return by_loc, own * eps - spread / scale[None]
 
 
 @dataclass(frozen=True)
@@ -137,20 +149,3 @@ def _pairs(
     # Where all parameters are known to be flipped when this is compiled, three products are saved.
     all_flip = not isinstance(flips, jax.core.Tracer) and bool(np.all(np.asarray(flips)))
     return _Pairs(own[:, :, None], even, odd, None if all_flip else flips)
-
-
-def _gradient(
-    draws: jax.Array, loc: jax.Array, scale: jax.Array, pairs: _Pairs
-) -> tuple[jax.Array, jax.Array]:
-    """By loc and by scale, from draws and means relative to a centre."""
-    precision, eps = 1.0 / scale**2, (draws - loc[None]) / scale[None]
-    score = -eps / scale[None]
-    others = pairs.odd_share(precision * loc) - draws * pairs.even_share(precision)
-    mean_score = pairs.own * score + others
-    own = pairs.own * (score - mean_score)
-    share = jnp.sum(pairs.even, axis=2, keepdims=True)
-    first, pull = pairs.odd_sum(draws), pairs.odd_sum(mean_score)
-    by_loc = own - precision[None] * (first - loc[None] * share) - pull
-    squares = pairs.even_sum(draws**2) - loc[None] * (2.0 * first - loc[None] * share)
-    spread = precision[None] * squares + pairs.even_sum(draws * mean_score) - loc[None] * pull
-    return by_loc, own * eps - spread / scale[None]

@@ -270,7 +270,12 @@ def sample(
         open_weights = jnp.where(free, weights, -jnp.inf)
         top = jnp.max(open_weights)
         share = jnp.exp(open_weights - top)
-        column, total = _inverse(share, uniform)
+        # First a stretch of columns, then a column in it: running sums of all would be most of the work.
+        stretches = jnp.pad(share, (0, -len(share) % STRETCH)).reshape(-1, STRETCH)
+        sums = jnp.sum(stretches, axis=1)
+        total = jnp.sum(sums)
+        stretch, rest = _first_above(sums, uniform * total)
+        column = stretch * STRETCH + _first_above(stretches[stretch], rest)[0]
         log_chosen = weights[column] - top - jnp.log(total)
         return free.at[column].set(False), (column, log_chosen)
 
@@ -280,19 +285,6 @@ def sample(
     columns, log_chosen = jax.lax.scan(choose, jnp.ones(size, bool), entries)[1]
     permutation = jnp.zeros(size, columns.dtype).at[proposal.order].set(columns)
     return permutation, jnp.sum(log_chosen)
-
-
-def _inverse(share: jax.Array, uniform: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """A place with probability in proportion to its share, by one uniform number; and the sum of the shares.
-
-    First a stretch of places, then a place in it: running sums of all would be most of the work.
-    """
-    size = share.shape[0]
-    stretches = jnp.pad(share, (0, -size % STRETCH)).reshape(-1, STRETCH)
-    sums = jnp.sum(stretches, axis=1)
-    total = jnp.sum(sums)
-    stretch, rest = _first_above(sums, uniform * total)
-    return stretch * STRETCH + _first_above(stretches[stretch], rest)[0], total
 
 
 def _first_above(share: jax.Array, target: jax.Array) -> tuple[jax.Array, jax.Array]:

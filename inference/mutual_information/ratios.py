@@ -227,7 +227,15 @@ def block(
 
     @jax.checkpoint
     def row(of_part: tuple[jax.Array, jax.Array]) -> list[jax.Array]:
-        return [_log_density(entries, *of_part) for entries in turned]
+        """Log densities (draw, part) of one normal, but for a constant that all parts share."""
+        loc, scale_tril = of_part
+        found = []
+        for entries in turned:
+            residual = (entries - loc[None, None, :]).reshape(-1, loc.shape[0])
+            standard = solve_triangular(scale_tril, residual.T, lower=True)
+            half_squares = 0.5 * jnp.sum(standard**2, axis=0).reshape(entries.shape[:2])
+            found.append(-half_squares - jnp.sum(jnp.log(jnp.diagonal(scale_tril))))
+        return found
 
     pairs = [jnp.moveaxis(each, 0, 1) for each in jax.lax.map(row, (loc, scale_tril))]
     return log_ratios(*pairs)
@@ -236,11 +244,3 @@ def block(
 def _products(draw: jax.Array, weights: jax.Array) -> jax.Array:
     """Inner products of every part's weights with every part of a draw: (part, part_bis)."""
     return weights @ draw.T
-
-
-def _log_density(draws: jax.Array, loc: jax.Array, scale_tril: jax.Array) -> jax.Array:
-    """Log density (draw, part) of one normal, but for a constant that all parts share."""
-    residual = (draws - loc[None, None, :]).reshape(-1, loc.shape[0])
-    standard = solve_triangular(scale_tril, residual.T, lower=True)
-    half_squares = 0.5 * jnp.sum(standard**2, axis=0).reshape(draws.shape[:2])
-    return -half_squares - jnp.sum(jnp.log(jnp.diagonal(scale_tril)))

@@ -67,26 +67,20 @@ def reach(
             break
     everywhere = len(orbit) == length
     if everywhere and not single and length > 2:
-        found = _of_any_order(generators, length, measured, probes)
+        # A random order at each point, of which each swap may round differently.
+        rng = np.random.default_rng(0)
+        points = []
+        for probe in probes:
+            point = dict(probe.point)
+            for part in rng.permutation(np.arange(1, length))[:MANY_PARTS]:
+                point = act(on_parts(generators, (0, int(part))), point)
+            points.append(point)
+        changes = np.abs(measured(points) - np.array([probe.value for probe in probes]))
+        slacks = [MANY_PARTS * probe.tolerance for probe in probes]
+        found = worst([LargestChange(float(c), s) for c, s in zip(changes, slacks, strict=True)])
         everywhere = found.holds
         held += [found] * everywhere
     return Reach(everywhere, tuple(sorted(orbit)), tuple(held))
-
-
-def _of_any_order(
-    generators: Sequence[Generator], length: int, measured: BudgetedDensity, probes: Sequence[Probe]
-) -> LargestChange:
-    """A random order at each point, of which each swap may round differently."""
-    rng = np.random.default_rng(0)
-    points = []
-    for probe in probes:
-        point = dict(probe.point)
-        for part in rng.permutation(np.arange(1, length))[:MANY_PARTS]:
-            point = act(on_parts(generators, (0, int(part))), point)
-        points.append(point)
-    changes = np.abs(measured(points) - np.array([probe.value for probe in probes]))
-    slacks = [MANY_PARTS * probe.tolerance for probe in probes]
-    return worst([LargestChange(float(c), s) for c, s in zip(changes, slacks, strict=True)])
 
 
 class Orbits(NamedTuple):

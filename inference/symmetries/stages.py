@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.block import Block, axes_of
+from onebasin.models.symmetry.block import axes_of
 from onebasin.models.symmetry.counterparts import Counterparts
 
 from . import describe
 from .gf2 import echelon, reduce
-from .groups import Reach, elsewhere, reach
+from .groups import elsewhere, reach
 from .moves import Generator, by_name, on_parts, signs_of_part, swaps
 from .result import FoundBlock, Status
 from .search import Axes, Search
-from .spaces import LargestChange, search, trial, worst
+from .spaces import search, trial, worst
 from .stacked import StackedSearch
 from .status import copies, one_mode, parts_compete, variables_compete
 
@@ -116,7 +116,20 @@ def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
         at = next(permuting, None) if extent.everywhere else None
         block: Any = None if at is None else s.found[at].block
         if at is None or block.flipped:
-            yield _signs_alone(s, own, length, extent, tried, block)
+            listed = describe.listed(own)
+            parts = "each part" if extent.everywhere else describe.of_parts([extent.orbit])
+            places = [g.name for g in own]
+            why = "`--exchangeable` has no word for signs of parts that do not change places"
+            if block is not None:
+                why = "A word of `--exchangeable` has one set of signs of parts, and this is a second one"
+                places = [name for name in places if name not in block.flipped] or places
+            said = (
+                describe.unchanged(
+                    f"Signs of {parts} along {listed}: changing them", tried, s.probes, []
+                ),
+                describe.bounding(why, [f"each such part of {places[0]}"]),
+            )
+            yield FoundBlock(None, f"signs of parts of {listed}", length, "incomplete", said)
             continue
         names = space.moves.names(chosen)
         signed_names = " and ".join(names)
@@ -128,29 +141,6 @@ def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
             moves=f"{s.found[at].moves}, with signs of {signed_names}",
             evidence=(*s.found[at].evidence, describe.unchanged(what, tried, s.probes, [])),
         )
-
-
-def _signs_alone(
-    s: Search,
-    own: Sequence[Generator],
-    length: int,
-    extent: Reach,
-    tried: LargestChange,
-    block: Block[Any] | None,
-) -> FoundBlock:
-    """Signs of parts that no word says, with a block that has signs if there is one."""
-    listed = describe.listed(own)
-    parts = "each part" if extent.everywhere else describe.of_parts([extent.orbit])
-    names = [g.name for g in own]
-    why = "`--exchangeable` has no word for signs of parts that do not change places"
-    if block is not None:
-        why = "A word of `--exchangeable` has one set of signs of parts, and this is a second one"
-        names = [name for name in names if name not in block.flipped] or names
-    said = (
-        describe.unchanged(f"Signs of {parts} along {listed}: changing them", tried, s.probes, []),
-        describe.bounding(why, [f"each such part of {names[0]}"]),
-    )
-    return FoundBlock(None, f"signs of parts of {listed}", length, "incomplete", said)
 
 
 def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:

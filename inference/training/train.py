@@ -205,38 +205,29 @@ def train(
     members = next(iter(counts.values()))[0]
     with precision(settings.dtype):
         trainer = Trainer(target, settings, seed, members, same_batches)
-        kept = (keeper or Keeper()).load(Kept(trainer.first(start), []))
-        return _run(trainer, kept, record_every, keeper or Keeper(), watch)
-
-
-def _run(
-    trainer: Trainer,
-    kept: Kept,
-    record_every: int | None,
-    keeper: Keeper,
-    watch: Callable[[int], None],
-) -> Trained:
-    epochs, losses = trainer.settings.epochs, list(kept.losses)
-    state: TrainState = kept.state
-    recorded = [trainer.values(state)] if record_every else []
-    for epoch in range(len(losses), epochs):
-        state, loss = trainer.epoch(state, epoch)
-        losses.append(np.asarray(loss))
-        if record_every and (epoch + 1) % record_every == 0:
-            recorded.append(trainer.values(state))
-        keeper.save(partial(Kept, state, losses))
-        watch(epoch + 1)
-    at = range(0, epochs + 1, record_every) if record_every else ()
-    return Trained(
-        values=trainer.values(state),
-        log_density=np.asarray(trainer.log_densities(state.points)),
-        losses=np.stack(losses, 1),
-        checkpoints={name: np.stack([r[name] for r in recorded]) for name in recorded[0]}
-        if recorded
-        else {},
-        recorded_at=np.array(at, dtype=np.int64),
-        steps=epochs * trainer.batches.per_epoch,
-    )
+        keeper = keeper or Keeper()
+        kept = keeper.load(Kept(trainer.first(start), []))
+        epochs, losses = settings.epochs, list(kept.losses)
+        state: TrainState = kept.state
+        recorded = [trainer.values(state)] if record_every else []
+        for epoch in range(len(losses), epochs):
+            state, loss = trainer.epoch(state, epoch)
+            losses.append(np.asarray(loss))
+            if record_every and (epoch + 1) % record_every == 0:
+                recorded.append(trainer.values(state))
+            keeper.save(partial(Kept, state, losses))
+            watch(epoch + 1)
+        at = range(0, epochs + 1, record_every) if record_every else ()
+        return Trained(
+            values=trainer.values(state),
+            log_density=np.asarray(trainer.log_densities(state.points)),
+            losses=np.stack(losses, 1),
+            checkpoints={name: np.stack([r[name] for r in recorded]) for name in recorded[0]}
+            if recorded
+            else {},
+            recorded_at=np.array(at, dtype=np.int64),
+            steps=epochs * trainer.batches.per_epoch,
+        )
 
 
 class Trainer:

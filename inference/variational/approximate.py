@@ -25,9 +25,8 @@ from onebasin.posteriors import schema
 from ..contracts.method import Found, Job
 from ..runs.checkpoint import keeper_in
 from ..runs.fingerprint import fingerprint
-from .plan import Plan, planned
+from .plan import planned
 from .result import plain, symmetrised
-from .symmetrised import Symmetrised
 from .symmetry_check import check_fit, check_start
 
 
@@ -52,10 +51,24 @@ def fit(job: Job[Any]) -> Found:
         density = jax.jit(plan.density.log_density)
         evidence = None if layout is None else check_start(target, layout, density)
         begun = plan.begin(job.seed, job.start)
+
+        def mark() -> str | None:
+            given = {n: np.asarray(v) for n, v in (job.start or {}).items()}
+            return fingerprint(
+                target,
+                engine=job.engine,
+                method=f"symmetrised-{s.family}-{plan.information and plan.information.choice}",
+                symmetry=to_json(target.symmetry),
+                # `method` has these two.
+                settings=replace(s, family="meanfield", mutual_information="auto"),
+                seed=job.seed,
+                start=None if job.start is None else given,
+            )
+
         bar = bars.add(plan.label, s.most_steps)
         optimised = begun.elbo.run(
             begun.state,
-            keeper_in(job.checkpoint, lambda: _mark(job, plan)),
+            keeper_in(job.checkpoint, mark),
             lambda done: bars.move(bar, done),
             begun.evaluations,
         )
@@ -82,17 +95,3 @@ def fit(job: Job[Any]) -> Found:
     # A network's symmetry follows from its architecture.
     finish = None if target.is_network else check
     return replace(found, attributes={**how, **found.attributes}, finish=finish)
-
-
-def _mark(job: Job[Symmetrised], plan: Plan) -> str | None:
-    """The fingerprint of a fit."""
-    s, start, choice = job.method, job.start, plan.information and plan.information.choice
-    return fingerprint(
-        job.target,
-        engine=job.engine,
-        method=f"symmetrised-{s.family}-{choice}",
-        symmetry=to_json(job.target.symmetry),
-        settings=replace(s, family="meanfield", mutual_information="auto"),  # `method` has them
-        seed=job.seed,
-        start=None if start is None else {n: np.asarray(v) for n, v in start.items()},
-    )

@@ -44,10 +44,21 @@ def fitted(
         If the posterior is of a method that tells no such parameters or of another target, or there is no such fit or
         evaluation.
     """
-    group = _parameters(posterior, fit)
+    method = str(posterior.attrs.get(schema.METHOD, "an unknown method"))
+    group = posterior[schema.VARIATIONAL].to_dataset() if schema.VARIATIONAL in posterior else None
+    if group is None or method not in (SYMMETRISED, MEAN_FIELD) or "loc" not in group:
+        by = " on Stan's engine" if method == MEAN_FIELD else ""
+        raise ArgumentError(
+            f"`posterior` was made by {method!r}{by}; give one of `symmetrised_vi`, or of `advi` with "
+            "family='meanfield' and engine='numpyro'."
+        )
+    check_count("fit", fit, least=0)
+    fits = group.sizes.get("chain", 1)
+    if fit >= fits:
+        raise ArgumentError(f"`fit` is {fit}; the posterior has {fits}, counted from 0.")
+    group = group.isel(chain=fit) if "chain" in group.dims else group
     layout = layout_of(target)
-    is_advi = str(posterior.attrs.get(schema.METHOD)) == MEAN_FIELD
-    if is_advi and any(not chart.exact for chart in layout.density.charts.values()):
+    if method == MEAN_FIELD and not all(c.exact for c in layout.density.charts.values()):
         raise ArgumentError(
             "`posterior` is of `advi`, whose coordinates of a simplex no exchange of its weights moves; give one of "
             "`symmetrised_vi`."
@@ -76,23 +87,6 @@ def fitted(
     kind = jnp.result_type(float)
     described = {str(n): jnp.asarray(group[n].values, kind) for n in group.data_vars}
     return layout, family, family.restore(described)
-
-
-def _parameters(posterior: xr.DataTree, fit: int) -> xr.Dataset:
-    """The group `variational`, of one fit."""
-    method = str(posterior.attrs.get(schema.METHOD, "an unknown method"))
-    group = posterior[schema.VARIATIONAL].to_dataset() if schema.VARIATIONAL in posterior else None
-    if group is None or method not in (SYMMETRISED, MEAN_FIELD) or "loc" not in group:
-        by = " on Stan's engine" if method == MEAN_FIELD else ""
-        raise ArgumentError(
-            f"`posterior` was made by {method!r}{by}; give one of `symmetrised_vi`, or of `advi` with "
-            "family='meanfield' and engine='numpyro'."
-        )
-    check_count("fit", fit, least=0)
-    fits = group.sizes.get("chain", 1)
-    if fit >= fits:
-        raise ArgumentError(f"`fit` is {fit}; the posterior has {fits}, counted from 0.")
-    return group.isel(chain=fit) if "chain" in group.dims else group
 
 
 @dataclass(frozen=True)

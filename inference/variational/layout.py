@@ -257,7 +257,29 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
             blocks.append(Parts(size, moves, turned, None if block.stacked is block else block))
         else:
             blocks.append(Parts(1, tuple(Move(name, (), True) for name in block.variables)))
-    return _verified(SymmetryLayout(density, tuple(blocks)), group, target.name)
+    layout = SymmetryLayout(density, tuple(blocks))
+    # Checked on random vectors: moving coordinates moves values as declared.
+    constrain = layout.density.constrain
+    compare = jax.jit(lambda v, e: (constrain(v), constrain(layout.act(e, v))))
+    for seed in range(3):
+        key_vector, key_element = jax.random.split(jax.random.key(seed))
+        element = layout.random(key_element)
+        try:
+            before, moved = compare(jax.random.normal(key_vector, (layout.density.size,)), element)
+        except (ValueError, TypeError) as error:
+            raise _no_exchange(target.name) from error
+        declared_values = {n: np.asarray(value) for n, value in before.items()}
+        for own, parts, (order, signs) in zip(group.symmetry, blocks, element, strict=True):
+            flips = np.asarray(signs) if parts.has_flips else None
+            change = (np.asarray(order), flips) if own.axes else (np.asarray(signs[0] == -1),)
+            declared_values = own.act(declared_values, *change)
+        for site, value in declared_values.items():
+            tolerance = 100 * float(jnp.finfo(value.dtype).eps)
+            if moved[site].shape != value.shape or not np.allclose(
+                moved[site], value, rtol=tolerance, atol=tolerance
+            ):
+                raise _no_exchange(target.name, site)
+    return layout
 
 
 def _moves(
@@ -277,31 +299,6 @@ def _moves(
                     density = replace(density, charts=own)
         moves.append(Move(name, axes_of(places), name in block.flipped))
     return density, tuple(moves)
-
-
-def _verified(layout: SymmetryLayout, group: Group, name: str) -> SymmetryLayout:
-    """Check on random vectors that moving coordinates moves values as declared."""
-    constrain = layout.density.constrain
-    compare = jax.jit(lambda v, e: (constrain(v), constrain(layout.act(e, v))))
-    for seed in range(3):
-        key_vector, key_element = jax.random.split(jax.random.key(seed))
-        element = layout.random(key_element)
-        try:
-            before, moved = compare(jax.random.normal(key_vector, (layout.density.size,)), element)
-        except (ValueError, TypeError) as error:
-            raise _no_exchange(name) from error
-        declared = {name: np.asarray(value) for name, value in before.items()}
-        for own, block, (order, signs) in zip(group.symmetry, layout.blocks, element, strict=True):
-            flips = np.asarray(signs) if block.has_flips else None
-            part = (np.asarray(order), flips) if own.axes else (np.asarray(signs[0] == -1),)
-            declared = own.act(declared, *part)
-        for site, value in declared.items():
-            tolerance = 100 * float(jnp.finfo(value.dtype).eps)
-            if moved[site].shape != value.shape or not np.allclose(
-                moved[site], value, rtol=tolerance, atol=tolerance
-            ):
-                raise _no_exchange(name, site)
-    return layout
 
 
 def _no_exchange(name: str, site: str = "") -> ValueError:

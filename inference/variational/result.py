@@ -24,6 +24,17 @@ from .engine import Optimised, TrainingLoop
 from .gaussians import GaussianFamily, Parameters, sample
 from .symmetrised import Symmetrised
 
+SIDES = {
+    **dict.fromkeys(
+        ("elbo", "final_elbo", "symmetrised_elbo", "symmetrised_elbo_lower"),
+        "lower bound of the log evidence",
+    ),
+    "information_lower": "lower bound of the mutual information",
+    "information_upper": "upper bound of the mutual information",
+    "symmetrised_elbo_upper": "upper bound of the symmetrised ELBO, no bound of the log evidence",
+}
+"""What each number bounds, in expectation over draws."""
+
 
 def found_by_advi(
     job: Job[Advi],
@@ -45,17 +56,12 @@ def found_by_advi(
         "attempts": list(attempts),
     }
     if job.start is not None:
-        how["start"] = _digest(job.start)
+        digest = hashlib.sha256()
+        for name in sorted(job.start):
+            values = np.ascontiguousarray(job.start[name], np.float64)
+            digest.update(f"{name}{values.shape}".encode() + values.tobytes())
+        how["start"] = digest.hexdigest()
     return replace(one_chain(draws, stats, variational, converged=converged), attributes=how)
-
-
-def _digest(start: Mapping[str, Any]) -> str:
-    """SHA-256 of the given values, in the order of their names."""
-    digest = hashlib.sha256()
-    for name in sorted(start):
-        values = np.ascontiguousarray(start[name], np.float64)
-        digest.update(f"{name}{values.shape}".encode() + values.tobytes())
-    return digest.hexdigest()
 
 
 def elbo_trace(
@@ -117,7 +123,9 @@ def symmetrised(
     )
     variables |= {n: (("chain", *dims[n]), np.asarray(v)) for n, v in described.items()}
     dataset = xr.Dataset(variables)
-    for name, side in _sides(optimiser.information.side).items():
+    traced = {"exact": "without bias", "lower": "lower bound of it"}[optimiser.information.side]
+    dataset["information"].attrs["side"] = f"the mutual information, {traced}"
+    for name, side in SIDES.items():
         dataset[name].attrs["side"] = side
     return Found(
         {name: np.asarray(v) for name, v in values.items()},
@@ -128,22 +136,6 @@ def symmetrised(
         },
         {schema.VARIATIONAL: dataset},
     )
-
-
-def _sides(traced: str) -> dict[str, str]:
-    """Say what each number bounds, in expectation over draws."""
-    words = {"exact": "without bias", "lower": "lower bound of it"}
-    evidence = "lower bound of the log evidence"
-    return {
-        "elbo": evidence,
-        "final_elbo": evidence,
-        "information": f"the mutual information, {words[traced]}",
-        "symmetrised_elbo": evidence,
-        "information_lower": "lower bound of the mutual information",
-        "information_upper": "upper bound of the mutual information",
-        "symmetrised_elbo_lower": evidence,
-        "symmetrised_elbo_upper": "upper bound of the symmetrised ELBO, no bound of the log evidence",
-    }
 
 
 def draw_fit(

@@ -82,22 +82,7 @@ def fit(job: Job[Advi]) -> Found:
         If all attempts failed.
     """
     target, settings, bars = job.target, job.method, job.bars
-    if settings.batch_size is not None:
-        raise ArgumentError(
-            f"`batch_size` is {settings.batch_size}, but Stan's ADVI takes all data in every gradient; use "
-            "engine='numpyro', or batch_size=None."
-        )
-    if settings.tolerance == 0:
-        raise ArgumentError(
-            "`tolerance` is 0, but Stan's ADVI needs a positive number; give a small one such as 1e-9, or use "
-            "engine='numpyro'."
-        )
-    for name, allowed in OURS.items():
-        if (given := getattr(settings, name)) not in allowed:
-            raise ArgumentError(
-                f"`{name}` is {given!r}, which Stan's ADVI cannot do; use engine='numpyro', or leave it at "
-                f"{allowed[0]!r}."
-            )
+    _check(settings)
     tried: list[dict[str, Any]] = []
     bar = bars.add(f"ADVI {settings.family}", settings.iterations)
 
@@ -149,6 +134,26 @@ def fit(job: Job[Advi]) -> Found:
         f"eta, other starts); the last time: {tried[-1]['error']}.",
         tried,
     )
+
+
+def _check(settings: Advi) -> None:
+    """Refuse what Stan's own algorithm does not have."""
+    if settings.batch_size is not None:
+        raise ArgumentError(
+            f"`batch_size` is {settings.batch_size}, but Stan's ADVI takes all data in every gradient; use "
+            "engine='numpyro', or batch_size=None."
+        )
+    if settings.tolerance == 0:
+        raise ArgumentError(
+            "`tolerance` is 0, but Stan's ADVI needs a positive number; give a small one such as 1e-9, or use "
+            "engine='numpyro'."
+        )
+    for name, allowed in OURS.items():
+        if (given := getattr(settings, name)) not in allowed:
+            raise ArgumentError(
+                f"`{name}` is {given!r}, which Stan's ADVI cannot do; use engine='numpyro', or leave it at "
+                f"{allowed[0]!r}."
+            )
 
 
 class _NotConverged:
