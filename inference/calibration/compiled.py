@@ -161,13 +161,7 @@ class CompiledChains:
 
 
 def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
-    """Data of simulations along a leading axis.
-
-    Raises
-    ------
-    ValueError
-        If shapes change from one simulation to the next.
-    """
+    """Data of simulations along a leading axis."""
     first = {name: np.shape(value) for name, value in data[0].items()}
     for each in data:
         shapes = {name: np.shape(value) for name, value in each.items()}

@@ -103,15 +103,7 @@ def simulated(family: Family, seed: int, number: int) -> Simulation:
 
 
 def target_of(family: Family, simulation: Simulation) -> Target:
-    """Condition the model on a simulation's data.
-
-    Raises
-    ------
-    UserCodeFailed
-        If the family's function raises an error.
-    TypeError
-        If it gives no target.
-    """
+    """Condition the model on a simulation's data."""
     with code_of_user(f"`condition` of the family {family.name!r}, at draw {simulation.number},"):
         target = family.condition(simulation.data)
     check_class("condition", target, Target, remedy="it must return a target")

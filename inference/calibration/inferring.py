@@ -80,13 +80,7 @@ def method_of(word: str) -> Method:
 
 
 def way_of(family: Family, method: Method | Own, *, engine: str | None, like: Target) -> Way:
-    """Find the way of a method; `like` is the target of some data.
-
-    Raises
-    ------
-    ValueError
-        If there is no such engine, or it does not have the method.
-    """
+    """Find the way of a method; `like` is the target of some data."""
     if not isinstance(method, Method):
         engine = engine_for(like, engine)
         densities = _Densities(family, engine_named(engine).name)

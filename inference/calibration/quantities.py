@@ -63,11 +63,6 @@ class Looking:
             What they are conditioned on.
         densities : mapping of str to array (point,)
             Log densities there.
-
-        Raises
-        ------
-        ValueError
-            If a quantity is no number of each point.
         """
         points = len(next(iter(values.values())))
         out = {name: np.asarray(found) for name, found in densities.items()}

@@ -125,13 +125,6 @@ def spread_draws(
         Draws evenly over chains and draws.
     moved : iterable of str
         Variables whose largest and smallest values the chosen draws hold too.
-
-    Raises
-    ------
-    TypeError
-        If it is no posterior.
-    ValueError
-        If a variable is not there.
     """
     held = as_view(tree, "draws").posterior
     absent = [name for name in names if name not in held]

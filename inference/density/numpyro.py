@@ -43,13 +43,7 @@ FIXED = ("param", "mutable", "plate", "prng_key")
 
 
 def require_numpyro(target: Target) -> Callable[[], None]:
-    """The target's NumPyro model.
-
-    Raises
-    ------
-    ValueError
-        If it has none.
-    """
+    """The target's NumPyro model."""
     if target.numpyro_model is None:
         raise ArgumentError(
             f"The target {target.name!r} has no NumPyro model; use engine='stanli' or 'cmdstan'."
@@ -58,13 +52,7 @@ def require_numpyro(target: Target) -> Callable[[], None]:
 
 
 def sites_of(target: Target) -> dict[str, dict[str, Any]]:
-    """Return the sites of the target's NumPyro model, by one run of it.
-
-    Raises
-    ------
-    ValueError
-        If the target has no NumPyro model, or one that does not run.
-    """
+    """Return the sites of the target's NumPyro model, by one run of it."""
     model = require_numpyro(target)
     run = substitute(seeded(model, jax.random.key(0)), substitute_fn=_value_without_draw)
     try:

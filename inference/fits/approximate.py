@@ -52,13 +52,7 @@ class Proposals:
 
 
 def fit_fixed_draws(job: Job[Dadvi]) -> Found:
-    """Fit a Gaussian at every distinct optimum; draw from the one with the highest ELBO.
-
-    Raises
-    ------
-    InferenceError
-        If none has a finite ELBO.
-    """
+    """Fit a Gaussian at every distinct optimum; draw from the one with the highest ELBO."""
     with precision("float64"):
         counted = CountedDensity(_density(job))
         fits = gaussians(job, counted, job.method)
@@ -119,11 +113,6 @@ def weighted(job: Job[Any], found: Found) -> Found:
     """Give an approximation importance weights, and take its draws by them.
 
     Proposals start at the approximation's own Gaussian, or at the moments of its draws, and at every other optimum.
-
-    Raises
-    ------
-    InferenceError
-        If the log density is finite at no draw.
     """
     with precision("float64"):
         proposals = found.proposals or _proposals(job, found)

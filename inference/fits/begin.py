@@ -94,13 +94,6 @@ def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
         Of NUTS or static HMC with `init="fit"`.
     sample : callable
         Runs the chains of a job.
-
-    Raises
-    ------
-    ArgumentError
-        If the engine takes no metric, or the settings adapt nothing.
-    InferenceError
-        If no starting point of finite log density is found.
     """
     if job.engine not in DEFINED:
         raise ArgumentError(
@@ -131,11 +124,6 @@ def start_from_fit(job: Job[Any]) -> FitStart:
     ----------
     job : Job
         Its method has `chains`, `init_radius` and `target_acceptance`.
-
-    Raises
-    ------
-    InferenceError
-        If no starting point of finite log density is found.
     """
     with precision("float64"):
         counted = CountedDensity(density_of(job.target, job.bars.say))

@@ -88,11 +88,6 @@ def find_peaks(
     One half of the starts are uniform, every other one three times as far out. The others lie around the best end so
     far, many of its standard deviations away: what is far depends on the units of the data. Once a peak is known, its
     curvature whitens the coordinates of all further climbs.
-
-    Raises
-    ------
-    InferenceError
-        If no point with a finite log density is found.
     """
     climber, peaks, number = _Climber(counted), list[Peak](), 0
     points = list(_starts(counted, -(-starts // 2), radius, rng))

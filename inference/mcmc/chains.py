@@ -88,17 +88,6 @@ def run_chains(
     -------
     list of Standing
         How each chain stood at its end.
-
-    Raises
-    ------
-    InferenceError
-        If nothing can be kept in the folder.
-    InUse
-        If another run keeps its chains there at this moment; the message says which.
-    WriteError
-        If a disk is full; what was kept until then stays, and the same run goes on from it.
-    KeyboardInterrupt
-        After the chains at work were told to stop; what they came to is in the folder.
     """
     with _held(folder), ExitStack() as unfinished:
         places = [

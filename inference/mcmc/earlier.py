@@ -41,13 +41,7 @@ NAMES = {"step_size": ("step_size", "stepsize"), "inverse_metric": ("inverse_met
 
 
 def start_of(job: Job[Any]) -> Start:
-    """Make the start of a run from the initial values, or the earlier run, that its user gave.
-
-    Raises
-    ------
-    ValueError
-        If values do not fit the target, the log density is not finite there, or a metric is of another size.
-    """
+    """Make the start of a run from the initial values, or the earlier run, that its user gave."""
     settings = job.method
     with precision("float64"):
         density = density_of(job.target, job.bars.say)

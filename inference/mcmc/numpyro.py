@@ -77,13 +77,7 @@ STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
 def chain_starts(
     density: NumpyroDensity | StanVectors, settings: Nuts | Hmc, seed: int | jax.Array
 ) -> Float[Array, "chain param"]:
-    """A starting point a chain, as the settings want it.
-
-    Raises
-    ------
-    InferenceError
-        If no point with a finite log density is found, or no optimum.
-    """
+    """A starting point a chain, as the settings want it."""
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     if settings.init == "random":
         return density.random_starts(keys, settings.init_radius)
@@ -109,13 +103,7 @@ def chain_starts(
 def points_to_climb_from(
     density: NumpyroDensity | StanVectors, settings: Nuts | Hmc, seed: int | jax.Array
 ) -> Float[Array, "chain start param"]:
-    """Points from which each chain's optimum is sought.
-
-    Raises
-    ------
-    InferenceError
-        If no point with a finite log density is found.
-    """
+    """Points from which each chain's optimum is sought."""
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     several = jax.vmap(partial(jax.random.split, num=settings.init_starts))(keys)
     points = density.random_starts(several.reshape(-1), settings.init_radius)

@@ -34,13 +34,7 @@ RADIUS = 2.0
 
 
 def checked(settings: Nuts, *, by_stan: bool) -> Nuts:
-    """The settings, if nutpie has what they ask for.
-
-    Raises
-    ------
-    ValueError
-        If it has not.
-    """
+    """The settings, if nutpie has what they ask for."""
     allowed: dict[str, Any] = {"metric": "diag", "dtype": "float64", "adapt": True}
     if by_stan:
         allowed |= {"init": "random", "init_radius": RADIUS}

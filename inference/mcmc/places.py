@@ -206,13 +206,7 @@ class KeptPlace(ChainPlace):
             remove_chain(self.folder)
 
     def blocks(self) -> Iterator[tuple[int, dict[str, np.ndarray], dict[str, np.ndarray]]]:
-        """The chunks in their order: the first draw's number, draws and statistics; one at a time in memory.
-
-        Raises
-        ------
-        InferenceError
-            If one has been damaged meanwhile.
-        """
+        """The chunks in their order: the first draw's number, draws and statistics; one at a time in memory."""
         first = 0
         for path in map(self._chunk, range(self._chunks)):
             arrays = checkpoint.read(path, self._fingerprint)

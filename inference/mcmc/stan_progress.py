@@ -69,13 +69,7 @@ class ChainWatch:
         self._accepted, self._rows = 0.0, 0
 
     def __call__(self, printed: str) -> None:
-        """Take in what was printed.
-
-        Raises
-        ------
-        NotWritten
-            If draws do not reach the file.
-        """
+        """Take in what was printed."""
         numbers = _ITERATION.findall(printed)
         if not numbers:
             return

@@ -86,11 +86,6 @@ def best_optimum(
     -------
     Path
         An init file.
-
-    Raises
-    ------
-    InferenceError
-        If every run fails; the message holds the last one's words.
     """
     try:
         best = find_optimum(program, folder, init_radius=init_radius, seeds=seeds, cancel=cancel)
@@ -124,11 +119,6 @@ def find_optimum(
         Whether the log Jacobian of the constraints is part of the density.
     done : callable
         Called after each run, with how many there were.
-
-    Raises
-    ------
-    InferenceError
-        If every run fails; the message holds the last one's words.
     """
     found: list[tuple[Output, bool]] = []
     failure = "the log density is not finite there"
@@ -170,13 +160,7 @@ def pathfinder_draw(
     seed: int,
     cancel: threading.Event | None = None,
 ) -> Path:
-    """Run Pathfinder along one path, and write the parameters of a draw as an init file.
-
-    Raises
-    ------
-    StanRunError
-        If the path comes to no finite log density.
-    """
+    """Run Pathfinder along one path, and write the parameters of a draw as an init file."""
     csv = folder / "pathfinder.csv"
     arguments = command.pathfinder(
         command.Files(data=program.data, output=csv),

@@ -37,13 +37,7 @@ Vector = Float[Array, " param"]
 def first_points(
     density: NumpyroDensity | StanVectors, settings: Mclmc, seed: int | jax.Array
 ) -> tuple[jax.Array, Callable[[jax.Array], Vector]]:
-    """Return the inputs of each chain's start, (chain, ...), and the traced function that makes it of them.
-
-    Raises
-    ------
-    InferenceError
-        If no point with a finite log density is found.
-    """
+    """Return the inputs of each chain's start, (chain, ...), and the traced function that makes it of them."""
     if isinstance(density, NetworkDensity):
         keys = keys_for(Purpose.MEMBER_START, seed, settings.chains)
         return keys, lambda key: density.unconstrain(density.he_values(key))
@@ -163,13 +157,7 @@ def resolved(settings: Mclmc, target: Target) -> Mclmc:
 
 
 def check_starts(states: ChainState, name: str) -> None:
-    """Refuse starts from which no gradient leads on.
-
-    Raises
-    ------
-    InferenceError
-        If a log density or its gradient is not finite.
-    """
+    """Refuse starts from which no gradient leads on."""
     place = states.place
     if not (np.isfinite(place.logdensity).all() and np.isfinite(place.logdensity_grad).all()):
         raise InferenceError(
@@ -179,13 +167,7 @@ def check_starts(states: ChainState, name: str) -> None:
 
 
 def check_size(size: int, name: str) -> None:
-    """Refuse a target on whose line a momentum of length one has no direction to turn to.
-
-    Raises
-    ------
-    ValueError
-        If there is a single parameter.
-    """
+    """Refuse a target on whose line a momentum of length one has no direction to turn to."""
     if size < 2:
         raise ArgumentError(
             f"`target` {name!r} has a single parameter, and microcanonical dynamics needs at least 2; use `nuts`."

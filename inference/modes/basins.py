@@ -162,13 +162,7 @@ def first_basins(
     seed: int,
     bars: ProgressBars,
 ) -> tuple[tuple[Basin, ...], Walks, tuple[Top, ...]]:
-    """Run a short chain from every optimum, and put those together that share a basin; last, the optima that were lost.
-
-    Raises
-    ------
-    InferenceError
-        If no chain has finite draws.
-    """
+    """Run a short chain from every optimum, and join those that share a basin; return the optima that were lost too."""
     walks = walk(
         target,
         folding,

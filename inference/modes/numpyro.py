@@ -55,13 +55,7 @@ def optimize(job: Job[Optimize]) -> Found:
 
 
 def laplace(job: Job[Laplace]) -> Found:
-    """Fit a Gaussian by the mode and the Hessian there.
-
-    Raises
-    ------
-    InferenceError
-        If the Hessian at the optimum is not that of a peak.
-    """
+    """Fit a Gaussian by the mode and the Hessian there."""
     s = job.method
     with precision(s.dtype):
         density = numpyro_density_of(job.target)

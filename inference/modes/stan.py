@@ -53,13 +53,7 @@ def optimize(job: Job[Optimize]) -> Found:
 
 
 def _highest_density(job: Job[Optimize]) -> Found:
-    """Find the highest point of the density without the Jacobian, which the interpreter's own search cannot leave out.
-
-    Raises
-    ------
-    InferenceError
-        If no search ends at a finite log density.
-    """
+    """Find the highest point of the density without the Jacobian, which the interpreter cannot leave out."""
     from scipy.optimize import minimize
 
     s, rng = job.method, np.random.default_rng(job.seed)
@@ -92,13 +86,7 @@ def _highest_density(job: Job[Optimize]) -> Found:
 
 
 def laplace(job: Job[Laplace]) -> Found:
-    """Draw from the Gaussian at the mode.
-
-    Raises
-    ------
-    InferenceError
-        If the Hessian at the optimum is not that of a peak.
-    """
+    """Draw from the Gaussian at the mode."""
     s = job.method
     with working_folder("laplace") as folder:
         ready = make_ready(job.target, folder, engine=job.engine, progress=job.bars.say)
@@ -164,11 +152,6 @@ def _paths_apart(
     """Run one path after the other, and resample all draws by Pareto smoothed importance weights.
 
     The interpreter has no run of several paths. Path n uses the random stream of chain n, as CmdStan's does.
-
-    Raises
-    ------
-    StanRunError
-        If no path has come anywhere; the message is the last one's.
     """
     s, found, failure = job.method, [], StanRunError("No path was run.")
     for number in range(1, s.paths + 1):

@@ -65,13 +65,7 @@ class Folding:
 
     @classmethod
     def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> Folding:
-        """The density and the declared symmetry of a target.
-
-        Raises
-        ------
-        ValueError
-            If the symmetry exchanges no coordinates, or is too large where parts cannot be assigned.
-        """
+        """The density and the declared symmetry of a target."""
         if not equal_modes(target.symmetry):
             return cls(density_of(target, progress))
         layout = layout_of(target, progress)
@@ -233,11 +227,6 @@ def find_tops(
         Of the random points.
     done : callable
         Called after each start, with how many there were.
-
-    Raises
-    ------
-    InferenceError
-        If no start leads to an optimum with a finite log density.
     """
     plain = density_of(target)  # in whose own charts points are drawn
     points = plain.random_starts(keys_for(Purpose.MODE_START, seed, starts), init_radius)

@@ -58,11 +58,6 @@ def path_gradient(
     -------
     by_loc, by_scale : array (draw, part, param)
         With respect to `loc` and to `scale`. Memory is that of a few arrays (draw, part, param).
-
-    Raises
-    ------
-    ValueError
-        If one of `flips` and `flip_probability` comes without the other.
     """
     if (flips is None) != (flip_probability is None):
         given, missing = "flips", "flip_probability"

@@ -100,11 +100,6 @@ def interval(
     Returns
     -------
     Interval
-
-    Raises
-    ------
-    ValueError
-        If `num_permutations` is below 1 or `max_exact` above `permanent.MAX_PARTS`.
     """
     lower, upper, effective = sides(
         rng_key, ratios, num_permutations=num_permutations, max_exact=max_exact
@@ -191,11 +186,6 @@ def layered_interval(
     -------
     Interval
         Its `effective` is that of the layer with fewest effective permutations in the chosen chain.
-
-    Raises
-    ------
-    ValueError
-        If there is no layer or no chain, or a chain is empty or longer than there are layers; otherwise as `interval`.
     """
     lengths = [len(chain) for chain in chains]
     if not full or not lengths or min(lengths) < 1 or max(lengths) > len(full):

@@ -108,11 +108,6 @@ def training_marginals(
         c, from 0 to 1. Near 1 messages can cycle, and P of near twins is 0 or 1.
     sweeps : int
         Of the messages.
-
-    Raises
-    ------
-    ValueError
-        If c is not between 0 and 1.
     """
     check_fraction(fraction)
 

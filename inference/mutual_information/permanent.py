@@ -29,13 +29,7 @@ MAX_PARTS = 14
 
 @jax.custom_vjp
 def log_permanent(matrix: Float[Array, "part part_bis"]) -> Float[Array, ""]:
-    """Log permanent of exp(matrix), of at most `MAX_PARTS` rows.
-
-    Raises
-    ------
-    ValueError
-        If the matrix is larger.
-    """
+    """Log permanent of exp(matrix), of at most `MAX_PARTS` rows."""
     return _recursion(matrix)
 
 

@@ -125,11 +125,6 @@ def log_ratios(
     Returns
     -------
     LogRatios
-
-    Raises
-    ------
-    ValueError
-        If the matrices are not square, or the two shapes differ.
     """
     shape = log_density.shape
     if len(shape) != 3 or shape[1] != shape[2] or shape[1] == 0:

@@ -38,13 +38,6 @@ def target_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
         What the user gives. None for what the posterior's record describes: a network, or a Stan program.
     new : mapping
         New data, which a function's arguments are taken from first.
-
-    Raises
-    ------
-    ValueError
-        If the record describes no model that may be run, or its data are not kept.
-    TypeError
-        If `model` is none.
     """
     if isinstance(model, Target):
         return model
@@ -153,11 +146,6 @@ def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str
         Arguments to replace.
     observed : mapping of str to array
         What the model's sites observed.
-
-    Raises
-    ------
-    ModelDataError
-        If the model takes no arguments, or not these.
     """
     model = getattr(target.numpyro_model, "func", None)
     if not isinstance(target, NumpyroTarget) or model is None:

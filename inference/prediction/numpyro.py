@@ -56,11 +56,6 @@ def numpyro_predictions(
     Dataset, dict
         Sites that the model observes, and deterministic ones that differ from those of the posterior; and the
         arguments that are numbers.
-
-    Raises
-    ------
-    ValueError
-        If the model does not take the arguments, or a variable is missing or has another shape with them.
     """
     with precision(dtype):
         observed = {**observed, **_observed_by(target)}
@@ -101,11 +96,6 @@ def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.D
     -------
     Dataset, Dataset
         The groups `prior` and `prior_predictive`, of one chain.
-
-    Raises
-    ------
-    ValueError
-        If a prior cannot be drawn from, or the model does not draw what it observes.
     """
     with precision("float64"):
         sites = sites_of(target)

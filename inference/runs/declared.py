@@ -90,13 +90,6 @@ def begin(
     -------
     Trial or None
         None where nothing is to be tried: no symmetry, or that of a network, which its architecture has.
-
-    Raises
-    ------
-    SymmetryError
-        If the log density, or a derived quantity, does not have the symmetry.
-    ValueError
-        If a block does not fit the target's variables, or the target has no definition for the engine.
     """
     if not wanted or not target.symmetry or target.is_network:
         return None

@@ -161,13 +161,7 @@ class Sites:
             return {}
 
     def predicted(self, values: Mapping[str, Any], key: jax.Array) -> Arrays:
-        """Data drawn again, in single precision.
-
-        Raises
-        ------
-        ValueError
-            If NumPyro leaves them as they were observed, as it does within `scan`.
-        """
+        """Data drawn again, in single precision."""
         run = uncondition(seeded(substitute(self.model, data=dict(values)), key))
         sites = trace(run).get_trace()
         if fixed := [name for name in self.observed if sites[name]["is_observed"]]:

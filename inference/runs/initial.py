@@ -51,13 +51,6 @@ def initial_values(given: Any, chains: int, seed: int) -> Initial:
         How many begin.
     seed : int
         By which draws are chosen: chain c gets one of chain c there, going through them again where there are fewer.
-
-    Raises
-    ------
-    ValueError
-        If a list is not of one entry for each chain, or a file holds no values.
-    PosteriorFileError
-        If files hold no posterior that can be read.
     """
     if isinstance(given, Mapping) and not hasattr(given, "sizes"):  # which xarray's mappings have
         return Initial((given,) * chains)

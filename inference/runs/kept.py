@@ -46,13 +46,7 @@ def state_file(folder: Path) -> Path:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder in which nothing can be kept, before anything is sampled.
-
-    Raises
-    ------
-    InferenceError
-        If it is no folder, or something of somebody else has one of our names.
-    """
+    """Refuse a folder in which nothing can be kept, before anything is sampled."""
     if folder.exists() and not folder.is_dir():
         raise InferenceError(
             f"{folder}, where finished chains are to be kept, is no folder; move it away."

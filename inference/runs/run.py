@@ -130,13 +130,7 @@ def _library(target: Target, asked: str | None, engine: str, definition: str) ->
 
 
 def run_by_keywords(target: Target, method: type[Method], given: Mapping[str, Any]) -> xr.DataTree:
-    """Run a method by the keywords of its function: fields of its class, and arguments of `infer`.
-
-    Raises
-    ------
-    TypeError
-        If a keyword is none of them.
-    """
+    """Run a method by the keywords of its function: fields of its class, and arguments of `infer`."""
     if "settings" in given:
         from .former import by_settings
 
@@ -147,13 +141,7 @@ def run_by_keywords(target: Target, method: type[Method], given: Mapping[str, An
 
 
 def with_start(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Give initial values that came as `init` under the name `start`; words of `init` are fields of methods.
-
-    Raises
-    ------
-    ValueError
-        If `start` is given too.
-    """
+    """Give initial values that came as `init` under the name `start`; words of `init` are fields of methods."""
     rest = dict(given)
     init = rest.get("init")
     if init is None or (isinstance(init, str) and not is_data(init)):
@@ -165,13 +153,7 @@ def with_start(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def made(method: type[Method], given: Mapping[str, Any]) -> Method:
-    """Make a method of its fields.
-
-    Raises
-    ------
-    TypeError
-        If it has no such field; the message lists what may be given.
-    """
+    """Make a method of its fields."""
     known = [field.name for field in fields(method)]
     if given.get("init") == "uniform":
         given = {**given, "init": "random"}

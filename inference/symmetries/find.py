@@ -131,11 +131,6 @@ def find(
         What it may take; what is not searched then is said.
     noise : float
         Relative error of the log density beyond rounding.
-
-    Raises
-    ------
-    InferenceError
-        If the log density is finite nowhere, or another at the same point.
     """
     measured = BudgetedDensity(density, evaluations, seconds, noise)
     if not density.shapes:

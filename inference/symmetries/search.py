@@ -132,13 +132,7 @@ class Search:
 
 
 def random_probes(measured: BudgetedDensity, seed: int) -> list[Probe]:
-    """Random points with a finite log density.
-
-    Raises
-    ------
-    InferenceError
-        If there is none, or the log density of a point is another the second time.
-    """
+    """Random points with a finite log density."""
     rng = np.random.default_rng(seed)
     density = measured.density
     found: dict[int, dict[str, np.ndarray]] = {}

@@ -29,15 +29,7 @@ SOLVER_NOISE = 1e-7
 def searched(
     target: Target, engine: str | None, progress: Callable[[str], None] | None
 ) -> tuple[SearchedDensity, float]:
-    """A target's log density, and its relative error beyond rounding.
-
-    Raises
-    ------
-    ValueError
-        If the engine is none, the target has no definition for it, or a variable that is no array of real numbers.
-    StanError
-        If Stan cannot compile the program, or refuses its data.
-    """
+    """A target's log density, and its relative error beyond rounding."""
     engine = defined_by(target, engine)
     if engine == "numpyro":
         return NumpyroSearched(target), 0.0

@@ -31,19 +31,7 @@ from .symmetry_check import check_fit, check_start
 
 
 def fit(job: Job[Any]) -> Found:
-    """Train the fits side by side, and draw from them.
-
-    Raises
-    ------
-    ValueError
-        As `planned`, and if the start does not fit.
-    TypeError
-        If single precision is asked for with a Stan program.
-    SymmetryError
-        If the log density does not have the declared symmetry.
-    InferenceError
-        If the ELBO becomes infinite or undefined.
-    """
+    """Train the fits side by side, and draw from them."""
     target, s, bars = job.target, job.method, job.bars
     with precision(s.dtype):
         plan = planned(target, s, bars.say)

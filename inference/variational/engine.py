@@ -153,13 +153,7 @@ class TrainingLoop:
     def run(
         self, state: State, keeper: Keeper, watch: Callable[[int], None], key: jax.Array
     ) -> Optimised:
-        """Train until all fits have settled or the steps end.
-
-        Raises
-        ------
-        InferenceError
-            If an ELBO becomes infinite or undefined.
-        """
+        """Train until all fits have settled or the steps end."""
         s, every = self.settings, self.settings.evaluate_every
         kept = keeper.load(Kept(state, []))
         state, trace = kept.state, list(kept.losses)

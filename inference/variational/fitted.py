@@ -36,14 +36,7 @@ SYMMETRISED, MEAN_FIELD = "symmetrised-vi", "advi-meanfield"
 def fitted(
     target: Target, posterior: xr.DataTree, *, fit: int = 0, evaluation: int | None = None
 ) -> tuple[SymmetryLayout, GaussianFamily, Parameters]:
-    """Return the approximation of a target with interchangeable parts, at the end or at an evaluation of its trace.
-
-    Raises
-    ------
-    ValueError
-        If the posterior is of a method that tells no such parameters or of another target, or there is no such fit or
-        evaluation.
-    """
+    """Return the approximation of a target with interchangeable parts, at the end or at an evaluation of its trace."""
     method = str(posterior.attrs.get(schema.METHOD, "an unknown method"))
     group = posterior[schema.VARIATIONAL].to_dataset() if schema.VARIATIONAL in posterior else None
     if group is None or method not in (SYMMETRISED, MEAN_FIELD) or "loc" not in group:

@@ -225,14 +225,7 @@ class SymmetryLayout:
 
 
 def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> SymmetryLayout:
-    """The layout of a target's declared symmetry.
-
-    Raises
-    ------
-    ValueError
-        If the target has no exchangeable parts, or if its symmetry moves the unconstrained space
-        in a way that is no exchange of coordinates.
-    """
+    """The layout of a target's declared symmetry."""
     density = density_of(target, progress)
     shapes = {name: chart.event_shape for name, chart in density.charts.items()}
     # What is derived from the parameters follows them; names that are not there were refused before.

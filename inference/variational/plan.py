@@ -75,13 +75,7 @@ class Plan:
         return replace(self, density=density)
 
     def begin(self, seed: int | jax.Array, start: Mapping[str, Any] | None = None) -> Begun:
-        """Make the state before the first step.
-
-        Raises
-        ------
-        ValueError
-            If the start does not fit the target.
-        """
+        """Make the state before the first step."""
         objective = Objective(self.density, self.family, self.local, frugal=not self.information)
         elbo = TrainingLoop(objective, self.settings, seed, self.information)
         if self.information is None:
@@ -117,16 +111,7 @@ class Plan:
 def planned(
     target: Target, settings: Advi | Symmetrised, progress: Callable[[str], None] | None = None
 ) -> Plan:
-    """Choose what is trained on a target, in the precision of the caller's context.
-
-    Raises
-    ------
-    ValueError
-        If the target has no symmetry where one is needed, or family, estimator and settings do not fit one another or
-        the target.
-    TypeError
-        If single precision is asked for with a Stan program.
-    """
+    """Choose what is trained on a target, in the precision of the caller's context."""
     s = settings
     if isinstance(s, Advi):
         check_batches(target, s.batch_size)

@@ -72,15 +72,7 @@ ATTEMPTS = (
 
 
 def fit(job: Job[Advi]) -> Found:
-    """Fit the approximation.
-
-    Raises
-    ------
-    ValueError
-        If a setting asks for what Stan cannot do.
-    AdviFailed
-        If all attempts failed.
-    """
+    """Fit the approximation."""
     target, settings, bars = job.target, job.method, job.bars
     _check(settings)
     tried: list[dict[str, Any]] = []

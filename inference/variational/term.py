@@ -251,13 +251,7 @@ class Information:
 
 
 def choose_estimator(name: str, family: GaussianFamily, layout: SymmetryLayout) -> str:
-    """Resolve "auto", and refuse what does not fit.
-
-    Raises
-    ------
-    ValueError
-        If the word is unknown, or the estimator needs parts that are independent, or fewer parts.
-    """
+    """Resolve "auto", and refuse what does not fit."""
     choose("mutual_information", name, CHOICES)
     by_parts = layout.has_parts and family.factorises
     few = layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
@@ -282,13 +276,7 @@ def choose_estimator(name: str, family: GaussianFamily, layout: SymmetryLayout) 
 
 
 def check_permutations(name: str, permutations: int) -> None:
-    """Refuse InfoNCE with the identity alone.
-
-    Raises
-    ------
-    ValueError
-        If K is below 2.
-    """
+    """Refuse InfoNCE with the identity alone."""
     if name == "infonce" and permutations < 2:
         raise ArgumentError(
             f"`permutations` is {permutations}; InfoNCE needs 2 or more, the identity included: with one it is zero."
