@@ -281,15 +281,7 @@ class Family:
 
 
 class _PriorPredictive:
-    """Draws of a NumPyro model's prior and of what it observes, compiled once.
-
-    Parameters
-    ----------
-    model : callable
-        A NumPyro model without arguments that draws its data too.
-    observed : mapping of str to str
-        Names of data to the sites that draw them.
-    """
+    """Draws of a NumPyro model's prior and of what it observes, compiled once."""
 
     def __init__(self, model: Stated, observed: Mapping[str, str]) -> None:
         self._model, self._observed = model, observed

@@ -48,15 +48,7 @@ def together(
 
 
 class CompiledFits:
-    """Fits approximations of many simulations.
-
-    Parameters
-    ----------
-    family : Family
-        With a model.
-    settings : Advi or Symmetrised
-        Of each fit.
-    """
+    """Fits approximations of many simulations."""
 
     def __init__(self, family: Family, settings: Advi | Symmetrised) -> None:
         self.family, self.settings = family, settings

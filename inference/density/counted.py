@@ -33,11 +33,6 @@ def in_blocks(function: Callable[..., Any], *arrays: np.ndarray, size: int) -> A
 class CountedDensity:
     """A target's log density over vectors, for NumPy, in double precision.
 
-    Parameters
-    ----------
-    density : NumpyroDensity or StanVectors
-        Of the target.
-
     Attributes
     ----------
     gradients, heights : int

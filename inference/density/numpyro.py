@@ -288,15 +288,7 @@ def site_terms(model: Callable[[], None], values: Values, *, observed: bool) -> 
 
 
 class NumpyroValues:
-    """Evaluates a target's density on the constrained scale, without the Jacobian of any chart; see `base`.
-
-    Parameters
-    ----------
-    target : Target
-        With a NumPyro model.
-    progress : callable, optional
-        As of every engine's density; nothing here takes long.
-    """
+    """Evaluates a target's density on the constrained scale, without the Jacobian of any chart; see `base`."""
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         del progress

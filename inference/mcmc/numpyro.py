@@ -142,15 +142,7 @@ class Course:
 
 
 class NumpyroChains:
-    """Runs chains of one target; compiled once, called from several threads.
-
-    Parameters
-    ----------
-    job : Job
-        No files are written.
-    course : Course, optional
-        By default on the target's NumPyro model, from where the settings say, and all quantities are kept.
-    """
+    """Runs chains of one target; compiled once, called from several threads."""
 
     slices = (SLICE, SLICE)
 

@@ -69,11 +69,6 @@ Values = dict[str, np.ndarray]
 class NutpieChains:
     """Runs chains of one target; compiled once, called from several threads.
 
-    Parameters
-    ----------
-    job : Job
-        Its method is `Nuts`.
-
     Raises
     ------
     ValueError

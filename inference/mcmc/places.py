@@ -282,15 +282,7 @@ class Gathered:
 
 
 class ThinnedDraws:
-    """Hands on the last of every so many draws of each chain, with statistics of all of them.
-
-    Parameters
-    ----------
-    taker : DrawsReceiver
-        Where they go.
-    thin : int
-        How many there are to a draw that is handed on.
-    """
+    """Hands on the last of every so many draws of each chain, with statistics of all of them."""
 
     SUMMARIES: Mapping[str, Any] = {
         schema.N_STEPS: np.sum,

@@ -63,11 +63,6 @@ KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
 class StanChains:
     """Runs chains of one target; the program is compiled and the data written once.
 
-    Parameters
-    ----------
-    job : Job
-        Its target has a Stan definition; a chain's number is its CmdStan id.
-
     Raises
     ------
     StanError
@@ -143,15 +138,7 @@ class StanChains:
 
 
 class _StanChain:
-    """One chain: what earlier programs have drawn of it, and the program that draws the rest.
-
-    Parameters
-    ----------
-    runner : StanChains
-        Knows the command lines.
-    place : ChainPlace
-        Where the chain goes on from, and where its draws go.
-    """
+    """One chain: what earlier programs have drawn of it, and the program that draws the rest."""
 
     def __init__(self, runner: StanChains, place: ChainPlace) -> None:
         self._runner, self._place = runner, place

@@ -59,17 +59,7 @@ class Runner(Protocol):
 
 
 class Walk:
-    """A chain on its way: where it is, and what it took to come there.
-
-    Parameters
-    ----------
-    runner : Runner
-        Takes its steps.
-    place : ChainPlace
-        Where it goes on from, and where its draws go.
-    bars : ProgressBars
-        Where it shows how far it is.
-    """
+    """A chain on its way: where it is, and what it took to come there."""
 
     def __init__(self, runner: Runner, place: ChainPlace, bars: ProgressBars) -> None:
         self._runner, self._place = runner, place

@@ -73,11 +73,6 @@ BEGINS = 2**31
 class MclmcRunner:
     """Runs chains of one target; compiled once, called from several threads.
 
-    Parameters
-    ----------
-    job : Job
-        Its method is `Mclmc`.
-
     Raises
     ------
     ValueError

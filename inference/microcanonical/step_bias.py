@@ -42,13 +42,7 @@ Means = dict[str, Float[np.ndarray, " param"]]
 
 
 class Identities:
-    """Holds draws of one density to both identities; compiled once for draws of one number.
-
-    Parameters
-    ----------
-    density : Vectors
-        Of vectors (param,), in the precision that JAX is in.
-    """
+    """Holds draws of one density to both identities; compiled once for draws of one number."""
 
     def __init__(self, density: Vectors) -> None:
         self.density = density
@@ -57,11 +51,6 @@ class Identities:
 
     def of(self, posterior: xr.DataTree) -> dict[str, Any] | None:
         """Measure how far draws are from satisfying the identities, with simultaneous intervals of all coordinates.
-
-        Parameters
-        ----------
-        posterior : DataTree
-            Its draws with their log densities `lp`.
 
         Returns
         -------

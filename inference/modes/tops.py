@@ -215,19 +215,7 @@ def find_tops(
     seed: int,
     done: Callable[[int], None] = lambda _: None,
 ) -> Tops:
-    """Climb from random points, uniform within +-`init_radius` in the unconstrained space.
-
-    Parameters
-    ----------
-    target : Target
-        Whose log density it is.
-    folding : Folding
-        The same in charts in which its symmetry moves coordinates.
-    starts, init_radius, seed : int, float, int
-        Of the random points.
-    done : callable
-        Called after each start, with how many there were.
-    """
+    """Climb from random points, uniform within +-`init_radius` in the unconstrained space."""
     plain = density_of(target)  # in whose own charts points are drawn
     points = plain.random_starts(keys_for(Purpose.MODE_START, seed, starts), init_radius)
     vectors = jax.vmap(lambda v: folding.density.unconstrain(plain.constrain(v)))(points)

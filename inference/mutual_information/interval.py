@@ -96,10 +96,6 @@ def interval(
         Of a draw, at least 1; more bring the two sides together.
     max_exact : int
         Up to so many parts the permanent is exact; at most `permanent.MAX_PARTS`.
-
-    Returns
-    -------
-    Interval
     """
     lower, upper, effective = sides(
         rng_key, ratios, num_permutations=num_permutations, max_exact=max_exact

@@ -121,10 +121,6 @@ def log_ratios(
         Entry (w, i, j) is log q_i(u_j), in nats, of the draw w from q itself; finite.
     flipped : array (draw, part, part_bis), optional
         log q_i(-u_j), where flipping the sign of a part is a symmetry too.
-
-    Returns
-    -------
-    LogRatios
     """
     shape = log_density.shape
     if len(shape) != 3 or shape[1] != shape[2] or shape[1] == 0:
@@ -166,10 +162,6 @@ def mean_field(
     flips : array (param,), optional
         True where a part's sign flip changes the sign, False where it leaves the entry; left out where flips are
         no symmetry.
-
-    Returns
-    -------
-    LogRatios
     """
     precision = 1.0 / scale**2
     centre = jax.lax.stop_gradient(jnp.mean(loc, axis=0))
@@ -211,10 +203,6 @@ def block(
         As of `mean_field`.
     scale_tril : array (part, param, param)
         Lower triangular roots of their covariances, with a positive diagonal.
-
-    Returns
-    -------
-    LogRatios
     """
     turned = [draws]
     if flips is not None:

@@ -85,13 +85,6 @@ def numpyro_predictions(
 def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.Dataset]:
     """Draw a model's variables, and what it observes, from its prior.
 
-    Parameters
-    ----------
-    target : Target
-        With a NumPyro model.
-    draws, seed : int
-        How many, and the seed of their random numbers.
-
     Returns
     -------
     Dataset, Dataset

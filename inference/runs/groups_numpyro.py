@@ -41,13 +41,6 @@ def plate_dims(
 
     An axis of no plate has ArviZ's name, or the one that `infer={"event_dims": [...]}` gives it. A plate's name that is
     one of a site too, or that has another size elsewhere, names no axis.
-
-    Parameters
-    ----------
-    sites : mapping
-        A model's trace.
-    given : mapping
-        Axes that are named already.
     """
     taken = {name for name, site in sites.items() if site["type"] != "plate"} | set(SAMPLE_DIMS)
     sizes: dict[str, int] = {}

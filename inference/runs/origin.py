@@ -64,15 +64,6 @@ NOWHERE = Origin()
 def origin_of(target: Target, engine: str, progress: Callable[[str], None] | None = None) -> Origin:
     """Read what a target is made of, before a run.
 
-    Parameters
-    ----------
-    target : Target
-        What is inferred.
-    engine : str
-        Who infers: a target may have a definition for either.
-    progress : callable, optional
-        Called with a line of text before something that takes long.
-
     Raises
     ------
     ValueError

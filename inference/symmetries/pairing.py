@@ -89,15 +89,7 @@ class Answers:
 
 
 def candidates(measured: BudgetedDensity, members: Sequence[str]) -> Iterator[Tuples]:
-    """Yield tuples of counterparts that may change places together, all of one length at a time.
-
-    Parameters
-    ----------
-    measured : BudgetedDensity
-        The log density.
-    members : sequence of str
-        Variables or positions, none of which overlap.
-    """
+    """Yield tuples of counterparts that may change places together, all of one length at a time."""
     answers = _answers(measured, members)
     if answers is None:
         return

@@ -39,13 +39,7 @@ def searched(
 
 
 class NumpyroSearched:
-    """A NumPyro model, in double precision whatever JAX is set to.
-
-    Parameters
-    ----------
-    target : Target
-        With a NumPyro model.
-    """
+    """A NumPyro model, in double precision whatever JAX is set to."""
 
     def __init__(self, target: Target) -> None:
         import jax
@@ -83,15 +77,7 @@ class NumpyroSearched:
 
 
 class StanSearched:
-    """A Stan program with its data.
-
-    Parameters
-    ----------
-    target : Target
-        With a Stan definition.
-    progress : callable, optional
-        Called with a line of text before something that takes long.
-    """
+    """A Stan program with its data."""
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         from onebasin.stan.library import open_library

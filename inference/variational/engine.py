@@ -107,19 +107,7 @@ def divergence_weight(number: jax.Array, share: float, steps: int) -> Float[Arra
 
 
 class TrainingLoop:
-    """The compiled loop that trains fits of one family.
-
-    Parameters
-    ----------
-    objective : Objective
-        The ELBO without symmetry.
-    settings : Advi or Symmetrised
-        Steps, draws, batches, the stopping rule.
-    seed : int
-        Of noise and batches.
-    information : Information, optional
-        What symmetry adds.
-    """
+    """The compiled loop that trains fits of one family."""
 
     def __init__(
         self,

@@ -115,10 +115,6 @@ def log_density(
     fit : int
         Which fit.
 
-    Returns
-    -------
-    LogDensities
-
     Raises
     ------
     ValueError
