@@ -228,27 +228,27 @@ def sample(
             at_once=at_once,
             finished=job.bars.taken,
         )
-    attributes: dict[str, object] = {
+    recorded: dict[str, object] = {
         "warmup_seconds": [chain.warmup_seconds for chain in ended],
         "sampling_seconds": [chain.sampling_seconds for chain in ended],
         "gradient_evaluations": gradients * int(gathered.stats["n_steps"].sum()),
     }
     if any(chain.restarts for chain in ended):
-        attributes[schema.RESTARTS] = [list(chain.restarts) for chain in ended]
+        recorded[schema.RESTARTS] = [list(chain.restarts) for chain in ended]
     if all("warmup_steps" in chain.state for chain in ended):
         steps = sum(int(chain.state["warmup_steps"]) for chain in ended)
-        attributes[schema.WARMUP_GRADIENTS] = gradients * steps
+        recorded[schema.WARMUP_GRADIENTS] = gradients * steps
     if hasattr(s, "max_tree_depth"):
-        attributes["max_tree_depth"] = s.max_tree_depth
-    attributes |= more
+        recorded["max_tree_depth"] = s.max_tree_depth
+    recorded |= more
     if job.given is not None:
         if job.given.how is not None:
-            attributes[schema.START] = dict(job.given.how)
-        attributes[schema.SETTINGS] = s.recorded()
+            recorded[schema.START] = dict(job.given.how)
+        recorded[schema.SETTINGS] = s.recorded()
     return Found(
         gathered.draws,
         gathered.stats,
-        attributes,
+        recorded,
         {**_adaptation(ended, definition_of(job.target, job.engine)), **_starts(job, ended)},
         filed=gathered.filed,
         folder=there,
