@@ -50,7 +50,13 @@ class Engine:
         InferenceError
             If it is not installed.
         """
-        if self.package and not _is_installed(self.package):
+        try:
+            there = not self.package or find_spec(self.package) is not None
+        except (
+            ValueError
+        ):  # something that is no module stands in its place among the loaded modules
+            there = False
+        if not there:
             raise InferenceError(
                 f"`engine` is {self.name!r}, which is not installed; install it with "
                 f"`pip install 'onebasin[{self.package}]'`."
@@ -68,13 +74,6 @@ def found_at(place: str) -> Any:
     """Import what stands at ``module:attribute``."""
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ValueError:  # something that is no module stands in its place among the loaded modules
-        return False
 
 
 NUMPYRO = Engine(

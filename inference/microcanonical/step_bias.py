@@ -78,9 +78,23 @@ class Identities:
                 if not misfit < CLOSE[str(lp.dtype)]:
                     return None
                 found.append({name: np.asarray(mean, np.float64) for name, mean in means.items()})
-        return _judged(
-            {name: np.stack([m[name] for m in found]) for name in found[0]}, self.density
-        )
+        from scipy.stats import t
+
+        means = {name: np.stack([m[name] for m in found]) for name in found[0]}
+        count, size = means["score"].shape
+        total = {name: mean.mean(axis=0) for name, mean in means.items()}
+        sd = np.sqrt(np.maximum(total["square"] - total["score"] ** 2, 0))
+        if not (sd > 0).all():  # a flat direction, or not finite: nothing is measured in its terms
+            return None
+        width = t.isf(ERROR_RATE / (2 * 2 * size), count - 1) / math.sqrt(count)
+        shifts = means["score"] / sd
+        ratios = -(means["product"] - total["away"] * means["score"])
+        return {
+            "shift": _farthest(shifts.mean(0), width * shifts.std(0, ddof=1), self.density),
+            "spread": _farthest(ratios.mean(0) - 1, width * ratios.std(0, ddof=1), self.density),
+            "coordinates": size,
+            "error_rate": ERROR_RATE,
+        }
 
     def _means(
         self, values: dict[str, jax.Array], recorded: jax.Array, first: jax.Array
@@ -96,28 +110,6 @@ class Identities:
             "away": away.mean(0),
             "product": (away * scores).mean(0),
         }
-
-
-def _judged(
-    means: dict[str, Float[np.ndarray, "batch param"]], density: Vectors
-) -> dict[str, Any] | None:
-    """Intervals from means of batches."""
-    from scipy.stats import t
-
-    count, size = means["score"].shape
-    total = {name: mean.mean(axis=0) for name, mean in means.items()}
-    sd = np.sqrt(np.maximum(total["square"] - total["score"] ** 2, 0))
-    if not (sd > 0).all():  # a flat direction, or not finite: nothing is measured in its terms
-        return None
-    width = t.isf(ERROR_RATE / (2 * 2 * size), count - 1) / math.sqrt(count)
-    shifts = means["score"] / sd
-    ratios = -(means["product"] - total["away"] * means["score"])
-    return {
-        "shift": _farthest(shifts.mean(0), width * shifts.std(0, ddof=1), density),
-        "spread": _farthest(ratios.mean(0) - 1, width * ratios.std(0, ddof=1), density),
-        "coordinates": size,
-        "error_rate": ERROR_RATE,
-    }
 
 
 def _farthest(

@@ -17,7 +17,7 @@ from onebasin.posteriors import schema
 from ..contracts.method import Found, Job
 from ..density.counted import in_blocks
 from .assembly import LeftOut, WeighedModes, draws_by_weight, table, weigh
-from .basins import Basin, Regions, Walks, first_basins, full_basins
+from .basins import Basin, Regions, first_basins, full_basins
 from .bridge import LogIntegral, log_integral
 from .sample_modes import Modes
 from .tops import Folding, Points, find_tops, highest_evidence
@@ -46,7 +46,15 @@ def sampled(job: Job[Modes]) -> Found:
         short, pilots, lost = first_basins(
             target, folding, tops.tops, settings, seed=seed, bars=ProgressBars(False)
         )
-        kept, left = _foremost(short, pilots, settings.most)
+        # The basins of the largest log evidence by their short chains: of a Gaussian, the mean log density and the
+        # entropy sum to the log of the integral.
+        lp = pilots.stats["lp"]
+        heights = [float(lp[list(one.chains)].mean()) + one.normal.entropy for one in short]
+        order = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1]
+        kept = tuple(short[n] for n in order[: settings.most])
+        left = tuple(
+            LeftOut(heights[order[0]] - heights[n], short[n].starts) for n in order[settings.most :]
+        )
         # Optima that no chain stayed at, by Laplace's estimates of their integrals.
         highest = highest_evidence(tops.tops)
         left += tuple(LeftOut(highest - top.log_evidence, top.starts) for top in lost)
@@ -69,23 +77,6 @@ def sampled(job: Job[Modes]) -> Found:
         },
         {schema.MODES: group},
     )
-
-
-def _foremost(
-    basins: Sequence[Basin], walks: Walks, most: int
-) -> tuple[tuple[Basin, ...], tuple[LeftOut, ...]]:
-    """The basins of the largest log evidence by their short chains, and what is left out.
-
-    Of a Gaussian, the mean log density and the entropy sum to the log of the integral.
-    """
-    heights = [
-        float(walks.stats["lp"][list(basin.chains)].mean()) + basin.normal.entropy
-        for basin in basins
-    ]
-    order = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1]
-    kept = tuple(basins[n] for n in order[:most])
-    left = (LeftOut(heights[order[0]] - heights[n], basins[n].starts) for n in order[most:])
-    return kept, tuple(left)
 
 
 def _weighed(folding: Folding, basins: Sequence[Basin], seed: int) -> WeighedModes:

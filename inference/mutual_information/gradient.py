@@ -70,7 +70,7 @@ def path_gradient(
     centre = jax.lax.stop_gradient(jnp.mean(loc, axis=0))
     if flips is not None:
         centre = jnp.where(flips, 0.0, centre)
-    pairs = _pairs(marginals, flips, flip_probability)
+    pairs = _Pairs.of(marginals, flips, flip_probability)
     draws = draws - centre[None, None, :]
     loc = loc - centre[None, :]
     precision, eps = 1.0 / scale**2, (draws - loc[None]) / scale[None]
@@ -105,6 +105,23 @@ class _Pairs:
     odd: jax.Array
     flips: jax.Array | None
 
+    @classmethod
+    def of(
+        cls, marginals: jax.Array, flips: jax.Array | None, flip_probability: jax.Array | None
+    ) -> _Pairs:
+        own = jnp.diagonal(marginals, axis1=1, axis2=2)
+        same = jnp.eye(marginals.shape[1], dtype=bool)[None]
+        if flip_probability is None:
+            even = jnp.where(same, 0.0, marginals)
+            return cls(own[:, :, None], even, even, None)
+        minus = marginals * flip_probability
+        own = own - jnp.diagonal(minus, axis1=1, axis2=2)
+        even = jnp.where(same, minus, marginals)
+        odd = jnp.where(same, -minus, marginals - 2.0 * minus)
+        # Where all parameters are known to be flipped when this is compiled, three products are saved.
+        all_flip = not isinstance(flips, jax.core.Tracer) and bool(np.all(np.asarray(flips)))
+        return cls(own[:, :, None], even, odd, None if all_flip else flips)
+
     def even_sum(self, values: jax.Array) -> jax.Array:
         """Sums over j with values (draw, part, param) of even powers."""
         return jnp.einsum("sij,sjd->sid", self.even, values)
@@ -127,20 +144,3 @@ class _Pairs:
         mask = jnp.expand_dims(self.flips, tuple(range(values.ndim - 1)))
         kept, turned = jnp.where(mask, 0.0, values), jnp.where(mask, values, 0.0)
         return jnp.einsum(product, self.even, kept) + jnp.einsum(product, self.odd, turned)
-
-
-def _pairs(
-    marginals: jax.Array, flips: jax.Array | None, flip_probability: jax.Array | None
-) -> _Pairs:
-    own = jnp.diagonal(marginals, axis1=1, axis2=2)
-    same = jnp.eye(marginals.shape[1], dtype=bool)[None]
-    if flip_probability is None:
-        even = jnp.where(same, 0.0, marginals)
-        return _Pairs(own[:, :, None], even, even, None)
-    minus = marginals * flip_probability
-    own = own - jnp.diagonal(minus, axis1=1, axis2=2)
-    even = jnp.where(same, minus, marginals)
-    odd = jnp.where(same, -minus, marginals - 2.0 * minus)
-    # Where all parameters are known to be flipped when this is compiled, three products are saved.
-    all_flip = not isinstance(flips, jax.core.Tracer) and bool(np.all(np.asarray(flips)))
-    return _Pairs(own[:, :, None], even, odd, None if all_flip else flips)

@@ -77,10 +77,9 @@ def matched(
             reff=relative,
             pointwise=True,
         )
-    elpd_i, pareto_k = (
-        _with(of, bad, better.values)
-        for of, better in ((found.elpd_i, again.elpd_i), (found.pareto_k, again.pareto_k))
-    )
+    elpd_i, pareto_k = found.elpd_i.copy(), found.pareto_k.copy()
+    for of, better in ((elpd_i, again.elpd_i), (pareto_k, again.pareto_k)):
+        np.put(of.values, bad, better.values)
     elpd = float(elpd_i.sum())
     changed: dict[str, Any] = dict.fromkeys(("log_weights", "p_loo_i"))
     return replace(
@@ -103,9 +102,3 @@ def _rows(moved: xr.DataArray) -> np.ndarray:
 
 def _as_draws(values: np.ndarray, shape: tuple[int, int]) -> xr.DataArray:
     return xr.DataArray(values.reshape(shape), dims=schema.SAMPLE_DIMS)
-
-
-def _with(array: xr.DataArray, places: np.ndarray, values: np.ndarray) -> xr.DataArray:
-    flat = array.values.ravel().copy()
-    flat[places] = values
-    return array.copy(data=flat.reshape(array.shape))
