@@ -29,6 +29,7 @@ from numpyro.infer.hmc import HMCState
 from numpyro.infer.hmc_util import dual_averaging
 
 from onebasin.base.errors import InferenceError
+from onebasin.base.extras import lacks
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 
@@ -82,8 +83,13 @@ def chain_starts(
     if settings.init == "random":
         return density.random_starts(keys, settings.init_radius)
     if settings.init == "pathfinder":
-        from blackjax.vi.pathfinder import approximate, sample
-
+        try:
+            from blackjax.vi.pathfinder import approximate, sample
+        except ImportError as error:
+            raise InferenceError(
+                lacks("`init='pathfinder'` with the engine numpyro", "mclmc")
+            ) from error
+        # A draw for each chain from the best Gaussian on the way from a point to an optimum.
         found = []
         for point, key in zip(density.random_starts(keys, settings.init_radius), keys, strict=True):
             fit, draw = jax.random.split(jax.random.fold_in(key, 1))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import xarray as xr
 
-from onebasin.base.files.pieces import cut
+from onebasin.base.files.later import stacked
+from onebasin.base.files.pieces import pieces
 from onebasin.base.notices import notice
 from onebasin.base.precision import precision
 from onebasin.models.target import Named, Target
@@ -51,13 +52,12 @@ def stan_groups(
     derived = [n for n in draws if kinds.get(n, PARAMETER) != PARAMETER and n not in moved]
     data = arrays_of(program.data)
     found = find_roles(program.roles, data, shapes, priors=derived)
-    draws = dict(draws)
-    for of, own in found.posterior_predictive.items():
-        # CmdStan's files do not tell whole numbers from others; as such, ArviZ knows counts from measurements.
-        if of in data and data[of].dtype.kind in "biu" and draws[own].dtype.kind == "f":
-            values = draws[own]
-            seen = values if isinstance(values, np.ndarray) else cut(values)
-            draws[own] = seen.astype(np.int64) if (seen == np.rint(seen)).all() else values
+    whole = {
+        own: _as_whole(draws[own])
+        for of, own in found.posterior_predictive.items()
+        if of in data and data[of].dtype.kind in "biu"
+    }
+    draws = {**draws, **whole}
     groups = {
         LOG_LIKELIHOOD: _group(draws, found.log_likelihood, target, found),
         POSTERIOR_PREDICTIVE: _group(draws, found.posterior_predictive, target, found),
@@ -81,6 +81,21 @@ def axes_of(target: Target, found: ProgramQuantities, name: str) -> tuple[str, .
         if of is not None and of in target.dims:
             return tuple(target.dims[of])
     return None
+
+
+def _as_whole(values: Values) -> Values:
+    """Whole numbers as such, which CmdStan's files do not tell from others; so ArviZ knows counts from measurements."""
+    if values.dtype.kind != "f":
+        return values
+    if isinstance(values, np.ndarray):
+        return values.astype(np.int64) if _is_whole(values) else values
+    if not all(_is_whole(rows.values) for chain in values for rows in pieces(chain)):
+        return values
+    return xr.DataArray(stacked([values], np.int64), values.coords, name=values.name)
+
+
+def _is_whole(values: np.ndarray) -> bool:
+    return bool((values == np.rint(values)).all())
 
 
 def _group(
