@@ -74,8 +74,9 @@ def seen_ratio(count: int, alpha: float) -> float:
 
     def wrong_by(factor: float) -> float:
         # The distribution of Phi(z), z ~ N(0, f^2): truths lie f posterior sds around the mean.
-        factors = (factor, 1 / factor)
-        return min(power(count, alpha, lambda u, f=f: ndtr(ndtri(u) / f)) for f in factors)
+        inverse = 1 / factor
+        wide = power(count, alpha, lambda u: ndtr(ndtri(u) / factor))
+        return min(wide, power(count, alpha, lambda u: ndtr(ndtri(u) / inverse)))
 
     return _smallest(wrong_by, 1.0, 30.0)
 
