@@ -100,7 +100,33 @@ class SymmetryCheck(Shown):
     symmetry: Symmetry = ()
 
     def _card(self) -> Card:
-        return of_check(self)
+        """The answer, a line for each block, what was left open."""
+        if not self.differences:
+            nothing = Words("There is nothing to compare on the log density.")
+            return Card("No symmetry is declared", (nothing,))
+        parts: list[CardPart] = []
+        known = [difference for difference in self.differences if not math.isnan(difference)]
+        if known:
+            change = f"changes the log density by {max(known):.2g} nats at most, which is rounding,"
+            if not max(known):
+                change = "does not change the log density"
+            parts.append(Words(f"Moving components as declared {change} {self.evidence.size}."))
+        names = [block.describe() for block in self.symmetry] or ["block"] * len(self.differences)
+        facts = tuple(
+            Fact(name, "no point tells", "warn")
+            if math.isnan(difference)
+            else Fact(name, f"{difference:.2g} nats at most", "good")
+            for name, difference in zip(names, self.differences, strict=True)
+        )
+        parts.append(FactList(facts))
+        if derived := self.evidence.derived:
+            moved = ", ".join(f"`{name}`" for name in derived)
+            parts.append(Words(f"Moved along as declared: {moved}."))
+        if self.evidence.sentence:
+            parts.append(Words(self.evidence.sentence, small=True))
+        if any(map(math.isnan, self.differences)):
+            return Card("Not every part of the symmetry could be checked", tuple(parts), "warn")
+        return Card("The symmetry holds", tuple(parts), "good")
 
 
 @checks_arguments
@@ -309,33 +335,3 @@ def _of_derived(
     compared = [n for n in block.variables if n in derived.values and n not in derived.random]
     agreed = tuple(name for name in compared if name not in random)
     return Evidence(random=tuple(random), left_behind=tuple(left), derived=agreed)
-
-
-def of_check(check: SymmetryCheck) -> Card:
-    """The answer, a line for each block, what was left open."""
-    if not check.differences:
-        nothing = Words("There is nothing to compare on the log density.")
-        return Card("No symmetry is declared", (nothing,))
-    parts: list[CardPart] = []
-    known = [difference for difference in check.differences if not math.isnan(difference)]
-    if known:
-        change = f"changes the log density by {max(known):.2g} nats at most, which is rounding,"
-        if not max(known):
-            change = "does not change the log density"
-        parts.append(Words(f"Moving components as declared {change} {check.evidence.size}."))
-    names = [block.describe() for block in check.symmetry] or ["block"] * len(check.differences)
-    facts = tuple(
-        Fact(name, "no point tells", "warn")
-        if math.isnan(difference)
-        else Fact(name, f"{difference:.2g} nats at most", "good")
-        for name, difference in zip(names, check.differences, strict=True)
-    )
-    parts.append(FactList(facts))
-    if derived := check.evidence.derived:
-        moved = ", ".join(f"`{name}`" for name in derived)
-        parts.append(Words(f"Moved along as declared: {moved}."))
-    if check.evidence.sentence:
-        parts.append(Words(check.evidence.sentence, small=True))
-    if any(map(math.isnan, check.differences)):
-        return Card("Not every part of the symmetry could be checked", tuple(parts), "warn")
-    return Card("The symmetry holds", tuple(parts), "good")

@@ -102,7 +102,14 @@ class MclmcRunner:
                 return ChainState(key, jnp.zeros((), jnp.int32), place, tuner.first())
 
             self._states = jax.jit(lambda of_all: jax.lax.map(begin, of_all))((keys, seeds))
-            check_starts(self._states, job.target.name)
+            first = self._states.place
+            if not (
+                np.isfinite(first.logdensity).all() and np.isfinite(first.logdensity_grad).all()
+            ):
+                raise InferenceError(
+                    f"Adam left the finite log densities of {job.target.name!r} on its way to a chain's start; lower "
+                    "`learning_rate`, or set `start_steps` to 0."
+                )
             self.like = jax.eval_shape(lambda: self.start(0))
             lowered = jax.jit(Advance(dynamics, tuner, ROWS)).lower(self.like, 0, 1, 1)
             self._advance = lowered.compile()
@@ -149,16 +156,6 @@ def resolved(settings: Mclmc, target: Target) -> Mclmc:
         metric=("unit" if network else "diag") if metric == "auto" else metric,
         energy_variance=variance or (NETWORKS_VARIANCE if network else OTHERS_VARIANCE),
     )
-
-
-def check_starts(states: ChainState, name: str) -> None:
-    """Refuse starts from which no gradient leads on."""
-    place = states.place
-    if not (np.isfinite(place.logdensity).all() and np.isfinite(place.logdensity_grad).all()):
-        raise InferenceError(
-            f"Adam left the finite log densities of {name!r} on its way to a chain's start; lower "
-            "`learning_rate`, or set `start_steps` to 0."
-        )
 
 
 def check_size(size: int, name: str) -> None:

@@ -82,7 +82,31 @@ class MixtureGap(Shown):
     log_order: float
 
     def _card(self) -> Card:
-        return of_gap(self)
+        """Show the gap, its meaning, and each layer's part."""
+        if self.layers.empty:
+            words = "The target has no interchangeable components, so that its only mode is mixed with nothing."
+            return Card("There is no mixture to compare with", (Words(words),))
+        total = self.total
+        value = f"{number(total.lower, 4)} to {number(total.upper, 4)} nats"
+        bounds = Words(
+            "So much higher than the Gaussian's own ELBO is that of its mixture over the symmetry: at least "
+            f"{measured(total.lower, total.lower_mcse)}, at most {measured(total.upper, total.upper_mcse)}, and never "
+            f"more than {number(self.log_order, 4)}."
+        )
+        meaning = Words(
+            "It is zero where all units are the same, and largest where all of them are apart."
+        )
+        heads = ("", "units", "gap ≥", "gap ≤", "most")
+        rows = tuple(
+            (
+                row.layer,
+                str(row.units),
+                *(number(v, 4) for v in (row.lower, row.upper, row.log_order)),
+            )
+            for row in self.layers.itertuples()
+        )
+        table = Table(heads, rows, "each layer's part, nats")
+        return Card(f"Gap to the symmetric mixture: {value}", (bounds, meaning, table))
 
 
 @checks_arguments
@@ -267,27 +291,3 @@ def _bounds(lower: Values, upper: Values, log_order: float) -> Bounds:
     both = from_values(lower, upper, log_order, jnp.ones_like(lower))
     each = (both.lower, both.upper, both.lower_mcse, both.upper_mcse)
     return Bounds(*(float(value) for value in each))
-
-
-def of_gap(gap: MixtureGap) -> Card:
-    """Show the gap, its meaning, and each layer's part."""
-    if gap.layers.empty:
-        words = "The target has no interchangeable components, so that its only mode is mixed with nothing."
-        return Card("There is no mixture to compare with", (Words(words),))
-    total = gap.total
-    value = f"{number(total.lower, 4)} to {number(total.upper, 4)} nats"
-    bounds = Words(
-        f"So much higher than the Gaussian's own ELBO is that of its mixture over the symmetry: at least "
-        f"{measured(total.lower, total.lower_mcse)}, at most {measured(total.upper, total.upper_mcse)}, and never more "
-        f"than {number(gap.log_order, 4)}."
-    )
-    meaning = Words(
-        "It is zero where all units are the same, and largest where all of them are apart."
-    )
-    heads = ("", "units", "gap ≥", "gap ≤", "most")
-    rows = tuple(
-        (row.layer, str(row.units), *(number(v, 4) for v in (row.lower, row.upper, row.log_order)))
-        for row in gap.layers.itertuples()
-    )
-    table = Table(heads, rows, "each layer's part, nats")
-    return Card(f"Gap to the symmetric mixture: {value}", (bounds, meaning, table))
