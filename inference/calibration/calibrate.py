@@ -198,9 +198,8 @@ class _Run:
             return _table([], [None] * len(drawn), drawn)
         points: dict[int, dict[str, np.ndarray]] = {}
         places: dict[int, int] = {}
-        for (
-            i
-        ) in there:  # all draws (point, ...) with the truth among them, at a place that is drawn
+        # All draws (point, ...) with the truth among them, at a place that is drawn.
+        for i in there:
             simulation, own = simulations[i], drawn[i].draws
             _check(simulation, drawn[i])
             flat = {n: own[n].reshape(-1, *own[n].shape[2:]) for n in simulation.parameters}
