@@ -137,20 +137,10 @@ def rank(
     *,
     independent: bool,
 ) -> Ranked:
-    """Rank a truth among draws, of which every so many-th is taken that those taken are next to independent.
+    """Rank a truth among draws (chain, draw), of which so many are left out that the others are next to independent.
 
-    Ties, as those of discrete quantities, are broken at random. The same rule holds whatever the truth.
-
-    Parameters
-    ----------
-    draws : array (chain, draw)
-        Of one quantity.
-    truth : float
-        The quantity at the parameters that the data were drawn with.
-    rng : Generator
-        Of ties, and of the place within a rank.
-    independent : bool
-        Whether the draws are independent, as those of an approximation.
+    Ties, as those of discrete quantities, are broken at random, by `rng`. The same rule holds whatever the truth.
+    Draws of an approximation are `independent`.
     """
     ess, rhat = float(draws.size), 1.0
     if not np.isfinite(draws).all() and not independent:

@@ -113,18 +113,9 @@ MOST_EXTREMES = 12
 def spread_draws(
     tree: Posterior, names: Sequence[str], count: int, moved: Iterable[str]
 ) -> dict[str, np.ndarray]:
-    """Choose draws: name to array (point, ...).
+    """Choose draws evenly over chains and draws: name to array (point, ...).
 
-    Parameters
-    ----------
-    tree : DataTree, or what ArviZ converts to one
-        The posterior.
-    names : sequence of str
-        The variables that are returned.
-    count : int
-        Draws evenly over chains and draws.
-    moved : iterable of str
-        Variables whose largest and smallest values the chosen draws hold too.
+    The largest and smallest values of the variables in `moved` are among them.
     """
     held = as_view(tree, "draws").posterior
     absent = [name for name in names if name not in held]

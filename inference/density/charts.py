@@ -213,16 +213,9 @@ class LogRatio:
 def charts_of(
     names: Sequence[str], shapes: Mapping[str, tuple[int, ...]], constrain: Constrain
 ) -> dict[str, StanChart]:
-    """The charts of all parameters.
+    """The charts of all parameters, from the names of a program's coordinates and its own way from a vector to values.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the coordinates, as the program has them.
-    shapes : mapping
-        Parameter to the shape of its values, in the program's order.
-    constrain : callable
-        The program's own way from a vector to values.
+    `shapes` maps parameters to the shape of their values, in the program's order.
     """
     point = np.random.default_rng(0).normal(size=len(names))
     values = constrain(point)

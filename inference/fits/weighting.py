@@ -106,18 +106,10 @@ def weigh(
     rounds: int = ROUNDS,
     more_rounds: int = MORE_ROUNDS,
 ) -> Weighted:
-    """Draw, weigh and adapt, a round after the other.
+    """Draw, weigh and adapt, a round after the other; first from the fits, one a distinct optimum.
 
-    Parameters
-    ----------
-    counted : CountedDensity
-        The target's.
-    fits : sequence of Gaussian
-        First proposals, one a distinct optimum.
-    done : callable
-        Called after each round with its number.
-    rounds, more_rounds : int
-        How many there are, and how many more where the weights of a quantity leave it open whether they are good.
+    After each of `rounds`, `done` is called with its number. There are up to `more_rounds` more where the weights of a
+    quantity leave it open whether they are good.
     """
     count = max(1000, 20 * counted.size)
     current = _Round(tuple(fits), np.full(len(fits), 1 / len(fits)), count)

@@ -65,29 +65,15 @@ def run_chains(
     at_once: int | None = None,
     finished: Callable[[int], None] = lambda _: None,
 ) -> list[Standing]:
-    """Run chains, several at once.
+    """Run chains, several at once, and return how each stood at its end.
 
-    Parameters
-    ----------
-    prepare : callable
-        Compiles what the chains share and returns what runs one; not called when no chain is missing.
-    taker : Draws
-        Takes the draws.
-    chains, draws : int
-        How many chains, and how many draws of each.
-    folder : Path or None
-        In which chains are kept as they go, and looked for.
-    fingerprint : str
-        Says which chains in the folder are of this very run.
-    at_once : int, optional
-        Most chains that run at once; by default as many as there are cores for this process.
-    finished : callable
-        Called with the number of each chain that is found finished.
+    `prepare` compiles what the chains share and returns what runs one; it is not called when no chain is missing.
+    `taker` takes the draws. In `folder` chains are kept as they go, and looked for: those whose `fingerprint` says
+    that they are of this very run; `finished` is called with the number of each that is there. At most `at_once`
+    chains run together, by default as many as there are cores.
 
-    Returns
-    -------
-    list of Standing
-        How each chain stood at its end.
+    A full disk raises WriteError, and what was kept until then stays. After an interrupt, the chains at work are told
+    to stop; what they came to is in the folder.
     """
     with _held(folder), ExitStack() as unfinished:
         places = [
@@ -184,18 +170,8 @@ def sample(
 ) -> Found:
     """Run the chains of a method by its engine's implementation.
 
-    Parameters
-    ----------
-    job : Job
-        Its method has `chains`, `warmup` and `draws`.
-    more : mapping
-        What decides the draws besides the settings, and is recorded in the posterior.
-    gradients : int
-        Gradients that a step of the integrator takes.
-    thin : int
-        Iterations of which each last one is kept.
-    at_once : int, optional
-        As of `run_chains`.
+    `more` decides the draws besides the settings, and is recorded in the posterior; a step of the integrator takes
+    `gradients`; of every `thin` iterations the last one is kept.
     """
     package = ENGINES[job.engine].package
     more = {**more, **(package_versions(package) if package else {})}

@@ -102,7 +102,7 @@ class NutpieChains:
         took = time.perf_counter() - began
         draws = self.model.draws(_of_chain(trace["posterior"]))
         found = _of_chain(trace["sample_stats"])
-        stats = {n: found[own].astype(KINDS.get(n, np.float64)) for own, n in STATS.items()}
+        stats: Values = {n: found[own].astype(KINDS.get(n, np.float64)) for own, n in STATS.items()}
         there = 0 if place.standing is None else place.standing.draws
         place.put(there, *({n: v[there:] for n, v in part.items()} for part in (draws, stats)))
         sampling = max(0.0, (watch.seconds or took) - watch.warmup_seconds)

@@ -67,25 +67,10 @@ def best_optimum(
     seeds: list[int],
     cancel: threading.Event | None = None,
 ) -> Path:
-    """Optimise once a seed, and write the parameters of the highest log density.
+    """Optimise once a seed, and write the parameters of the highest log density as an init file.
 
-    Parameters
-    ----------
-    program : ReadyProgram
-        Compiled, with its data.
-    folder : Path
-        For all files.
-    init_radius : float
-        Runs start uniformly within +-init_radius in the unconstrained space.
-    seeds : list of int
-        One a run.
-    cancel : Event, optional
-        Ends the run at work once it is set.
-
-    Returns
-    -------
-    Path
-        An init file.
+    Runs start uniformly within +-`init_radius` in the unconstrained space; `cancel` ends the run at work once it is
+    set. Where every run fails, the message holds the last one's words.
     """
     try:
         best = find_optimum(program, folder, init_radius=init_radius, seeds=seeds, cancel=cancel)
@@ -107,18 +92,10 @@ def find_optimum(
     cancel: threading.Event | None = None,
     done: Callable[[int], None] = lambda _: None,
 ) -> HighestOptimum:
-    """Optimise once a seed, and take the highest log density.
+    """Optimise once a seed, and take the highest log density; arguments as of `best_optimum`.
 
-    Parameters
-    ----------
-    program, folder, init_radius, seeds, cancel
-        As of `best_optimum`.
-    iterations : int
-        Most steps of a run.
-    jacobian : bool
-        Whether the log Jacobian of the constraints is part of the density.
-    done : callable
-        Called after each run, with how many there were.
+    A run takes at most `iterations` steps; `jacobian` says whether the log Jacobian of the constraints is part of the
+    density. After each run `done` is called with how many there were.
     """
     found: list[tuple[Output, bool]] = []
     failure = "the log density is not finite there"
@@ -314,14 +291,8 @@ class GoingOn:
 def seconds_of(csv: Path, before: Standing, folder: Path | None) -> tuple[float, float]:
     """Seconds of a chain's warmup and of its draws, with those of a program that has ended or was killed.
 
-    Parameters
-    ----------
-    csv : Path
-        What the program wrote.
-    before : Standing
-        How the chain stood as the program began, or as its warmup ended.
-    folder : Path or None
-        The chain's; the state in it was written at that moment.
+    `before` says how the chain stood as the program began, or as its warmup ended; the state in the chain's folder was
+    written at that moment.
     """
     output = next(read_blocks(csv))
     warmup, sampling = output.seconds("Warm-up"), output.seconds("Sampling")

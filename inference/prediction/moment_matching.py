@@ -28,21 +28,7 @@ def matched(
 ) -> ELPDDataLOO:
     """Estimate observations of large Pareto k at draws that are moved to the posterior without each of them.
 
-    Parameters
-    ----------
-    view : View
-        The posterior.
-    terms : Terms
-        Its model's log likelihoods.
-    log_likelihood : LogLikelihood
-        Those at its draws.
-    found : ELPDDataLOO
-        The estimates without moment matching, some of them of large Pareto k.
-
-    Returns
-    -------
-    ELPDDataLOO
-        With other `elpd_i` and `pareto_k` where Pareto k has become smaller, and no `log_weights`.
+    Return them with other `elpd_i` and `pareto_k` where Pareto k has become smaller, and no `log_weights`.
     """
     from arviz_stats import loo, loo_moment_match
 

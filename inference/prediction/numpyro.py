@@ -37,26 +37,10 @@ def numpyro_predictions(
     seed: int,
     dtype: str,
 ) -> tuple[xr.Dataset, dict[str, Named]]:
-    """Draw what a model observes at other arguments.
+    """Draw what a model observes at other arguments, `new`, from draws (chain, draw, ...) of its variables.
 
-    Parameters
-    ----------
-    target : Target
-        With a NumPyro model.
-    draws : mapping of str to array (chain, draw, ...)
-        The posterior's variables.
-    new : mapping
-        Arguments to replace.
-    observed : mapping of str to array
-        The data that the posterior keeps of the model's sites; may be empty.
-    seed, dtype : int, str
-        Of random numbers, and the precision of the run.
-
-    Returns
-    -------
-    Dataset, dict
-        Sites that the model observes, and deterministic ones that differ from those of the posterior; and the
-        arguments that are numbers.
+    `observed` holds the data that the posterior keeps of the model's sites, which may be none. Return sites that the
+    model observes, and deterministic ones that differ from those of the posterior; and the arguments that are numbers.
     """
     with precision(dtype):
         with suppress(Exception):  # of a function that was given without its data

@@ -41,16 +41,10 @@ def is_data(word: str) -> bool:
 
 
 def initial_values(given: Any, chains: int, seed: int) -> Initial:
-    """Read initial values.
+    """Read initial values: a mapping for all chains or one for each, JSON files of them, or a posterior.
 
-    Parameters
-    ----------
-    given : mapping, sequence, path or posterior
-        One mapping is for all chains; of a posterior each chain gets a draw.
-    chains : int
-        How many begin.
-    seed : int
-        By which draws are chosen: chain c gets one of chain c there, going through them again where there are fewer.
+    Of a posterior, chain c gets a draw, chosen by the seed, of chain c there, going through them again where there are
+    fewer.
     """
     if isinstance(given, Mapping) and not hasattr(given, "sizes"):  # which xarray's mappings have
         return Initial((given,) * chains)

@@ -126,19 +126,10 @@ def top_level(
     distributions: Callable[[Mapping[str, Any]], Mapping[str, Any]],
     like: Mapping[str, jax.ShapeDtypeStruct],
 ) -> tuple[str, ...]:
-    """Name the variables whose priors are at the top level of a model.
+    """Name the variables whose priors are at the top level of a model, in the model's order.
 
-    Parameters
-    ----------
-    distributions : callable
-        Gives the distribution of every site, by its name, at values of the variables.
-    like : mapping of str to ShapeDtypeStruct
-        The variables, with their shapes.
-
-    Returns
-    -------
-    tuple of str
-        In the order of the model.
+    `distributions` gives the distribution of every site, by its name, at values of the variables; `like` has their
+    shapes.
     """
     owners: list[str] = []
     scales: set[str] = set()

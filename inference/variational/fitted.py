@@ -104,22 +104,9 @@ def log_density(
 ) -> LogDensities:
     """Log densities of a fitted approximation and of its average over the group.
 
-    Parameters
-    ----------
-    target : Target
-        That `symmetrised_vi` approximated.
-    posterior : DataTree
-        What it returned, or what was loaded from its file.
-    values : mapping
-        Value of every variable at some points, (point, ...), in the natural space.
-    fit : int
-        Which fit.
-
-    Raises
-    ------
-    ValueError
-        If the posterior is of another method or target, there is no such fit, names differ, a weight vector has more
-        coordinates here than its values say, or parts are coupled in a group too large to go through.
+    `values` holds every variable at some points, (point, ...), in the natural space. A weight vector that has more
+    coordinates here than its values say is refused, and so are components that are coupled in a group too large to go
+    through.
     """
     if str(posterior.attrs.get(schema.METHOD)) != SYMMETRISED:
         raise ArgumentError(
