@@ -33,7 +33,7 @@ SIDES = {
     "information_upper": "upper bound of the mutual information",
     "symmetrised_elbo_upper": "upper bound of the symmetrised ELBO, no bound of the log evidence",
 }
-"""What each number bounds, in expectation over draws."""
+"""The bound that each number is, in expectation over draws."""
 
 
 def found_by_advi(
