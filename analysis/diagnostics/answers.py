@@ -192,6 +192,9 @@ def _labels_cause(labels: Labels, case: Case) -> Reason:
 def _labels_remedy(labels: Labels, case: Case) -> Reason:
     """Say what to do about labels: only what was tried, and works."""
     options: dict[str, Any] = {"options": _options(labels.words)} if labels.words else {}
+    if options and (few := labels.few_places):
+        places = tuple(dict.fromkeys(str(place) for each in few for place in each.places))
+        options |= {"places": places, "few": _options(tuple(each.word for each in few))}
     if labels.turning:
         return Reason("labels", "warned", "use no rotation", {} if labels.unclear else options)
     if labels.rotated and case.answer == "aligned":

@@ -85,7 +85,7 @@ def besides(diagnosis: Diagnosis) -> Iterator[Reason]:
         guessed = reason == "generated" and {*diagnosis.kinds.guessed} & {*names}
         guess = ", as their names say" if guessed else ""
         numbers: dict[str, Any] = {"names": names, "why": f"{_WHY[reason]}{guess}"}
-        table = diagnosis.parameters
+        table = diagnosis.shown
         rhats = table["rhat"][[variable_of(entry, of) in names for entry in table.index]]
         if bad := int((rhats > limit).sum()):
             numbers |= {"limit": limit, "bad": bad, "count": len(rhats)}

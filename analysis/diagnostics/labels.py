@@ -27,7 +27,7 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import as_view
 
 from ..alignment.rotations import UnclearRotation
-from ..discovery.candidate import Candidate
+from ..discovery.candidate import Candidate, of_few_places
 from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
 from ..discovery.partial import companions, ties_chains
@@ -97,6 +97,11 @@ class Labels:
     def words(self) -> tuple[str, ...]:
         """Texts to declare."""
         return () if self.reason else tuple(c.word for c in self.found)
+
+    @property
+    def few_places(self) -> tuple[Candidate, ...]:
+        """What draws alone show, by the components alone that change places, where others do not."""
+        return () if self.facts.view.log_density else of_few_places(self.found)
 
     @property
     def symmetry(self) -> Symmetry:

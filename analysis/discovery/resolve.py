@@ -19,7 +19,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..summaries.deciding import deciding, looked_at
-from .candidate import Candidate
+from .candidate import Candidate, of_few_places
 from .density import changed_by
 from .discover import discover
 from .partial import companions, in_one_order, recorded_companions, ties_chains, unlike
@@ -80,6 +80,11 @@ class Resolved:
     def words(self) -> tuple[str, ...]:
         """The words to declare a symmetry that was found; else empty."""
         return tuple(each.word for each in self.candidates if each.certain)
+
+    @property
+    def few_places(self) -> tuple[str, ...]:
+        """The words for the components alone that change places in the draws, where others do not; else empty."""
+        return tuple(each.word for each in of_few_places(self.candidates))
 
 
 def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> Resolved:

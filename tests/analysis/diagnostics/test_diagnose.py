@@ -220,7 +220,7 @@ def test_generated_quantities_do_not_decide(make_mcmc, rng):
     assert found.verdict == "usable"
     said = " ".join(found.judgement.left_out)
     assert "Not used for the verdict: `log_lik` (generated quantities, as their names say)" in said
-    assert "of their 40 entries" in said
+    assert "40 of 40 entries" in said
     assert "Not used for the verdict: `z` (whole numbers" in said
     assert diagnose(make_mcmc(values), var_names="log_lik").verdict == "unusable"
 
@@ -296,7 +296,7 @@ def test_bad_entries_of_a_variable_whose_name_has_brackets_are_counted(make_mcmc
     labels = np.repeat(np.arange(4), 500).reshape(SHAPE) % 2
     found = diagnose(make_mcmc(regression(rng) | {"z[1]": labels}))
     (said,) = (s for s in found.judgement.left_out if "z[1]" in s)
-    assert said.endswith("R-hat is above 1.05 for 1 of their 1 entries.")
+    assert said.endswith("R-hat is above 1.05 for 1 of 1 entry.")
 
 
 def test_a_precision_has_its_neck_where_it_is_large(rng):
