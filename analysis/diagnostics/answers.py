@@ -51,8 +51,9 @@ def of_stopped(facts: Facts, *causes: Reason) -> Verdict:
 def of_chains(case: Case) -> Verdict:
     """Markov chains whose draws are finite and move."""
     labels, answer, raw = case.labels, case.answer, case.before.raw
+    slow = () if answer == "invariant" else case.slow_invariants
     switched = (_labels_cause(labels, case),) if labels.state in ("switch", "overlap") else ()
-    causes = switched if answer in ("aligned", "invariant") else (*case.causes, *switched)
+    causes = switched if answer in ("aligned", "invariant") else (*case.causes, *switched, *slow)
     if labels.state == "partial" and case.keeps_heights:
         own = _labels_cause(labels, case)
         causes = (own, *case.causes) if case.blames_labels else (*case.causes, own)

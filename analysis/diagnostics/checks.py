@@ -79,8 +79,10 @@ _WHY = {
 def besides(diagnosis: Diagnosis) -> Iterator[Reason]:
     """Name the quantities that are not used for the verdict, and say how the draws came about."""
     of, limit = diagnosis.kinds.of, diagnosis.limits.deciding_rhat
-    for reason, names in diagnosis.left_out.items():
-        if not names:
+    causes = diagnosis.judgement.causes if diagnosis.judgement else ()
+    decided = {n for c in causes if c.kind == "integers apart" for n in c.numbers["names"]}
+    for reason, every in diagnosis.left_out.items():
+        if not (names := tuple(name for name in every if name not in decided)):
             continue
         guessed = reason == "generated" and {*diagnosis.kinds.guessed} & {*names}
         guess = ", as their names say" if guessed else ""

@@ -82,13 +82,14 @@ _AT_A_TIME = 256
 def stuck(facts: Facts) -> Reason | None:
     """Find chains that stand still."""
     entries = set(facts.table.index)
+    moved = facts.moved_steps
     worst: tuple[str, EqualRun] | None = None
     for name, drawn in facts.values.items():
         free = np.array([entry in entries for entry in facts.names[name]], bool)
         flat = drawn.reshape(*drawn.shape[:2], -1)
         for first in range(0, flat.shape[2], _AT_A_TIME):
             part = slice(first, first + _AT_A_TIME)
-            run = longest_run(flat[..., part], free[part])
+            run = longest_run(flat[..., part], free[part], moved)
             if run is not None and (worst is None or run.length > worst[1].length):
                 worst = (name, run)
     draws = facts.raw.num_draws
@@ -140,9 +141,26 @@ class Case:
     def is_sound(self) -> bool:
         """Tell whether chains agree, modulo labels, with enough effective draws."""
         bad = self.unmoved.bad if self.labels.state == "overlap" else self.after.bad
+        if len(self.integers_apart):
+            return False
         if self.labels.rotated and not self.invariants_agree:
             return False
         return bad.empty and not self.after.lp_is_bad
+
+    @cached_property
+    def integers_apart(self) -> pd.DataFrame:
+        """Single integers, such as changepoints, about which chains disagree though no label switches.
+
+        Arrays of them may be allocations, and those that a program computes follow its parameters.
+        """
+        raw, of = self.before.raw, self.before.raw.kinds.of
+        table = raw.parameters
+        if self.labels.state not in ("none", "stay"):
+            return table[:0]
+        names = [name for name in raw.left_out.get("integer", ()) if name in table.index]
+        own = [name for name in names if name in raw.kinds.guessed or of[name] == "parameter"]
+        rows = table.loc[own]
+        return rows[rows["rhat"] > self.limits.deciding_rhat]
 
     @cached_property
     def is_sorted(self) -> bool:
@@ -186,7 +204,8 @@ class Case:
     @property
     def is_open(self) -> bool:
         """Tell whether chains disagree, so that labels that were not found may switch all the same."""
-        return self.answer == "unusable" and not self._chains_agree
+        apart = len(self.integers_apart) > 0 or not self._chains_agree
+        return self.answer == "unusable" and apart
 
     @cached_property
     def invariants_agree(self) -> bool:
@@ -221,6 +240,10 @@ class Case:
         weights = (_cause("weights", "weights", fact=doubt),) if doubt else ()
         if self.is_sound or self.blames_labels:
             return (*weights, *self.sampler_fails)
+        if len(rows := self.integers_apart):
+            worst = Extreme.of(rows["rhat"])
+            numbers = {"names": tuple(rows.index), "rhat": worst.value}
+            return (_cause("modes", "integers apart", **numbers),)
         return weights or (self._why(),)
 
     @cached_property
@@ -238,6 +261,19 @@ class Case:
         if sampler is None or self.limits.outcome("diverging", diverging.mean()) != "failed":
             return ()
         return tuple(check for check in raw.checks if check.name == "divergences")
+
+    @cached_property
+    def slow_invariants(self) -> tuple[Reason, ...]:
+        """The label-free quantity that is known worst, where these are all that could be used and are too few draws."""
+        table, raw = self.labels.invariants, self.before.raw
+        if self.labels.state != "overlap" or self.causes or self.invariants_agree or table.empty:
+            return ()
+        least, worst = Extreme.of(table["ess_bulk"], smallest=True), Extreme.of(table["rhat"])
+        if least.parameter is None or least.value >= raw.min_ess:
+            return ()
+        times = times_as_many(least.value, raw.min_ess, worst.value, self.limits.deciding_rhat)
+        numbers = {"name": least.parameter, "ess": least.value, "draws": raw.total_draws}
+        return (_cause("short", "short", times=times, **numbers),)
 
     @property
     def funnel_cause(self) -> Reason | None:

@@ -27,6 +27,7 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import as_view
 
 from ..alignment.rotations import UnclearRotation
+from ..alignment.switching import one_labelling
 from ..discovery.candidate import Candidate, of_few_places
 from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
@@ -200,6 +201,8 @@ def _search(
     moved = {name for block in declared for name in block.variables}
     seen = tuple(c for c in _discover(facts) if moved & {slot.name for slot in c.slots})
     state, turning = _state(facts, declared, seen), _turning(seen)
+    if state == "switch" and not seen and aligned and one_labelling(aligned.alignment) is not None:
+        state = "stay"  # what differs between chains is no label
     return Labels(state, after, declared, aligned=aligned, turning=turning)
 
 

@@ -139,6 +139,13 @@ class Facts:
     table: pd.DataFrame
 
     @cached_property
+    def moved_steps(self) -> Bool[np.ndarray, "chain step"]:
+        """At which steps from one draw to the next anything moved."""
+        flat = (v.reshape(*v.shape[:2], -1) for v in self.values.values())
+        steps = [(v[:, 1:] != v[:, :-1]).any(axis=2) for v in flat]
+        return np.any(steps, axis=0)
+
+    @cached_property
     def rhat_limit(self) -> float:
         """R-hat that decides."""
         return self.raw.limits.deciding_rhat

@@ -144,9 +144,10 @@ class Diagnosis(Shown):
         """The table `parameters`, with aligned rows where the answer rests on aligned draws."""
         if not self.is_shown_aligned or self.aligned is None:
             return self.parameters
-        table, aligned = self.parameters.copy(), self.aligned.aligned.parameters
-        rows = [name for name in aligned.index if name in table.index]
-        table.loc[rows, aligned.columns] = aligned.loc[rows]
+        table = self.parameters.copy()
+        for aligned in (self.aligned.aligned.parameters, self.aligned.numbered):
+            rows = [name for name in aligned.index if name in table.index]
+            table.loc[rows, aligned.columns] = aligned.loc[rows]
         return table
 
     def decides(self, entry: str) -> bool:
@@ -346,6 +347,8 @@ class AlignedDiagnosis(Shown):
         Median over moved parameters of aligned over raw standard deviation.
     held_out_rhat : Extreme or None
         Worst R-hat of chains that had no part in the reference; None where it was not asked for.
+    numbered : DataFrame
+        The table of integers that number components, with the numbers of the new places.
     caveat : str
         What nobody has checked of the symmetry, in a sentence; empty where nothing is left.
     sentences : tuple of str
@@ -363,6 +366,7 @@ class AlignedDiagnosis(Shown):
     chain_lp: tuple[float, ...]
     shrinkage: float
     held_out_rhat: Extreme | None = None
+    numbered: pd.DataFrame = field(default_factory=pd.DataFrame)
     caveat: str = ""
     sentences: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -56,6 +56,11 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         f"[[; {APART.replace('below', 'lower than')}]][[; their heights are {{heights}}]]",
         _MODES,
     ),
+    "integers apart": (
+        "chains disagree about the whole numbers {names:names} (R-hat {rhat:rhat})",
+        'If they change places, as two changepoints do, align them: `symmetry="a~b"` or `--exchangeable a~b` for '
+        "`a` and `b`; else sample again, longer or from other starting points",
+    ),
     "weights": (
         "{fact}",
         "Take more `draws` (and `chains`), which make the error of bridge sampling smaller, or sample more of the "

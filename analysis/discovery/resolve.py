@@ -173,7 +173,8 @@ def judged(
         )
         reason, alone = changed, not more and (not left or ties_chains(candidates))
     elif recorded or left:
-        reason = f"{in_brief(recorded or left, NAMED)} differ between labellings in the same way."
+        verb = "differ" if recorded or len(left) > 1 else "differs"
+        reason = f"{in_brief(recorded or left, NAMED)} {verb} between labellings in the same way."
     elif ordered := in_one_order(wider, values):
         reason = f"{in_brief(ordered, NAMED)} has its parts in one order at every draw."
     elif differ := _differing(view, wider):

@@ -21,6 +21,8 @@ DIRECTIONS = 8
 MOST = 64
 """Components of a slot at most."""
 
+END, PILED = 0.05, 0.015
+"""The outer part of a range, and the share of draws on each side from which on they pile up there."""
 _ROWS = 600
 """About how many draws of components the directions are found from."""
 
@@ -178,6 +180,19 @@ def _leading(flat: Float[np.ndarray, "row entry"]) -> Float[np.ndarray, "entry d
     return flat.T @ left[:, -DIRECTIONS:] / scale
 
 
+def is_cut_circle(drawn: Float[np.ndarray, "draw ..."]) -> bool:
+    """Tell whether some entry piles up at both ends of its range, as an angle does where its circle is cut open.
+
+    Its two ends are neighbours, and no mode and its mirror image.
+    """
+    flat = drawn.reshape(len(drawn), -1)
+    size = np.abs(flat)
+    low, high = size.min(axis=0), size.max(axis=0)
+    end = size > high - END * (high - low)
+    shares = [(end & side).mean(axis=0) for side in (flat > 0, flat < 0)]
+    return bool((np.minimum(*shares) > PILED).any())
+
+
 def slots(values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Iterator[Slot]:
     """Every axis of 2 to `MOST` components with and without signs, both axes of a square, and every whole variable.
 
@@ -185,7 +200,7 @@ def slots(values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Iterator[Slot]
     """
     for name, drawn in values.items():
         shape = drawn.shape[1:]
-        both_signs = drawn.size and drawn.min() < 0 < drawn.max()
+        both_signs = drawn.size and drawn.min() < 0 < drawn.max() and not is_cut_circle(drawn)
         for axis, size in enumerate(shape):
             if 2 <= size <= MOST:
                 yield Slot(name, (axis,), size)

@@ -73,13 +73,16 @@ class Evidence:
 
     @property
     def sentence(self) -> str:
-        """The warning to read before relying on it; empty where all was checked and holds."""
+        """The warning to read before relying on it; empty where all was checked, but random numbers, and holds."""
         if self.refuted:
             return (
                 f"The declared symmetry does not hold at this posterior's draws ({self.refuted}): the draws are valid, "
                 "but nothing is aligned by it. Declare what moves together completely, with `--exchangeable`."
             )
         parts = list(self._open())
+        if self.random and parts:
+            names = in_brief(self.random, SHOWN)
+            parts.append(f"{names} not checked, as random numbers cannot be compared")
         return f"Of the declared symmetry: {'; '.join(parts)}." if parts else ""
 
     def _open(self) -> Iterator[str]:
@@ -90,8 +93,6 @@ class Evidence:
             )
         if not self.draws:
             yield "it was tried at random points, not at draws"
-        if self.random:
-            yield f"{in_brief(self.random, SHOWN)} not checked, as random numbers cannot be compared"
         if self.left_behind:
             yield (
                 f"{in_brief(self.left_behind, SHOWN)} would change with the components and stays behind when they are "
