@@ -101,7 +101,7 @@ class Labels:
 
     @property
     def few_places(self) -> tuple[Candidate, ...]:
-        """What draws alone show, by the components alone that change places, where others do not."""
+        """Give what draws alone show by the components alone that change places, where others do not."""
         return () if self.facts.view.log_density else of_few_places(self.found)
 
     @property

@@ -299,9 +299,8 @@ class Diagnosis(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain types that `json.dumps(..., allow_nan=False)` accepts."""
-        rows = [
-            {"parameter": name, **row} for name, row in self.parameters.to_dict("index").items()
-        ]
+        table = self.parameters.to_dict("index")
+        rows = [{"parameter": name, **row} for name, row in table.items()]
         parts = {
             **(self.judgement.to_dict() if self.judgement else {}),
             "summary": self.summary(),
@@ -351,10 +350,8 @@ class AlignedDiagnosis(Shown):
         The table of integers that number components, with the numbers of the new places.
     caveat : str
         What nobody has checked of the symmetry, in a sentence; empty where nothing is left.
-    sentences : tuple of str
-        What happened, in words.
-    warnings : tuple of str
-        What to beware of, in words.
+    sentences, warnings : tuple of str
+        What happened, and what to beware of, in words.
     """
 
     raw: Diagnosis
@@ -377,10 +374,9 @@ class AlignedDiagnosis(Shown):
         return Extreme.of(self.invariants["rhat"])
 
     def _card(self) -> Card:
-        numbers = self.raw.numbers
         moved, fixed = self.aligned.parameters, self.invariants
         tables = (("aligned parameters", moved), ("left alone by the symmetry", fixed))
-        parts = [numbers.in_order(table, name) for name, table in tables if len(table)]
+        parts = [self.raw.numbers.in_order(table, name) for name, table in tables if len(table)]
         return card_of_alignment(self.sentences, self.warnings, [p for both in parts for p in both])
 
     def to_dict(self) -> dict[str, Any]:
