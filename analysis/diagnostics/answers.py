@@ -15,6 +15,7 @@ from onebasin.models.symmetry.words import in_shell
 
 from ..alignment.switching import one_labelling
 from ..discovery.density import advice
+from .causes import times_as_many
 from .checks import BIAS, bounds, own_words
 from .judge import Case, alike_parts
 from .labels import Labels
@@ -58,7 +59,7 @@ def of_stopped(facts: Facts, *causes: Reason) -> Verdict:
 def of_chains(case: Case) -> Verdict:
     """Markov chains whose draws are finite and move."""
     labels, answer, raw = case.labels, case.answer, case.before.raw
-    slow = () if answer == "invariant" else case.slow_invariants
+    slow = tuple(_slow_invariants(case)) if answer != "invariant" else ()
     switched = (_labels_cause(labels, case),) if labels.state in ("switch", "overlap") else ()
     causes = switched if answer in ("aligned", "invariant") else (*case.causes, *switched, *slow)
     if labels.state == "partial" and case.keeps_heights:
@@ -82,6 +83,8 @@ def _beside(case: Case, answer: Answer) -> Iterator[Reason]:
         yield from alike_parts(case.before)
     if answer == "unusable" and case.before.raw.method == "mclmc" and case.before.view.network:
         yield Reason("network", "not judged", "as an ensemble")
+    if (points := case.given or case.points) and (case.given or answer != "partly"):
+        yield points.reason("points agree" if answer == "unusable" else "points")
     if case.modes is not None and case.modes.remark:
         yield own_words("modes", case.modes.remark)
 
@@ -97,6 +100,8 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
         yield from _usable(case)
     elif answer == "aligned":
         yield _aligned(case)
+    elif answer == "partly" and case.points is not None:
+        yield case.points.reason("usable at points", "answer")
     else:
         why = overlap(labels).sentence
         yield Reason("answer", "warned", "invariant", {"why": why})
@@ -164,6 +169,18 @@ def overlap(labels: Labels) -> Reason:
     return Reason("labels", "warned", kind, names)
 
 
+def _slow_invariants(case: Case) -> Iterator[Reason]:
+    """Name the slowest label-free quantity, where these are all that could be used and are known by too few draws."""
+    table, raw = case.labels.invariants, case.before.raw
+    if case.labels.state != "overlap" or case.causes or case.invariants_agree or table.empty:
+        return
+    least, rhat = Extreme.of(table["ess_bulk"], smallest=True), Extreme.of(table["rhat"]).value
+    if least.value < raw.min_ess:
+        times = times_as_many(least.value, raw.min_ess, rhat, raw.limits.deciding_rhat)
+        numbers = {"name": least.parameter, "ess": least.value, "draws": raw.total_draws}
+        yield Reason("short", "failed", "short", numbers | {"times": times})
+
+
 def _labels_cause(labels: Labels, case: Case) -> Reason:
     before, after = case.before.worst_rhat.value, case.after.worst_rhat.value
     moves = labels_move(labels).fact
@@ -193,7 +210,7 @@ def _labels_remedy(labels: Labels, case: Case) -> Reason:
         return Reason("labels", "warned", "use no rotation", {} if labels.unclear else options)
     if labels.rotated and case.answer == "aligned":
         return Reason("labels", "warned", "use rotated")
-    if labels.state == "overlap" or case.answer == "invariant":
+    if labels.state == "overlap" or case.answer in ("invariant", "partly"):
         return Reason("labels", "warned", "use no labels", options)
     if case.answer == "aligned":
         return Reason("labels", "warned", "use aligned", options)
@@ -261,6 +278,8 @@ def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
 
 def _predictions_row(case: Case, answer: Answer) -> Reason:
     facts, raw = case.before, case.before.raw
+    if answer == "partly" and case.points is not None:
+        return case.points.reason("points", PREDICTIONS)
     lp, lp_ess = facts.lp_numbers
     limits = {"limits": raw.numbers.limits_of("rhat")}
     apart = {}

@@ -34,8 +34,10 @@ from .causes import (
     times_as_many,
 )
 from .checks import BIAS, is_gross
+from .invariants import chosen_inputs
 from .labels import Labels
 from .measure import Facts
+from .points import Points
 from .verdict import Answer, Extreme, Limits, Reason
 
 ENOUGH = 100
@@ -110,10 +112,19 @@ def stuck(facts: Facts) -> Reason | None:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A posterior whose draws are finite and move, with what is known of its labels."""
+    """A posterior whose draws are finite and move, with what is known of its labels.
+
+    Attributes
+    ----------
+    before, labels
+        The posterior as its draws came, and its labels.
+    given
+        A network's predictions at inputs that a user gave; None where none were given.
+    """
 
     before: Facts
     labels: Labels
+    given: Points | None = None
 
     @property
     def after(self) -> Facts:
@@ -149,18 +160,9 @@ class Case:
 
     @cached_property
     def integers_apart(self) -> pd.DataFrame:
-        """Single integers, such as changepoints, about which chains disagree though no label switches.
-
-        Arrays of them may be allocations, and those that a program computes follow its parameters.
-        """
-        raw, of = self.before.raw, self.before.raw.kinds.of
-        table = raw.parameters
-        if self.labels.state not in ("none", "stay"):
-            return table[:0]
-        names = [name for name in raw.left_out.get("integer", ()) if name in table.index]
-        own = [name for name in names if name in raw.kinds.guessed or of[name] == "parameter"]
-        rows = table.loc[own]
-        return rows[rows["rhat"] > self.limits.deciding_rhat]
+        """Single integers about which chains disagree though no label switches."""
+        rows = self.before.integers_apart
+        return rows if self.labels.state in ("none", "stay") else rows[:0]
 
     @cached_property
     def is_sorted(self) -> bool:
@@ -219,6 +221,22 @@ class Case:
         )
 
     @cached_property
+    def points(self) -> Points | None:
+        """A network's predictions at training inputs; None of one chain, and where no inputs are kept."""
+        view, raw = self.before.view, self.before.raw
+        if view.network is None or view.x is None or raw.num_chains < 2:
+            return None
+        rows = chosen_inputs(len(view.x))
+        outputs = self.labels.invariants
+        return Points.of(outputs, rows, raw.limits, raw.num_chains, training=True)
+
+    @cached_property
+    def few_points_disagree(self) -> bool:
+        """Tell whether all label-free quantities are sound but a network's predictions at a few points."""
+        sound = not self.after.lp_is_bad and self.unmoved.bad.empty and self.keeps_heights
+        return sound and self.points is not None and self.points.few
+
+    @cached_property
     def answer(self) -> Answer:
         """The answer."""
         state = self.labels.state
@@ -231,7 +249,7 @@ class Case:
         apart = state == "overlap" or (state == "switch" and not self.is_sorted)
         if apart and self.invariants_agree and not doubt:
             return "invariant"
-        return "unusable"
+        return "partly" if apart and self.few_points_disagree and not doubt else "unusable"
 
     @cached_property
     def causes(self) -> tuple[Reason, ...]:
@@ -244,6 +262,8 @@ class Case:
             worst = Extreme.of(rows["rhat"])
             numbers = {"names": tuple(rows.index), "rhat": worst.value}
             return (_cause("modes", "integers apart", **numbers),)
+        if self.answer == "partly" and self.points is not None:
+            return (self.points.cause,)
         return weights or (self._why(),)
 
     @cached_property
@@ -261,19 +281,6 @@ class Case:
         if sampler is None or self.limits.outcome("diverging", diverging.mean()) != "failed":
             return ()
         return tuple(check for check in raw.checks if check.name == "divergences")
-
-    @cached_property
-    def slow_invariants(self) -> tuple[Reason, ...]:
-        """The label-free quantity that is known worst, where these are all that could be used and are too few draws."""
-        table, raw = self.labels.invariants, self.before.raw
-        if self.labels.state != "overlap" or self.causes or self.invariants_agree or table.empty:
-            return ()
-        least, worst = Extreme.of(table["ess_bulk"], smallest=True), Extreme.of(table["rhat"])
-        if least.parameter is None or least.value >= raw.min_ess:
-            return ()
-        times = times_as_many(least.value, raw.min_ess, worst.value, self.limits.deciding_rhat)
-        numbers = {"name": least.parameter, "ess": least.value, "draws": raw.total_draws}
-        return (_cause("short", "short", times=times, **numbers),)
 
     @property
     def funnel_cause(self) -> Reason | None:

@@ -156,6 +156,17 @@ class Facts:
         return self.table[self.table["rhat"] > self.rhat_limit]
 
     @cached_property
+    def integers_apart(self) -> pd.DataFrame:
+        """Single integers, such as changepoints, about which chains disagree, with their numbers.
+
+        Arrays of them may be allocations, and those that a program computes follow its parameters.
+        """
+        table, kinds = self.raw.parameters, self.raw.kinds
+        names = [name for name in self.raw.left_out.get("integer", ()) if name in table.index]
+        own = [n for n in names if n in kinds.guessed or kinds.of[n] == "parameter"]
+        return table.loc[own][table.loc[own, "rhat"] > self.rhat_limit]
+
+    @cached_property
     def bad(self) -> pd.DataFrame:
         """Entries whose R-hat or bulk ESS is bad."""
         low = self.table["ess_bulk"] < self.raw.min_ess

@@ -29,6 +29,13 @@ from .verdict import Extreme, Limits, Outcome, Reason, Verdict, in_words, overal
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
+    from .points import Points
+
+_OF_RUN = ("target", "engine", "method", "num_chains", "num_draws")
+_OF_SAMPLER = (
+    *("divergences", "divergence_share", "mean_tree_depth", "deepest_tree"),
+    *("reached_max_treedepth", "min_bfmi", "acceptance_rate", "lp_rhat"),
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,6 +93,8 @@ class Diagnosis(Shown):
         Whether the posterior may be used, and why; None where only numbers were asked for.
     aligned : AlignedDiagnosis or None
         The diagnosis modulo the symmetry that is declared or was found; None where there is none.
+    points : Points or None
+        A network's predictions by point, with a `table`; None of other posteriors, and of one chain.
     """
 
     target: str
@@ -117,6 +126,7 @@ class Diagnosis(Shown):
     notes: tuple[str, ...] = ()
     judgement: Verdict | None = None
     aligned: AlignedDiagnosis | None = None
+    points: Points | None = None
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -146,7 +156,7 @@ class Diagnosis(Shown):
             return self.parameters
         table = self.parameters.copy()
         for aligned in (self.aligned.aligned.parameters, self.aligned.numbered):
-            rows = [name for name in aligned.index if name in table.index]
+            rows = aligned.index.intersection(table.index)
             table.loc[rows, aligned.columns] = aligned.loc[rows]
         return table
 
@@ -185,7 +195,7 @@ class Diagnosis(Shown):
 
     @property
     def verdict(self) -> str | None:
-        """``usable``, ``aligned``, ``invariant`` or ``unusable``; None where only numbers were asked for."""
+        """The answer, as `Verdict` has it; None where only numbers were asked for."""
         return self.judgement.answer if self.judgement else None
 
     @property
@@ -248,13 +258,14 @@ class Diagnosis(Shown):
         """
         rows = self.shown.drop(index=[*self.constants, *self.broken])
         caption = "aligned parameters" if self.is_shown_aligned else "parameters"
-        if self.aligned is not None and self.verdict == "invariant":
+        if self.aligned is not None and (self.verdict == "invariant" or "points" in self.causes):
             moved, caption = self.aligned.aligned.parameters.index, "label-free quantities"
             rows = pd.concat([rows.drop(index=moved, errors="ignore"), self.aligned.invariants])
             rows = rows[~rows.index.duplicated()]
         many = f"{self.num_chains} chains of " if self.num_chains > 1 else ""
         caption += f": {many}{self.num_draws} draws"
         table = self.numbers.in_order(rows, caption, None if whole else ROWS)
+        table += (self.points.as_table(self.verdict, whole=True),) if whole and self.points else ()
         if self.judgement is None:
             return card_of_numbers(self.checks_in_words, self.warnings, table)
         return card_of_verdict(self.judgement, table)
@@ -272,21 +283,10 @@ class Diagnosis(Shown):
         sampler, fit = self.sampler or SamplerSummary(), self.variational or VariationalSummary()
         cost = sampler if self.sampler else fit
         return {
-            "target": self.target,
-            "engine": self.engine,
-            "method": self.method,
-            "num_chains": self.num_chains,
-            "num_draws": self.num_draws,
+            **{name: getattr(self, name) for name in _OF_RUN},
             "num_parameters": len(self.parameters),
             **fits,
-            "divergences": sampler.divergences,
-            "divergence_share": sampler.divergence_share,
-            "mean_tree_depth": sampler.mean_tree_depth,
-            "deepest_tree": sampler.deepest_tree,
-            "reached_max_treedepth": sampler.reached_max_treedepth,
-            "min_bfmi": sampler.min_bfmi,
-            "acceptance_rate": sampler.acceptance_rate,
-            "lp_rhat": sampler.lp_rhat,
+            **{name: getattr(sampler, name) for name in _OF_SAMPLER},
             "khat": fit.khat,
             "elbo": fit.elbo,
             "gradient_evaluations": cost.gradient_evaluations,
@@ -301,6 +301,7 @@ class Diagnosis(Shown):
         """Return everything as plain types that `json.dumps(..., allow_nan=False)` accepts."""
         table = self.parameters.to_dict("index")
         rows = [{"parameter": name, **row} for name, row in table.items()]
+        fields = ("name", "outcome", "fact", "remedy", "sentences")
         parts = {
             **(self.judgement.to_dict() if self.judgement else {}),
             "summary": self.summary(),
@@ -313,14 +314,12 @@ class Diagnosis(Shown):
             "kinds": {"of": dict(self.kinds.of), "guessed": self.kinds.guessed},
             "outcome": self.outcome,
             "checks_in_words": self.checks_in_words,
-            "checks": [
-                check.to_dict("name", "outcome", "fact", "remedy", "sentences")
-                for check in self.checks
-            ],
+            "checks": [c.to_dict(*fields) for c in self.checks],
             "warnings": self.warnings,
             "notes": self.notes,
             "parameters": rows,
         } | ({"aligned": self.aligned.to_dict()} if self.aligned else {})
+        parts |= {"predictions": self.points.to_dict()} if self.points else {}
         return json_safe(parts)
 
 
@@ -347,7 +346,7 @@ class AlignedDiagnosis(Shown):
     held_out_rhat : Extreme or None
         Worst R-hat of chains that had no part in the reference; None where it was not asked for.
     numbered : DataFrame
-        The table of integers that number components, with the numbers of the new places.
+        Integers that number components, by the numbers of the new places.
     caveat : str
         What nobody has checked of the symmetry, in a sentence; empty where nothing is left.
     sentences, warnings : tuple of str
@@ -376,8 +375,8 @@ class AlignedDiagnosis(Shown):
     def _card(self) -> Card:
         moved, fixed = self.aligned.parameters, self.invariants
         tables = (("aligned parameters", moved), ("left alone by the symmetry", fixed))
-        parts = [self.raw.numbers.in_order(table, name) for name, table in tables if len(table)]
-        return card_of_alignment(self.sentences, self.warnings, [p for both in parts for p in both])
+        parts = [p for name, t in tables if len(t) for p in self.raw.numbers.in_order(t, name)]
+        return card_of_alignment(self.sentences, self.warnings, parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the raw diagnosis as plain types for JSON."""

@@ -66,6 +66,12 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Take more `draws` (and `chains`), which make the error of bridge sampling smaller, or sample more of the "
         "modes (`most`); until then use each mode by itself, by the statistic `mode`",
     ),
+    "points apart": (
+        "chains disagree on predictions at {bad}, or have too few effective draws there (R-hat up to {rhat:rhat}, "
+        "bulk ESS down to {ess:.0f}), and agree at {good} of {count} {which}",
+        "The function may have several states at these inputs, which many chains from random starts weigh best; judge "
+        "your own inputs by `diagnose(posterior, x=...)`, or `onebasin diagnose --at NEW.json`",
+    ),
     "too few": (
         "Chains of {draws} draws are too short to judge",
         "Draw at least {enough} times a chain, after a warmup",
@@ -140,9 +146,9 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "`ob.align(posterior)`, or `onebasin align`; varimax chooses their rotation, not the data"
     ),
     "no equal modes": (
-        "The log density differs between labellings, so that they are no equal modes: see to the other cause first"
+        "The log density differs between labellings, so that they are no equal modes: remove the other cause first"
     ),
-    "use neither": "Alignment does not bring the chains together: see to the other cause first",
+    "use neither": "Alignment does not bring the chains together: remove the other cause first",
     "labels not looked at": "Labels were not looked at",
     "labels sorted": "Labels switch; alignment sorts them",
     "rotation sorted": "The components of {names:names} rotate; varimax and matching align them",
@@ -163,10 +169,10 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "No labels switch within the chain; that others would have the same cannot be seen"
     ),
     "labels open": (
-        "No labels are seen to switch; while chains disagree, components that are close, or scalars of their own, may "
+        "No label switching seen; while chains disagree, components that are close, or scalars of their own, may "
         "still do"
     ),
-    "labels unseen": "No labels are seen to switch",
+    "labels unseen": "No label switching seen",
     "labels unjudged": "Not judged: {why}",
     "labels of a fit": (
         "Draws of one approximation have one labelling, or all of them; none switches"
@@ -191,6 +197,14 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "no invariants": "Neither `lp` nor other quantities without labels are there",
     "unreliable": f"Parameters are not reliable, nor is what is computed of them[[; {APART}]]",
     "halves agree": "One chain agrees with its halves; with others it could not be compared",
+    "points": (
+        "Predictions can be used at {good} of {count} {which}[[, not at {bad} (R-hat up to {rhat:rhat}, bulk ESS down "
+        "to {ess:.0f})]]"
+    ),
+    "points agree": (
+        "Chains agree on predictions, with enough effective draws, at {good} of {count} {which}[[, not at {bad} "
+        "(R-hat up to {rhat:rhat}, bulk ESS down to {ess:.0f})]]"
+    ),
     "all agree": "Chains agree about all parameters[[ and the log density (R-hat of `lp` {lp:rhat})]]",
     "independent draws": "Independent draws need no convergence",
     "worth of weights": (
@@ -267,6 +281,9 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "mean of one component is an average over several. Use aligned means"
     ),
     "usable in part": "You may use {others} and the intervals",
+    "usable at points": (
+        "You may use predictions at {good} of {count} {which}, and no single weights. Do not use predictions at {bad}"
+    ),
     "bad fit": "Do not use it in the posterior's place",
     "unproved": "Not to be used in the posterior's place: {why}. {remedy}",
     "usable independent": (

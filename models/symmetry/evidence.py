@@ -73,16 +73,13 @@ class Evidence:
 
     @property
     def sentence(self) -> str:
-        """The warning to read before relying on it; empty where all was checked, but random numbers, and holds."""
+        """The warning to read before relying on it; empty where all was checked and holds."""
         if self.refuted:
             return (
                 f"The declared symmetry does not hold at this posterior's draws ({self.refuted}): the draws are valid, "
                 "but nothing is aligned by it. Declare what moves together completely, with `--exchangeable`."
             )
         parts = list(self._open())
-        if self.random and parts:
-            names = in_brief(self.random, SHOWN)
-            parts.append(f"{names} not checked, as random numbers cannot be compared")
         return f"Of the declared symmetry: {'; '.join(parts)}." if parts else ""
 
     def _open(self) -> Iterator[str]:
