@@ -38,6 +38,9 @@ from ..contracts.density import Values
 from .charts import Bijection, Chart
 from .start import check_names, no_start, shaped
 
+_TOGETHER = 8
+"""Starts are looked for so many at a time: one compiled search serves any number of chains."""
+
 FIXED = ("param", "mutable", "plate", "prng_key")
 """Kinds of a model's statements that are no variables, and stay as they are in its first run."""
 
@@ -233,12 +236,14 @@ class NumpyroDensity:
         InferenceError
             If no such point is found.
         """
-        model = require_numpyro(self.target)
+        model, number = require_numpyro(self.target), len(keys)
+        # The search is compiled anew for every number of keys. The last one again finds the same point again.
+        keys = keys[np.minimum(np.arange(-(-number // _TOGETHER) * _TOGETHER), number - 1)]
         try:
             info = initialize_model(keys, model, init_strategy=init_to_uniform(radius=radius))
         except RuntimeError as error:
             raise no_start(self.target.name, str(error)) from error
-        return jax.vmap(self.ravel)(info.param_info.z)
+        return jax.vmap(self.ravel)(info.param_info.z)[:number]
 
     def given_start(self, start: Mapping[str, Any]) -> Float[Array, " param"]:
         """Take natural values that a user gives to the unconstrained space, in the precision of the caller's context.
