@@ -294,7 +294,7 @@ class View:
 
     @property
     def found_symmetry(self) -> dict[str, Any]:
-        """What the search before the run found, as the file records it; empty where nothing can be read of one."""
+        """The result of the search before the run, as the file records it; empty where nothing can be read of one."""
         return schema.found_symmetry_of(self.tree.attrs)
 
     @cached_property

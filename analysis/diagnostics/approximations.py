@@ -35,7 +35,7 @@ LEAST = 200.0
 DRIFTS = 4.0
 """Standard errors by which short chains may move, in a location or a spread."""
 SHIFT, INFLATION = 0.2, 1.15
-"""How far draws in other labellings may move a mean, in standard deviations, and how much they may add to one."""
+"""Move of a mean by draws in other labellings, in standard deviations, and factor of one, that are let pass."""
 APART = 0.8
 """Variance that alignment leaves, over what it would leave of noise, up to which components are told apart."""
 LINKED = 0.5

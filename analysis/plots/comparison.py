@@ -21,6 +21,7 @@ from .style import (
     ACCENT,
     INK,
     MUTED,
+    PAPER,
     TEXT_SIZE,
     Picture,
     add_legend,
@@ -190,6 +191,7 @@ def _mark(axes: Axes, place: int, value: float, colour: str, *, hollow: bool) ->
         ha="center",
         fontsize=TEXT_SIZE - 2,
         color=INK,
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},  # the dashed line ends at it
     )
 
 

@@ -19,7 +19,6 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import Collection, PathCollection
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from onebasin.posteriors import schema
 
@@ -139,7 +138,9 @@ def drawn(
         )
     add_chain_legend(figure, chains)
     if legend:
-        add_legend(figure, [Patch(color=c) for c in CHAIN_COLOURS[: len(legend)]], legend)
+        for own in figure.legends:
+            own.remove()
+        add_legend(figure, [Line2D([], [], color=c) for c in CHAIN_COLOURS[: len(legend)]], legend)
     return figure
 
 

@@ -43,8 +43,8 @@ def posterior_report(
     Returns
     -------
     Report
-        Of one posterior: the answer, modes, labels, parameters, sampler, chains, predictions, cost. Of several: an
-        answer each, the comparison, checks and cost. And how they were made.
+        Of one posterior: the answer, modes, labels, parameters, sampler, chains, predictions, cost; a network's
+        predictions come first. Of several: an answer each, the comparison, checks and cost. And how they were made.
     """
     if not posteriors:
         raise ArgumentError("`posteriors` is empty: give at least one posterior to report on.")
@@ -84,14 +84,19 @@ def _subject(name: str, posterior: Posterior, options: dict[str, Any]) -> Subjec
 
 
 def _alone(subject: Subject) -> tuple[Section | None, ...]:
+    predicted = predictions(subject)
+    is_network = (
+        subject.view.network is not None
+    )  # its predictions have no labels, its weights little else
     return (
+        predicted if is_network else None,
         modes(subject),
         labels(subject),
         fits(subject),
         parameters(subject),
         sampler(subject),
         chains(subject),
-        predictions(subject),
+        None if is_network else predicted,
     )
 
 
