@@ -81,6 +81,8 @@ def _beside(case: Case, answer: Answer) -> Iterator[Reason]:
         yield from alike_parts(case.before)
     if answer == "unusable" and case.before.raw.method == "mclmc" and case.before.view.network:
         yield Reason("network", "not judged", "as an ensemble")
+    if (points := case.given or case.points) and (case.given or answer != "partly"):
+        yield points.reason("points agree" if answer == "unusable" else "points")
     if case.modes is not None and case.modes.remark:
         yield own_words("modes", case.modes.remark)
 
@@ -96,6 +98,8 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
         yield from _usable(case)
     elif answer == "aligned":
         yield _aligned(case)
+    elif answer == "partly" and case.points is not None:
+        yield case.points.reason("usable at points", "answer")
     else:
         why = overlap(labels).sentence
         yield Reason("answer", "warned", "invariant", {"why": why})
@@ -189,7 +193,7 @@ def _labels_remedy(labels: Labels, case: Case) -> Reason:
         return Reason("labels", "warned", "use no rotation", {} if labels.unclear else options)
     if labels.rotated and case.answer == "aligned":
         return Reason("labels", "warned", "use rotated")
-    if labels.state == "overlap" or case.answer == "invariant":
+    if labels.state == "overlap" or case.answer in ("invariant", "partly"):
         return Reason("labels", "warned", "use no labels", options)
     if case.answer == "aligned":
         return Reason("labels", "warned", "use aligned", options)
@@ -257,6 +261,8 @@ def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
 
 def _predictions_row(case: Case, answer: Answer) -> Reason:
     facts, raw = case.before, case.before.raw
+    if answer == "partly" and case.points is not None:
+        return case.points.reason("points", PREDICTIONS)
     lp, lp_ess = facts.lp_numbers
     limits = {"limits": raw.numbers.limits_of("rhat")}
     apart = {}

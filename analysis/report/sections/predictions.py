@@ -31,9 +31,11 @@ _STATISTICS = {"mean": np.mean, "sd": np.std, "smallest": np.min, "largest": np.
 
 
 def predictions(subject: Subject) -> Section:
-    """Show predictive checks, PSIS-LOO and sensitivity, and say in one line what is missing for them."""
+    """Show predictions by point, predictive checks, PSIS-LOO and sensitivity, and name groups that are missing."""
     band = bands({subject.name: subject.view})
     parts: list[Part] = [band] if band is not None else []
+    if (points := subject.diagnosis.points) is not None:
+        parts.append(points.as_table(subject.diagnosis.verdict))
     parts += [*_checks(subject), *_leave_one_out(subject), *_sensitivity(subject)]
     if missing := _missing(subject):
         parts.append(missing)
