@@ -37,6 +37,7 @@ from onebasin.posteriors.view import View
 from ..discovery.density import DensityCheck, compare_densities, spelt
 from ..discovery.resolve import resolve
 from .allocations import Allocation, allocations_in, renumbered
+from .draws import workers
 from .rule import AlignmentRule, AlignmentTarget
 
 PerDraw = Float[np.ndarray, "chain draw"]
@@ -327,7 +328,8 @@ def moved(dataset: xr.Dataset, group: Group, element: Element, argument: str) ->
     filed = None
     if any(map(is_read_later, first.values())):
         try:
-            filed = _filed(first, group, element)
+            with workers(1):
+                filed = _filed(first, group, element)
         except ClaimError as error:
             raise ArgumentError(f"`{argument}` cannot be aligned: it {error}.") from error
         there = filed[schema.POSTERIOR].data_vars
