@@ -31,7 +31,11 @@ def draw_labellings(numbers: Int[np.ndarray, "chain draw"]) -> Picture:
     chains, draws = numbers.shape
     known = min(int(numbers.max()) + 1, NAMED)
     colours = [*CHAIN_COLOURS[:known], GRID]
-    strips = _strips(np.minimum(numbers, known), known)
+    strips = np.minimum(numbers, known)
+    if draws > STRIP:
+        edges = np.linspace(0, draws, STRIP + 1).astype(int)
+        counts = [np.add.reduceat(strips == k, edges[:-1], axis=1) for k in range(known + 1)]
+        strips = np.stack(counts).argmax(axis=0)
     figure = new_figure(7.6, 0.28 * min(chains, 16) + 1.0)
     axes = figure.subplots()
     axes.imshow(
@@ -52,18 +56,6 @@ def draw_labellings(numbers: Int[np.ndarray, "chain draw"]) -> Picture:
     shown = names if numbers.max() < NAMED else [*names, "rarer ones"]
     add_legend(figure, [Patch(color=c) for c in colours[: len(shown)]], shown, columns=4)
     return figure
-
-
-def _strips(numbers: np.ndarray, most: int) -> np.ndarray:
-    """The most frequent labelling of every few draws."""
-    draws = numbers.shape[1]
-    if draws <= STRIP:
-        return numbers
-    edges = np.linspace(0, draws, STRIP + 1).astype(int)
-    counts = np.stack(
-        [np.add.reduceat(numbers == number, edges[:-1], axis=1) for number in range(most + 1)]
-    )
-    return counts.argmax(axis=0)
 
 
 def labellings_in_words(numbers: Int[np.ndarray, "chain draw"]) -> str:

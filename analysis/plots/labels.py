@@ -66,7 +66,16 @@ def plot_labels(
     2
     """
     view = as_view(posterior)
-    blocks = _blocks(view, symmetry)
+    resolved = resolve(view, symmetry, look=True)
+    blocks = tuple(each.block for each in resolved.candidates) or resolved.equal_modes
+    if not blocks:
+        raise ArgumentError(
+            f"`symmetry` is not given, `{view.argument}` declares none, and its draws show no labels that switch: give "
+            "blocks or words of what is interchangeable, such as 'mu,sigma'."
+        )
+    shapes = event_shapes(view.posterior, view.variables)
+    for block in blocks:
+        block.check(shapes)
     chosen = _chosen(view, blocks, var_names, rows, components)
     return _drawn({"": with_counterparts(view.posterior, blocks)}, chosen, view)
 
@@ -139,21 +148,6 @@ def _alignment_of(posterior: object, symmetry: Symmetry | str | Sequence[str] | 
     return align(posterior, symmetry)
 
 
-def _blocks(view: View, symmetry: Symmetry | str | Sequence[str] | None) -> Symmetry:
-    """Find blocks that change places: given, else declared, else seen in the draws, even if not sorted by alignment."""
-    resolved = resolve(view, symmetry, look=True)
-    blocks = tuple(each.block for each in resolved.candidates) or resolved.equal_modes
-    if not blocks:
-        raise ArgumentError(
-            f"`symmetry` is not given, `{view.argument}` declares none, and its draws show no labels that switch: give "
-            "blocks or words of what is interchangeable, such as 'mu,sigma'."
-        )
-    shapes = event_shapes(view.posterior, view.variables)
-    for block in blocks:
-        block.check(shapes)
-    return blocks
-
-
 def _chosen(
     view: View,
     symmetry: Symmetry,
@@ -224,11 +218,16 @@ def lines_in_words(
 
 
 def _where(values: Float[np.ndarray, "chain draw"], group: str, follow: bool) -> str:
-    jumping = [chain for chain, draws in enumerate(values) if follow and _jumps(draws)]
+    jumping: dict[int, tuple[float, float]] = {}
+    for chain, draws in enumerate(values):
+        if follow and np.ptp(draws):
+            low, high, share, upper = two_levels(draws)
+            if share >= TWO_LEVELS and 0.02 < float(upper.mean()) < 0.98:
+                jumping[chain] = low, high
     if jumping:
-        low, high, _, _ = two_levels(values[jumping[0]])
+        low, high = next(iter(jumping.values()))
         levels = f"between {format_number(low)} and {format_number(high)}"
-        return f"jumps {levels} within {_chains(jumping, len(values), group)}"
+        return f"jumps {levels} within {_chains(list(jumping), len(values), group)}"
     medians = np.median(values, axis=1)
     ends = np.quantile(values, [0.05, 0.95], axis=1)
     if np.ptp(medians) <= LEVEL * float(np.median(ends[1] - ends[0])):
@@ -240,13 +239,6 @@ def _where(values: Float[np.ndarray, "chain draw"], group: str, follow: bool) ->
         return f"lies elsewhere from {group} to {group}, around {span}"
     levels = ", ".join(format_number(float(median)) for median in medians)
     return f"lies around {levels} in {group}s 0 to {len(values) - 1}"
-
-
-def _jumps(draws: Float[np.ndarray, " draw"]) -> bool:
-    if np.ptp(draws) == 0:
-        return False
-    _, _, share, upper = two_levels(draws)
-    return share >= TWO_LEVELS and 0.02 < float(upper.mean()) < 0.98
 
 
 def _chains(chains: Sequence[int], total: int, group: str) -> str:

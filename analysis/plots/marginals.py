@@ -53,7 +53,7 @@ def plot_forest(
     >>> figure = ob.plot.forest(posterior)
     """
     quantities = _quantities(posterior, var_names, rows)
-    return draw_forest(quantities).on_paper(_intervals(quantities))
+    return draw_forest(quantities).on_paper(intervals(quantities))
 
 
 def plot_densities(
@@ -96,7 +96,7 @@ def plot_densities(
         aes={"color": ["chain"]},
         visuals={"credible_interval": False, "point_estimate": False, "point_estimate_text": False},
     )
-    return figure.on_paper(f"Densities, chain by chain. {_intervals(quantities)}")
+    return figure.on_paper(f"Densities, chain by chain. {intervals(quantities)}")
 
 
 def plot_ranks(
@@ -181,7 +181,8 @@ def ranks_in_words(quantities: Mapping[str, Quantity], rhats: Mapping[str, float
     )
 
 
-def _intervals(quantities: Mapping[str, Quantity]) -> str:
+def intervals(quantities: Mapping[str, Quantity]) -> str:
+    """Say where the median of each quantity and 90 % of its draws lie."""
     ends = np.quantile(np.stack(list(quantities.values())), [0.05, 0.5, 0.95], axis=(1, 2))
     return intervals_in_words(list(quantities), *ends.tolist())
 

@@ -13,7 +13,6 @@ from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float, Int
-from matplotlib.axes import Axes
 
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count
@@ -161,8 +160,22 @@ def draw_traces(quantities: Sequence[TraceRank], *, title: str = "") -> Picture:
     grid = figure.subplots(rows, 2, squeeze=False, width_ratios=(1.9, 1.0))
     for row, quantity in enumerate(quantities):
         last = row == rows - 1
-        _draw_trace(grid[row, 0], quantity, x_label="draw" if last else "")
-        _draw_ranks(grid[row, 1], quantity, x_label="rank among all draws" if last else "")
+        trace, ranks = grid[row]
+        style_axes(trace, y_label=shortened(quantity.name, LONGEST), x_label="draw" if last else "")
+        style_axes(ranks, y_label="density", x_label="rank among all draws" if last else "")
+        ranks.axhline(1.0, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
+        edges = np.linspace(0, quantity.draws.size, quantity.rank_share.shape[1] + 1)
+        for chain, (values, heights) in enumerate(
+            zip(quantity.draws, quantity.rank_share, strict=True)
+        ):
+            colour, shown = chain_colour(chain), envelope(values)
+            trace.plot(shown + 1, values[shown], color=colour, linewidth=0.6, alpha=0.75)
+            ranks.stairs(heights, edges, baseline=None, color=colour, linewidth=1.2)
+        trace.set_xlim(1, max(quantity.draws.shape[1], 2))
+        trace.locator_params(axis="y", nbins=4)
+        ranks.set_xlim(0, quantity.draws.size)
+        ranks.set_ylim(0, max(2.0, 1.08 * float(quantity.rank_share.max())))
+        ranks.locator_params(nbins=3)
         for axes in grid[row]:
             axes.tick_params(labelbottom=last)
     chains = max(quantity.draws.shape[0] for quantity in quantities)
@@ -188,27 +201,6 @@ def envelope(
         for extreme in (np.argmin, np.argmax)
     ]
     return np.unique(np.asarray(places, dtype=np.int64))
-
-
-def _draw_trace(axes: Axes, quantity: TraceRank, *, x_label: str) -> None:
-    style_axes(axes, y_label=shortened(quantity.name, LONGEST), x_label=x_label)
-    num_draws = quantity.draws.shape[1]
-    for chain, values in enumerate(quantity.draws):
-        shown = envelope(values)
-        axes.plot(shown + 1, values[shown], color=chain_colour(chain), linewidth=0.6, alpha=0.75)
-    axes.set_xlim(1, max(num_draws, 2))
-    axes.locator_params(axis="y", nbins=4)
-
-
-def _draw_ranks(axes: Axes, quantity: TraceRank, *, x_label: str) -> None:
-    style_axes(axes, x_label=x_label, y_label="density")
-    edges = np.linspace(0, quantity.draws.size, quantity.rank_share.shape[1] + 1)
-    axes.axhline(1.0, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
-    for chain, heights in enumerate(quantity.rank_share):
-        axes.stairs(heights, edges, baseline=None, color=chain_colour(chain), linewidth=1.2)
-    axes.set_xlim(0, quantity.draws.size)
-    axes.set_ylim(0, max(2.0, 1.08 * float(quantity.rank_share.max())))
-    axes.locator_params(nbins=3)
 
 
 def traces_in_words(quantities: Mapping[str, Float[np.ndarray, "chain draw"]]) -> str:
