@@ -71,7 +71,24 @@ class VariableLayout:
         ValueError
             If a variable is missing or has another shape.
         """
-        columns = [_columns(variable, draws, argument) for variable in self.variables]
+        columns = []
+        for variable in self.variables:
+            if variable.name not in draws:
+                raise ArgumentError(
+                    f"`{argument}` lack {variable.name}; they hold {', '.join(map(str, draws)) or 'none'}. "
+                    "Give draws of the variables that were fitted."
+                )
+            values = draws[variable.name]
+            if isinstance(values, xr.DataArray):
+                _check(values, argument)
+                values = values.transpose(*SAMPLE_DIMS, ...)
+            array = np.asarray(values, dtype=np.float64)
+            if array.ndim < 2 or array.shape[2:] != variable.shape:
+                raise ArgumentError(
+                    f"`{argument}` hold {variable.name} of shape {array.shape}; "
+                    f"({', '.join(['chain', 'draw', *map(str, variable.shape)])}) is needed."
+                )
+            columns.append(array.reshape(*array.shape[:2], variable.size))
         leads = {column.shape[:2] for column in columns}
         if len(leads) > 1:
             raise ArgumentError(
@@ -162,22 +179,3 @@ def _check(array: xr.DataArray, argument: str) -> None:
             f"`{argument}` holds {array.name} of type {array.dtype}; a Gaussian is fitted to "
             "floating point numbers only: leave the variable out with `var_names`."
         )
-
-
-def _columns(variable: Variable, draws: Mapping[str, Any] | xr.Dataset, argument: str) -> Rows:
-    if variable.name not in draws:
-        raise ArgumentError(
-            f"`{argument}` lack {variable.name}; they hold {', '.join(map(str, draws)) or 'none'}. "
-            "Give draws of the variables that were fitted."
-        )
-    values = draws[variable.name]
-    if isinstance(values, xr.DataArray):
-        _check(values, argument)
-        values = values.transpose(*SAMPLE_DIMS, ...)
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim < 2 or array.shape[2:] != variable.shape:
-        raise ArgumentError(
-            f"`{argument}` hold {variable.name} of shape {array.shape}; "
-            f"({', '.join(['chain', 'draw', *map(str, variable.shape)])}) is needed."
-        )
-    return array.reshape(*array.shape[:2], variable.size)
