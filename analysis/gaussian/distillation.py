@@ -314,19 +314,9 @@ _CLOSEST = 1e-12
 def energy_score(
     ours: Float[Array, "point sample out"], y: Float[Array, "point draw out"]
 ) -> Float[Array, " point"]:
-    """Estimate, without bias, the energy score of a distribution at every point.
+    """Estimate, without bias, the energy score at every point, of two draws or more that are judged by draws `y`.
 
-    Parameters
-    ----------
-    ours : array (point, sample, out)
-        Draws of the distribution that is judged, at least two.
-    y : array (point, draw, out)
-        Draws of what it should be.
-
-    Returns
-    -------
-    array (point,)
-        Mean distance to `y` less half the mean distance of two different draws.
+    Mean distance to `y` less half the mean distance of two different draws.
     """
     num = ours.shape[1]
     own = _distances(ours, ours) * (1 - jnp.eye(num, dtype=ours.dtype))[None]

@@ -52,13 +52,7 @@ def to_dataset(fit: GaussianFit) -> xr.Dataset:
 
 
 def from_dataset(dataset: xr.Dataset, data: Mapping[str, xr.Dataset] | None = None) -> GaussianFit:
-    """Read back what `to_dataset` made.
-
-    Raises
-    ------
-    ValueError
-        If the dataset is of another kind, or lacks a part.
-    """
+    """Read back what `to_dataset` made; refuse a dataset of another kind, or one that lacks a part."""
     if GROUP not in dataset.attrs:
         raise ArgumentError(f"`dataset` has no attribute `{GROUP}`; give what `to_dataset` made.")
     words = parse_json(dataset.attrs[GROUP])

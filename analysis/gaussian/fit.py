@@ -161,13 +161,7 @@ def _names(argument: str, asked: str | Sequence[str] | None, there: list[str]) -
 
 
 def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
-    """The draws in a row, logarithms taken.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than 2, or one is not finite, not positive where it should be, or constant.
-    """
+    """Return the draws in a row, logarithms taken; refuse fewer than 2, and values without a density."""
     values = layout.values(dataset, "posterior")
     if values.shape[0] * values.shape[1] < 2:
         raise ArgumentError(

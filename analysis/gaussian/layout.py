@@ -64,13 +64,7 @@ class VariableLayout:
         return np.concatenate([np.full(v.size, v.positive) for v in self.variables])
 
     def values(self, draws: Mapping[str, Any] | xr.Dataset, argument: str = "draws") -> Rows:
-        """Put the values of draws side by side, no logarithms taken.
-
-        Raises
-        ------
-        ValueError
-            If a variable is missing or has another shape.
-        """
+        """Put the values of draws side by side, no logarithms taken; refuse a missing variable or another shape."""
         columns = []
         for variable in self.variables:
             if variable.name not in draws:
@@ -148,13 +142,7 @@ class VariableLayout:
 def layout_of(
     dataset: xr.Dataset, names: Sequence[str], positive: Sequence[str], argument: str = "posterior"
 ) -> VariableLayout:
-    """Lay out some variables of a dataset.
-
-    Raises
-    ------
-    ValueError
-        If a variable has no dimensions chain and draw, or is not of floating point.
-    """
+    """Lay out some variables of a dataset; refuse one without chain and draw, or not of floating point."""
     variables: list[Variable] = []
     coords: dict[str, np.ndarray] = {}
     for name in names:

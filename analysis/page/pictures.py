@@ -40,23 +40,10 @@ _DROPPED = (
 
 
 def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG_BYTES) -> Markup:
-    """Return the markup of a figure.
+    """Return a figure as an `svg` or an `img` element.
 
-    Parameters
-    ----------
-    figure
-        The figure.
-    prefix
-        Prefix of its ids, unlike that of any other figure on the page.
-    alt
-        What stands for it where it cannot be seen.
-    max_svg_bytes
-        Above this, lines, points and areas are drawn as images inside it; above twice this, all is one image.
-
-    Returns
-    -------
-    markupsafe.Markup
-        An `svg` or an `img` element.
+    Its ids get a `prefix` unlike that of any other figure on the page; `alt` stands for it where it cannot be seen.
+    Above `max_svg_bytes` lines, points and areas are drawn as images inside it; above twice this, all is one image.
     """
     width = round(96 * float(figure.get_figwidth()))
     marks = [

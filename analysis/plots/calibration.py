@@ -114,15 +114,7 @@ class Panel(NamedTuple):
 def draw_calibration(
     panels: Sequence[Panel], lower: Float[np.ndarray, " point"], upper: Float[np.ndarray, " point"]
 ) -> Picture:
-    """Draw a panel a quantity, with the band that they share.
-
-    Parameters
-    ----------
-    panels : sequence of Panel
-        At least one.
-    lower, upper : array (point,)
-        Of the ECDF.
-    """
+    """Draw a panel a quantity, with the band of the ECDF that they share."""
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     figure = new_figure(2.7 * columns + 0.5, 1.9 * rows + 0.4)

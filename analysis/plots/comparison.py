@@ -123,17 +123,9 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
 def draw_comparison(
     panels: Mapping[Measure, pd.Series], rows: Sequence[str], *, truth: str, floor: str
 ) -> Picture:
-    """Draw a panel a measure, posteriors in rows, the truth's own in ink.
+    """Draw a panel a measure, posteriors in rows from top to bottom, the truth's own in ink.
 
-    Parameters
-    ----------
-    panels
-        Values by posterior's name.
-    rows
-        The names, from top to bottom.
-    truth, floor
-        Names of what the others are compared with. The truth has no distance from itself: the baseline stands in its
-        row, hollow: the truth's halves from each other.
+    The truth has no distance from itself: the baseline `floor`, its halves from each other, stands in its row, hollow.
     """
     columns = min(2, len(panels))
     lines = -(-len(panels) // columns)

@@ -106,21 +106,8 @@ def rows_of(
 ) -> tuple[Row, ...]:
     """Choose what to draw: of every variable, or tuple of counterparts, the row that disagrees most; then the worst.
 
-    Parameters
-    ----------
-    view
-        The posterior as it came.
-    symmetry
-        Its blocks.
-    var_names
-        The variables to draw, in this order; by default the worst.
-    rows, components
-        How many rows, and lines in each, at most.
-
-    Raises
-    ------
-    ValueError
-        If a variable that is asked for is not moved by the symmetry.
+    `var_names` are drawn in this order, by default the worst; at most so many rows, and components in each. A variable
+    that the symmetry does not move is refused.
     """
     dataset = with_counterparts(view.posterior, symmetry)
     moved = list(dict.fromkeys(name for block in symmetry for name in block.stacked.variables))
@@ -252,17 +239,7 @@ def draw_columns(
     rows: Sequence[Row],
     kind: DrawKind,
 ) -> Picture:
-    """Draw every row's lines, in one column or several side by side.
-
-    Parameters
-    ----------
-    columns
-        Draws of every row by the column's heading, at least one column.
-    rows
-        The rows, the same in every column.
-    kind
-        What the draws are.
-    """
+    """Draw the lines of every row, in one column or several side by side, each under its heading."""
     several = {(row.labels, row.parts) for row in rows if len(row.labels) > 1}
     figure = new_figure(7.8 if len(columns) == 1 else 8.6, 1.5 * len(rows) + 0.9)
     grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True, sharey="row")

@@ -19,13 +19,7 @@ STRIP = 700
 
 
 def draw_labellings(numbers: Int[np.ndarray, "chain draw"]) -> Picture:
-    """Draw the labelling of every draw.
-
-    Parameters
-    ----------
-    numbers
-        Of every draw, 0 for the most frequent labelling, 1 for the next, ...
-    """
+    """Draw the labelling of every draw: 0 is the most frequent one, 1 the next, ..."""
     if not numbers.size:
         raise ArgumentError("`numbers` is empty: give the labelling of at least one draw.")
     chains, draws = numbers.shape

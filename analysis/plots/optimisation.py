@@ -81,13 +81,7 @@ class ElboTrace:
 
 
 def draw_elbo(traces: Mapping[str, ElboTrace]) -> Picture:
-    """Draw ELBO traces.
-
-    Parameters
-    ----------
-    traces
-        The traces, by the fit's name.
-    """
+    """Draw ELBO traces, by the name of the fit."""
     if not traces or not any(np.size(trace.elbo) for trace in traces.values()):
         raise ArgumentError("`traces` holds no ELBO: give at least one fit with recorded values.")
     figure = new_figure(7.6, 3.2)

@@ -117,19 +117,7 @@ def draw_pairs(
     share_axes: bool = True,
     columns: int = 3,
 ) -> Picture:
-    """Draw the scatter of two weights for several posteriors.
-
-    Parameters
-    ----------
-    pairs
-        The draws, by the posterior's name.
-    x_label, y_label
-        Names of the two weights.
-    share_axes
-        Whether all panels show the same ranges; otherwise each has its own, labelled ones.
-    columns
-        Panels in a row.
-    """
+    """Draw two quantities against each other, a panel a posterior; axes that are not shared are labelled in each."""
     if not pairs:
         raise ArgumentError("`pairs` is empty: give the draws of at least one posterior.")
     figure, panels = new_panels(
@@ -176,15 +164,7 @@ def draw_points(
 def draw_modes(
     points: Mapping[str, Float[np.ndarray, "draw 2"]], *, x_label: str, y_label: str
 ) -> Picture:
-    """Draw two quantities, by mode.
-
-    Parameters
-    ----------
-    points
-        The draws of every mode, by its name in the legend, the heaviest first.
-    x_label, y_label
-        Names of the two quantities.
-    """
+    """Draw two quantities, one colour a mode, by its name in the legend, the heaviest mode first."""
     if not points:
         raise ArgumentError("`points` is empty: give the draws of at least one mode.")
     figure = new_figure(4.6, 3.9)

@@ -50,17 +50,7 @@ def few(
     diverging: Bool[np.ndarray, "chain draw"] | None = None,
     longest: int = LONGEST_LABEL,
 ) -> xr.DataTree:
-    """Put quantities into a posterior of their own, under labels that fit into a picture.
-
-    Parameters
-    ----------
-    quantities
-        Draws by name.
-    diverging
-        Which draws diverged, to be marked.
-    longest
-        Characters of a label.
-    """
+    """Put draws by name into a posterior of their own, under labels that fit; `diverging` marks those that diverged."""
     names = labels(quantities, longest=longest)
     groups = {"posterior": _dataset({names[name]: v for name, v in quantities.items()})}
     if diverging is not None and diverging.any():
@@ -99,26 +89,10 @@ def drawn(
     title: str = "",
     **options: Any,
 ) -> Picture:
-    """Draw with one of ArviZ's plots.
+    """Draw with one of ArviZ's plots, such as `arviz_plots.plot_rank`, in a figure of so many inches.
 
-    Parameters
-    ----------
-    plot
-        Such as `arviz_plots.plot_rank`.
-    data
-        What it takes.
-    height, width
-        Inches.
-    chains
-        Of how many chains a legend tells the colours; none where there are fewer than two.
-    legend
-        What the first colours stand for, where they are no chains'.
-    hidden
-        Marks of the plot that are left out, by ArviZ's names.
-    title
-        Over the figure.
-    **options
-        Further arguments of the plot.
+    The legend tells the colours of so many `chains`, or what the first colours stand for (`legend`). Marks that are
+    `hidden` go by ArviZ's names; `options` are further arguments of the plot.
     """
     from matplotlib import pyplot  # here: a page without such figures does without pyplot
 

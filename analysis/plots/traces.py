@@ -110,27 +110,7 @@ class TraceRank:
 
 
 def trace_rank(name: str, draws: Float[np.ndarray, "chain draw"], *, bins: int = 20) -> TraceRank:
-    """Rank the draws of one quantity over all chains.
-
-    Parameters
-    ----------
-    name
-        Name for the axis.
-    draws
-        The draws.
-    bins
-        Bins of the rank histogram.
-
-    Returns
-    -------
-    TraceRank
-        What `draw_traces` draws.
-
-    Raises
-    ------
-    ValueError
-        If the draws are not (chain, draw) or not finite.
-    """
+    """Rank the finite draws of one quantity over all chains, for `draw_traces`."""
     draws = np.asarray(draws, dtype=np.float64)
     if draws.ndim != 2 or not draws.size or not np.isfinite(draws).all():
         raise ArgumentError(
@@ -144,15 +124,7 @@ def trace_rank(name: str, draws: Float[np.ndarray, "chain draw"], *, bins: int =
 
 
 def draw_traces(quantities: Sequence[TraceRank], *, title: str = "") -> Picture:
-    """Draw traces on the left and rank histograms on the right.
-
-    Parameters
-    ----------
-    quantities
-        What to draw, one row each.
-    title
-        Title over the figure.
-    """
+    """Draw traces on the left and rank histograms on the right, a row a quantity."""
     if not quantities:
         raise ArgumentError("`quantities` is empty: give at least one `trace_rank(name, draws)`.")
     rows = len(quantities)

@@ -153,21 +153,7 @@ def draw_uncertainty(
     y_label: str = "y",
     columns: int = 2,
 ) -> Picture:
-    """Draw mean, epistemic and total bands over the data, one panel per posterior.
-
-    Parameters
-    ----------
-    bands
-        The bands, by the posterior's name.
-    data
-        Observed points, drawn in every panel; what lies outside their range is shaded.
-    truth
-        The true function, drawn in every panel.
-    x_label, y_label
-        Names of the axes, with units.
-    columns
-        Panels in a row.
-    """
+    """Draw mean, epistemic and total bands, one panel a posterior; what lies outside the data's range is shaded."""
     figure, panels = band_panels(bands, columns=columns, x_label=x_label, y_label=y_label)
     for axes, band in zip(panels, bands.values(), strict=True):
         spreads = ((band.total, 0.18, "total: ± 1 sd"), (band.epistemic, 0.34, "epistemic: ± 1 sd"))

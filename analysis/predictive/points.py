@@ -75,13 +75,7 @@ class Points:
 
     @classmethod
     def of(cls, model: BayesianNetwork, x: object, y: object) -> Points:
-        """Check points against the network.
-
-        Raises
-        ------
-        ValueError
-            If a shape does not fit, a value is not finite, or a label is no class.
-        """
+        """Check points against the network: shapes, finite values, labels that are classes."""
         checked = check_inputs(x, model.network.in_dim)
         if y is None:
             return cls(checked, None)
@@ -111,13 +105,7 @@ class Predicted:
 def network_of(
     view: View, *, otherwise: str = "give one of a `BayesianNetwork`"
 ) -> BayesianNetwork:
-    """Return the network that a posterior is of; `otherwise` tells what to do where it is of none.
-
-    Raises
-    ------
-    ValueError
-        If it is of none.
-    """
+    """Return the network that a posterior is of; `otherwise` tells what to do where it is of none."""
     if view.network is None:
         raise ArgumentError(
             f"`{view.argument}` is of no network, and only of networks it is known what they predict; {otherwise}."
@@ -126,13 +114,7 @@ def network_of(
 
 
 def inputs_of(view: View, x: Any) -> Any:
-    """Return the inputs that are given, or else those that the posterior's network was fitted to.
-
-    Raises
-    ------
-    ValueError
-        If none are given and none were kept.
-    """
+    """Return the inputs that are given, or else those that the posterior's network was fitted to."""
     x = view.x if x is None else x
     if x is None:
         raise ArgumentError(
@@ -152,28 +134,9 @@ def inside_range(
 def predict_points(
     model: BayesianNetwork, posterior: Posterior, points: Points, *, seed: int = 0
 ) -> Predicted:
-    """Predict at the points, and score the predictions.
+    """Predict at the points, and score the predictions where labels or targets are known.
 
-    Parameters
-    ----------
-    model
-        The network that the posterior is of.
-    posterior
-        The posterior.
-    points
-        Inputs, and labels or targets where they are known.
-    seed
-        Of the noise.
-
-    Returns
-    -------
-    Predicted
-        Means, spread and scores.
-
-    Raises
-    ------
-    ValueError
-        If the posterior lacks a weight, or `sigma` where the noise is inferred.
+    A posterior that lacks a weight, or `sigma` where the noise is inferred, is refused.
     """
     view = as_view(posterior)
     draws = {name: view.values(name) for name in view.variables}

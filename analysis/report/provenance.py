@@ -29,20 +29,7 @@ _JSON = ((schema.SETTINGS, "Settings"), (schema.VERSIONS, "Versions"), (schema.M
 
 
 def describe_run(name: str, posterior: Posterior) -> Provenance:
-    """List the facts of one run: settings, seed, versions, machine, times.
-
-    Parameters
-    ----------
-    name
-        What the report calls the posterior.
-    posterior
-        The posterior.
-
-    Returns
-    -------
-    Provenance
-        Facts that were recorded; what was not is left out.
-    """
+    """List the facts of one run that were recorded: settings, seed, versions, machine, times."""
     view = as_view(posterior)
     facts = [(label, _text(view.attribute(key))) for key, label in _TEXT]
     facts.append(("Draws", f"{view.num_chains} × {format_number(view.num_draws)}"))

@@ -32,23 +32,10 @@ Rows = Float[np.ndarray, "param all"]
 
 
 def describe(draws: Draws, *, independent: bool = False) -> pd.DataFrame:
-    """Describe every scalar quantity by moments and quantiles with their Monte Carlo errors.
+    """Describe every scalar quantity, at least 4 finite draws a chain: a row each, with the columns of `DESCRIBED`.
 
-    Parameters
-    ----------
-    draws
-        At least 4 a chain, all finite.
-    independent
-        Whether no draw depends on the one before.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a quantity, indexed by name, with the columns of `DESCRIBED`.
-
-    References
-    ----------
-    Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis 16(2).
+    `independent` says that no draw depends on the one before. Source: Vehtari, Gelman, Simpson, Carpenter and Bürkner
+    2021, Bayesian Analysis 16(2).
     """
     blocks = [np.empty((0, len(DESCRIBED)))]
     for values in draws.blocks():

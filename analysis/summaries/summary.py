@@ -25,18 +25,10 @@ _TAILS = (0.05, 0.95)
 
 
 def summary(draws: Draws) -> pd.DataFrame:
-    """Summarise every scalar parameter.
+    """Summarise every scalar parameter of at least 4 draws a chain: a row each, with the columns of `COLUMNS`.
 
-    Parameters
-    ----------
-    draws
-        The draws, at least 4 a chain. A parameter with a draw that is not finite has a row of NaN.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per parameter, indexed by name, with the columns of `COLUMNS`. R-hat is NaN where
-        there is one chain only; R-hat, ESS and MCSEs are NaN where the parameter is constant.
+    A parameter with a draw that is not finite has a row of NaN. R-hat is NaN where there is one chain only; R-hat, ESS
+    and MCSEs are NaN where the parameter is constant.
     """
     return tabulate(draws)[0]
 

@@ -53,22 +53,10 @@ class WeightMoments:
 def weight_moments(
     view: View, model: BayesianNetwork, *, evaluation: int | None = None
 ) -> WeightMoments:
-    """Find the moments of a posterior of a network.
+    """Find the moments of a posterior of a network; of several fits, of the one with the highest ELBO.
 
-    Parameters
-    ----------
-    view
-        Of several fits the one with the highest ELBO is taken.
-    model
-        Its network.
-    evaluation
-        Of a mean-field fit that keeps its parameters while it trained, at which evaluation of the ELBO, from 0;
-        negative numbers count from the last. By default at the end.
-
-    Raises
-    ------
-    ValueError
-        If an evaluation is asked for that was not kept.
+    `evaluation` asks for a mean-field fit as it was at an evaluation of the ELBO, from 0 or from the end; it is refused
+    where parameters were not kept while the fit trained.
     """
     fit = view.group(schema.VARIATIONAL)
     best = None

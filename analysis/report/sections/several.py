@@ -39,18 +39,9 @@ def several(
     symmetry: Symmetry | None = None,
     var_names: Sequence[str] | None = None,
 ) -> tuple[Section | None, ...]:
-    """Compare posteriors with one of them, side by side.
+    """Compare at least two posteriors with `truth`, one of them, side by side.
 
-    Parameters
-    ----------
-    subjects
-        At least two.
-    truth
-        The name of the one that the others are compared with.
-    symmetry
-        Modulo what; by default what the truth declares.
-    var_names
-        Variables to look at; all by default.
+    Modulo the symmetry that is given, by default what the truth declares; in some variables or all.
     """
     views = {subject.name: subject.view for subject in subjects}
     beside = _comparison(views, truth, symmetry, var_names)
