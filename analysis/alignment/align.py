@@ -37,7 +37,6 @@ from .parts import move, take
 from .preparation import choose_scales, choose_symmetry, prepare, whole_element
 from .result import Alignment
 from .rule import REFERENCES, AlignmentRule, AlignmentTarget
-from .units import FeatureUnits
 
 Progress = Callable[[int, int], None]
 
@@ -153,18 +152,15 @@ def align(
     prepared = prepare(view, resolved.blocks, cost, x, gauge, max_bytes, threads)
     features = prepared.features(view.posterior, view.argument).in_units()
     units = features.units
-    if earlier:
-        _refuse_other_rule(earlier.rule, rule)
+    for word in ("cost", "gauge") if earlier else ():
+        theirs, ours = getattr(earlier.rule, word), getattr(rule, word)
+        if theirs != ours:
+            raise ArgumentError(
+                f"`reference` is an alignment with {word}={theirs!r}, and `{word}` is {ours!r}: give the same."
+            )
     fixed = None if aim is None else _reference_of(aim, features)
-    rule = replace(
-        rule,
-        scales=choose_scales(
-            earlier.rule.scales if earlier and scales is None else scales,
-            prepared.model,
-            features,
-            units,
-        ),
-    )
+    given = earlier.rule.scales if earlier and scales is None else scales
+    rule = replace(rule, scales=choose_scales(given, prepared.model, features, units))
     inner = units.scales_into(rule.scales)
     if fixed is None and not isinstance(reference, str):
         fixed = about(prepared.mean_of(reference, features), inner)
@@ -174,6 +170,10 @@ def align(
         before, after = _distances(problem, matched, inner)
     if progress:
         progress(features.total, features.total)
+    # Of features as they came: the logarithms of variances know the unit, distances do not.
+    sizes = {name: math.prod(features.shapes[name]) for name in features.names}
+    logs = sum(size * math.log(units.unit[name]) for name, size in sizes.items())
+    logs = 0.0 if matched.reference.factor == 1.0 else logs
     aligned = Alignment(
         source=view,
         symmetry=prepared.symmetry,
@@ -181,7 +181,7 @@ def align(
         rule=rule,
         element=whole_element(features, matched.parts),
         target=AlignmentTarget(matched.reference, units),
-        cost=_as_came(matched, features, units),
+        cost=tuple(cost + logs for cost in matched.trace),
         converged=matched.converged,
         distance_before=before.reshape(features.reader.lead),
         distance_after=after.reshape(features.reader.lead),
@@ -198,26 +198,26 @@ def _find(
 ) -> Iterated:
     """Match the draws as the rule says; `fixed` is what another posterior gives."""
     limits = {"max_sweeps": rule.max_sweeps, "restarts": rule.restarts, "seed": rule.seed}
-    start = _row(rule.reference_draw, problem.features)
+    features, (chain, draw) = problem.features, rule.reference_draw
+    chains, draws = features.reader.lead
+    if not (0 <= chain < chains and 0 <= draw < draws):
+        raise ArgumentError(
+            f"`reference_draw` is {rule.reference_draw}, but there are {chains} chains of {draws} draws; count "
+            "both from 0."
+        )
+    start = chain * draws + draw
     if rule.reference in ("mean", "gaussian"):
-        starts = _starts(start, problem.features.total, rule)
+        others = np.delete(np.arange(features.total), start)
+        rng = np.random.default_rng(rule.seed)
+        more = rng.choice(others, size=min(rule.restarts - 1, len(others)), replace=False)
+        starts = (start, *(int(row) for row in more))
         return iterate(problem, rule.reference, scales, starts, **limits)
-    reference = fixed or about(problem.features.read_one(start), scales)
+    reference = fixed or about(features.read_one(start), scales)
     matched = match(problem, reference, **limits)
     swept = matched.swept
     # What a draw costs is its distance, unless weights are another alignment's.
     distances = None if rule.reference == "alignment" else swept.cost
     return Iterated(swept.parts, reference, matched.trace, matched.converged, distances)
-
-
-def _refuse_other_rule(earlier: AlignmentRule, rule: AlignmentRule) -> None:
-    """Refuse the reference of an alignment that matched something else."""
-    for word in ("cost", "gauge"):
-        theirs, ours = getattr(earlier, word), getattr(rule, word)
-        if theirs != ours:
-            raise ArgumentError(
-                f"`reference` is an alignment with {word}={theirs!r}, and `{word}` is {ours!r}: give the same."
-            )
 
 
 def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReference:
@@ -231,34 +231,6 @@ def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReferenc
                 f"shape {shape}: give one of the same model and symmetry."
             )
     return aim.into(features.units)
-
-
-def _as_came(matched: Iterated, features: Features, units: FeatureUnits) -> tuple[float, ...]:
-    """Costs by sweep of features as they came: the logarithms of variances know the unit, distances do not."""
-    if matched.reference.factor == 1.0:
-        return matched.trace
-    sizes = {name: math.prod(features.shapes[name]) for name in features.names}
-    logs = sum(size * math.log(units.unit[name]) for name, size in sizes.items())
-    return tuple(cost + logs for cost in matched.trace)
-
-
-def _row(place: tuple[int, int], features: Features) -> int:
-    """Number of a draw, chains in one row."""
-    chains, draws = features.reader.lead
-    chain, draw = place
-    if not (0 <= chain < chains and 0 <= draw < draws):
-        raise ArgumentError(
-            f"`reference_draw` is {place}, but there are {chains} chains of {draws} draws; count "
-            "both from 0."
-        )
-    return chain * draws + draw
-
-
-def _starts(first: int, total: int, rule: AlignmentRule) -> tuple[int, ...]:
-    others = np.delete(np.arange(total), first)
-    rng = np.random.default_rng(rule.seed)
-    more = rng.choice(others, size=min(rule.restarts - 1, len(others)), replace=False)
-    return (first, *(int(row) for row in more))
 
 
 def _reporter(

@@ -9,7 +9,6 @@ optimum has to be clear: loadings that are nearly spherical have none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,34 +86,21 @@ class Clarity:
 
 
 def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotated:
-    """Find the rotations that make the loadings of all draws simple, all of them near one another.
+    """Find the rotations that make the loadings of all draws simple, all of them near one another."""
+    (axis,) = axes_of(block.axes[block.loadings])
 
-    Parameters
-    ----------
-    reader : DrawReader
-        The draws.
-    block : Rotation
-        What rotates.
-    team : Workers
-        Threads.
+    def loadings_of(draws: Arrays) -> Loadings:
+        front = np.moveaxis(draws[block.loadings], axis + 1, 1).astype(np.float64)
+        return np.ascontiguousarray(front.reshape(*front.shape[:2], -1))  # (draw, component, row)
 
-    Raises
-    ------
-    UnclearRotation
-        If varimax has no clear optimum.
-    """
-    loadings_of = _loadings_of(block)
-    size, rows = loadings_of({n: v[None] for n, v in reader.read_one(0, 0).items()}).shape[1:]
+    def one(row: int) -> Loadings:
+        values = reader.read_one(*divmod(row, reader.num_draws))
+        return loadings_of({name: value[None] for name, value in values.items()})
+
+    size, rows = one(0).shape[1:]
     count = int(np.clip(_WORK / (size**2 * rows), _LEAST, _MOST))
     chosen = np.unique(np.linspace(0, reader.total - 1, count).round().astype(int))
-    some = np.concatenate(
-        [
-            loadings_of(
-                {n: v[None] for n, v in reader.read_one(*divmod(row, reader.num_draws)).items()}
-            )
-            for row in map(int, chosen)
-        ]
-    )
+    some = np.concatenate([one(int(row)) for row in chosen])
     mean = _simple_mean(some)
 
     def simple(draws: Loadings) -> Rotations:
@@ -133,17 +119,6 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
     return Rotated(np.concatenate(found))
 
 
-def _loadings_of(block: Rotation) -> Callable[[Arrays], Loadings]:
-    """Make a function from draws (draw, *event) to their loadings (draw, component, row)."""
-    (axis,) = axes_of(block.axes[block.loadings])
-
-    def loadings(draws: Arrays) -> Loadings:
-        front = np.moveaxis(draws[block.loadings], axis + 1, 1).astype(np.float64)
-        return np.ascontiguousarray(front.reshape(*front.shape[:2], -1))
-
-    return loadings
-
-
 def _simple_mean(draws: Loadings) -> Float[np.ndarray, "component row"]:
     """The mean of draws that are turned to one another, at the best optimum of some random starts.
 
@@ -160,16 +135,9 @@ def _simple_mean(draws: Loadings) -> Float[np.ndarray, "component row"]:
 
 
 def clarity(draws: Loadings, turns: Rotations, mean: Float[np.ndarray, "component row"]) -> Clarity:
-    """Measure to what degree draws agree about the rotation, given the rotations near one another that were found.
+    """Measure to what degree draws agree about the rotation, given those that make them simple near a mean.
 
-    Parameters
-    ----------
-    draws : array (draw, component, row)
-        Loadings as they came.
-    turns : array (draw, component, component)
-        Rotations that make them simple.
-    mean : array (component, row)
-        What they are near to.
+    Loadings (draw, component, row) are as they came.
     """
     simple = turns @ draws
     about = nearest_rotation(simple.mean(axis=0) @ np.swapaxes(simple, 1, 2))
