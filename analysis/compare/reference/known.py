@@ -105,21 +105,8 @@ def known_of(
 ) -> Known:
     """Find out what is known of a posterior from draws that are taken for it, such as a long run of NUTS.
 
-    Parameters
-    ----------
-    posterior
-        The draws.
-    name
-        What sentences call it.
-    symmetry
-        Modulo what; by default what the posterior declares.
-    progress
-        Called with draws gone through and draws in all, while they are aligned.
-
-    Raises
-    ------
-    ValueError
-        If a draw is not finite, or there are fewer than 4 a chain.
+    Modulo the symmetry that is given, by default what the posterior declares. There have to be at least 4 finite draws
+    a chain.
     """
     view = as_view(posterior, "reference")
     blocks = resolve(view, symmetry).equal_modes
