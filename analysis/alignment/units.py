@@ -198,8 +198,8 @@ def factors(values: Values, symmetry: Symmetry, gauge: str) -> list[Scaled]:
             else:
                 outgoing = _norms(values, block.outgoing)
                 alive = (incoming > 0) & (outgoing > 0)
-                factor = np.sqrt(np.where(alive, outgoing, 1))
-                factor = factor / np.sqrt(np.where(alive, incoming, 1))
+                ratio = np.where(alive, outgoing, 1), np.where(alive, incoming, 1)
+                factor = np.sqrt(ratio[0]) / np.sqrt(ratio[1])
             values = block.act(values, factor)
             product[place] = product[place] * factor
             largest = max(largest, float(np.abs(np.log(factor)).max(initial=0.0)))

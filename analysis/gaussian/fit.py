@@ -125,7 +125,6 @@ def fit_gaussian(
     z -= mean
     spread = np.sqrt(np.square(z).mean(axis=0))
     z /= spread
-    unbiased = np.sqrt(num_draws / (num_draws - 1))
     structure, used = _estimate(covariance, z, rank, shrinkage)
     settings = {
         "covariance": covariance,
@@ -138,7 +137,7 @@ def fit_gaussian(
         covariance=covariance,
         layout=layout,
         loc=units.centre + units.unit * mean,
-        scale=units.unit * spread * unbiased,
+        scale=units.unit * spread * np.sqrt(num_draws / (num_draws - 1)),
         structure=structure,
         settings=settings,
         attributes={str(n): value for n, value in view.tree.attrs.items()},

@@ -57,7 +57,8 @@ def _rows(
     rows[:, 0], rows[:, 1], rows[:, 2] = units.mean_of(values), middle, units.sd_of(values)
     rows[:, 3], rows[:, 4] = low, high
     varying = values[..., ~units.constant]
-    own, shape = units_of(varying), (varying.shape[2], *varying.shape[:2])
+    own = units_of(varying)
+    shape = (varying.shape[2], *varying.shape[:2])
     as_came, in_units = (in_rows(v).reshape(shape) for v in (varying, own.into(varying)))
     errors = (own.unit * error(in_units) for error in (chains.mcse_mean, chains.mcse_sd))
     rows[~units.constant, len(PLACES) :] = np.stack(
