@@ -47,22 +47,12 @@ def diagnose_aligned(
     raw: Diagnosis | None = None,
     **options: Any,
 ) -> AlignedDiagnosis:
-    """Diagnose a posterior raw and modulo its symmetry.
+    """Diagnose a posterior raw and modulo a symmetry, by default the one that it declares.
 
-    Parameters
-    ----------
-    posterior, symmetry
-        The posterior, and modulo what; by default what it declares. Positive scalings are no symmetry of a posterior.
-    held_out
-        Also fit the reference on the first half of the chains, of four at least, and report the others' R-hat.
-    noise
-        Compare with the alignment of shuffled draws, which takes as long again.
-    progress
-        Called with draws gone through and draws in all.
-    raw
-        What `measure` found of the draws as they came, if that is known already.
-    **options
-        Further arguments of `align`.
+    Positive scalings are no symmetry of a posterior. `held_out` fits the reference on the first half of the chains too,
+    of four at least, and reports the others' R-hat. `noise` compares with the alignment of shuffled draws, which takes
+    as long again. `raw` is what `measure` found of the draws as they came, if that is known already; `options` are
+    those of `align`.
     """
     view = as_view(posterior)
     declared = resolve(view, symmetry).blocks
@@ -154,19 +144,14 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     else:
         yield resolve(diagnosis.alignment.source, diagnosis.alignment.symmetry).status
         yield from () if density is None or not density.sentence else (density.sentence,)
-    yield _rhats(diagnosis)
-
-
-def _rhats(diagnosis: AlignedDiagnosis) -> str:
     raw, aligned, fixed = diagnosis.raw.rhat, diagnosis.aligned.rhat, diagnosis.invariant_rhat
     if math.isnan(raw.value) or math.isnan(aligned.value):
         why = " ".join(diagnosis.raw.notes[:1]) or "nothing that moved varies."
-        return f"R-hat cannot be compared before and after: {why}"
-    return (
-        f"Worst R-hat: {raw.value:.3f} raw, {aligned.value:.3f} aligned"
-        + (f", {diagnosis.held_out_rhat.value:.3f} held out" if diagnosis.held_out_rhat else "")
-        + (f", {fixed.value:.3f} of label-free quantities." if fixed.parameter else ".")
-    )
+        yield f"R-hat cannot be compared before and after: {why}"
+        return
+    held_out = f", {diagnosis.held_out_rhat.value:.3f} held out" if diagnosis.held_out_rhat else ""
+    free = f", {fixed.value:.3f} of label-free quantities" if fixed.parameter else ""
+    yield f"Worst R-hat: {raw.value:.3f} raw, {aligned.value:.3f} aligned{held_out}{free}."
 
 
 def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
@@ -188,7 +173,12 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     one = one_labelling(diagnosis.alignment)
     if one is not None and one.improbable:
         yield one.sentence
-    left = _left_out(diagnosis)
+    # Variables that no block moves, and whose chains disagree although those of the moved ones agree.
+    rhat = diagnosis.raw.parameters["rhat"].drop(index=diagnosis.aligned.parameters.index)
+    left: dict[str, None] = {}
+    if diagnosis.aligned.rhat.value <= APART < diagnosis.raw.rhat.value:
+        known = diagnosis.raw.kinds.of
+        left = dict.fromkeys(variable_of(name, known) for name in rhat[rhat > APART].index)
     if left:
         differ, it = ("differs", "it") if len(left) == 1 else ("differ", "them")
         yield (
@@ -220,15 +210,6 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
             "Components overlap, so that aligned means and standard deviations depend on the rule of the "
             "alignment, which is stored with them; compare invariants where that matters."
         )
-
-
-def _left_out(diagnosis: AlignedDiagnosis) -> list[str]:
-    """Variables that no block moves, and whose chains disagree although those of the moved ones agree."""
-    rhat = diagnosis.raw.parameters["rhat"].drop(index=diagnosis.aligned.parameters.index)
-    if diagnosis.aligned.rhat.value > APART or diagnosis.raw.rhat.value <= APART:
-        return []
-    known = diagnosis.raw.kinds.of
-    return list(dict.fromkeys(variable_of(name, known) for name in rhat[rhat > APART].index))
 
 
 def _far(diagnosis: AlignedDiagnosis) -> bool:

@@ -61,8 +61,12 @@ def of_chains(case: Case) -> Verdict:
         headline.append(own_words("modes", case.modes.sentence))
     rows = (_labels_row(labels, raw, case), _predictions_row(case, answer), _sampler(raw, causes))
     words = labels.words if answer != "unusable" or case.keeps_heights else ()
-    more = tuple(_beside(case, answer))
-    return Verdict(answer, tuple(headline), rows, causes, words, more)
+    more = [*alike_parts(case.before)] if answer == "usable" and labels.state == "none" else []
+    if answer == "unusable" and raw.method == "mclmc" and case.before.view.network:
+        more.append(Reason("network", "not judged", "as an ensemble"))
+    if case.modes is not None and case.modes.remark:
+        more.append(own_words("modes", case.modes.remark))
+    return Verdict(answer, tuple(headline), rows, causes, words, tuple(more))
 
 
 def of_others(facts: Facts) -> Verdict:
@@ -84,15 +88,6 @@ def _do_not_use(cause: Reason, **numbers: Any) -> Reason:
     return Reason("answer", "failed", "do not use", {"why": cause.evidence} | numbers)
 
 
-def _beside(case: Case, answer: Answer) -> Iterator[Reason]:
-    if answer == "usable" and case.labels.state == "none":
-        yield from alike_parts(case.before)
-    if answer == "unusable" and case.before.raw.method == "mclmc" and case.before.view.network:
-        yield Reason("network", "not judged", "as an ensemble")
-    if case.modes is not None and case.modes.remark:
-        yield own_words("modes", case.modes.remark)
-
-
 def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterator[Reason]:
     labels, raw = case.labels, case.before.raw
     if answer == "unusable":
@@ -103,9 +98,31 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
     if answer == "usable":
         yield from _usable(case)
     elif answer == "aligned":
-        yield _aligned(case)
+        numbers: dict[str, Any] = {
+            "least": "at least " if labels.found else "",
+            "names": labels.variables,
+            "move": "move together" if len(labels.variables) > 1 else "moves",
+            "before": case.before.worst_rhat.value,
+            "after": case.after.worst_rhat.value,
+            "limits": raw.numbers.limits_of("rhat"),
+        } | ({"words": labels.words} if labels.words else {})
+        apart = numbers["before"] > case.limits.deciding_rhat
+        kind = "aligned" if apart else "aligned at every draw"
+        yield Reason("answer", "passed", "aligned by rotation" if labels.rotated else kind, numbers)
     else:
-        why = _overlap(labels).sentence
+        found = next((candidate for candidate in labels.found if not candidate.certain), None)
+        kind = "parts apart" if labels.state == "switch" else "parts alike"
+        numbers = {"names": labels.variables}
+        if labels.turning:
+            kind, numbers = "parts turn", {"names": labels.turning}
+            if labels.unclear:
+                kind, numbers = "rotation unclear", {"why": labels.unclear}
+        elif found is not None and found.size > 1:
+            kind, (first, second) = "parts overlap", found.numbers.closest
+            if first != second:
+                distance = found.numbers.distance
+                numbers |= {"first": first, "second": second, "distance": distance}
+        why = Reason("labels", "warned", kind, numbers).sentence
         yield Reason("answer", "warned", "invariant", {"why": why})
     for check in raw.checks:
         if check.name in _SAMPLER_CHECKS and check.outcome in ("failed", "warned"):
@@ -139,37 +156,6 @@ def _usable(case: Case) -> Iterator[Reason]:
         yield Reason("sampler", "not judged", "nothing recorded", {"what": missing})
 
 
-def _aligned(case: Case) -> Reason:
-    labels, before = case.labels, case.before.worst_rhat.value
-    numbers: dict[str, Any] = {
-        "least": "at least " if labels.found else "",
-        "names": labels.variables,
-        "move": "move together" if len(labels.variables) > 1 else "moves",
-        "before": before,
-        "after": case.after.worst_rhat.value,
-        "limits": case.before.raw.numbers.limits_of("rhat"),
-    } | ({"words": labels.words} if labels.words else {})
-    apart = before > case.limits.deciding_rhat
-    if labels.rotated:
-        return Reason("answer", "passed", "aligned by rotation", numbers)
-    return Reason("answer", "passed", "aligned" if apart else "aligned at every draw", numbers)
-
-
-def _overlap(labels: Labels) -> Reason:
-    names: dict[str, Any] = {"names": labels.variables}
-    found = next((candidate for candidate in labels.found if not candidate.certain), None)
-    kind = "parts apart" if labels.state == "switch" else "parts alike"
-    if labels.turning:
-        kind, names = "parts turn", {"names": labels.turning}
-        if labels.unclear:
-            kind, names = "rotation unclear", {"why": labels.unclear}
-    elif found is not None and found.size > 1:
-        kind, (first, second) = "parts overlap", found.numbers.closest
-        if first != second:
-            names |= {"first": first, "second": second, "distance": found.numbers.distance}
-    return Reason("labels", "warned", kind, names)
-
-
 def _labels_cause(labels: Labels, case: Case) -> Reason:
     before, after = case.before.worst_rhat.value, case.after.worst_rhat.value
     moves = labels_move(labels).fact
@@ -191,7 +177,12 @@ def _labels_cause(labels: Labels, case: Case) -> Reason:
 
 def _labels_remedy(labels: Labels, case: Case) -> Reason:
     """Say what to do about labels: only what was tried, and works."""
-    options: dict[str, Any] = {"options": _options(labels.words)} if labels.words else {}
+    options: dict[str, Any] = {}
+    if labels.words:  # how to declare what was found, in Python and on the command line
+        quoted = [f'"{word}"' for word in labels.words]
+        given = quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
+        typed = " ".join(f"--exchangeable {in_shell(word)}" for word in labels.words)
+        options = {"options": f"`symmetry={given}` or `{typed}`"}
     if labels.turning:
         return Reason("labels", "warned", "use no rotation", {} if labels.unclear else options)
     if labels.rotated and case.answer == "aligned":
@@ -221,14 +212,6 @@ def labels_move(labels: Labels) -> Reason:
         them = {"them": "them" if together else "it"}
         return Reason("labels", "warned", "labels complement", names | them)
     return Reason("labels", "warned", "labels change places", names)
-
-
-def _options(words: tuple[str, ...]) -> str:
-    """Spell the declaration of what was found, in Python and on the command line."""
-    quoted = [f'"{word}"' for word in words]
-    given = quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
-    options = " ".join(f"--exchangeable {in_shell(word)}" for word in words)
-    return f"`symmetry={given}` or `{options}`"
 
 
 def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:

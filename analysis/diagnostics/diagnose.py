@@ -20,7 +20,7 @@ from .judge import Case, not_finite, stuck
 from .labels import Labels, declared_blocks, look_for_labels
 from .measure import gather, measure
 from .result import AlignedDiagnosis, Diagnosis
-from .verdict import Verdict, said_once
+from .verdict import said_once
 
 
 @checks_arguments
@@ -129,12 +129,8 @@ def diagnose(
         verdict, aligned = of_chains(case), labels.aligned
         if verdict.answer == "invariant" or labels.state == "overlap":
             deciding = tuple(name for name in deciding if name not in labels.variables)
-    return _answered(replace(raw, aligned=aligned, deciding=deciding), verdict)
-
-
-def _answered(diagnosis: Diagnosis, verdict: Verdict) -> Diagnosis:
-    """Judge the checks by what the answer rests on, and add what it leaves open."""
-    diagnosis = replace(diagnosis, judgement=verdict)
+    # The checks are judged by what the answer rests on; then comes what it leaves open.
+    diagnosis = replace(raw, aligned=aligned, deciding=deciding, judgement=verdict)
     diagnosis = replace(diagnosis, checks=blamed(check(diagnosis), verdict.causes))
     open_ = (*remarks(diagnosis, verdict), *verdict.remarks)
     return replace(
