@@ -101,7 +101,17 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
     count = int(np.clip(_WORK / (size**2 * rows), _LEAST, _MOST))
     chosen = np.unique(np.linspace(0, reader.total - 1, count).round().astype(int))
     some = np.concatenate([one(int(row)) for row in chosen])
-    mean = _simple_mean(some)
+    # The mean of draws that are turned to one another, at the best optimum of some random starts; its components are
+    # in order of size, with positive sums of cubes.
+    mean = procrustes(some)[0].mean(axis=0)
+    first = (varimax(mean[None]) @ mean[None])[0]
+    others = refine(
+        np.broadcast_to(first, (STARTS, *first.shape)), _random(STARTS, len(mean)), first
+    )
+    optima = np.concatenate([first[None], others @ first])
+    best = optima[criterion(optima).argmax()]
+    best = best[np.argsort(-np.square(best).sum(axis=1), kind="stable")]
+    mean = np.asarray(best * np.where((best**3).sum(axis=1, keepdims=True) < 0, -1, 1))
 
     def simple(draws: Loadings) -> Rotations:
         return refine(draws, nearest_rotation(mean @ np.swapaxes(draws, 1, 2)), mean)
@@ -117,21 +127,6 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
 
         found += team.over(len(draws), piece)
     return Rotated(np.concatenate(found))
-
-
-def _simple_mean(draws: Loadings) -> Float[np.ndarray, "component row"]:
-    """The mean of draws that are turned to one another, at the best optimum of some random starts.
-
-    Components are in order of size, with positive sums of cubes.
-    """
-    mean = procrustes(draws)[0].mean(axis=0)
-    first = (varimax(mean[None]) @ mean[None])[0]
-    starts = _random(STARTS, len(mean))
-    others = np.broadcast_to(first, (STARTS, *first.shape))
-    found = np.concatenate([first[None], refine(others, starts, first) @ first])
-    best = found[criterion(found).argmax()]
-    best = best[np.argsort(-np.square(best).sum(axis=1), kind="stable")]
-    return np.asarray(best * np.where((best**3).sum(axis=1, keepdims=True) < 0, -1, 1))
 
 
 def clarity(draws: Loadings, turns: Rotations, mean: Float[np.ndarray, "component row"]) -> Clarity:

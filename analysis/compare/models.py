@@ -96,7 +96,18 @@ def compare_models(
                 "`models` must map two names or more to posteriors, or be one posterior with `by='chain'` or "
                 "`by='mode'`."
             )
-        found = {str(name): _of_model(str(name), held, var_name) for name, held in models.items()}
+        found = {}
+        for name, held in models.items():
+            if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
+                view = as_view(held, f"models[{str(name)!r}]")
+                terms = LogLikelihood.of(_terms(view, var_name))
+                found[str(name)] = leave_one_out(terms, view.posterior)
+            elif held.elpd_i is not None:
+                found[str(name)] = held
+            else:
+                raise ArgumentError(
+                    f"`models[{str(name)!r}]` has no values of single observations: give `ob.loo(posterior)`."
+                )
         return _compared(found, method)
     choose("by", by, ("chain", "mode"))
     view = as_view(models)
@@ -106,17 +117,6 @@ def compare_models(
     terms = _terms(view, var_name)
     shares = {name: _part_of(view, terms, mask) for name, mask in masks.items()}
     return _compared(shares, method, view, masks)
-
-
-def _of_model(name: str, held: Any, var_name: str | None) -> ELPDData:
-    if hasattr(held, "elpd") and hasattr(held, "elpd_i"):
-        if held.elpd_i is None:
-            raise ArgumentError(
-                f"`models[{name!r}]` has no values of single observations: give `ob.loo(posterior)`."
-            )
-        return held
-    view = as_view(held, f"models[{name!r}]")
-    return leave_one_out(LogLikelihood.of(_terms(view, var_name)), view.posterior)
 
 
 def _terms(view: View, var_name: str | None) -> xr.DataArray:

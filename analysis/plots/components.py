@@ -254,7 +254,20 @@ def draw_columns(
             )
             _draw(axes, values, kind, POINTS // len(columns))
             if len(several) > 1 and len(row.labels) > 1 and place == len(columns) - 1:
-                _add_row_legend(axes, row)
+                handles, labels, heading = _named(row)
+                legend = axes.legend(
+                    handles,
+                    labels,
+                    title=heading or None,
+                    loc="center left",
+                    bbox_to_anchor=(1.0, 0.5),
+                    frameon=False,
+                    fontsize=TEXT_SIZE - 1,
+                    labelcolor=INK,
+                    handlelength=1.0,
+                    labelspacing=0.3,
+                )
+                legend.get_title().set(fontsize=TEXT_SIZE - 1, color=MUTED)
     if len(several) == 1:
         handles, labels, some = _named(next(row for row in rows if len(row.labels) > 1))
         if some:
@@ -300,20 +313,3 @@ def _named(row: Row) -> tuple[list[Line2D], list[str], str]:
     labels = [literal(shortened(label, LONGEST)) for label in row.labels]
     handles = [Line2D([], [], color=chain_colour(k), linewidth=2.5) for k in range(len(labels))]
     return handles, labels, f"{len(labels)} of {row.parts}" if len(labels) < row.parts else ""
-
-
-def _add_row_legend(axes: Axes, row: Row) -> None:
-    handles, labels, heading = _named(row)
-    legend = axes.legend(
-        handles,
-        labels,
-        title=heading or None,
-        loc="center left",
-        bbox_to_anchor=(1.0, 0.5),
-        frameon=False,
-        fontsize=TEXT_SIZE - 1,
-        labelcolor=INK,
-        handlelength=1.0,
-        labelspacing=0.3,
-    )
-    legend.get_title().set(fontsize=TEXT_SIZE - 1, color=MUTED)

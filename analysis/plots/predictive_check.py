@@ -95,7 +95,19 @@ def predictive_checks(views: Mapping[str, View]) -> Picture:
         for check in own:
             title = f"{name}: {check.name}" if several else name if len(views) > 1 else check.name
             checks[title] = check
-    told = [_check_in_words(title, check) for title, check in checks.items()]
+    told = []
+    for title, check in checks.items():
+        low, high = np.quantile(check.predicted, [0.05, 0.95], axis=0)
+        inside = 100 * float(((check.observed >= low) & (check.observed <= high)).mean())
+        sizes = []
+        for word, of in (("mean", np.mean), ("standard deviation", np.std)):
+            ends = np.quantile(of(check.predicted, axis=1), [0.05, 0.95])
+            sizes.append(
+                f"the observed {word} is {format_number(float(of(check.observed)))}, predicted are "
+                f"{format_number(float(ends[0]))} to {format_number(float(ends[1]))}"
+            )
+        share = f"{inside:.0f} % of observations lie in their 90 % intervals"
+        told.append(f"{title}: {'; '.join(sizes)}; {share}.")
     titled = checks if len(checks) > 1 else {"": next(iter(checks.values()))}
     return draw_checks(titled).on_paper(" ".join(told))
 
@@ -124,18 +136,3 @@ def _checks_of(view: View) -> list[PredictedAndObserved]:
             "`posterior_predictive` and `observed_data`, under one name and finite."
         )
     return found[:VARIABLES]
-
-
-def _check_in_words(title: str, check: PredictedAndObserved) -> str:
-    low, high = np.quantile(check.predicted, [0.05, 0.95], axis=0)
-    inside = 100 * float(((check.observed >= low) & (check.observed <= high)).mean())
-    told = []
-    for word, of in (("mean", np.mean), ("standard deviation", np.std)):
-        ends = np.quantile(of(check.predicted, axis=1), [0.05, 0.95])
-        told.append(
-            f"the observed {word} is {format_number(float(of(check.observed)))}, predicted are "
-            f"{format_number(float(ends[0]))} to {format_number(float(ends[1]))}"
-        )
-    return (
-        f"{title}: {'; '.join(told)}; {inside:.0f} % of observations lie in their 90 % intervals."
-    )

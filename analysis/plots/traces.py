@@ -177,22 +177,22 @@ def envelope(
 
 def traces_in_words(quantities: Mapping[str, Float[np.ndarray, "chain draw"]]) -> str:
     """Say of every quantity where each chain lies, and when it jumps."""
-    return " ".join(_one_in_words(name, values) for name, values in quantities.items())
-
-
-def _one_in_words(name: str, values: Float[np.ndarray, "chain draw"]) -> str:
-    told = [chain_in_words(draws) for draws in values]
-    if len(set(told)) == 1 and len(told) > 1:
-        return f"{name}: every chain {told[0]}."
-    lows, highs = (np.quantile(values, q, axis=1) for q in (0.05, 0.95))
-    middles = np.median(values, axis=1)
-    if not any("level" in text or "until" in text for text in told) and np.ptp(
-        middles
-    ) < 0.25 * np.median(highs - lows):
-        span = f"{format_number(lows.min())} and {format_number(highs.max())}"
-        chains = "all chains mix" if len(told) > 1 else "the chain stays"
-        return f"{name}: {chains} around {format_number(float(np.median(values)))}, between {span} in 90 % of draws."
-    return f"{name}: " + "; ".join(f"chain {k} {text}" for k, text in enumerate(told)) + "."
+    sentences = []
+    for name, values in quantities.items():
+        told = [chain_in_words(draws) for draws in values]
+        lows, highs = (np.quantile(values, q, axis=1) for q in (0.05, 0.95))
+        near = np.ptp(np.median(values, axis=1)) < 0.25 * np.median(highs - lows)
+        if len(set(told)) == 1 and len(told) > 1:
+            said = f"every chain {told[0]}"
+        elif near and not any("level" in text or "until" in text for text in told):
+            span = f"{format_number(lows.min())} and {format_number(highs.max())}"
+            chains = "all chains mix" if len(told) > 1 else "the chain stays"
+            middle = format_number(float(np.median(values)))
+            said = f"{chains} around {middle}, between {span} in 90 % of draws"
+        else:
+            said = "; ".join(f"chain {k} {text}" for k, text in enumerate(told))
+        sentences.append(f"{name}: {said}.")
+    return " ".join(sentences)
 
 
 def chain_in_words(draws: Float[np.ndarray, " draw"]) -> str:

@@ -113,21 +113,19 @@ def plot_uncertainty(
         parts = (split.mean, split.epistemic, split.total)
         bands[name] = UncertaintyBand(places, *(part[:, output] for part in parts))
     figure = draw_uncertainty(titled(bands), data=data, truth=true, columns=columns)
-    return figure.on_paper(" ".join(_in_words(name, band, data) for name, band in bands.items()))
-
-
-def _in_words(name: str, band: UncertaintyBand, data: Curve | None) -> str:
-    """Say how large both standard deviations are inside the data's range and outside it."""
-    where: Mapping[str, np.ndarray] = {"over all": np.ones(len(band.mean), bool)}
-    if data is not None:
-        inside = inside_range(band.coordinate[:, None], data.x[:, None])
-        where = {"inside the data's range": inside, "outside it": ~inside}
-    told = [
-        f"epistemic {_rms(band.epistemic[rows])} and total {_rms(band.total[rows])} {place}"
-        for place, rows in where.items()
-        if rows.any()
-    ]
-    return f"{name}: standard deviations (root mean square) are {', '.join(told)}."
+    told = []
+    for name, band in bands.items():
+        where: Mapping[str, np.ndarray] = {"over all": np.ones(len(band.mean), bool)}
+        if data is not None:
+            inside = inside_range(band.coordinate[:, None], data.x[:, None])
+            where = {"inside the data's range": inside, "outside it": ~inside}
+        sizes = [
+            f"epistemic {_rms(band.epistemic[rows])} and total {_rms(band.total[rows])} {place}"
+            for place, rows in where.items()
+            if rows.any()
+        ]
+        told.append(f"{name}: standard deviations (root mean square) are {', '.join(sizes)}.")
+    return figure.on_paper(" ".join(told))
 
 
 def _rms(values: np.ndarray) -> str:

@@ -138,6 +138,8 @@ def predict_points(
 
     A posterior that lacks a weight, or `sigma` where the noise is inferred, is refused.
     """
+    from onebasin.models.networks.prediction import mean_and_sd
+
     view = as_view(posterior)
     draws = {name: view.values(name) for name in view.variables}
     if model.is_classifier:
@@ -146,7 +148,20 @@ def predict_points(
         raise ArgumentError(
             f"`posterior` lacks sigma, which its network infers; it holds {', '.join(draws)}."
         )
-    return _regression(model, draws, points, seed)
+    rng = np.random.default_rng(seed)
+    centres, spreads, scores = [], [], []
+    for rows in _blocks(model, draws, points):
+        function, sigma = mean_and_sd(model, draws, points.x[rows])
+        centres.append(function.mean(axis=(0, 1)))
+        spreads.append(function.std(axis=(0, 1)))
+        if points.y is not None:
+            share = function.shape[2] / len(points.y)
+            block = score_function(function, np.asarray(sigma, np.float64), points.y[rows], rng)
+            scores.append({name: share * getattr(block, name) for name in _AVERAGED})
+    total = {name: sum(score[name] for score in scores) for name in (_AVERAGED if scores else ())}
+    if total:
+        total["rmse"] = float(np.sqrt(total.pop("mse")))
+    return Predicted(np.concatenate(centres), np.concatenate(spreads), total)
 
 
 def distances(predicted: Predicted, truth: Predicted, *, classifier: bool) -> dict[str, float]:
@@ -191,25 +206,6 @@ def _classes(model: BayesianNetwork, draws: Draws, points: Points) -> Predicted:
             "single_draw_accuracy": float(sum(single)),
         }
     return Predicted(probability, np.concatenate(spreads), scores)
-
-
-def _regression(model: BayesianNetwork, draws: Draws, points: Points, seed: int) -> Predicted:
-    from onebasin.models.networks.prediction import mean_and_sd
-
-    rng = np.random.default_rng(seed)
-    centres, spreads, scores = [], [], []
-    for rows in _blocks(model, draws, points):
-        function, sigma = mean_and_sd(model, draws, points.x[rows])
-        centres.append(function.mean(axis=(0, 1)))
-        spreads.append(function.std(axis=(0, 1)))
-        if points.y is not None:
-            share = function.shape[2] / len(points.y)
-            block = score_function(function, np.asarray(sigma, np.float64), points.y[rows], rng)
-            scores.append({name: share * getattr(block, name) for name in _AVERAGED})
-    total = {name: sum(score[name] for score in scores) for name in (_AVERAGED if scores else ())}
-    if total:
-        total["rmse"] = float(np.sqrt(total.pop("mse")))
-    return Predicted(np.concatenate(centres), np.concatenate(spreads), total)
 
 
 def _blocks(model: BayesianNetwork, draws: Draws, points: Points) -> Iterator[slice]:

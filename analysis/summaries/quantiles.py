@@ -44,7 +44,15 @@ def describe(draws: Draws, *, independent: bool = False) -> pd.DataFrame:
         rows = in_rows(scaled)
         quantiles = np.quantile(rows, list(QUANTILES.values()), axis=1)
         places = np.concatenate([[rows.mean(axis=1)], [rows.std(axis=1, ddof=1)], quantiles])
-        errors = _independent(rows, places) if independent else _of_chains(scaled)
+        if independent:
+            errors = _independent(rows, places)
+        else:
+            ordered = np.sort(rows, axis=1)
+            found = [of_free(scaled, error) for error in (chains.mcse_mean, chains.mcse_sd)]
+            for probability in QUANTILES.values():
+                count = partial(chains.quantile_ess, probability=probability)
+                found.append(_quantile_error(ordered, probability, of_free(scaled, count)))
+            errors = np.stack(found)
         errors[:, units.constant] = 0.0
         located = units.centre + units.unit * places
         located[1] = np.where(units.constant, 0.0, units.unit * places[1])
@@ -72,18 +80,6 @@ def _independent(
     ordered, all_of_them = np.sort(rows, axis=1), np.full(len(rows), float(count))
     of_quantiles = [_quantile_error(ordered, q, all_of_them) for q in QUANTILES.values()]
     return np.stack([sd / np.sqrt(count), of_sd, *of_quantiles])
-
-
-def _of_chains(
-    values: Float[np.ndarray, "chain draw param"],
-) -> Float[np.ndarray, "place param"]:
-    """Errors of Markov chains."""
-    ordered = np.sort(in_rows(values), axis=1)
-    errors = [of_free(values, error) for error in (chains.mcse_mean, chains.mcse_sd)]
-    for probability in QUANTILES.values():
-        count = partial(chains.quantile_ess, probability=probability)
-        errors.append(_quantile_error(ordered, probability, of_free(values, count)))
-    return np.stack(errors)
 
 
 def _quantile_error(

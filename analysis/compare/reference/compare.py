@@ -126,7 +126,15 @@ def compare_with_reference(
     view = labelled_as(view, known.draws, known.variables)
     free = view.is_independent
     chains = 0 if free else view.num_chains
-    table = [_invariants(view, known, chains, free)]
+    try:
+        measured = known.measure(view)
+    except KeyError as absent:
+        raise ArgumentError(
+            f"`{view.argument}` lacks {absent.args[0]}, of which the invariants of `{known.name}` are: give a run of "
+            "the same model, its variables under the same names."
+        ) from absent
+    names = list(known.invariants.index)
+    table = [_differences(measured, names, known.invariants, chains, free, INVARIANT)]
     rule = ""
     if weights and len(known.parameters):
         aligned, symmetry = view, known.symmetry
@@ -200,18 +208,6 @@ def check_run(view: View, known: Known, name: str) -> None:
                 f"`{view.argument}` holds {each} of shape {shapes[0]}, and `{known.name}` of shape {shapes[1]}: give a "
                 "run of the same model and data."
             )
-
-
-def _invariants(view: View, known: Known, chains: int, free: bool) -> pd.DataFrame:
-    try:
-        draws = known.measure(view)
-    except KeyError as absent:
-        raise ArgumentError(
-            f"`{view.argument}` lacks {absent.args[0]}, of which the invariants of `{known.name}` are: give a run of "
-            "the same model, its variables under the same names."
-        ) from absent
-    names = list(known.invariants.index)
-    return _differences(draws, names, known.invariants, chains, free, INVARIANT)
 
 
 def _parameters(
