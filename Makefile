@@ -87,7 +87,7 @@ lock: ## resolve requirements.lock and requirements-dev.lock anew from pyproject
 	@"$(PYTHON)" -m venv build/lock/venv
 	@build/lock/venv/bin/python -m pip install --quiet --disable-pip-version-check uv
 	@echo "setuptools>=77" | $(UV_COMPILE) --output-file build/lock/run.txt pyproject.toml - > /dev/null
-	@$(UV_COMPILE) --extra cluster --extra cmdstan --extra data --extra dev --extra docs --extra notebook --constraint build/lock/run.txt \
+	@$(UV_COMPILE) --extra cluster --extra cmdstan --extra data --extra dev --extra docs --extra mclmc --extra notebook --extra zarr --constraint build/lock/run.txt \
 		$$(sed -n 's/^\([a-z0-9.-]*\)==[^;]*$$/--no-emit-package \1/p' build/lock/run.txt) \
 		--output-file build/lock/dev.txt pyproject.toml > /dev/null
 	@{ echo "$(LOCKED_FOR) what runs."; cat build/lock/run.txt; } > requirements.lock

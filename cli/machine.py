@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onebasin.base.card import in_brief
+from onebasin.base.extras import EXTRAS, is_installed
 from onebasin.base.files.cache import CacheError, user_cache
 from onebasin.base.files.leftovers import leftovers
 
@@ -49,7 +50,7 @@ def examine(*, build: bool, progress: Callable[[str], None]) -> list[Check]:
     With `build` a CmdStan is assembled where none is found; `progress` is called with a line before what takes long.
     """
     engines = [_python(), _jax(), _numpyro(), _interpreter(), *_optional(build, progress)]
-    return [*engines, _cache(), *_unfinished(), *_data_folder(), *_data_sets()]
+    return [*engines, _extras(), _cache(), *_unfinished(), *_data_folder(), *_data_sets()]
 
 
 def working_engines(checks: list[Check]) -> dict[str, bool]:
@@ -190,6 +191,18 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     note = "; CMDSTAN is empty and counts as not set" if passed_over else ""
     where = f"{number} at {found.path} ({found.origin}{note})"
     return Check("CmdStan", not broken, where, broken, "cmdstan")
+
+
+def _extras() -> Check:
+    """Tell of the extras that have no check of their own."""
+    there = [extra for extra, package in EXTRAS.items() if is_installed(package)]
+    missing = [extra for extra in EXTRAS if extra not in there]
+    words = [", ".join(there)] if there else []
+    if missing:
+        words.append(
+            f"not installed: {', '.join(missing)}; `pip install 'onebasin[NAME]'` adds one"
+        )
+    return Check("extras", True, "; ".join(words))
 
 
 def _cache() -> Check:

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from scipy.special import logsumexp, softmax
 
 from .base.errors import ArgumentError, InferenceError
+from .base.extras import lacks
 from .inference.contracts.method import Method
 from .models.networks.architecture import Network
 from .models.networks.bayesian import BayesianNetwork
@@ -29,9 +30,7 @@ try:
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:
-    raise InferenceError(
-        "scikit-learn is not installed; install it with `pip install 'onebasin[sklearn]'`."
-    ) from error
+    raise InferenceError(lacks("An estimator", "sklearn")) from error
 
 _GAUSSIAN_DRAWS = 250
 """Draws of the single Gaussian that predictions average over."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebasin.base.errors import PosteriorFileError
+from onebasin.base.extras import lacks
 from onebasin.base.files.faults import FormatError
 
 from .csv_blocks import Survey, rows_at_once
@@ -80,9 +81,7 @@ def _arrow() -> Any:
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise PosteriorFileError(
-            "`path` is a Parquet file, which the package pyarrow reads and writes: pip install 'onebasin[parquet]'."
-        ) from error
+        raise PosteriorFileError(lacks("A Parquet file", "parquet")) from error
     return pq
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebasin.base.files.faults import FormatError
-from onebasin.base.files.pieces import in_file, loaded, pieces
+from onebasin.base.files.pieces import is_read_later, loaded, pieces
 from onebasin.models.symmetry.evidence import Evidence
 
 from . import schema
@@ -164,6 +164,8 @@ def _chains(datasets: Sequence[xr.Dataset], due: int) -> xr.Dataset | None:
     """One group of all runs; None where not every run has it, or keeps other draws of it."""
     import xarray as xr
 
+    from onebasin.base.files.later import stacked
+
     if len(datasets) < due:
         return None
     alike = all(
@@ -174,10 +176,17 @@ def _chains(datasets: Sequence[xr.Dataset], due: int) -> xr.Dataset | None:
     )
     if not alike:
         return None
-    joined = xr.concat(
-        list(map(in_file, datasets)), dim="chain", join="override", combine_attrs="drop_conflicts"
-    )
-    return joined.assign_coords(chain=np.arange(joined.sizes["chain"]))
+    large = {
+        name: stacked([dataset[name].transpose("chain", ...) for dataset in datasets])
+        for name in datasets[0].data_vars
+        if any(is_read_later(dataset[name]) for dataset in datasets)
+    }
+    held = [
+        dataset.assign({name: ("chain", np.zeros(dataset.sizes["chain"])) for name in large})
+        for dataset in datasets
+    ]
+    joined = xr.concat(held, dim="chain", join="override", combine_attrs="drop_conflicts")
+    return joined.assign(large).assign_coords(chain=np.arange(joined.sizes["chain"]))
 
 
 def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str, Any]:

@@ -303,6 +303,15 @@ def evidence_of(attributes: Attributes) -> Evidence | None:
     return Evidence.from_json(text)
 
 
+def found_symmetry_of(attributes: Attributes) -> dict[str, Any]:
+    """Return what the search before the run found; empty where the attributes hold nothing that can be read of one."""
+    try:
+        found = decode(attributes, SYMMETRY_FOUND)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def network_of(attributes: Attributes) -> BayesianNetwork | None:
     """Rebuild the network that attributes describe; None where they describe none.
 

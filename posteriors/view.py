@@ -292,6 +292,11 @@ class View:
         """The recorded check of the declared symmetry; None where the posterior has none."""
         return schema.evidence_of(self.tree.attrs)
 
+    @property
+    def found_symmetry(self) -> dict[str, Any]:
+        """The result of the search before the run, as the file records it; empty where nothing can be read of one."""
+        return schema.found_symmetry_of(self.tree.attrs)
+
     @cached_property
     def declares_equal_modes(self) -> bool:
         """Tell whether it declares a symmetry that makes equal modes and is not refuted, still to be divided out."""

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from onebasin.base.errors import PosteriorFileError
+from onebasin.base.extras import EXTRAS, is_installed, lacks
 from onebasin.base.files.claims import ClaimError, check_claim
 from onebasin.base.files.faults import FormatError
-from onebasin.base.files.pieces import in_pieces, loaded
+from onebasin.base.files.pieces import is_read_later, loaded, rows_of_a_piece
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -60,9 +62,12 @@ def read(path: Path, *, lazy: bool, place: str = "") -> xr.DataTree:
     ------
     FormatError
         If it cannot be read, or claims too much.
+    PosteriorFileError
+        If the package zarr is not installed.
     """
     import xarray as xr
 
+    _check_package()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of formats and engines, which are no user's affair
@@ -175,11 +180,13 @@ def _arrays(root: Any) -> Iterator[Any]:
 
 def write(tree: xr.DataTree, path: Path) -> None:
     """Write a store as a folder; see `writing.write_tree`."""
+    _check_package()
     _write(tree, path)
 
 
 def write_zipped(tree: xr.DataTree, path: Path) -> None:
     """Write a store as an archive."""
+    _check_package()
     from zarr.storage import ZipStore
 
     store = ZipStore(path, mode="w", compression=zipfile.ZIP_STORED)
@@ -189,10 +196,28 @@ def write_zipped(tree: xr.DataTree, path: Path) -> None:
         store.close()
 
 
+def _check_package() -> None:
+    if not is_installed(EXTRAS["zarr"]):
+        raise PosteriorFileError(lacks("A Zarr store", "zarr"))
+
+
 def _write(tree: xr.DataTree, store: Any) -> None:
-    with warnings.catch_warnings(), in_pieces(tree) as pieces:
+    import dask
+
+    with warnings.catch_warnings(), dask.config.set(scheduler="synchronous"):
         warnings.simplefilter("ignore")
-        ordered = pieces.copy(deep=False)
+        ordered = tree.map_over_datasets(_in_pieces)
         for node in ordered.subtree:
             node.attrs[_ORDER] = [str(name) for name in node.data_vars]
         ordered.to_zarr(store, mode="w", consolidated=True, zarr_format=_FORMAT)
+
+
+def _in_pieces(dataset: xr.Dataset) -> xr.Dataset:
+    """Give large variables that are in files to Dask, which takes one piece after the other from there."""
+    return dataset.assign(
+        {
+            name: v.chunk(dict(zip(v.dims, rows_of_a_piece(v), strict=True)), inline_array=True)
+            for name, v in dataset.data_vars.items()
+            if is_read_later(v)
+        }
+    )

@@ -15,6 +15,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from onebasin.base.extras import EXTRAS as EXTRAS_BY_PACKAGE
+
 from .each import each
 
 ROOT = Path(__file__).parents[1]
@@ -32,7 +34,7 @@ CONDA_BOUNDS = {"cmdstan": SpecifierSet(">=2.36")}
 CONDA_ONLY = {"python", "pip"}
 
 # What the second lock and environment.yml bring besides what runs; `cuda` is for machines that have it.
-EXTRAS = ("cluster", "cmdstan", "data", "notebook", "docs", "dev")
+EXTRAS = ("cluster", "cmdstan", "data", "mclmc", "notebook", "zarr", "docs", "dev")
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 
@@ -50,6 +52,24 @@ def required(project) -> dict[str, Requirement]:
     names = [canonicalize_name(requirement.name) for requirement in requirements]
     assert len(names) == len(set(names))
     return dict(zip(names, requirements, strict=True))
+
+
+def test_every_user_installs_only_what_is_listed_here(project):
+    """900 MB are the limit of `pip install onebasin`: a new dependency needs a reason, or an extra."""
+    listed = """
+        arviz arviz-base arviz-plots arviz-stats cloudpickle cmdstanpy filelock h5netcdf h5py jax jaxtyping jinja2
+        lazy-loader markupsafe matplotlib numpy numpyro optax pandas pillow platformdirs pydantic rich scipy stanio
+        stanli threadpoolctl typer xarray
+    """
+    assert [Requirement(line).name for line in project["dependencies"]] == listed.split()
+
+
+@each("extra", EXTRAS_BY_PACKAGE)
+def test_an_extra_brings_the_package_by_which_it_is_known(project, extra):
+    names = {Requirement(line).name for line in project["optional-dependencies"][extra]}
+    provided = importlib.metadata.packages_distributions()
+    package = EXTRAS_BY_PACKAGE[extra]
+    assert names & set(map(canonicalize_name, provided.get(package, [package])))
 
 
 def locked_in(name: str) -> dict[str, Requirement]:
@@ -108,11 +128,10 @@ def test_lock_of_what_runs_holds_no_tool_and_no_data_set(project):
     for line in project["dependencies"]:
         assert canonicalize_name(Requirement(line).name) in locked
     extras = project["optional-dependencies"]
-    # setuptools builds the project itself; the others run beneath what runs (zarr and rich ask for them).
+    # setuptools builds the project itself; the others run beneath what runs (xarray and rich ask for them).
     unwanted = {Requirement(line).name for name in EXTRAS for line in extras[name]} - {
         "setuptools",
         "packaging",
-        "pyyaml",
         "markdown-it-py",
     }
     assert unwanted & locked.keys() == set()
@@ -135,7 +154,7 @@ def test_imported_packages_are_declared(project):
     """What a room imports itself is asked for by name, not brought by something else."""
     extras = project["optional-dependencies"]
     # What runs in a notebook alone may import what notebooks have, an engine its package, the cluster Dask's.
-    optional = ("cluster", "data", "notebook", "nutpie", "parquet", "pymc")
+    optional = ("cluster", "data", "mclmc", "notebook", "nutpie", "parquet", "pymc", "zarr")
     lines = project["dependencies"] + [line for name in optional for line in extras[name]]
     declared = {Requirement(line).name for line in lines}
     providers = importlib.metadata.packages_distributions()

@@ -1,7 +1,7 @@
 """The verdict as data: what the answer says, its three rows, its causes, and the remarks next to them.
 
-Where draws are not finite or chains stand still nothing else is looked at. Of Markov chains a `Case` is judged. A
-variational fit rests on k-hat alone, and members of an ensemble are no draws.
+Where draws are not finite or chains stand still nothing else is looked at. Of Markov chains a `Case` is judged.
+`approximations` judges draws that are no chain's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 from onebasin.models.symmetry.words import in_shell
-from onebasin.posteriors.weights import MIN_DRAWS_FOR_KHAT
 
 from ..alignment.switching import one_labelling
 from ..discovery.density import advice
@@ -21,10 +20,18 @@ from .judge import Case, alike_parts
 from .labels import Labels
 from .measure import Facts
 from .result import Diagnosis
-from .verdict import Answer, Extreme, Outcome, Reason, Verdict, overall
-from .weighted import of_weights
+from .verdict import (
+    LABELS,
+    PREDICTIONS,
+    SAMPLER,
+    Answer,
+    Extreme,
+    Outcome,
+    Reason,
+    Verdict,
+    overall,
+)
 
-LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
 _SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)
 BLAMES = {
     "funnel": ("divergences", "E-BFMI"),
@@ -69,21 +76,6 @@ def of_chains(case: Case) -> Verdict:
     return Verdict(answer, tuple(headline), rows, causes, words, tuple(more))
 
 
-def of_others(facts: Facts) -> Verdict:
-    """Draws that are no Markov chain's."""
-    if facts.raw.variational is not None:
-        return _of_fit(facts)
-    if facts.raw.sampler is not None and not facts.raw.sampler.sampled:
-        rows = (
-            Reason(LABELS, "passed", "labels of no parameters"),
-            Reason(PREDICTIONS, "passed", "independent draws"),
-            _NO_SAMPLER,
-        )
-        said = Reason("answer", "passed", "usable independent", {"draws": facts.raw.total_draws})
-        return Verdict("usable", (said,), rows)
-    return _of_unproved(Reason("unproved", "failed", "optima"))
-
-
 def _do_not_use(cause: Reason, **numbers: Any) -> Reason:
     return Reason("answer", "failed", "do not use", {"why": cause.evidence} | numbers)
 
@@ -110,19 +102,7 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
         kind = "aligned" if apart else "aligned at every draw"
         yield Reason("answer", "passed", "aligned by rotation" if labels.rotated else kind, numbers)
     else:
-        found = next((candidate for candidate in labels.found if not candidate.certain), None)
-        kind = "parts apart" if labels.state == "switch" else "parts alike"
-        numbers = {"names": labels.variables}
-        if labels.turning:
-            kind, numbers = "parts turn", {"names": labels.turning}
-            if labels.unclear:
-                kind, numbers = "rotation unclear", {"why": labels.unclear}
-        elif found is not None and found.size > 1:
-            kind, (first, second) = "parts overlap", found.numbers.closest
-            if first != second:
-                distance = found.numbers.distance
-                numbers |= {"first": first, "second": second, "distance": distance}
-        why = Reason("labels", "warned", kind, numbers).sentence
+        why = overlap(labels).sentence
         yield Reason("answer", "warned", "invariant", {"why": why})
     for check in raw.checks:
         if check.name in _SAMPLER_CHECKS and check.outcome in ("failed", "warned"):
@@ -156,6 +136,22 @@ def _usable(case: Case) -> Iterator[Reason]:
         yield Reason("sampler", "not judged", "nothing recorded", {"what": missing})
 
 
+def overlap(labels: Labels) -> Reason:
+    """Say why alignment does not tell which component is which."""
+    names: dict[str, Any] = {"names": labels.variables}
+    found = next((candidate for candidate in labels.found if not candidate.certain), None)
+    kind = "parts apart" if labels.state == "switch" else "parts alike"
+    if labels.turning:
+        kind, names = "parts turn", {"names": labels.turning}
+        if labels.unclear:
+            kind, names = "rotation unclear", {"why": labels.unclear}
+    elif found is not None and found.size > 1:
+        kind, (first, second) = "parts overlap", found.numbers.closest
+        if first != second:
+            names |= {"first": first, "second": second, "distance": found.numbers.distance}
+    return Reason("labels", "warned", kind, names)
+
+
 def _labels_cause(labels: Labels, case: Case) -> Reason:
     before, after = case.before.worst_rhat.value, case.after.worst_rhat.value
     moves = labels_move(labels).fact
@@ -177,12 +173,7 @@ def _labels_cause(labels: Labels, case: Case) -> Reason:
 
 def _labels_remedy(labels: Labels, case: Case) -> Reason:
     """Say what to do about labels: only what was tried, and works."""
-    options: dict[str, Any] = {}
-    if labels.words:  # how to declare what was found, in Python and on the command line
-        quoted = [f'"{word}"' for word in labels.words]
-        given = quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
-        typed = " ".join(f"--exchangeable {in_shell(word)}" for word in labels.words)
-        options = {"options": f"`symmetry={given}` or `{typed}`"}
+    options: dict[str, Any] = {"options": spelt_options(labels.words)} if labels.words else {}
     if labels.turning:
         return Reason("labels", "warned", "use no rotation", {} if labels.unclear else options)
     if labels.rotated and case.answer == "aligned":
@@ -212,6 +203,14 @@ def labels_move(labels: Labels) -> Reason:
         them = {"them": "them" if together else "it"}
         return Reason("labels", "warned", "labels complement", names | them)
     return Reason("labels", "warned", "labels change places", names)
+
+
+def spelt_options(words: tuple[str, ...]) -> str:
+    """Spell the declaration of what was found, in Python and on the command line."""
+    quoted = [f'"{word}"' for word in words]
+    given = quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
+    options = " ".join(f"--exchangeable {in_shell(word)}" for word in words)
+    return f"`symmetry={given}` or `{options}`"
 
 
 def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
@@ -322,43 +321,3 @@ def _missing(raw: Diagnosis) -> str:
         and check.name != BIAS
     ]
     return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else "".join(names)
-
-
-_NO_LABELS = Reason(LABELS, "not judged", "labels of a fit")
-_NO_SAMPLER = Reason(SAMPLER, "passed", "no chain")
-
-
-def _of_fit(facts: Facts) -> Verdict:
-    """Draws of an approximation: weights, or k-hat alone, tell how far it is from the posterior."""
-    if (weighted := of_weights(facts)) is not None:
-        answer, said, cause = weighted
-        rows = (_NO_LABELS, replace(cause, name=PREDICTIONS), _NO_SAMPLER)
-        return Verdict(answer, (said,), rows, () if answer == "usable" else (cause,))
-    raw = facts.raw
-    khat = next(check for check in raw.checks if check.name == "k-hat")
-    failed = [check for check in raw.checks if check.outcome == "failed"]
-    if failed:
-        first = khat if khat.outcome == "failed" else failed[0]
-        evidence = first.sentences[0]
-        cause = Reason("approximation", "failed", "approximation", {"fact": evidence})
-        said = Reason("answer", "failed", "bad fit", {"why": evidence})
-        row = replace(cause, name=PREDICTIONS)
-        return Verdict("unusable", (said,), (_NO_LABELS, row, _NO_SAMPLER), (cause,))
-    if khat.outcome == "not judged":
-        least = {"least": MIN_DRAWS_FOR_KHAT}
-        return _of_unproved(Reason("unproved", "failed", "no khat", least))
-    rows = (
-        _NO_LABELS,
-        Reason(PREDICTIONS, "passed", "khat value", khat.numbers),
-        _NO_SAMPLER,
-    )
-    said = Reason("answer", "passed", "usable fit", khat.numbers)
-    return Verdict("usable", (said,), rows)
-
-
-def _of_unproved(cause: Reason) -> Verdict:
-    """Draws of which nothing tells how far they are from the posterior."""
-    why = f"{cause.fact[:1].lower()}{cause.fact[1:]}"
-    said = Reason("answer", "failed", "unproved", {"why": why, "remedy": cause.remedy})
-    row = replace(cause, name=PREDICTIONS, outcome="not judged")
-    return Verdict("unusable", (said,), (_NO_LABELS, row, _NO_SAMPLER), (cause,))

@@ -125,6 +125,7 @@ def remarks(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[Reason]:
     )
     told = {"R-hat"} if diagnosis.has_chains else {"R-hat", "bulk ESS", "tail ESS"}
     told |= {"log density"} if any(row.kind.startswith("lp ") for row in verdict.rows) else set()
+    told |= {"k-hat"} if any(cause.name == "approximation" for cause in verdict.causes) else set()
     for found in diagnosis.checks:
         wrong = found.outcome in ("warned", "failed")
         if wrong and found.name not in told and found.fact not in said:

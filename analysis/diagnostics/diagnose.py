@@ -14,7 +14,8 @@ from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 
 from ..discovery.density import LeavesPosterior
 from .aligned import diagnose_aligned
-from .answers import blamed, of_chains, of_others, of_stopped
+from .answers import blamed, of_chains, of_stopped
+from .approximations import modulo, of_others
 from .checks import besides, check, notes, remarks
 from .judge import Case, not_finite, stuck
 from .labels import Labels, declared_blocks, look_for_labels
@@ -108,23 +109,18 @@ def diagnose(
         verdict = of_stopped(facts, cause)
     elif not (raw.has_chains and raw.sampler is not None and raw.sampler.sampled):
         verdict = of_others(facts)
-        blocks = equal_modes(given) if given else ()
-        aligned = diagnose_aligned(view, blocks, progress=progress, raw=raw) if blocks else None
+        if raw.variational is not None and verdict.answer != "unusable" and view.network is None:
+            labels = _labels(facts, given, align, held_out, progress)
+            verdict, aligned = modulo(verdict, labels), labels.aligned
+        elif given and (blocks := equal_modes(given)):
+            aligned = diagnose_aligned(view, blocks, progress=progress, raw=raw)
     elif (cause := stuck(facts)) is not None:
         # A chain may also stand still because it sits in the neck of a funnel.
         funnel = Case(facts, Labels("none", facts, looked=False)).funnel_cause
         never = cause.kind == "chain never moves"
         verdict = of_stopped(facts, *((funnel,) if funnel and not never else ()), cause)
     else:
-        labels = Labels("none", facts, looked=False)
-        if align:
-            blocks = declared_blocks(facts, given)
-            try:
-                labels = look_for_labels(facts, blocks, held_out=held_out, progress=progress)
-            except LeavesPosterior as refusal:
-                if given is not None:
-                    raise
-                labels = Labels("partial", facts, blocks, reason=refusal.reason)
+        labels = _labels(facts, given, align, held_out, progress)
         case = Case(facts, labels)
         verdict, aligned = of_chains(case), labels.aligned
         if verdict.answer == "invariant" or labels.state == "overlap":
@@ -138,3 +134,22 @@ def diagnose(
         judgement=replace(verdict, remarks=open_, besides=tuple(besides(diagnosis))),
         notes=said_once(notes(diagnosis)),
     )
+
+
+def _labels(
+    facts: Facts,
+    given: Symmetry | None,
+    align: bool,
+    held_out: bool,
+    progress: Callable[[int, int], None] | None,
+) -> Labels:
+    """Look at labels, where that is asked for."""
+    if not align:
+        return Labels("none", facts, looked=False)
+    blocks = declared_blocks(facts, given)
+    try:
+        return look_for_labels(facts, blocks, held_out=held_out, progress=progress)
+    except LeavesPosterior as refusal:
+        if given is not None:
+            raise
+        return Labels("partial", facts, blocks, reason=refusal.reason)

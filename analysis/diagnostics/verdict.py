@@ -223,6 +223,9 @@ Answer = Literal["usable", "aligned", "invariant", "partly", "unusable"]
 """Usable; usable after alignment; usable for label-free quantities (predictions, `lp`, invariants); usable except for
 named quantities; not usable."""
 
+LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
+"""Names of the rows under an answer."""
+
 COLOURS: dict[Answer, Flag] = {
     "usable": "good",
     "aligned": "good",
@@ -240,6 +243,10 @@ HEADINGS: dict[Answer, str] = {
     "unusable": "Not usable",
 }
 """An answer as a heading."""
+
+
+SAYS_NO_MORE = ("approximation", "tails", "unproved")
+"""Causes whose name says no more than their evidence."""
 
 
 @dataclass(frozen=True)
@@ -297,12 +304,14 @@ class Verdict:
     def steps(self) -> tuple[tuple[str, str, str], ...]:
         """Causes, their evidence and remedies, each empty where the answer and its rows state it."""
         said, aligned = self.in_short, self.answer in ("aligned", "invariant")
+        stated = " ".join((said, *(row.sentence for row in self.rows)))
         steps = []
         for cause in self.causes:
-            known = cause.evidence in said
-            name = "" if aligned and cause.name == "labels" else cause.name
-            evidence = cause.evidence if name and not known else ""
-            steps.append((name, evidence, "" if cause.remedy in said else cause.remedy))
+            known = cause.evidence in stated
+            plain = (aligned and cause.name == "labels") or (known and cause.name in SAYS_NO_MORE)
+            evidence = "" if plain or known else cause.evidence
+            remedy = "" if cause.remedy in said else cause.remedy
+            steps.append(("" if plain else cause.name, evidence, remedy))
         steps += [("", "", each.remedy) for each in self._in_rows if each.remedy]
         return tuple(step for step in dict.fromkeys(steps) if any(step))
 

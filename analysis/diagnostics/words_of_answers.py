@@ -165,6 +165,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "labels of a fit": (
         "Draws of one approximation have one labelling, or all of them; none switches"
     ),
+    "no labels": "The search on the log density found nothing that is interchangeable",
     "labels of no parameters": "There are no parameters whose labels could switch",
     # Predictions and invariants
     "lp apart": f"Log densities do not agree: R-hat of `lp` {{rhat:rhat}}[[; {APART}]]",
@@ -253,10 +254,14 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "importance weights can correct the rest. The answer rests on k-hat alone; R-hat does not apply"
     ),
     "usable weights": (
-        "You may use it. {why} Means, intervals and sds rest on enough draws, and short chains from the draws stay"
+        "You may use it: means, intervals and sds rest on enough draws, and short chains from the draws stay"
     ),
-    "usable in part": "You may use {others} and the intervals. {why}",
-    "bad fit": "Do not use it in the posterior's place. {why}",
+    "aligned fit": (
+        "You may use it once labels are aligned: its draws have several labellings of {names:names}, so that the "
+        "mean of one component is an average over several. Use aligned means"
+    ),
+    "usable in part": "You may use {others} and the intervals",
+    "bad fit": "Do not use it in the posterior's place",
     "unproved": "Not to be used in the posterior's place: {why}. {remedy}",
     "usable independent": (
         "You may use it: nothing was sampled by a Markov chain, and the {draws:,} draws are independent"

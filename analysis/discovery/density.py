@@ -174,11 +174,7 @@ def _rows(variable: xr.DataArray, rows: np.ndarray) -> np.ndarray:
 
 def advice(view: View) -> str:
     """Say what to declare in place of a part of a symmetry."""
-    try:
-        found = (view.parsed(schema.SYMMETRY_FOUND) or {}).get("exchangeable")
-        words = [f"`{word}`" for word in found or ()]
-    except (ArgumentError, AttributeError, TypeError):
-        words = []
+    words = [f"`{word}`" for word in view.found_symmetry.get("exchangeable") or ()]
     if words:
         return f"Declare {' and '.join(words)}, found on the log density before sampling."
     return "Declare all that moves together in one block; `onebasin symmetry` looks for it in a program with its data."

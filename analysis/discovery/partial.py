@@ -8,13 +8,11 @@ labels; it counts as one that does.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 
 from ..summaries.deciding import rhat_of_entries
@@ -120,20 +118,17 @@ def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]
 
     A sentence part a symmetry, such as ``(mu1, mu2) and theta:0``; empty where nothing is recorded.
     """
-    wanted, found = set(variables), []
-    try:
-        blocks = json.loads(view.attribute(schema.SYMMETRY_FOUND) or "{}").get("blocks", [])
-        for block in blocks:
-            moves = str(block.get("moves", ""))
-            words = {
-                word.strip("() ").removeprefix("+-").removeprefix("1-").split(":")[0]
-                for word in moves.replace(" and ", ", ").split(",")
-            }
-            if block.get("status") == "incomplete" and words & wanted and words - wanted:
-                found.append(moves)
-    except (AttributeError, TypeError, ValueError):
-        return ()
-    return tuple(found)
+    named = set(variables)
+    moved = []
+    for block in filter(lambda each: isinstance(each, dict), view.found_symmetry.get("blocks", ())):
+        moves = str(block.get("moves", ""))
+        words = {
+            word.strip("() ").removeprefix("+-").removeprefix("1-").split(":")[0]
+            for word in moves.replace(" and ", ", ").split(",")
+        }
+        if block.get("status") == "incomplete" and words & named and words - named:
+            moved.append(moves)
+    return tuple(moved)
 
 
 def _between_chains(

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .claims import ClaimError, check_hdf5
-from .pieces import in_pieces
 from .seal import Seal, examine, sealing
 from .sink import Sink
 
@@ -27,32 +23,35 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     It takes the place of what was there, but with `new`: see `atomic.replacing`, which also says what it raises. What
     of the tree is still in files goes from there to here a piece at a time.
     """
-    with (
-        sealing(path, new=new) as part,
-        Sink(part) as file,
-        in_pieces(tree) as pieces,
-        _without_distributed(),
-    ):
-        pieces.to_netcdf(file, engine=_ENGINE)
+    with sealing(path, new=new) as part, Sink(part) as file:
+        _write(tree, file)
     return path
 
 
-@contextmanager
-def _without_distributed() -> Iterator[None]:
-    """Keep xarray and Dask from importing `distributed`, a quarter of a second, only to see that no cluster is at work.
+def _write(tree: xr.DataTree, file: Sink) -> None:
+    """Do what `DataTree.to_netcdf` does, but with variables that stay in their files, and without looking for Dask."""
+    from xarray.backends import H5NetCDFStore
+    from xarray.backends.common import ArrayWriter
+    from xarray.backends.locks import HDF5_LOCK
 
-    Where it is not imported, there is no cluster; they take the failing import for the same.
-    """
-    names = ("distributed", "dask.distributed")
-    if any(name in sys.modules for name in names):
-        yield
-        return
-    sys.modules.update(dict.fromkeys(names))  # type: ignore[arg-type]
+    from .later import Later, left_in_files
+
+    class ByPieces(ArrayWriter):
+        def add(self, source: Any, target: Any, region: Any = None) -> None:
+            if not isinstance(source, Later):
+                super().add(source, target, region)
+                return
+            for place, values in source.pieces():
+                target[place] = values
+
+    root = H5NetCDFStore.open(file, mode="w", lock=HDF5_LOCK)
     try:
-        yield
+        for node in tree.subtree:
+            store = root if node is tree else root.get_child_store(node.path)
+            held = left_in_files(node.to_dataset(inherit=node is tree))
+            held.dump_to_store(store, writer=ByPieces())
     finally:
-        for name in names:
-            del sys.modules[name]
+        root.close()
 
 
 def read_tree(

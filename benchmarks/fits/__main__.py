@@ -72,8 +72,8 @@ def moments_of(tree: Any) -> Moments:
 def fitted(target: Any, wanted: Moments, method: str, seed: int, weights: bool) -> dict:
     """Fit a target and judge the fit."""
     import onebasin as ob
+    from onebasin.analysis.diagnostics.approximations import not_carried
     from onebasin.analysis.diagnostics.measure import gather, measure
-    from onebasin.analysis.diagnostics.weighted import not_carried
     from onebasin.posteriors.view import as_view
 
     started = time.perf_counter()

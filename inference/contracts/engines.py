@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from onebasin.base.checks import choose
 from onebasin.base.errors import ArgumentError, InferenceError
+from onebasin.base.extras import is_installed, lacks
 
 if TYPE_CHECKING:
     from onebasin.models.target import Target
@@ -50,11 +50,8 @@ class Engine:
         InferenceError
             If it is not installed.
         """
-        if self.package and not _is_installed(self.package):
-            raise InferenceError(
-                f"`engine` is {self.name!r}, which is not installed; install it with "
-                f"`pip install 'onebasin[{self.package}]'`."
-            )
+        if self.package and not is_installed(self.package):
+            raise InferenceError(lacks(f"`engine={self.name!r}`", self.package))
 
     def density_of(
         self, target: Target, progress: Callable[[str], None] | None = None
@@ -68,13 +65,6 @@ def found_at(place: str) -> Any:
     """Import what stands at ``module:attribute``."""
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ValueError:  # something that is no module stands in its place among the loaded modules
-        return False
 
 
 NUMPYRO = Engine(

@@ -29,6 +29,7 @@ from numpyro.infer.hmc import HMCState
 from numpyro.infer.hmc_util import dual_averaging
 
 from onebasin.base.errors import InferenceError
+from onebasin.base.extras import lacks
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 
@@ -97,8 +98,12 @@ def _pathfinder_starts(
     density: NumpyroDensity | StanVectors, points: Float[Array, "chain param"], keys: jax.Array
 ) -> Float[Array, "chain param"]:
     """Return a draw for each chain from the best Gaussian on the way from a point to an optimum."""
-    from blackjax.vi.pathfinder import approximate, sample
-
+    try:
+        from blackjax.vi.pathfinder import approximate, sample
+    except ImportError as error:
+        raise InferenceError(
+            lacks("`init='pathfinder'` with the engine numpyro", "mclmc")
+        ) from error
     found = []
     for point, key in zip(points, keys, strict=True):
         fit, draw = jax.random.split(jax.random.fold_in(key, 1))

@@ -16,15 +16,22 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from blackjax.mcmc import adjusted_mclmc_dynamic, mclmc
-from blackjax.mcmc.integrators import (
-    IntegratorState,
-    isokinetic_mclachlan,
-    partially_refresh_momentum,
-)
 from jaxtyping import Array, Float
 
+from onebasin.base.errors import InferenceError
+from onebasin.base.extras import lacks
+
 from .tuning import Tuner, Tuning
+
+try:
+    from blackjax.mcmc import adjusted_mclmc_dynamic, mclmc
+    from blackjax.mcmc.integrators import (
+        IntegratorState,
+        isokinetic_mclachlan,
+        partially_refresh_momentum,
+    )
+except ImportError as error:
+    raise InferenceError(lacks("MCLMC", "mclmc")) from error
 
 REFRESHED_WITHIN = 1.25
 """Way after which an adjusted trajectory's momentum is forgotten, in lengths of the trajectory."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import xarray as xr
 
-from onebasin.base.files.pieces import cut
+from onebasin.base.files.later import stacked
+from onebasin.base.files.pieces import pieces
 from onebasin.base.notices import notice
 from onebasin.base.precision import precision
 from onebasin.models.target import Named, Target
@@ -86,8 +87,15 @@ def _as_whole(values: Values) -> Values:
     """Whole numbers as such, which CmdStan's files do not tell from others; so ArviZ knows counts from measurements."""
     if values.dtype.kind != "f":
         return values
-    seen = values if isinstance(values, np.ndarray) else cut(values)
-    return seen.astype(np.int64) if bool((seen == np.rint(seen)).all()) else values
+    if isinstance(values, np.ndarray):
+        return values.astype(np.int64) if _is_whole(values) else values
+    if not all(_is_whole(rows.values) for chain in values for rows in pieces(chain)):
+        return values
+    return xr.DataArray(stacked([values], np.int64), values.coords, name=values.name)
+
+
+def _is_whole(values: np.ndarray) -> bool:
+    return bool((values == np.rint(values)).all())
 
 
 def _group(

@@ -21,6 +21,7 @@ from typing import Any
 from onebasin.analysis.page.render import write
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError, Halted, Interrupted, StudyError, WriteError
+from onebasin.base.extras import lacks
 from onebasin.base.notices import record
 
 from .cell_files import write_json
@@ -251,8 +252,7 @@ def _cluster(address: str, cells: Sequence[Cell], told: _Told) -> AbstractContex
         if error.name != "distributed":
             raise
         raise StudyError(
-            "`--scheduler` needs the package distributed, which is not installed: run `pip install "
-            "'onebasin[cluster]'`, or use `--workers` on this machine."
+            lacks("`--scheduler` (`--workers` are on this machine)", "cluster")
         ) from error
     return workers_of(address, cells, told.say, told.pass_on)
 

@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
+from onebasin.posteriors import schema
 from onebasin.posteriors.weights import khat_of_weights, smoothed, tails_of, worth
 
 DRAWS = 4000
@@ -102,3 +103,38 @@ def test_a_verdict_names_what_cannot_be_used(
     assert ("NUTS" in diagnosis.judgement.sentence) == (answer != "usable")
     found = diagnosis.to_dict()
     assert found["verdict"] == answer
+
+
+@pytest.mark.parametrize(
+    ("gap", "share", "answer", "row"),
+    [
+        (8.0, 0.5, "aligned", "Labels switch"),
+        (8.0, 0.1, "aligned", "Labels switch"),
+        (8.0, 0.0, "usable", "All draws have one labelling"),
+        (0.0, 0.5, "invariant", "cannot tell the components apart"),
+    ],
+)
+def test_draws_of_several_labellings_are_usable_modulo_labels(
+    rng: np.random.Generator, gap: float, share: float, answer: str, row: str
+) -> None:
+    """A fit at every optimum of a mixture: the mean of a component is one over all components."""
+    fit = tree(rng, k=0.0)
+    mu = rng.normal([-gap / 2, gap / 2], size=(1000, 2))
+    mu = np.where(rng.random((1000, 1)) < share, mu[:, ::-1], mu)
+    posterior = fit["posterior"].to_dataset().assign(mu=(("chain", "draw", "part"), mu[None]))
+    fit["posterior"] = xr.DataTree(posterior)
+    fit.attrs["symmetry"] = schema.encode_symmetry((ob.Exchangeable({"mu": 0}),))
+    diagnosis = ob.diagnose(fit)
+    assert diagnosis.verdict == answer
+    assert row in diagnosis.judgement.rows[0].sentence
+    if answer == "aligned":
+        assert np.abs(diagnosis.shown.loc[["mu[0]", "mu[1]"], "mean"]).min() > 3
+
+
+def test_labels_are_judged_by_the_search_before_the_run(rng: np.random.Generator) -> None:
+    fit = tree(rng)
+    assert ob.diagnose(fit).judgement.rows[0].outcome == "not judged"
+    fit.attrs["symmetry_found"] = '{"exchangeable": [], "blocks": [], "open": []}'
+    assert ob.diagnose(fit).judgement.rows[0].outcome == "passed"
+    fit.attrs["symmetry_found"] = '{"exchangeable": [], "blocks": [], "open": ["mu"]}'
+    assert ob.diagnose(fit).judgement.rows[0].outcome == "not judged"

@@ -1,0 +1,242 @@
+"""Verdict on draws that are no chain's: of approximations, with importance weights or without, and of ensembles.
+
+k-hat tells how far an approximation is from the posterior. Of weighted draws the whole is judged, and each mean and
+each standard deviation. Weights whose tail is too heavy rest on few draws, however many there are. That is asked of
+the weights and of every quantity under them (`posteriors.weights`). Where no draw is, weights see nothing; short chains
+from the draws do, which the run has moved (group `drift`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.posteriors import schema
+from onebasin.posteriors.weights import (
+    EVEN,
+    MIN_DRAWS_FOR_KHAT,
+    khat_of_weights,
+    tails_of,
+    worth,
+)
+
+from ..summaries.variational import khat_limit
+from .answers import labels_move, overlap, spelt_options
+from .labels import Labels
+from .measure import Facts
+from .verdict import LABELS, PREDICTIONS, SAMPLER, Answer, Reason, Verdict
+
+LEAST = 200.0
+"""Independent draws that weights have to be worth."""
+DRIFTS = 4.0
+"""Standard errors by which short chains may move, in a location or a spread."""
+SHIFT, INFLATION = 0.2, 1.15
+"""Move of a mean by draws in other labellings, in standard deviations, and factor of one, that are let pass."""
+APART = 0.8
+"""Variance that alignment leaves, over what it would leave of noise, up to which components are told apart."""
+LINKED = 0.5
+"""k-hat up to which a quantity is carried where another one is not."""
+
+Entries = tuple[str, ...]
+
+
+_NO_SAMPLER = Reason(SAMPLER, "passed", "no chain")
+
+
+def of_others(facts: Facts) -> Verdict:
+    """Judge draws that are no Markov chain's, but for their labels."""
+    if facts.raw.variational is not None:
+        return _of_fit(facts)
+    if facts.raw.sampler is not None and not facts.raw.sampler.sampled:
+        rows = (
+            Reason(LABELS, "passed", "labels of no parameters"),
+            Reason(PREDICTIONS, "passed", "independent draws"),
+            _NO_SAMPLER,
+        )
+        said = Reason("answer", "passed", "usable independent", {"draws": facts.raw.total_draws})
+        return Verdict("usable", (said,), rows)
+    return _of_unproved(Reason("unproved", "failed", "optima"), facts)
+
+
+def modulo(verdict: Verdict, labels: Labels) -> Verdict:
+    """Take into account what the labels of a usable approximation do.
+
+    Draws of a fit at several optima have several labellings: a component's mean is then one over several components.
+    """
+    names: dict[str, Any] = {"names": labels.variables}
+    state = _state(labels)
+    if state == "none":
+        return verdict
+    if state == "stay":
+        row = Reason(LABELS, "passed", "labels stay", names)
+        return replace(verdict, rows=(row, *verdict.rows[1:]))
+    options = {"options": spelt_options(labels.words)} if labels.words else {}
+    sorts = state == "switch"
+    if sorts:
+        row = Reason(LABELS, "warned", "labels sorted", names)
+        said = Reason("answer", "passed", "aligned fit", names)
+    else:
+        row = Reason(LABELS, "warned", "labels overlap", names)
+        why = labels.reason or overlap(labels).sentence
+        said = Reason("answer", "warned", "invariant", {"why": why})
+    remedy = Reason("labels", "warned", "use aligned" if sorts else "use no labels", options)
+    numbers = {"moves": labels_move(labels).fact, "remedy": remedy.sentence}
+    cause = Reason("labels", "warned", "labels", numbers)
+    usable = verdict.answer == "usable"
+    answer: Answer = "invariant" if not sorts else "aligned" if usable else verdict.answer
+    return replace(
+        verdict,
+        answer=answer,
+        headline=(said, *verdict.headline[1:]) if usable else (*verdict.headline, said),
+        rows=(row, *verdict.rows[1:]),
+        causes=(*verdict.causes, cause),
+        exchangeable=labels.words,
+    )
+
+
+def _state(labels: Labels) -> str:
+    """The state of labels, which few draws in another labelling change if the numbers of an entry change with them."""
+    aligned = labels.aligned
+    if labels.state != "stay" or aligned is None or max(aligned.switching.labellings) == 1:
+        return labels.state
+    after = aligned.aligned.parameters[["mean", "sd"]]
+    before = aligned.raw.parameters[["mean", "sd"]].reindex(after.index)
+    shift, ratio = (before["mean"] - after["mean"]).abs() / after["sd"], before["sd"] / after["sd"]
+    if shift.max() <= SHIFT and ratio.max() <= INFLATION:
+        return "stay"
+    noise = aligned.switching.noise_ratio
+    return "overlap" if noise and aligned.switching.ratio > APART * noise else "switch"
+
+
+def _of_fit(facts: Facts) -> Verdict:
+    """Draws of an approximation: weights, or k-hat alone, tell how far it is from the posterior."""
+    if (weighted := of_weights(facts)) is not None:
+        return weighted
+    khat = next(check for check in facts.raw.checks if check.name == "k-hat")
+    failed = [check for check in facts.raw.checks if check.outcome == "failed"]
+    if failed:
+        first = khat if khat.outcome == "failed" else failed[0]
+        return _refused(facts, "approximation", {"fact": first.sentences[0]})
+    if khat.outcome == "not judged":
+        least = {"least": MIN_DRAWS_FOR_KHAT}
+        return _of_unproved(Reason("unproved", "failed", "no khat", least), facts)
+    row = Reason(PREDICTIONS, "passed", "khat value", khat.numbers)
+    said = Reason("answer", "passed", "usable fit", khat.numbers)
+    return Verdict("usable", (said,), _rows(facts, row))
+
+
+def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
+    """Set a row between that of labels, of which the search before the run tells, and that of the sampler."""
+    found = facts.view.found_symmetry
+    nothing = found and not any(found.get(name) for name in ("exchangeable", "blocks", "open"))
+    labels = Reason(LABELS, "passed", "no labels")
+    return labels if nothing else Reason(LABELS, "not judged", "labels of a fit"), row, _NO_SAMPLER
+
+
+def _of_unproved(cause: Reason, facts: Facts) -> Verdict:
+    """Draws of which nothing tells how far they are from the posterior."""
+    why = f"{cause.fact[:1].lower()}{cause.fact[1:]}"
+    said = Reason("answer", "failed", "unproved", {"why": why, "remedy": cause.remedy})
+    row = replace(cause, name=PREDICTIONS, outcome="not judged")
+    return Verdict("unusable", (said,), _rows(facts, row), (cause,))
+
+
+def of_weights(facts: Facts) -> Verdict | None:
+    """Judge weighted draws; None where a posterior has no weights."""
+    fit, group = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
+    if fit is None or group is None or schema.LOG_WEIGHT not in fit:
+        return None
+    log_ratio = np.asarray(fit[schema.LOG_RATIO], np.float64)
+    log_weight = np.asarray(fit[schema.LOG_WEIGHT], np.float64)
+    draws, khat, limit = worth(log_weight), khat_of_weights(log_ratio), khat_limit(len(log_ratio))
+    numbers = {"count": len(log_ratio), "worth": draws}
+    even = draws > EVEN * len(log_ratio)
+    if not khat <= limit and not even:
+        own = {"khat": khat, "limit": limit, "limits": (limit,)}
+        return _refused(facts, "heavy weights", numbers | own)
+    if draws < LEAST:
+        return _refused(facts, "few worth", numbers | {"least": LEAST})
+    moved = _drifting(facts)
+    if moved is not None:
+        return _refused(facts, "chains drift", {"move": moved[0], "name": moved[1]})
+    means, sds = not_carried(facts)
+    own = {"even": "all but equal"} if even else {"khat": khat, "limits": (limit,)}
+    row = Reason(PREDICTIONS, "passed", "worth of weights", numbers | own)
+    if not (means or sds):
+        return Verdict(
+            "usable", (Reason("answer", "passed", "usable weights"), row), _rows(facts, row)
+        )
+    if 2 * len(means) > sum(map(len, _entries(facts, group).values())):
+        return _refused(facts, "tails of most", {"names": means})
+    cause = _heavy(means, sds)
+    others = "the other means" if means else "the means"
+    said = Reason("answer", "warned", "usable in part", {"others": others})
+    rows = _rows(facts, replace(row, outcome="warned"))
+    return Verdict("partly", (said, cause, row), rows, (cause,))
+
+
+def _refused(facts: Facts, kind: str, numbers: Mapping[str, object]) -> Verdict:
+    """Say that draws of an approximation are not the posterior's, and why."""
+    cause = Reason("approximation", "failed", kind, numbers)
+    said = Reason("answer", "failed", "bad fit")
+    rows = _rows(facts, replace(cause, name=PREDICTIONS))
+    return Verdict("unusable", (said, cause), rows, (cause,))
+
+
+def _heavy(means: Entries, sds: Entries) -> Reason:
+    """Name the means and standard deviations that cannot be used."""
+    only = tuple(entry for entry in sds if entry not in means)
+    one = len({*means, *sds}) == 1
+    numbers: dict[str, object] = {"tail": "its tail is" if one else "their tails are"}
+    numbers |= {"means": means} if means else {}
+    numbers |= {"sds": only} if only else {}
+    numbers |= {"then": ". "} if means and only else {}
+    return Reason("tails", "failed", "heavy tails", numbers)
+
+
+def _entries(facts: Facts, group: xr.Dataset) -> dict[str, tuple[str, ...]]:
+    """Names of the entries of the variables that decide and have weighted draws."""
+    return {name: entries for name, entries in facts.names.items() if name in group}
+
+
+def not_carried(facts: Facts) -> tuple[Entries, Entries]:
+    """Name entries whose mean, and whose standard deviation, rests on too few weighted draws; the worst first."""
+    fit, group = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
+    assert fit is not None and group is not None, "there are weights"
+    log_ratio = np.asarray(fit[schema.LOG_RATIO], np.float64)
+    log_weight = np.asarray(fit[schema.LOG_WEIGHT], np.float64)
+    limit = khat_limit(len(log_ratio))
+    khats: tuple[list[tuple[float, str]], ...] = ([], [])
+    for name, entries in _entries(facts, group).items():
+        tails = tails_of(group[name].to_numpy(), log_ratio, log_weight)
+        for found, each in zip(khats, (tails.mean, tails.square), strict=True):
+            found += [(k, e) for k, e in zip(each, entries, strict=True) if not np.isnan(k)]
+    means, sds = (_beyond(sorted(found, reverse=True), limit) for found in khats)
+    return means, sds
+
+
+def _beyond(khats: list[tuple[float, str]], limit: float) -> Entries:
+    """Name the entries above the limit; where there is one, the draws miss a tail, and the others' limit is lower."""
+    if khats and khats[0][0] > limit:
+        limit = min(limit, LINKED)
+    return tuple(entry for k, entry in khats if k > limit)
+
+
+def _drifting(facts: Facts) -> tuple[float, str] | None:
+    """Return the largest move of a location or a spread, in standard errors, and the entry; None if all stay."""
+    group = facts.view.group(schema.DRIFT)
+    if group is None:
+        return None
+    moves = [
+        (float(move), entry)
+        for name, entries in _entries(facts, group).items()
+        for move, entry in zip(
+            np.abs(group[name].to_numpy()).reshape(2, -1).max(axis=0), entries, strict=True
+        )
+        if move > DRIFTS
+    ]
+    return max(moves, default=None)
