@@ -12,7 +12,7 @@ It deliberately weighs nothing up: a posterior may predict as the truth does and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -40,10 +40,6 @@ from .moments import MomentComparison, compare_moments
 from .result import MOMENTS, WEIGHTS, Comparison
 from .two_sample import two_sample
 from .words import FLOOR, Setting, say, warn
-
-if TYPE_CHECKING:
-    from onebasin.models.networks.bayesian import BayesianNetwork
-
 
 Progress = Callable[[int, int], None]
 Rows = dict[str, dict[str, Any]]
@@ -133,7 +129,7 @@ def compare(
     points = _points(views[truth], truth, x, y)
     rows: Rows = {name: {} for name in (*views, FLOOR)}
     if model is not None and points is not None:
-        _predict(rows, views, truth, model, points, seed)
+        _predict(rows, views, truth, points, seed)
     frame, obstacles, shared = None, {}, None
     moments: dict[str, MomentComparison] = {}
     if weights or model is None:
@@ -214,11 +210,12 @@ def _predict(
     rows: Rows,
     views: Mapping[str, View],
     truth: str,
-    model: BayesianNetwork,
     points: Points,
     seed: int,
 ) -> None:
     """Fill in what the posteriors predict, each by a network of its own parametrisation and noise."""
+    model = views[truth].network
+    assert model is not None
     first, second = halves(views[truth])
     measured = dict(views) | {FLOOR: second}
     predicted = {

@@ -15,7 +15,8 @@ from typing import Any
 
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.posteriors.draws import Draws, variable_of
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import Draws, event_shapes, variable_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import align, switching
@@ -23,7 +24,7 @@ from ..alignment.switching import one_labelling
 from ..discovery.resolve import resolve
 from ..summaries.summary import rhats, summary
 from .invariants import invariants
-from .measure import measure
+from .measure import Facts, measure
 from .result import AlignedDiagnosis, Diagnosis
 from .verdict import Extreme
 
@@ -227,3 +228,22 @@ def _heights(diagnosis: AlignedDiagnosis) -> str:
         return f" Mean log density by chain: {means}, equal within Monte Carlo errors."
     negligible = " Chains far below the highest sit in negligible modes: start from an optimum."
     return f" Mean log density by chain: {means}." + negligible * _far(diagnosis)
+
+
+def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
+    """Choose the blocks to divide out: those given, else those declared, as far as all of their variables are there."""
+    view = facts.view
+    if given is not None:
+        return equal_modes(given)
+    if schema.ALIGNMENT in view.tree.attrs:
+        return ()
+    there = event_shapes(view.posterior)
+    blocks = resolve(view).equal_modes
+    for block in blocks:
+        block.check(there)
+    decide, measured = set(facts.values), set(facts.raw.variables)
+    return tuple(
+        block
+        for block in blocks
+        if decide & set(block.variables) and measured >= set(block.variables)
+    )

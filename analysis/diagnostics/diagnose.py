@@ -13,12 +13,12 @@ from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 
 from ..discovery.density import LeavesPosterior
-from .aligned import diagnose_aligned
+from .aligned import declared_blocks, diagnose_aligned
 from .answers import blamed, of_chains, of_stopped
 from .approximations import modulo, of_others
 from .checks import besides, check, notes, remarks
 from .judge import Case, not_finite, stuck
-from .labels import Labels, declared_blocks, look_for_labels
+from .labels import Labels, look_for_labels
 from .measure import gather, measure
 from .result import AlignedDiagnosis, Diagnosis
 from .verdict import said_once

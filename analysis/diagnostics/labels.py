@@ -20,10 +20,8 @@ from onebasin.models.symmetry.blocks import (
     Symmetry,
     axes_of,
     blocks_of,
-    equal_modes,
 )
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import as_view
 
 from ..alignment.rotations import UnclearRotation
@@ -32,7 +30,7 @@ from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
 from ..discovery.partial import companions, ties_chains
 from ..discovery.quantities import with_quantities
-from ..discovery.resolve import judged, resolve
+from ..discovery.resolve import judged
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
 from .invariants import invariants
@@ -263,22 +261,3 @@ def _alike(block: Block, facts: Facts) -> bool:
         if (np.abs(mean - centre) > ALIKE * np.abs(errors[name])).any():
             return False
     return True
-
-
-def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
-    """Choose the blocks to divide out: those given, else those declared, as far as all of their variables are there."""
-    view = facts.view
-    if given is not None:
-        return equal_modes(given)
-    if schema.ALIGNMENT in view.tree.attrs:
-        return ()
-    there = event_shapes(view.posterior)
-    blocks = resolve(view).equal_modes
-    for block in blocks:
-        block.check(there)
-    decide, measured = set(facts.values), set(facts.raw.variables)
-    return tuple(
-        block
-        for block in blocks
-        if decide & set(block.variables) and measured >= set(block.variables)
-    )

@@ -12,14 +12,8 @@ from onebasin.posteriors.view import Posterior, as_view
 from ..page.page import Report, Section
 from .definitions import definitions_of
 from .provenance import describe_run, program_section
+from .sections import OF_ONE
 from .sections.answer import answer_card
-from .sections.chains import chains
-from .sections.fits import fits
-from .sections.labels import labels
-from .sections.modes import modes
-from .sections.parameters import parameters
-from .sections.predictions import predictions
-from .sections.sampler import sampler
 from .sections.several import one_of_several, several
 from .subject import Subject
 from .tables import cost_table
@@ -63,8 +57,7 @@ def posterior_report(
     costs = Section("Cost", tables=(table,)) if len(table.columns) > 1 else None
     if len(subjects) == 1:
         (subject,) = subjects
-        parts = (modes, labels, fits, parameters, sampler, chains, predictions)
-        sections = (*(part(subject) for part in parts), costs)
+        sections = (*(section(subject) for section in OF_ONE), costs)
         lede = f"{_made(subject)}."
     else:
         beside = several(

@@ -16,7 +16,6 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, variable_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ...alignment import align
 from ...predictive.points import (
     CLASS_DISTANCES,
     REGRESSION_DISTANCES,
@@ -33,8 +32,6 @@ from .judging import INVARIANT, PARAMETER, Judged, judge, why_not
 from .known import Known, KnownFacts, known_of
 from .result import ReferenceComparison
 
-RESTARTS = 4
-"""Starts of the matching, which blocks that share variables need."""
 Progress = Callable[[int, int], None]
 
 
@@ -137,12 +134,7 @@ def compare_with_reference(
     table = [_differences(measured, names, known.invariants, chains, free, INVARIANT)]
     rule = ""
     if weights and len(known.parameters):
-        aligned, symmetry = view, known.symmetry
-        if (labelling := known.labelling) is not None:
-            rule = "; ".join(block.describe() for block in symmetry)
-            rule = f"Modulo {rule}: every draw is matched with the canonical labelling of `{known.name}`."
-            moved = align(view, symmetry, reference=labelling, restarts=RESTARTS, progress=progress)
-            aligned = as_view(moved.posterior, view.argument)
+        aligned, rule = known.align(view, progress)
         table.append(_parameters(aligned, known, var_names, chains, free))
     whole = pd.concat([part for part in table if len(part)] or table)
     judged = judge(whole)

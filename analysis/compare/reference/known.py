@@ -33,6 +33,8 @@ NEEDED = (
     "mcse_mean",
 )
 """Columns of a table that a run is compared with."""
+RESTARTS = 4
+"""Starts of the matching, which blocks that share variables need."""
 Progress = Callable[[int, int], None]
 
 
@@ -84,6 +86,19 @@ class Known:
         rows = set(self.parameters.index)
         names = self.draws.variables
         return tuple(n for n in names if not rows.isdisjoint(entry_names(self.draws.posterior[n])))
+
+    def align(self, run: View, progress: Progress | None) -> tuple[View, str]:
+        """Bring every draw of a run into the canonical labelling; return it, and the rule in words."""
+        if self.labelling is None:
+            return run, ""
+        alignment = align(
+            run, self.symmetry, reference=self.labelling, restarts=RESTARTS, progress=progress
+        )
+        blocks = "; ".join(block.describe() for block in self.symmetry)
+        rule = (
+            f"Modulo {blocks}: every draw is matched with the canonical labelling of `{self.name}`."
+        )
+        return as_view(alignment.posterior, run.argument), rule
 
 
 @runtime_checkable
