@@ -149,8 +149,9 @@ def align(
     prepared = prepare(view, resolved.blocks, cost, x, gauge, max_bytes, threads)
     features = prepared.features(view.posterior, view.argument).in_units()
     units = features.units
-    for word in ("cost", "gauge") if earlier else ():
-        theirs, ours = getattr(earlier.rule, word), getattr(rule, word)
+    for word in ("cost", "gauge"):
+        ours = getattr(rule, word)
+        theirs = getattr(earlier.rule, word) if earlier else ours
         if theirs != ours:
             raise ArgumentError(
                 f"`reference` is an alignment with {word}={theirs!r}, and `{word}` is {ours!r}: give the same."

@@ -166,11 +166,11 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
             raise ArgumentError(f"`posterior` cannot be aligned. {why}")
         if not resolved.blocks:
             what = "no labels that switch: there is nothing to align"
-            if seen := resolved.candidates:
-                what = f"that components of {seen[0].word} change places and overlap, which no alignment undoes"
+            if shown := resolved.candidates:
+                what = f"that components of {shown[0].word} change places and overlap, which no alignment undoes"
                 what += " for sure"
-                if seen[0].turns:
-                    what = f"that components rotate, by {seen[0].word!r}: declare it to align by varimax"
+                if shown[0].turns:
+                    what = f"that components rotate, by {shown[0].word!r}: declare it to align by varimax"
             raise ArgumentError(
                 f"`symmetry` is not given, `posterior` declares none, and its draws show {what}. Give blocks "
                 "or words of what is interchangeable, such as 'mu,sigma'."

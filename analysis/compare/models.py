@@ -100,8 +100,8 @@ def compare_models(
         for name, held in models.items():
             if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
                 view = as_view(held, f"models[{str(name)!r}]")
-                terms = LogLikelihood.of(_terms(view, var_name))
-                found[str(name)] = leave_one_out(terms, view.posterior)
+                pointwise = LogLikelihood.of(_terms(view, var_name))
+                found[str(name)] = leave_one_out(pointwise, view.posterior)
             elif held.elpd_i is not None:
                 found[str(name)] = held
             else:

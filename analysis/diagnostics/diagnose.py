@@ -19,7 +19,7 @@ from .approximations import modulo, of_others
 from .checks import besides, check, notes, remarks
 from .judge import Case, not_finite, stuck
 from .labels import Labels, look_for_labels
-from .measure import gather, measure
+from .measure import Facts, gather, measure
 from .result import AlignedDiagnosis, Diagnosis
 from .verdict import said_once
 

@@ -171,8 +171,8 @@ def draw_comparison(
     handles = [Line2D([], [], color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))]
     names = ["baseline, truth's own score, or right coverage"]
     if any(np.isnan(float(values.get(truth, np.nan))) for values in panels.values()):
-        hollow = Line2D([], [], color=INK, marker="o", markerfacecolor="none", linestyle="none")
-        handles.insert(0, hollow)
+        circle = Line2D([], [], color=INK, marker="o", markerfacecolor="none", linestyle="none")
+        handles.insert(0, circle)
         names.insert(0, "baseline: the truth's halves, from each other")
     add_legend(figure, handles, names, columns=2)
     return figure

@@ -173,8 +173,9 @@ def reference_table(
     for name, row in shown.iterrows():
         sizes = [abs(row[f"z_{each}"]) for each in TESTED if not math.isnan(row[f"z_{each}"])]
         z = max(sizes, default=None)
-        judged = z is not None and row["passed"] and not math.isnan(bound)
-        largest = TableCell(z, ("good" if z <= bound else "bad") if judged else "")
+        largest = TableCell(z)
+        if z is not None and row["passed"] and not math.isnan(bound):
+            largest = TableCell(z, "good" if z <= bound else "bad")
         rhat = row["rhat"]
         mixing = None if math.isnan(rhat) else TableCell(rhat, "" if row["passed"] else "bad")
         places = (row[f"d_{each}"] for each in TESTED)

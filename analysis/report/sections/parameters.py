@@ -52,8 +52,8 @@ def parameters(subject: Subject) -> Section:
             count = f"{format_number(len(chosen))}, not used for the verdict"
             parts.append(Details(heading, (tabulated,), note=count))
     decisive = set(subject.worst)
-    names = [n for n in map(str, subject.table.index) if n in decisive][:IN_FOREST]
-    quantities = {n: thinned(v, DRAWS) for n, v in subject.several(names).items()}
+    first = [n for n in map(str, subject.table.index) if n in decisive][:IN_FOREST]
+    quantities = {n: thinned(v, DRAWS) for n, v in subject.several(first).items()}
     if quantities:
         rows = subject.table.loc[list(quantities)]
         ends = (rows[column].tolist() for column in ("q5", "median", "q95"))

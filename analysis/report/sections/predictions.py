@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -29,7 +30,7 @@ VARIABLES = 3
 BANDS = 8
 """Posteriors that have a band at most."""
 SENSITIVE = 20
-_STATISTICS = {"mean": np.mean, "sd": np.std, "smallest": np.min, "largest": np.max}
+_STATISTICS: dict[str, Any] = {"mean": np.mean, "sd": np.std, "smallest": np.min, "largest": np.max}
 
 
 def predictions(subject: Subject) -> Section:
@@ -178,8 +179,8 @@ def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
     yield Table(
         columns,
         tuple(
-            (*told, TableCell(above, "warn" if min(above, 1 - above) < 0.01 else ""))
-            for *told, above in statistics
+            (*told[:4], TableCell(told[4], "warn" if min(told[4], 1 - told[4]) < 0.01 else ""))
+            for told in statistics
         ),
         f"Statistics of `{name}`, observed and as predicted; a share near 0 or 1 is a misfit.",
     )
