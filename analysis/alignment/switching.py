@@ -57,6 +57,9 @@ class Switching:
         The same for draws whose components were shuffled independently, or for noise.
     yardstick : str
         Which of them, in words.
+    distance : float
+        Between the two closest components of the aligned draws, or between one and its mirror image, in standard
+        deviations; NaN where nothing tells.
     """
 
     reassigned: dict[int, float]
@@ -64,6 +67,7 @@ class Switching:
     ratio: float
     noise_ratio: float | None
     yardstick: str = "shuffled ones"
+    distance: float = float("nan")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types for JSON."""
@@ -93,6 +97,7 @@ def switching(
     canonical = _canonical(alignment)
     rng = np.random.default_rng(seed)
     moving = _moving(alignment)
+    distances = [_distance(block, canonical) for block in moving]
     shuffled = any(several for _, several in _with_parts(moving, canonical))
     return Switching(
         reassigned={int(lag): reassigned(alignment.element, lag) for lag in lags},
@@ -100,6 +105,7 @@ def switching(
         ratio=_ratio(alignment, canonical, rng),
         noise_ratio=_noise_ratio(alignment, canonical, rng) if noise else None,
         yardstick="shuffled ones" if shuffled else "noise of the same size",
+        distance=min(filter(math.isfinite, distances), default=float("nan")),
     )
 
 
@@ -146,6 +152,28 @@ def _canonical(alignment: Alignment) -> dict[str, np.ndarray]:
 def _moving(alignment: Alignment) -> Symmetry:
     """The blocks that make equal modes, on the stacked view."""
     return stacked_blocks(equal_modes(alignment.symmetry))
+
+
+def _distance(block: Block[Any], values: dict[str, np.ndarray]) -> float:
+    """Measure how far apart the two closest components of a block are, in all variables together."""
+    pairs, mirrored = [], []
+    for name, places in block.axes.items():
+        axes = axes_of(places)
+        if len(axes) > 1:  # a component has a row and a column, which meet
+            continue
+        parts = np.moveaxis(values[name], 2 + axes[0], 2)
+        parts = parts.reshape(*parts.shape[:3], -1)
+        mean, variance = parts.mean(axis=(0, 1)), parts.var(axis=(0, 1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            both = (variance[:, None] + variance) / 2
+            pairs.append(np.nan_to_num((mean[:, None] - mean) ** 2 / both).sum(axis=-1))
+            if name in block.flipped:
+                mirrored.append(np.nan_to_num(4 * mean**2 / variance).sum(axis=-1))
+    found = [sum(mirrored)] if mirrored else []
+    if pairs and len(pairs[0]) > 1:
+        total = sum(pairs)
+        found.append(total[np.triu_indices(len(total), 1)])
+    return math.sqrt(np.concatenate(found).min()) if found else float("nan")
 
 
 def _variance(values: dict[str, np.ndarray], scales: Any) -> float:

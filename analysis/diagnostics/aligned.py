@@ -34,6 +34,8 @@ NATS = 20.0
 """Difference of chains' mean log densities that makes the lower mode negligible."""
 SHRINKS = 0.9
 """Aligned over raw standard deviation below which alignment is said to shrink the spread."""
+TOLD_APART = 4.0
+"""Standard deviations between components from which on hardly a draw is given to the wrong one."""
 LIKE_NOISE = 0.95
 """Ratio of the gain on draws to the gain on shuffled draws above which the two are the same."""
 
@@ -199,6 +201,7 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
             "not depend on labels."
         )
     overlap = max(diagnosis.switching.labellings, default=1) > 1
+    overlap &= not diagnosis.switching.distance > TOLD_APART
     noise = diagnosis.switching.noise_ratio
     if noise is not None and diagnosis.switching.ratio > LIKE_NOISE * noise:
         yield (

@@ -129,6 +129,8 @@ def test_draws_of_several_labellings_are_usable_modulo_labels(
     assert row in diagnosis.judgement.rows[0].sentence
     if answer == "aligned":
         assert np.abs(diagnosis.shown.loc[["mu[0]", "mu[1]"], "mean"]).min() > 3
+        assert diagnosis.aligned.switching.distance == pytest.approx(gap, abs=0.5)
+        assert not any("overlap" in warning for warning in diagnosis.aligned.warnings)
 
 
 def test_labels_are_judged_by_the_search_before_the_run(rng: np.random.Generator) -> None:
