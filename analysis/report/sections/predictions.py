@@ -179,8 +179,8 @@ def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
     yield Table(
         columns,
         tuple(
-            (*told[:4], TableCell(told[4], "warn" if min(told[4], 1 - told[4]) < 0.01 else ""))
-            for told in statistics
+            (word, at, low, high, TableCell(above, "warn" if min(above, 1 - above) < 0.01 else ""))
+            for word, at, low, high, above in statistics
         ),
         f"Statistics of `{name}`, observed and as predicted; a share near 0 or 1 is a misfit.",
     )
