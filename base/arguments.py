@@ -10,8 +10,9 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
@@ -48,8 +49,10 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
             kinds.update(_kinds(function))
         try:
             arguments = signature.bind(*given, **named).arguments
-        except TypeError:  # one too many or too few, which Python's own words name
-            arguments = {}
+        except TypeError as error:
+            raise ArgumentTypeError(
+                _misfit(function.__name__, signature, given, named) or f"{error}."
+            ) from None
         for name, value in arguments.items():
             kind = kinds.get(name)
             if kind and value is not signature.parameters[name].default and not kind.allows(value):
@@ -60,6 +63,38 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
         return function(*given, **named)
 
     return call  # type: ignore[return-value]
+
+
+def no_argument(name: str, of: str, known: Sequence[str], meant: Sequence[str] = ()) -> str:
+    """Say that a function has no such argument, which it has, and which was probably meant."""
+    near = meant or get_close_matches(name, known, n=1)
+    hint = f" Did you mean `{near[0]}`?" if near else ""
+    return f"`{name}` is no argument of {of}; it takes {', '.join(known)}.{hint}"
+
+
+def _misfit(
+    name: str, signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]
+) -> str:
+    """Say which argument is unknown, which is missing, or which must be named; empty where none of these is wrong."""
+    known = {
+        w: p
+        for w, p in signature.parameters.items()
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    }
+    if unknown := [word for word in named if word not in known]:
+        return no_argument(unknown[0], name, list(known))
+    places = [word for word, of in known.items() if of.kind is of.POSITIONAL_OR_KEYWORD]
+    rest = [word for word in known if word not in places]
+    if len(given) > len(places):
+        first = ", ".join(places) or "nothing"
+        return (
+            f"{name} takes {first} without names; name the others, as `{rest[0]}=...`."
+            if rest
+            else ""
+        )
+    needed = [word for word, of in known.items() if of.default is of.empty and word not in named]
+    missing = [word for word in needed if word not in places[: len(given)]]
+    return f"{name} needs `{missing[0]}`: give it, as `{missing[0]}=...`." if missing else ""
 
 
 def _kinds(function: Callable[..., Any]) -> dict[str, Kind]:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .checks import nearby
 from .jsonable import parse_json
 
 
@@ -22,11 +23,14 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
     try:
         values = parse_json(path.read_text(encoding="utf-8-sig"), once=True)
     except FileNotFoundError:
-        raise error(f"`{argument}` is {path}, which does not exist.") from None
+        raise error(f"`{argument}` is {path}, which does not exist.{nearby(path)}") from None
     except OSError as reason:
         raise error(f"`{argument}` is {path}, which cannot be read: {reason.strerror}.") from reason
     except json.JSONDecodeError as reason:
-        raise error(f"`{argument}` is {path}, which is not JSON: {reason}.") from reason
+        remedy = ' Write {"N": 2, "y": [0.5, 1.5]}, an entry for each variable.' * (
+            path.suffix == ".csv"
+        )
+        raise error(f"`{argument}` is {path}, which is not JSON: {reason}.{remedy}") from reason
     except UnicodeDecodeError as reason:
         raise error(
             f"`{argument}` is {path}, which is not JSON: it is no text in UTF-8."

@@ -179,14 +179,14 @@ class Table:
 
     def without_empty_columns(self) -> Table:
         """Return the table without the columns in which every cell is empty."""
-        filled = [
-            place
-            for place, column in enumerate(self._by_column())
-            if not all(cell.is_empty for cell in column)
-        ]
+        columns = enumerate(self._by_column())
+        return self.narrowed([k for k, cells in columns if not all(c.is_empty for c in cells)])
+
+    def narrowed(self, places: Sequence[int]) -> Table:
+        """Return the table with some of its columns, by their places."""
 
         def kept(row: tuple) -> tuple:
-            return tuple(row[place] for place in filled)
+            return tuple(row[place] for place in places)
 
         return replace(
             self,

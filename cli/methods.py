@@ -41,7 +41,7 @@ def _option(name: str, holders: Mapping[str, type], methods: int) -> inspect.Par
     literals = [get_args(a) for a in annotations if get_origin(a) is Literal]
     words = tuple(dict.fromkeys(word for each in literals for word in each))
     meaning = descriptions(next(iter(holders.values())))[name].partition(". ")[0].rstrip(".")
-    scope = "" if len(holders) == methods else f" {', '.join(holders)}."
+    scope = "" if len(holders) == methods else f" For {', '.join(holders)}."
     allowed = f" One of {', '.join(words)}." if words else ""
     text = f"{meaning}.{allowed}{scope} By default {_defaults(name, holders)}."
     kind = str if words else _plain(annotations[0])
@@ -59,6 +59,7 @@ def _defaults(name: str, holders: Mapping[str, type]) -> str:
             written = "yes" if default else "no"
         else:
             written = f"{default:.4g}" if isinstance(default, float) else str(default)
+            written = "chosen for the model" if default is None else written
         found.setdefault(written, []).append(method)
     if len(found) == 1:
         return next(iter(found))

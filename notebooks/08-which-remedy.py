@@ -181,7 +181,7 @@ again = ob.infer(plain, vi, seed=2)
 
 def over_two(first, second, names):
     """Largest R-hat over two fits, of weights after alignment."""
-    both = xr.concat([fit["posterior"].to_dataset() for fit in (first, second)], "chain")
+    both = xr.concat([fit["posterior"].to_dataset()[names] for fit in (first, second)], "chain")
     both = ob.align(both.assign_coords(chain=[0, 1]), plain.symmetry).posterior
     rhat = az.rhat(both["posterior"].to_dataset()[names])
     return max(float(value.max()) for value in rhat.data_vars.values())

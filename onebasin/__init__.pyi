@@ -11,6 +11,7 @@ from .analysis.alignment import align as align
 from .analysis.compare.compare import compare as compare
 from .analysis.compare.models import compare_models as compare_models
 from .analysis.diagnostics.diagnose import diagnose as diagnose
+from .analysis.diagnostics.diagnose import summary as summary
 from .analysis.report import report as report
 from .base.errors import OnebasinError as OnebasinError
 from .base.files.compiled import keep_compiled as keep_compiled

@@ -96,6 +96,8 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
         raise FormatError(path, "is a folder that is no Zarr store and holds no CSV files")
     if not path.is_file() and glob.has_magic(str(path)):
         raise FormatError(path, "is a pattern that no file matches")
+    if path.suffix == ".stan" and path.is_file():
+        raise FormatError(path, "is a Stan program: sample it, and give the file of its draws")
     head = _begins(path) if path.is_file() else _CLASSIC  # what is missing, its reader says so
     suffix = path.suffix.lower()
     if head.startswith(draws_parquet.MAGIC):

@@ -23,7 +23,7 @@ from onebasin.base.files.leftovers import working_folder
 from onebasin.base.processes.children import Finished, run_guarded
 from onebasin.base.text import shown
 
-from .data import check_numbers
+from .data import check_numbers, lacking
 from .home.errors import StanDataError, StanError, StanProgramError
 from .interpreter.includes import full_text, included_files, without_foreign_lines
 from .interpreter.process import ending
@@ -158,10 +158,7 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
     line = words.splitlines()[-1] if words else ""
     if absent := _ABSENT.search(line):
         check_numbers({name: data[name] for name in absent[1].split(", ") if name in data})
-        given = ", ".join(data) or "nothing"
-        raise StanDataError(
-            f"`data` lacks {absent[1]}, which {shown(path.name)} declares; it holds {given}."
-        )
+        raise lacking(absent[1], shown(path.name), data)
     if any(word in words for word in _PARSING) or "included itself" in words:
         words = words.replace("'string'", f"'{shown(path.name)}'")
         words = without_foreign_lines(words, path)

@@ -67,6 +67,17 @@ def check_numbers(values: Mapping[str, Any]) -> None:
                 )
 
 
+def lacking(absent: str, program: str, given: Mapping[str, Any]) -> StanDataError:
+    """Say which declared variables the data lack."""
+    if not given:
+        return StanDataError(
+            f"`data` is missing: {program} declares {absent}; give a JSON file with an entry for each."
+        )
+    return StanDataError(
+        f"`data` lacks {absent}, which {program} declares; it holds {', '.join(given)}."
+    )
+
+
 def _array(name: str, value: Any) -> np.ndarray:
     if isinstance(value, Mapping):
         return np.zeros(0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_path
+from onebasin.base.checks import check_path, nearby
 from onebasin.base.errors import ArgumentError
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.cache import make_user_cache
@@ -24,10 +24,10 @@ from onebasin.posteriors.storable import check_names
 from .acceptance import driver
 from .choice import CMDSTAN, Choice, choose
 from .compile import compile_program
-from .data import check_finite, check_numbers, read_data
+from .data import check_finite, check_numbers, lacking, read_data
 from .groups import Roles, roles_of
 from .home.directory import Progress
-from .home.errors import StanDataError, StanProgramError
+from .home.errors import StanProgramError
 from .home.search import find_cmdstan
 from .translation import ProgramInfo, inspect
 
@@ -200,7 +200,9 @@ def _existing(path: str | Path) -> Path:
         return _kept(str(path))
     path = check_path("path", path).resolve()
     if path.suffix != ".stan" or not path.is_file():
-        raise StanProgramError(f"`path` is {path}, which is not an existing .stan file.")
+        raise StanProgramError(
+            f"`path` is {path}, which is not an existing .stan file.{nearby(path)}"
+        )
     return path
 
 
@@ -260,10 +262,7 @@ def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path
 
     absent = [name for name in info.inputs if name not in definition.data]
     if absent:
-        given = ", ".join(definition.data) or "nothing"
-        raise StanDataError(
-            f"`data` lacks {', '.join(absent)}, which {definition.path.name} declares; it holds {given}."
-        )
+        raise lacking(", ".join(absent), definition.path.name, definition.data)
     path = folder / "data.json"
     # Only what is declared: a longer JSON file is no mistake.
     declared = {name: definition.data[name] for name in info.inputs}

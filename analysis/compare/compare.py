@@ -54,7 +54,7 @@ _COLUMNS = {
 def compare(
     posteriors: Mapping[str, Posterior],
     *,
-    truth: str,
+    truth: str | None = None,
     x: Any = None,
     y: Any = None,
     weights: bool = True,
@@ -71,8 +71,8 @@ def compare(
     posteriors : mapping of str to posterior
         At least two, of the same model and data; of networks also in different parametrisations. Each in any form that
         `ob.diagnose` takes.
-    truth : str
-        The name of the one that the others are compared with.
+    truth : str, optional
+        The name of the one that the others are compared with; by default the first.
     x : array (obs, in), optional
         Inputs to predict at; by default those that the truth was fitted to and keeps.
     y : array (obs,) or (obs, out), optional
@@ -120,6 +120,7 @@ def compare(
     """
     check_count("permutations", permutations, most=10**6)
     check_seed(seed)
+    truth = next(iter(posteriors), "") if truth is None else truth
     _check_names(posteriors, truth)
     named = {truth: posteriors[truth]} | dict(posteriors)
     views = {name: as_view(posterior, f"posteriors[{name!r}]") for name, posterior in named.items()}

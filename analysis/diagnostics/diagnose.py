@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from onebasin.base.arguments import checks_arguments
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
@@ -22,6 +23,9 @@ from .labels import Labels, look_for_labels
 from .measure import Facts, gather, measure
 from .result import AlignedDiagnosis, Diagnosis
 from .verdict import said_once
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @checks_arguments
@@ -134,6 +138,43 @@ def diagnose(
         judgement=replace(verdict, remarks=open_, besides=tuple(besides(diagnosis))),
         notes=said_once(notes(diagnosis)),
     )
+
+
+@checks_arguments
+def summary(
+    posterior: Posterior,
+    *,
+    var_names: str | Sequence[str] | None = None,
+    symmetry: Symmetry | str | Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Return the table that `diagnose` prints, every row and digit of it.
+
+    Parameters
+    ----------
+    posterior : DataTree, path, or what a sampler returned
+        The posterior, in any form that `diagnose` takes.
+    var_names : str or sequence of str, optional
+        The variables; by default those that `diagnose` looks at.
+    symmetry : tuple of blocks, str or sequence of str, optional
+        As of `diagnose`.
+
+    Returns
+    -------
+    DataFrame
+        A row a scalar entry, in the model's order: mean, median, sd, 5 % and 95 % quantiles, their Monte Carlo errors,
+        R-hat, ESS, in the units of the model. Where labels switch and alignment sorts them, rows are of aligned draws.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `diagnose`.
+
+    Examples
+    --------
+    >>> ob.summary(posterior, var_names="theta").index.tolist()
+    ['theta']
+    """
+    return diagnose(posterior, var_names=var_names, symmetry=symmetry).shown
 
 
 def _labels(

@@ -134,9 +134,9 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "`ob.align(posterior)`, or `onebasin align`; varimax chooses their rotation, not the data"
     ),
     "no equal modes": (
-        "The log density differs between labellings, so that they are no equal modes: see to the other cause first"
+        "The log density differs between labellings, so that they are no equal modes: remove the other cause first"
     ),
-    "use neither": "Alignment does not bring the chains together: see to the other cause first",
+    "use neither": "Alignment does not bring the chains together: remove the other cause first",
     "labels not looked at": "Labels were not looked at",
     "labels sorted": "Labels switch; alignment sorts them",
     "rotation sorted": "The components of {names:names} rotate; varimax and matching align them",
@@ -157,10 +157,10 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "No labels switch within the chain; that others would have the same cannot be seen"
     ),
     "labels open": (
-        "No labels are seen to switch; while chains disagree, components that are close, or scalars of their own, may "
+        "No label switching seen; while chains disagree, components that are close, or scalars of their own, may "
         "still do"
     ),
-    "labels unseen": "No labels are seen to switch",
+    "labels unseen": "No label switching seen",
     "labels unjudged": "Not judged: {why}",
     "labels of a fit": (
         "Draws of one approximation have one labelling, or all of them; none switches"

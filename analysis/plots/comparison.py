@@ -20,6 +20,7 @@ from .style import (
     ACCENT,
     INK,
     MUTED,
+    PAPER,
     TEXT_SIZE,
     Picture,
     add_legend,
@@ -154,6 +155,11 @@ def draw_comparison(
                     ha="center",
                     fontsize=TEXT_SIZE - 2,
                     color=INK,
+                    bbox={
+                        "facecolor": PAPER,
+                        "edgecolor": "none",
+                        "pad": 0.5,
+                    },  # ends the dashed line
                 )
         marked = measure.ideal if measure.ideal is not None else limit if is_distance else own
         if np.isfinite(marked):

@@ -133,6 +133,13 @@ def plot_ranks(
     quantities = _quantities(posterior, var_names, rows)
     rhats = map(float, rhat(np.stack(list(quantities.values()))))
     figure = _by_chain(plot_rank, quantities, hidden=("suspicious_points",))
+    for axes in figure.axes:
+        for text in axes.texts:  # "p=0.00(α=0.01)", which lies over the lines
+            p_value = (
+                text.get_text().partition("(")[0].replace("=0.00", " < 0.01").replace("=", " = ")
+            )
+            axes.title.set_text(f"{axes.get_title()}, {p_value}")
+            text.set_visible(False)
     return figure.on_paper(ranks_in_words(quantities, dict(zip(quantities, rhats, strict=True))))
 
 

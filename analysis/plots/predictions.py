@@ -146,6 +146,7 @@ def plot_prior(
         xr.DataTree.from_dict(groups),
         height=2.0 * -(-len(shown) // columns) + 0.4,
         col_wrap=columns,
+        legend=("prior", "posterior"),
     )
     spreads = ((name, before.of(name).std(), draws.of(name).std()) for name in shown)
     told = "; ".join(f"{n} {format_number(a)}, then {format_number(b)}" for n, a, b in spreads)

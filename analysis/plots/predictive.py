@@ -59,7 +59,7 @@ def plot_predictive(
         Inputs of networks; by default those that the first of them was fitted to and keeps. Where there is one input,
         a band goes from the smallest to the largest of them.
     y : array (obs,) or (obs, out), optional
-        Targets or labels at `x`.
+        Targets or labels at `x`; without them, the data of the fit are drawn where bands are.
     truth : callable, optional
         The true function, from inputs (obs, 1) to values (obs,), of a regression with one input.
     output : int
@@ -110,7 +110,11 @@ def plot_predictive(
     if model.is_classifier:
         return _reliability(views, points)
     if model.network.in_dim == 1:
-        return _bands(views, points, truth, output, seed)
+        fitted = (
+            first.x is not None and points.y is None
+        )  # then their data are drawn at new `x` too
+        data = Points.of(model, first.x, first.y) if fitted else points
+        return _bands(views, points.x, data, truth, output, seed)
     if truth is not None:
         raise ArgumentError(
             f"`truth` is drawn over one input, and the network has {model.network.in_dim}: leave it out."
@@ -119,14 +123,20 @@ def plot_predictive(
 
 
 def _bands(
-    views: Mapping[str, View], points: Points, truth: Function | None, output: int, seed: int
+    views: Mapping[str, View],
+    x: np.ndarray,
+    points: Points,
+    truth: Function | None,
+    output: int,
+    seed: int,
 ) -> Picture:
-    places = np.linspace(points.x.min(), points.x.max(), PLACES)
+    places = np.linspace(x.min(), x.max(), PLACES)
     bands = network_bands(views, places, output=output, seed=seed)
     data = None
     if points.y is not None:
-        observed = points.y.reshape(len(points.x), -1)[:, output].astype(np.float64)
-        data = Curve(points.x[:, 0].astype(np.float64), observed)
+        there = (places[0] <= points.x[:, 0]) & (points.x[:, 0] <= places[-1])
+        observed = points.y.reshape(len(points.x), -1)[there, output].astype(np.float64)
+        data = Curve(points.x[there, 0].astype(np.float64), observed) if there.any() else None
     true = None if truth is None else truth_at(truth, places)
     figure = draw_predictive_bands(titled(bands), data=data, truth=true)
     return figure.on_paper(" ".join(band_in_words(n, band, data) for n, band in bands.items()))

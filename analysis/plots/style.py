@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from onebasin.base.text import shown
 
@@ -182,9 +185,9 @@ def new_panels(
 def add_legend(
     figure: Figure, handles: Sequence, labels: Sequence[str], *, columns: int = 4
 ) -> None:
-    """Put one legend under all panels of a figure."""
+    """Put one legend under all panels of a figure; bands are nested, the widest first."""
     figure.legend(
-        handles,
+        list(_as_seen(handles)),
         [literal(label) for label in labels],
         loc="outside lower center",
         ncols=min(columns, max(len(labels), 1)),
@@ -192,6 +195,19 @@ def add_legend(
         fontsize=TEXT_SIZE,
         labelcolor=INK,
     )
+
+
+def _as_seen(handles: Sequence) -> Iterator[Any]:
+    """Give swatches of bands the colour that the band has over those around it, and pale lines a legible one."""
+    clear = 1.0
+    for handle in handles:
+        if isinstance(handle, PolyCollection) and handle.get_alpha() is not None:
+            clear *= 1 - handle.get_alpha()
+            yield Patch(color=to_hex(handle.get_facecolor()[0]), alpha=1 - clear, linewidth=0)
+        elif isinstance(handle, Line2D) and (handle.get_alpha() or 1) < 0.5:
+            yield Line2D([], [], color=handle.get_color(), linewidth=1.2, alpha=0.7)
+        else:
+            yield handle
 
 
 def add_chain_legend(figure: Figure, num_chains: int) -> None:

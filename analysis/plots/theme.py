@@ -18,7 +18,6 @@ from jaxtyping import Bool, Float
 from matplotlib.artist import Artist
 from matplotlib.collections import Collection, PathCollection
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from onebasin.posteriors import schema
 
@@ -128,7 +127,9 @@ def drawn(
         )
     add_chain_legend(figure, chains)
     if legend:
-        add_legend(figure, [Patch(color=c) for c in CHAIN_COLOURS[: len(legend)]], legend)
+        for own in figure.legends:
+            own.remove()
+        add_legend(figure, [Line2D([], [], color=c) for c in CHAIN_COLOURS[: len(legend)]], legend)
     return figure
 
 

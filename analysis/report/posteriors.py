@@ -12,7 +12,7 @@ from onebasin.posteriors.view import Posterior, as_view
 from ..page.page import Report, Section
 from .definitions import definitions_of
 from .provenance import describe_run, program_section
-from .sections import OF_ONE
+from .sections import sections_of
 from .sections.answer import answer_card
 from .sections.several import one_of_several, several
 from .subject import Subject
@@ -37,8 +37,8 @@ def posterior_report(
     Returns
     -------
     Report
-        Of one posterior: the answer, modes, labels, parameters, sampler, chains, predictions, cost. Of several: an
-        answer each, the comparison, checks and cost. And how they were made.
+        Of one posterior: the answer, modes, labels, parameters, sampler, chains, predictions, cost; a network's
+        predictions come first. Of several: an answer each, the comparison, checks and cost. And how they were made.
     """
     from ..diagnostics.diagnose import diagnose  # here: it loads JAX
 
@@ -57,7 +57,7 @@ def posterior_report(
     costs = Section("Cost", tables=(table,)) if len(table.columns) > 1 else None
     if len(subjects) == 1:
         (subject,) = subjects
-        sections = (*(section(subject) for section in OF_ONE), costs)
+        sections = (*sections_of(subject), costs)
         lede = f"{_made(subject)}."
     else:
         beside = several(

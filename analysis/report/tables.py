@@ -149,7 +149,11 @@ def means_table(comparison: Comparison, *, most: int = MEANS, caption: str = "")
     rows = tuple((str(row), *(cell(c, row) for c in names)) for row in table.index if row in shown)
     more = f"; the {most} of {len(table)} parameters furthest apart" if len(table) > most else ""
     columns = tuple(Column(c, decimals=1) if c in bounds else Column(c) for c in names)
-    return Table(("parameter", *columns), rows, caption or f"means side by side{more}")
+    return Table(
+        ("parameter", *columns),
+        rows,
+        caption or f"means side by side, those of {comparison.truth} of its second half{more}",
+    )
 
 
 def reference_table(

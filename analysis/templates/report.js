@@ -137,6 +137,15 @@
     table.closest(".panel").prepend(box);
   }
 
+  // Copied numbers are plain ones: a spreadsheet takes "3261" and "-0.3" for numbers.
+  document.addEventListener("copy", (event) => {
+    const text = String(getSelection());
+    const plain = text.replace(/(\d)\u202f(?=\d)/g, "$1").replace(/−(?=[\d.])/g, "-");
+    if (plain === text) return;
+    event.clipboardData.setData("text/plain", plain);
+    event.preventDefault();
+  });
+
   document.addEventListener("DOMContentLoaded", () => {
     for (const table of document.querySelectorAll(".panel table")) {
       const rows = table.rows.length;

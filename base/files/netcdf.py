@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ..checks import nearby
 from .claims import ClaimError, check_hdf5
 from .seal import Seal, examine, sealing
 from .sink import Sink
@@ -85,7 +86,7 @@ def read_tree(
     wanted = f"`path` must name a file that {writer} wrote, and {path}"
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist or is no file"
-        raise error(f"{wanted} {what}.")
+        raise error(f"{wanted} {what}.{nearby(path)}")
     try:
         seal = examine(path)
         damaged = seal is Seal.DAMAGED

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -32,16 +33,39 @@ code:
 """
 
 
+FEW = 3
+"""Commands from which an option is explained once, for all of them."""
+
+
 def page() -> str:
     """The whole page."""
     commands = typer.main.get_command(program(["sample"]))
-    return "\n".join([HEAD, *_sections("onebasin", commands)]).rstrip() + "\n"
+    counts = Counter(row for command in _every(commands) for row in map(_row, _options(command)))
+    shared = {row for row, count in counts.items() if count >= FEW}
+    common = ["## Options of several commands\n", *_list(sorted(shared))]
+    return "\n".join([HEAD, *common, *_sections("onebasin", commands, shared)]).rstrip() + "\n"
 
 
-def _sections(name: str, command: Any) -> Iterator[str]:
+def _every(command: Any) -> Iterator[Any]:
+    yield command
+    for inner in getattr(command, "commands", {}).values():
+        yield from _every(inner)
+
+
+def _options(command: Any) -> list[Any]:
+    return [p for p in command.params if p.opts[0].startswith("-") and not p.hidden]
+
+
+def _row(parameter: Any) -> tuple[str, str]:
+    return _option(parameter), _meaning(parameter)
+
+
+def _sections(name: str, command: Any, shared: set[tuple[str, str]]) -> Iterator[str]:
     """A command's section, then those of the commands below it."""
     arguments = [p for p in command.params if not p.opts[0].startswith("-")]
-    options = [p for p in command.params if p.opts[0].startswith("-") and not p.hidden]
+    rows = list(map(_row, _options(command)))
+    own = [row for row in rows if row not in shared]
+    also = ", ".join(option for option, _ in rows if (option, _) in shared)
     words = [name, *(_argument(p) for p in arguments)]
     if hasattr(command, "commands"):
         words.append("COMMAND")
@@ -49,13 +73,22 @@ def _sections(name: str, command: Any) -> Iterator[str]:
     yield "```text\n" + " ".join([*words, "[OPTIONS]"]) + "\n```\n"
     if EXAMPLES.get(name):
         yield from _table("to", "type", ((what, f"`{line}`") for what, line in EXAMPLES[name]))
-    if arguments:
-        rows = ((f"`{_argument(p)}`", _meaning(p)) for p in arguments)
-        yield from _table("argument", "meaning", rows)
-    if options:
-        yield from _table("option", "meaning", ((_option(p), _meaning(p)) for p in options))
+    yield from _list([(f"`{_argument(p)}`", _meaning(p)) for p in arguments])
+    yield from _list(own)
+    if also:
+        yield fill(f"Also: {also}.", 100, break_on_hyphens=False, break_long_words=False) + "\n"
     for inner, below in getattr(command, "commands", {}).items():
-        yield from _sections(f"{name} {inner}", below)
+        yield from _sections(f"{name} {inner}", below, shared)
+
+
+def _list(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
+    for name, meaning in rows:
+        item = f"- {name}: {meaning}"
+        yield fill(
+            item, 100, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+        )
+    if rows:
+        yield ""
 
 
 def _table(left: str, right: str, rows: Any) -> Iterator[str]:

@@ -27,7 +27,7 @@ class Dadvi(Method):
         Standard normal draws of the ELBO, antithetic, so that an odd number counts as one more; None for the larger of
         60 and, in full rank, 4 a parameter.
     starts : int
-        Random points from which optima are sought; the Gaussian with the highest ELBO is kept.
+        Random points from which to search for optima; the Gaussian with the highest ELBO is kept.
     iterations : int
         Most evaluations of the ELBO of each Gaussian.
     init_radius : float
@@ -36,7 +36,7 @@ class Dadvi(Method):
     draws : int
         Draws taken from the fitted Gaussian.
     weights : bool
-        Whether the draws get importance weights, which correct the approximation, and are resampled by them.
+        Correct the approximation by importance weights, and resample the draws by them.
 
     Examples
     --------

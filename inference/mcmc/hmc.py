@@ -27,7 +27,7 @@ class Hmc(Chains):
         Gaussian's period in the adapted metric, after which its position is independent of the last. NumPyro's and
         CmdStan's own default, 2 pi, is a whole period: a Gaussian is back where it began, and chains hardly move.
     max_steps : int
-        Most leapfrog steps of a trajectory, which ends early rather than take more (NumPyro); without a bound, one
+        Largest number of leapfrog steps of a trajectory, which then ends early (NumPyro). Without a bound, one
         unlucky step size of the warmup can take hours. Stan has no bound.
 
     Examples

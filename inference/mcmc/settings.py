@@ -35,30 +35,29 @@ class Chains(Method):
     draws : int
         Draws kept of each chain.
     target_acceptance : float
-        Mean acceptance probability that step size adaptation aims at, in (0, 1).
+        Target of the mean acceptance probability, in (0, 1).
     metric : {"diag", "dense", "unit"}
         Shape of the inverse mass matrix.
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
     init : {"random", "optimum", "pathfinder", "fit"}
-        Start of each chain, a word, or a file of initial values (as JSON) or of a posterior whose draws they are. A
-        random point, also called "uniform"; the best optimum of the log density (in the unconstrained space, with the
-        Jacobian) that L-BFGS finds from several of them; or a draw of Pathfinder along the way from a random point to
-        an optimum. Functions take values and posteriors themselves, too: `infer` describes them, as its `start`. Optima
-        keep chains out of modes that hold next to no probability; but chains that all start at the same optimum tell
-        R-hat little about other modes. "fit": at draws of a weighted fit (`dadvi`), with its covariance as the metric
-        and without warmup, one chain in four at a random point; if the fit's weights are bad, as "random", with all of
-        the warmup.
+        Start of each chain: a word, a JSON file of values, or a posterior to draw from. A random point, also called
+        "uniform"; the best optimum of the log density (in the unconstrained space, with the Jacobian) that L-BFGS finds
+        from several of them; or a draw of Pathfinder along the way from a random point to an optimum. Functions take
+        values and posteriors themselves, too: `infer` describes them, as its `start`. Optima keep chains out of modes
+        that hold next to no probability; but chains that all start at the same optimum tell R-hat little about other
+        modes. "fit": at draws of a weighted fit (`dadvi`), with its covariance as the metric and without warmup, one
+        chain in four at a random point; if the fit's weights are bad, as "random", with all of the warmup.
     init_starts : int
-        Starting points of a chain from which an optimum is sought.
+        Points from which each chain searches for an optimum.
     thin : int
-        Iterations a kept draw, so that chains take draws times thin of them. Of the iterations between, statistics
-        count the steps, the worst tree depth and divergences.
+        Iterations for each draw that is kept. Of the iterations between, statistics count the steps, the worst tree
+        depth and divergences.
     threads_per_chain : int
-        Threads in which a chain of CmdStan computes the parts of `reduce_sum`; its draws then agree up to rounding.
-        The program is compiled for it.
+        Threads of `reduce_sum` for each chain of CmdStan. Draws then agree up to rounding, and the program is compiled
+        for it.
     adapt : bool
-        Whether the warmup adapts step size and metric. Without it, its iterations only bring a chain to where the
+        Adapt step size and metric in the warmup. Without it, its iterations only bring a chain to where the
         posterior is.
     dtype : {"float64", "float32"}
         Precision of the NumPyro engine, and of its draws; Stan always has float64.

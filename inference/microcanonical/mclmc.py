@@ -37,25 +37,25 @@ class Mclmc(Method):
     draws : int
         Draws kept of each chain.
     thin : int
-        Iterations a kept draw. An integration step takes two gradients.
+        Iterations for each draw that is kept. An integration step takes two gradients.
     adjusted : bool
-        Whether trajectories are accepted or rejected (Metropolis), so that the draws have no bias of the step size; the
-        unadjusted chain keeps every step and has one, which falls with `energy_variance`.
+        Accept or reject trajectories (Metropolis), which removes the bias of the step size. The unadjusted chain keeps
+        every step; its bias falls with `energy_variance`.
     energy_variance : float or None
-        Variance of a step's energy error per parameter, which the unadjusted chain's step size is tuned to: smaller is
-        less biased and slower. `None` for 0.03 with networks, whose modes have to be moved through, and 0.0005 with
-        other models, where it makes variances about 1 % too small.
+        Energy variance of a step per parameter that tuning aims at; smaller is less biased and slower. `None` for 0.03
+        with networks, whose modes have to be moved through, and 0.0005 with other models, where it makes variances
+        about 1 % too small.
     target_acceptance : float
-        Mean acceptance probability that the adjusted chain's step size is tuned to, in (0, 1).
+        Target of the adjusted chain's mean acceptance probability, in (0, 1).
     length : float or None
-        Way after which the momentum is forgotten, in units of the metric (the mean number of integration steps of an
-        adjusted trajectory times the step size); `None` for half the root of the number of parameters, or the whole
-        root where adjusted.
+        Length after which the momentum is forgotten, in units of the metric. Of an adjusted trajectory it is the mean
+        number of steps times the step size. `None` for half the root of the number of parameters, or the whole root
+        where adjusted.
     metric : {"auto", "diag", "unit"}
         Whether coordinates are scaled by their standard deviations in the warmup. "auto" scales those of any model but
         a network, whose short warmup misjudges them.
     start_steps : int
-        Steps of Adam towards higher density that each chain begins with. More of them end in narrow modes, which a
+        Steps of Adam towards higher density, before the warmup. More of them end in narrow modes, which a
         chain is slow to leave.
     learning_rate : float
         Adam's first step size, which falls to zero along half a cosine.

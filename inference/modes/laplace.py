@@ -24,7 +24,7 @@ class Laplace(OptimumSearch):
     draws : int
         Draws taken from the fitted approximation.
     weights : bool
-        Whether the draws get importance weights, which correct the approximation, and are resampled by them.
+        Correct the approximation by importance weights, and resample the draws by them.
 
     Examples
     --------

@@ -21,7 +21,7 @@ class OptimumSearch(Method):
     Parameters
     ----------
     starts : int
-        Starting points from which an optimum is sought; the highest is kept.
+        Points from which to search for an optimum; the highest is kept.
     iterations : int
         Most steps of L-BFGS from a starting point.
     init_radius : float
@@ -43,7 +43,7 @@ class Optimize(OptimumSearch):
     Parameters
     ----------
     jacobian : bool
-        Whether the log Jacobian of the constraints is added, which gives the mode in the unconstrained space; without
+        Add the log Jacobian of the constraints, for the mode in the unconstrained space; without
         it, as CmdStan has it, the mode in the variables' own.
 
     Examples

@@ -35,7 +35,7 @@ class Pathfinder(Method):
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
     weights : bool
-        Whether the draws get importance weights, which correct the approximation, and are resampled by them.
+        Correct the approximation by importance weights, and resample the draws by them.
 
     Examples
     --------

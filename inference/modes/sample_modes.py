@@ -24,10 +24,10 @@ class Modes(Method):
     Parameters
     ----------
     starts : int
-        Random points from which optima are sought, uniform within +-init_radius in the unconstrained space.
+        Random points from which to search for optima. They are uniform within +-init_radius in the unconstrained space.
     most : int
-        Modes that are sampled, those of the largest log evidence by their short chains; of the others it is said how
-        far below they lie.
+        Largest number of modes to sample, by log evidence. Short chains estimate it; the result says how far the others
+        lie below.
     chains : int
         Chains of each mode, and of the posterior that is made of them.
     warmup : int
@@ -35,7 +35,7 @@ class Modes(Method):
     draws : int
         Draws kept of each chain.
     target_acceptance : float
-        Mean acceptance probability that step size adaptation aims at, in (0, 1).
+        Target of the mean acceptance probability, in (0, 1).
     metric : {"diag", "dense", "unit"}
         Shape of the inverse mass matrix.
     max_tree_depth : int

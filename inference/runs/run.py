@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import time
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import xarray as xr
 
-from onebasin.base.arguments import checks_arguments
+from onebasin.base.arguments import checks_arguments, no_argument
 from onebasin.base.checks import check_path, check_seed
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.progress import ProgressBars
@@ -170,6 +169,17 @@ def with_start(given: Mapping[str, Any]) -> dict[str, Any]:
     return rest
 
 
+ELSEWHERE = {
+    "draws": ("num_samples", "iter_sampling"),
+    "warmup": ("num_warmup", "iter_warmup", "tune"),
+    "chains": ("num_chains",),
+    "target_acceptance": ("adapt_delta", "target_accept", "target_accept_prob"),
+    "max_tree_depth": ("max_treedepth",),
+    "init": ("inits",),
+}
+"""Names of arguments in NumPyro, cmdstanpy and PyMC, by ours."""
+
+
 def made(method: type[Method], given: Mapping[str, Any]) -> Method:
     """Make a method of its fields.
 
@@ -183,11 +193,8 @@ def made(method: type[Method], given: Mapping[str, Any]) -> Method:
         given = {**given, "init": "random"}
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, [*known, *RUNNING], n=1)
-            hint = f" Did you mean `{near[0]}`?" if near else ""
-            raise ArgumentTypeError(
-                f"`{name}` is no argument of {method.name}; it takes {', '.join([*known, *RUNNING])}.{hint}"
-            )
+            meant = [ours for ours, theirs in ELSEWHERE.items() if name in theirs and ours in known]
+            raise ArgumentTypeError(no_argument(name, method.name, [*known, *RUNNING], meant))
     return method(**given)
 
 

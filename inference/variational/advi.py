@@ -24,7 +24,7 @@ class Advi(Variational):
     family : {"meanfield", "fullrank"}
         Diagonal or full covariance.
     iterations : int
-        Most gradient steps of the optimiser.
+        Largest number of gradient steps.
     gradient_samples : int
         Monte Carlo draws of a gradient.
     elbo_samples : int
@@ -32,17 +32,17 @@ class Advi(Variational):
     evaluate_every : int
         Gradient steps between evaluations of the ELBO.
     tolerance : float
-        The optimiser stops when the mean or the median relative change of the ELBO over the last evaluations falls
-        below it; 0 for never (NumPyro).
+        Relative change of the ELBO at which the optimiser stops; 0 for never (NumPyro). The mean or the median over the
+        last evaluations counts.
     draws : int
         Draws taken from the fitted approximation.
     learning_rate : float
         Adam's first step size (NumPyro); Stan searches its own.
     schedule : {"exponential", "cosine", "constant"}
-        Whether the step size falls to a hundredth over all iterations, to zero along half a cosine, or stays (NumPyro).
+        Schedule of the step size: down to a hundredth, to zero along half a cosine, or constant (NumPyro).
     anneal : float
-        Share of the iterations, from 0 to 1, over which the weight of the divergence from the prior rises from 0 to 1;
-        until then the stopping rule waits (NumPyro).
+        Share of the iterations over which the weight of the prior's divergence rises from 0 to 1 (NumPyro). Until then
+        the stopping rule waits.
     batch_size : int or None
         Observations in each gradient, drawn again without replacement for every pass over the data and weighted up to
         all of them; `None` for all. Networks on the NumPyro engine only. The ELBO is always that of all data.
@@ -59,7 +59,7 @@ class Advi(Variational):
     dtype : {"float64", "float32"}
         Precision of the NumPyro engine.
     weights : bool
-        Whether the draws get importance weights, which correct the approximation, and are resampled by them.
+        Correct the approximation by importance weights, and resample the draws by them.
 
     Examples
     --------

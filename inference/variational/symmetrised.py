@@ -28,20 +28,19 @@ class Symmetrised(Variational):
         Independent coordinates; a full covariance within each component (and within all that is no component); a
         diagonal plus low rank.
     mutual_information : str
-        Estimator with which the mutual information I is trained. "auto": "exact" up to 12 components, else
+        Estimator of the mutual information in training. "auto": "exact" up to 12 components, else
         "fractional"; for families and symmetries that couple components, "exact" in groups of at most 5,040 elements,
         else "infonce". "none" trains the plain ELBO. "exact", "fractional" (marginals of fractional messages),
         "barber_agakov", "importance" and "bethe" need independent components; "infonce" is the paper's.
     fits : int
-        Approximations that are trained side by side, each from its own start and with its own noise; each is a chain
-        of the result. Fit i depends on the seed and i alone, but for when training ends early, which is when all have
-        settled.
+        Approximations to train together, each from its own start; each is a chain of the result. Fit i depends on the
+        seed and i alone, but for when training ends early, which is when all have settled.
     steps : int
-        Most steps of Adam.
+        Largest number of steps of Adam.
     learning_rate : float
         Its first step size.
     schedule : {"cosine", "constant"}
-        Whether the step size falls to zero along half a cosine, or stays.
+        Schedule of the step size: to zero along half a cosine, or constant.
     anneal : float
         Share of the steps, from 0 to 1, over which the weight of the divergence from the prior rises from 0 to 1; until
         then the stopping rule waits.
@@ -53,13 +52,13 @@ class Symmetrised(Variational):
         Whether layers' values are drawn instead of weights; None: where it applies (a mean-field approximation of a
         network with free weights).
     information_draws : int
-        Draws from q with which a step's gradient of the mutual information is taken; few do.
+        Draws from q for a step's gradient of the mutual information; few do.
     permutations : int
         K of "importance" and "infonce", the identity included.
     sweeps : int
-        Of the messages of "fractional" and "barber_agakov".
+        Sweeps of the messages of "fractional" and "barber_agakov".
     rank : int
-        Of the "lowrank" family.
+        Rank of the "lowrank" family.
     init : {"he", "random"}
         Where the means start: a network's free weights as He et al. 2015 have it, for training that is not lost from
         the start; or uniform within +-2 in the unconstrained space, which all other models take.

@@ -90,8 +90,6 @@ class Evidence:
             )
         if not self.draws:
             yield "it was tried at random points, not at draws"
-        if self.random:
-            yield f"{in_brief(self.random, SHOWN)} not checked, as random numbers cannot be compared"
         if self.left_behind:
             yield (
                 f"{in_brief(self.left_behind, SHOWN)} would change with the components and stays behind when they are "

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from onebasin.base.table import table_to_markdown
+from onebasin.base.table import Table, table_to_markdown
 
 from ..lab import Frame
 from ..lab.record import RESULTS, stamp
@@ -24,6 +25,8 @@ WHERE_DECIDED = (
     "These hold in every comparison that numbers decide; the others could not be judged:"
 )
 NOT_IN_ALL = "These do not hold everywhere:"
+SHOWN = ("remedy", "bound", "distance", "spread", "time")
+"""Columns in the guide; the record has the others."""
 _WORDS = {"reproduces": IN_ALL, "reproduces in part": WHERE_DECIDED}
 
 
@@ -53,9 +56,14 @@ def said_of(record: Mapping[str, Any]) -> str:
     parts = [
         f"Made by {data}; {runs} runs, with other data and other seeds.",
         *(part for words, some in said.items() if some for part in (words, *_listed(some))),
-        *map(table_to_markdown, tables),
+        *(table_to_markdown(_narrowed(table)) for table in tables),
     ]
     return "\n\n".join(map(_wrapped, filter(None, parts)))
+
+
+def _narrowed(table: Table) -> Table:
+    places = [k for k, column in enumerate(table.headings) if column.name in SHOWN]
+    return replace(table.narrowed(places), caption=table.caption.partition(":")[0])
 
 
 def _wrapped(text: str) -> str:

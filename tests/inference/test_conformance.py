@@ -568,6 +568,8 @@ def test_an_unknown_field_is_refused_with_those_that_there_are() -> None:
         call = partial(ob.infer, network(), example.name, nonsense=1)
         attempts.append((example.name, call, TypeError, words))
     assert faults_of(attempts) == []
+    with pytest.raises(TypeError, match=r"Did you mean `draws`\?$"):  # NumPyro's word
+        ob.infer(network(), "nuts", num_samples=3)
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -81,7 +81,10 @@ def test_a_program_that_is_none_is_refused(tmp_path, text, words):
 @each(
     ("data", "words"),
     [
-        ({}, r"^`data` lacks n, y, s, which m\.stan declares; it holds nothing\.$"),
+        (
+            {},
+            r"^`data` is missing: m\.stan declares n, y, s; give a JSON file with an entry for each\.$",
+        ),
         ({"n": 2, "s": 1}, r"^`data` lacks y, which m\.stan declares; it holds n, s\.$"),
         (WHOLE | {"y": [1, 2, 3]}, r"m\.stan refuses its data:\n.*variable name=y"),
         (WHOLE | {"y": 1}, r"m\.stan refuses its data:\n.*y"),

@@ -1,8 +1,9 @@
 """What a notebook and a terminal show of a diagnosis: the answer first, everything escaped."""
 
 import numpy as np
+import pandas as pd
 
-from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.diagnostics.diagnose import diagnose, summary
 from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import Exchangeable
 
@@ -29,13 +30,16 @@ def test_a_notebook_shows_what_alignment_did(make_mcmc, rng):
     found = diagnose(make_mcmc({"mu": mu}), symmetry=(Exchangeable({"mu": 0}),))
     assert "Usable after alignment" in found._repr_html_()
     assert "aligned parameters" in found._repr_html_()
+    assert found.shown.loc["mu[0]", "sd"] < 1.1 < found.parameters.loc["mu[0]", "sd"]
     page = found.aligned._repr_html_()
     assert "Worst R-hat" in page
     assert "left alone by the symmetry" in page
 
 
 def test_a_terminal_shows_the_answer_first_and_the_tables_after_it(make_mcmc, rng):
-    found = diagnose(make_mcmc({"\x1b[31mmu": rng.normal(size=(4, 500, 2))}))
+    tree = make_mcmc({"\x1b[31mmu": rng.normal(size=(4, 500, 2))})
+    found = diagnose(tree)
+    pd.testing.assert_frame_equal(summary(tree), found.parameters)
     text = repr(found)
     assert text.startswith("✓ Usable\nYou may use it")
     assert "✓ labels" in text

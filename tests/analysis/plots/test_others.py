@@ -103,7 +103,8 @@ def test_marginal_plots_show_parameters_in_the_models_order(mixture):
     assert forest.alt.startswith(f"Medians, with where 90 % of draws lie: {first[0]} ")
     for plot in (ob.plot.densities, ob.plot.ranks):
         figure = plot(mixture, var_names="mu")
-        assert [axes.get_title() for axes in figure.axes if axes.get_title()] == list(first)
+        titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
+        assert [title.partition(", p <")[0] for title in titles] == list(first)
         assert len(figure.axes[0].lines) >= 4  # one a chain
     apart = ob.plot.ranks(mixture, var_names="mu").alt
     assert "lies high" in apart or "lies low" in apart

@@ -36,6 +36,17 @@ def test_one_posterior_has_no_title_and_others_data_may_be_given(regression):
     np.testing.assert_allclose(data.get_offsets(), [[-4, 1], [4, 2]])
 
 
+def test_new_inputs_keep_the_data_that_lie_among_them(regression):
+    """The swatch of the inner band has the colour of both, one over the other."""
+    figure = ob.plot.predictive(regression, x=[[0.0], [4.0]])
+    (data,) = [c for c in figure.axes[0].collections if c.get_label() == "data"]
+    fitted = np.linspace(-2, 2, 30)
+    np.testing.assert_allclose(data.get_offsets()[:, 0], fitted[fitted >= 0])
+    outer, inner = figure.legends[0].get_patches()
+    assert outer.get_alpha() == pytest.approx(0.18)
+    assert inner.get_alpha() == pytest.approx(0.18 + 0.82 * 0.34)
+
+
 def test_several_inputs_give_intervals_against_what_was_observed(several_inputs):
     figure = ob.plot.predictive(several_inputs)
     (means,) = [line for line in figure.axes[0].lines if line.get_label() == "mean"]
