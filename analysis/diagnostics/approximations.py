@@ -160,11 +160,11 @@ def of_weights(facts: Facts) -> Verdict | None:
         return _refused(facts, "heavy weights", numbers | own)
     if draws < LEAST:
         return _refused(facts, "few worth", numbers | {"least": LEAST})
-    drift = facts.view.group(schema.DRIFT)
     moved: list[tuple[float, str]] = []  # locations or spreads, by standard errors
-    for name, entries in _entries(facts, drift).items() if drift is not None else ():
-        moves = np.abs(drift[name].to_numpy()).reshape(2, -1).max(axis=0)
-        moved += [(float(m), e) for m, e in zip(moves, entries, strict=True) if m > DRIFTS]
+    if (drift := facts.view.group(schema.DRIFT)) is not None:
+        for name, entries in _entries(facts, drift).items():
+            moves = np.abs(drift[name].to_numpy()).reshape(2, -1).max(axis=0)
+            moved += [(float(m), e) for m, e in zip(moves, entries, strict=True) if m > DRIFTS]
     if moved:
         farthest = max(moved)
         return _refused(facts, "chains drift", {"move": farthest[0], "name": farthest[1]})
