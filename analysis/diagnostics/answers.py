@@ -71,6 +71,8 @@ def of_chains(case: Case) -> Verdict:
     more = [*alike_parts(case.before)] if answer == "usable" and labels.state == "none" else []
     if answer == "unusable" and raw.method == "mclmc" and case.before.view.network:
         more.append(Reason("network", "not judged", "as an ensemble"))
+    if (points := case.given or case.points) and (case.given or answer != "partly"):
+        more.append(points.reason("points agree" if answer == "unusable" else "points"))
     if case.modes is not None and case.modes.remark:
         more.append(own_words("modes", case.modes.remark))
     return Verdict(answer, tuple(headline), rows, causes, words, tuple(more))
@@ -101,6 +103,8 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
         apart = numbers["before"] > case.limits.deciding_rhat
         kind = "aligned" if apart else "aligned at every draw"
         yield Reason("answer", "passed", "aligned by rotation" if labels.rotated else kind, numbers)
+    elif answer == "partly" and case.points is not None:
+        yield case.points.reason("usable at points", "answer")
     else:
         why = overlap(labels).sentence
         yield Reason("answer", "warned", "invariant", {"why": why})
@@ -178,7 +182,7 @@ def _labels_remedy(labels: Labels, case: Case) -> Reason:
         return Reason("labels", "warned", "use no rotation", {} if labels.unclear else options)
     if labels.rotated and case.answer == "aligned":
         return Reason("labels", "warned", "use rotated")
-    if labels.state == "overlap" or case.answer == "invariant":
+    if labels.state == "overlap" or case.answer in ("invariant", "partly"):
         return Reason("labels", "warned", "use no labels", options)
     if case.answer == "aligned":
         return Reason("labels", "warned", "use aligned", options)
@@ -246,6 +250,8 @@ def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
 
 def _predictions_row(case: Case, answer: Answer) -> Reason:
     facts, raw = case.before, case.before.raw
+    if answer == "partly" and case.points is not None:
+        return case.points.reason("points", PREDICTIONS)
     lp, lp_ess = facts.lp_numbers
     limits = {"limits": raw.numbers.limits_of("rhat")}
     apart = {}

@@ -9,11 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from onebasin.base.arguments import checks_arguments
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
+from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view
 
 from ..discovery.density import LeavesPosterior
+from ..predictive.convergence import summarise_predictions
 from .aligned import declared_blocks, diagnose_aligned
 from .answers import blamed, of_chains, of_stopped
 from .approximations import modulo, of_others
@@ -21,6 +26,7 @@ from .checks import besides, check, notes, remarks
 from .judge import Case, not_finite, stuck
 from .labels import Labels, look_for_labels
 from .measure import Facts, gather, measure
+from .points import Points
 from .result import AlignedDiagnosis, Diagnosis
 from .verdict import said_once
 
@@ -41,6 +47,7 @@ def diagnose(
     bfmi_threshold: float = 0.3,
     progress: Callable[[int, int], None] | None = None,
     log_density: DensityAtDraws | None = None,
+    x: ArrayLike | None = None,
 ) -> Diagnosis:
     """Say whether a posterior may be used, why, and what to do.
 
@@ -68,12 +75,16 @@ def diagnose(
         Called with draws gone through and draws in all while draws are aligned.
     log_density : callable, optional
         As of `align`: draws are aligned only if that keeps it.
+    x : array (obs, in), optional
+        Inputs at which a network's predictions are judged one by one, in the units that it was conditioned on; by
+        default up to 50 of those that it was fitted to, which are all that the answer rests on.
 
     Returns
     -------
     Diagnosis
-        Its `verdict` is ``usable``, ``aligned`` (after alignment), ``invariant`` (label-free quantities) or
-        ``unusable``; `judgement` holds the sentences, `aligned` the numbers modulo the symmetry.
+        Its `verdict` is ``usable``, ``aligned`` (after alignment), ``invariant`` (label-free quantities), ``partly``
+        (but for what the sentence names) or ``unusable``; `judgement` holds the sentences, `aligned` the numbers modulo
+        the symmetry, `points` a network's predictions by point.
 
     Raises
     ------
@@ -81,7 +92,8 @@ def diagnose(
         If `posterior` is no `DataTree`, and ArviZ cannot make it one.
     ValueError
         If it has no group `posterior`, fewer than 4 draws a chain or no draw that is finite, if `var_names` or
-        `symmetry` asks for what is not there, or a threshold makes no sense.
+        `symmetry` asks for what is not there, or a threshold makes no sense. If `x` is given and the posterior is not
+        of several chains of a network, or `x` does not fit it.
 
     References
     ----------
@@ -108,6 +120,7 @@ def diagnose(
     facts = gather(view, raw)
     cause = not_finite(facts)
     aligned: AlignedDiagnosis | None = None
+    points = None if x is None else _at(view, raw, x)
     deciding = raw.deciding
     if cause is not None:
         verdict = of_stopped(facts, cause)
@@ -125,12 +138,13 @@ def diagnose(
         verdict = of_stopped(facts, *((funnel,) if funnel and not never else ()), cause)
     else:
         labels = _labels(facts, given, align, held_out, progress)
-        case = Case(facts, labels)
+        case = Case(facts, labels, points)
+        points = points or case.points
         verdict, aligned = of_chains(case), labels.aligned
-        if verdict.answer == "invariant" or labels.state == "overlap":
+        if verdict.answer in ("invariant", "partly") or labels.state == "overlap":
             deciding = tuple(name for name in deciding if name not in labels.variables)
     # The checks are judged by what the answer rests on; then comes what it leaves open.
-    diagnosis = replace(raw, aligned=aligned, deciding=deciding, judgement=verdict)
+    diagnosis = replace(raw, aligned=aligned, deciding=deciding, points=points, judgement=verdict)
     diagnosis = replace(diagnosis, checks=blamed(check(diagnosis), verdict.causes))
     open_ = (*remarks(diagnosis, verdict), *verdict.remarks)
     return replace(
@@ -138,6 +152,17 @@ def diagnose(
         judgement=replace(verdict, remarks=open_, besides=tuple(besides(diagnosis))),
         notes=said_once(notes(diagnosis)),
     )
+
+
+def _at(view: View, raw: Diagnosis, x: ArrayLike) -> Points | None:
+    """Judge a network's predictions at inputs."""
+    if view.network is not None and (raw.num_chains < 2 or not raw.has_chains):
+        raise ArgumentError(
+            f"`x` is given, but `{view.argument}` is not of several chains, which predictions are judged by; omit `x`."
+        )
+    outputs = summarise_predictions(view, x)
+    rows = np.arange(np.shape(x)[0])
+    return Points.of(outputs, rows, raw.limits, raw.num_chains, training=False)
 
 
 @checks_arguments

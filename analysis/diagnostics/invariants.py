@@ -231,13 +231,18 @@ def _largest(view: View, names: Sequence[str], blocks: Symmetry) -> Units:
     return {name: float(np.max([each[name] for each in every])) for name in every[0]}
 
 
+def chosen_inputs(count: int) -> np.ndarray:
+    """Numbers of the training inputs at which a network's outputs are looked at, of so many."""
+    return np.linspace(0, count - 1, min(count, MAX_OUTPUTS)).astype(int)
+
+
 def _outputs(view: View, piece: Piece) -> list[tuple[str, np.ndarray]]:
     from onebasin.models.networks.prediction import predict, predict_with_noise
 
     x, model = view.x, view.network
     assert x is not None
     assert model is not None
-    chosen = np.linspace(0, len(x) - 1, min(len(x), MAX_OUTPUTS)).astype(int)
+    chosen = chosen_inputs(len(x))
     if not model.predicts_noise:
         return [("output", np.asarray(predict(model, piece, x[chosen]), dtype=np.float64))]
     mean, sd = predict_with_noise(model, piece, x[chosen])

@@ -34,8 +34,10 @@ from .causes import (
     times_as_many,
 )
 from .checks import BIAS, is_gross
+from .invariants import chosen_inputs
 from .labels import Labels
 from .measure import Facts
+from .points import Points
 from .verdict import Answer, Extreme, Limits, Reason
 
 ENOUGH = 100
@@ -109,10 +111,19 @@ def stuck(facts: Facts) -> Reason | None:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A posterior whose draws are finite and move, with what is known of its labels."""
+    """A posterior whose draws are finite and move, with what is known of its labels.
+
+    Attributes
+    ----------
+    before, labels
+        The posterior as its draws came, and its labels.
+    given
+        A network's predictions at inputs that a user gave; None where none were given.
+    """
 
     before: Facts
     labels: Labels
+    given: Points | None = None
 
     @property
     def after(self) -> Facts:
@@ -200,6 +211,22 @@ class Case:
         )
 
     @cached_property
+    def points(self) -> Points | None:
+        """A network's predictions at training inputs; None of one chain, and where no inputs are kept."""
+        view, raw = self.before.view, self.before.raw
+        if view.network is None or view.x is None or raw.num_chains < 2:
+            return None
+        rows = chosen_inputs(len(view.x))
+        outputs = self.labels.invariants
+        return Points.of(outputs, rows, raw.limits, raw.num_chains, training=True)
+
+    @cached_property
+    def few_points_disagree(self) -> bool:
+        """Tell whether all label-free quantities are sound but a network's predictions at a few points."""
+        sound = not self.after.lp_is_bad and self.unmoved.bad.empty and self.keeps_heights
+        return sound and self.points is not None and self.points.few
+
+    @cached_property
     def answer(self) -> Answer:
         """The answer."""
         state = self.labels.state
@@ -212,7 +239,7 @@ class Case:
         apart = state == "overlap" or (state == "switch" and not self.is_sorted)
         if apart and self.invariants_agree and not doubt:
             return "invariant"
-        return "unusable"
+        return "partly" if apart and self.few_points_disagree and not doubt else "unusable"
 
     @cached_property
     def causes(self) -> tuple[Reason, ...]:
@@ -221,6 +248,8 @@ class Case:
         weights = (_cause("weights", "weights", fact=doubt),) if doubt else ()
         if self.is_sound or self.blames_labels:
             return (*weights, *self.sampler_fails)
+        if self.answer == "partly" and self.points is not None:
+            return (self.points.cause,)
         return weights or (self._why(),)
 
     @cached_property

@@ -29,6 +29,13 @@ from .verdict import Extreme, Limits, Outcome, Reason, Verdict, in_words, overal
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
+    from .points import Points
+
+_OF_RUN = ("target", "engine", "method", "num_chains", "num_draws")
+_OF_SAMPLER = (
+    *("divergences", "divergence_share", "mean_tree_depth", "deepest_tree"),
+    *("reached_max_treedepth", "min_bfmi", "acceptance_rate", "lp_rhat"),
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,6 +93,8 @@ class Diagnosis(Shown):
         Whether the posterior may be used, and why; None where only numbers were asked for.
     aligned : AlignedDiagnosis or None
         The diagnosis modulo the symmetry that is declared or was found; None where there is none.
+    points : Points or None
+        A network's predictions by point, with a `table`; None of other posteriors, and of one chain.
     """
 
     target: str
@@ -117,6 +126,7 @@ class Diagnosis(Shown):
     notes: tuple[str, ...] = ()
     judgement: Verdict | None = None
     aligned: AlignedDiagnosis | None = None
+    points: Points | None = None
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -184,7 +194,7 @@ class Diagnosis(Shown):
 
     @property
     def verdict(self) -> str | None:
-        """``usable``, ``aligned``, ``invariant`` or ``unusable``; None where only numbers were asked for."""
+        """The answer, as `Verdict` has it; None where only numbers were asked for."""
         return self.judgement.answer if self.judgement else None
 
     @property
@@ -247,13 +257,14 @@ class Diagnosis(Shown):
         """
         rows = self.shown.drop(index=[*self.constants, *self.broken])
         caption = "aligned parameters" if self.is_shown_aligned else "parameters"
-        if self.aligned is not None and self.verdict == "invariant":
+        if self.aligned is not None and (self.verdict == "invariant" or "points" in self.causes):
             moved, caption = self.aligned.aligned.parameters.index, "label-free quantities"
             rows = pd.concat([rows.drop(index=moved, errors="ignore"), self.aligned.invariants])
             rows = rows[~rows.index.duplicated()]
         many = f"{self.num_chains} chains of " if self.num_chains > 1 else ""
         caption += f": {many}{self.num_draws} draws"
         table = self.numbers.in_order(rows, caption, None if whole else ROWS)
+        table += (self.points.as_table(self.verdict, whole=True),) if whole and self.points else ()
         if self.judgement is None:
             return card_of_numbers(self.checks_in_words, self.warnings, table)
         return card_of_verdict(self.judgement, table)
@@ -271,21 +282,10 @@ class Diagnosis(Shown):
         sampler, fit = self.sampler or SamplerSummary(), self.variational or VariationalSummary()
         cost = sampler if self.sampler else fit
         return {
-            "target": self.target,
-            "engine": self.engine,
-            "method": self.method,
-            "num_chains": self.num_chains,
-            "num_draws": self.num_draws,
+            **{name: getattr(self, name) for name in _OF_RUN},
             "num_parameters": len(self.parameters),
             **fits,
-            "divergences": sampler.divergences,
-            "divergence_share": sampler.divergence_share,
-            "mean_tree_depth": sampler.mean_tree_depth,
-            "deepest_tree": sampler.deepest_tree,
-            "reached_max_treedepth": sampler.reached_max_treedepth,
-            "min_bfmi": sampler.min_bfmi,
-            "acceptance_rate": sampler.acceptance_rate,
-            "lp_rhat": sampler.lp_rhat,
+            **{name: getattr(sampler, name) for name in _OF_SAMPLER},
             "khat": fit.khat,
             "elbo": fit.elbo,
             "gradient_evaluations": cost.gradient_evaluations,
@@ -321,6 +321,7 @@ class Diagnosis(Shown):
             "notes": self.notes,
             "parameters": rows,
         } | ({"aligned": self.aligned.to_dict()} if self.aligned else {})
+        parts |= {"predictions": self.points.to_dict()} if self.points else {}
         return json_safe(parts)
 
 
@@ -373,10 +374,9 @@ class AlignedDiagnosis(Shown):
         return Extreme.of(self.invariants["rhat"])
 
     def _card(self) -> Card:
-        numbers = self.raw.numbers
         moved, fixed = self.aligned.parameters, self.invariants
         tables = (("aligned parameters", moved), ("left alone by the symmetry", fixed))
-        parts = [numbers.in_order(table, name) for name, table in tables if len(table)]
+        parts = [self.raw.numbers.in_order(t, name) for name, t in tables if len(t)]
         return card_of_alignment(self.sentences, self.warnings, [p for both in parts for p in both])
 
     def to_dict(self) -> dict[str, Any]:

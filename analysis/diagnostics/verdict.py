@@ -256,7 +256,7 @@ class Verdict:
     Attributes
     ----------
     answer : str
-        ``usable``, ``aligned``, ``invariant`` or ``unusable``.
+        ``usable``, ``aligned``, ``invariant``, ``partly`` or ``unusable``.
     headline : tuple of Reason
         What the answer says in one or two sentences.
     rows : tuple of Reason

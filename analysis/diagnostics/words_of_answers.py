@@ -61,6 +61,12 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Take more `draws` (and `chains`), which make the error of bridge sampling smaller, or sample more of the "
         "modes (`most`); until then use each mode by itself, by the statistic `mode`",
     ),
+    "points apart": (
+        "chains disagree on predictions at {bad}, or have too few effective draws there (R-hat up to {rhat:rhat}, "
+        "bulk ESS down to {ess:.0f}), and agree at {good} of {count} {which}",
+        "The function may have several states at these inputs, which many chains from random starts weigh best; judge "
+        "your own inputs by `diagnose(posterior, x=...)`, or `onebasin diagnose --at NEW.json`",
+    ),
     "too few": (
         "Chains of {draws} draws are too short to judge",
         "Draw at least {enough} times a chain, after a warmup",
@@ -185,6 +191,14 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "no invariants": "Neither `lp` nor other quantities without labels are there",
     "unreliable": f"Parameters are not reliable, nor is what is computed of them[[; {APART}]]",
     "halves agree": "One chain agrees with its halves; with others it could not be compared",
+    "points": (
+        "Predictions can be used at {good} of {count} {which}[[, not at {bad} (R-hat up to {rhat:rhat}, bulk ESS down "
+        "to {ess:.0f})]]"
+    ),
+    "points agree": (
+        "Chains agree on predictions, with enough effective draws, at {good} of {count} {which}[[, not at {bad} "
+        "(R-hat up to {rhat:rhat}, bulk ESS down to {ess:.0f})]]"
+    ),
     "all agree": "Chains agree about all parameters[[ and the log density (R-hat of `lp` {lp:rhat})]]",
     "independent draws": "Independent draws need no convergence",
     "worth of weights": (
@@ -261,6 +275,9 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "mean of one component is an average over several. Use aligned means"
     ),
     "usable in part": "You may use {others} and the intervals",
+    "usable at points": (
+        "You may use predictions at {good} of {count} {which}, and no single weights. Do not use predictions at {bad}"
+    ),
     "bad fit": "Do not use it in the posterior's place",
     "unproved": "Not to be used in the posterior's place: {why}. {remedy}",
     "usable independent": (

@@ -155,12 +155,13 @@ def main() -> None:
     parser.add_argument("--method", default="dadvi")
     parser.add_argument("--plain", action="store_true", help="without weights")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     prepare_jax()
     rows = []
     for name, target, wanted, price in references(options.words):
-        for seed in range(1, options.seeds + 1):
+        for seed in range(options.first_seed, options.first_seed + options.seeds):
             row = fitted(target, wanted, options.method, seed, not options.plain)
             row |= {"name": name, "seed": seed, "nuts": price}
             row["size"] = len(wanted)

@@ -60,13 +60,14 @@ def main() -> None:
     parser.add_argument("words", nargs="*")
     parser.add_argument("--engine")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--samplers", nargs="+", default=["fit"], choices=list(SAMPLERS))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     prepare_jax()
     rows = []
     for name, target in programs(options.words):
-        for seed in range(1, options.seeds + 1):
+        for seed in range(options.first_seed, options.first_seed + options.seeds):
             found = {}
             for sampler in ("default", *options.samplers):
                 method, how = SAMPLERS[sampler]

@@ -30,7 +30,15 @@ from ..contracts.method import Found, Job
 from ..runs.fingerprint import fingerprint
 from ..runs.kept import check_folder
 from ..runs.provenance import package_versions
-from .places import ChainPlace, DrawsReceiver, Gathered, KeptPlace, Standing, ThinnedDraws
+from .places import (
+    ChainPlace,
+    DrawsReceiver,
+    Gathered,
+    KeptPlace,
+    Standing,
+    ThinnedDraws,
+    WarmupApart,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -233,11 +241,16 @@ def sample(
         kept = None if mark is None else job.checkpoint
         there = None if kept is None else kept.absolute().parent
         gathered = Gathered(s.chains, s.draws, there)
+        taker: DrawsReceiver = gathered if thin == 1 else ThinnedDraws(gathered, thin)
+        warmed = None
+        if getattr(s, "save_warmup", False) and s.warmup > 0:
+            warmed = Gathered(s.chains, s.warmup, there)
+            taker = WarmupApart(s.warmup, warmed, taker)
         at_once = min(at_once, s.chains)
         job.bars.expect(chains=s.chains, warmup=s.warmup, draws=run.draws, at_once=at_once)
         ended = run_chains(
             partial(job.implementation, replace(job, method=run, folder=folder)),
-            gathered if thin == 1 else ThinnedDraws(gathered, thin),
+            taker,
             chains=s.chains,
             draws=run.draws,
             folder=kept,
@@ -252,6 +265,7 @@ def sample(
         {**_adaptation(ended, definition_of(job.target, job.engine)), **_starts(job, ended)},
         filed=gathered.filed,
         folder=there,
+        warmup=None if warmed is None else Found(warmed.draws, warmed.stats, filed=warmed.filed),
     )
 
 

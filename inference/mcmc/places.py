@@ -291,6 +291,26 @@ class Gathered:
         return self._room.filed
 
 
+class WarmupApart:
+    """Hands on the first draws of each chain, those of its warmup, to one receiver and the rest to another."""
+
+    def __init__(self, warmup: int, before: DrawsReceiver, after: DrawsReceiver) -> None:
+        self._warmup, self._before, self._after = warmup, before, after
+
+    def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
+        """Take draws of a chain, arrays (draw, ...), from the iteration `first` on; see `DrawsReceiver`."""
+        cut = max(0, self._warmup - first)
+        for taker, part, place in (
+            (self._before, slice(cut), first),
+            (self._after, slice(cut, None), max(0, first - self._warmup)),
+        ):
+            some = [
+                {name: values[part] for name, values in each.items()} for each in (draws, stats)
+            ]
+            if len(next(iter(some[1].values()))):
+                taker.put(number, place, *some)
+
+
 class ThinnedDraws:
     """Hands on the last of every so many draws of each chain, with statistics of all of them.
 

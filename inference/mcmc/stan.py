@@ -140,6 +140,7 @@ class StanChains:
             threads=s.threads_per_chain,
             adapt=s.adapt and warmup > 0,
             adapted=adapted,
+            save_warmup=s.save_warmup,
         )
 
 
@@ -163,6 +164,12 @@ class _StanChain:
     @property
     def _from(self) -> GoingOn:
         return GoingOn.of(self._standing.state)
+
+    @property
+    def _saved(self) -> int:
+        """Rows of warmup in the file; a chain that has any is run by one program."""
+        s = self._runner.settings
+        return s.warmup if s.save_warmup else 0
 
     @property
     def _csv(self) -> Path:
@@ -201,6 +208,7 @@ class _StanChain:
         watch = ChainWatch(
             *(bar, csv),
             warmup=warmup,
+            saved=self._saved,
             before=done,
             warmed=self._warmed,
             grows=runner.job.engine != STANLI,
@@ -282,8 +290,11 @@ class _StanChain:
             if len(block.method["lp__"]):
                 stats = _stats(runner.settings, block)
                 self._place.put(draws, name_draws(runner.job.target, block.variables), stats)
-                origin = origin.after(block, stats, runner.ready.info.parameters)
+                sampled = {n: v[max(0, self._saved - draws) :] for n, v in stats.items()}
+                if len(sampled["lp"]):
+                    origin = origin.after(block, sampled, runner.ready.info.parameters)
                 draws += len(stats["lp"])
+        draws -= self._saved
         if draws > before.draws:
             again = (before.draws,) if before.draws else ()
             took = seconds_of(csv, before, self._place.folder)

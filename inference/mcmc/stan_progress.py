@@ -40,6 +40,8 @@ class ChainWatch:
         The file of draws, which need not be there yet.
     warmup : int
         Iterations of the program without draws.
+    saved : int
+        Rows of the warmup that the file begins with.
     before : int
         Iterations of the chain that programs before this one have done.
     warmed : callable
@@ -54,13 +56,14 @@ class ChainWatch:
         csv: Path,
         *,
         warmup: int,
+        saved: int = 0,
         before: int = 0,
         warmed: Callable[[float], None] = lambda _: None,
         grows: bool = True,
     ) -> None:
         self._bar, self._csv, self._before = bar, csv, before
         self._warmup, self._warmed, self._began = warmup, warmed, time.monotonic()
-        self._grows = grows
+        self._grows, self._unseen = grows, saved
         self._place = self._size = 0
         self._grew: int | None = None  # the iteration at which the file was last seen to have grown
         self._columns: list[bytes] | None = None
@@ -130,6 +133,9 @@ class ChainWatch:
             return
         if self._columns is None:
             self._columns = [name for name in line.split(b",", 7)[:7] if name.endswith(b"__")]
+            return
+        if self._unseen:
+            self._unseen -= 1
             return
         values = dict(zip(self._columns, line.split(b",", 7), strict=False))
         if _STEP in values:

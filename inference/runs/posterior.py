@@ -21,6 +21,7 @@ from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.writing import format_of, write_tree
 
 from ..contracts.engines import definition_of
+from ..contracts.method import Found
 from .groups import beside
 from .origin import NOWHERE, Origin
 from .provenance import machine, versions
@@ -91,6 +92,22 @@ def build(
         if group.filed is not None:
             close_with(tree, group.filed)
     return tree
+
+
+def add_warmup(tree: xr.DataTree, found: Found) -> None:
+    """Add the draws of a warmup to a posterior: the same variables, with the names and labels of the same axes."""
+    like = tree[schema.POSTERIOR].to_dataset()
+    dims = {str(n): tuple(map(str, v.dims[2:])) for n, v in like.data_vars.items()}
+    values = {name: found.draws[name] for name in dims}
+    labels = {
+        str(name): axis.values
+        for name, axis in like.coords.items()
+        if name not in schema.SAMPLE_DIMS
+    }
+    tree[schema.WARMUP_POSTERIOR] = xr.DataTree(DrawGroup(values, dims).to_dataset(labels))
+    tree[schema.WARMUP_SAMPLE_STATS] = xr.DataTree(DrawGroup(found.stats).to_dataset())
+    if found.filed is not None:
+        close_with(tree, found.filed)
 
 
 def _dtype(settings: Any) -> str:

@@ -26,7 +26,7 @@ from ..contracts.method import LIMIT_MB, RUNNING, Job, Method
 from . import declared
 from .initial import initial_values, is_data
 from .origin import origin_of
-from .posterior import build
+from .posterior import add_warmup, build
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import NetworkTarget
@@ -103,6 +103,8 @@ def run(
         predictive_mb=limit,
         folder=found.folder,
     )
+    if found.warmup is not None:
+        add_warmup(tree, found.warmup)
     if found.filed is not None:
         close_with(tree, found.filed)
     if trial is not None:
@@ -211,7 +213,8 @@ def _check_arguments(
         raise ArgumentError(
             f"`adapt_from` is given, but {method.name} has no step size and metric to take; use `nuts` or `hmc`."
         )
-    if checkpoint is not None and not method.resumes:
+    if checkpoint is not None and not method.keeps:
+        what = f"{method.name} with `save_warmup`" if method.resumes else method.name
         raise ArgumentError(
-            f"`checkpoint` is {str(checkpoint)!r}, but {method.name} keeps nothing before it ends; leave it out."
+            f"`checkpoint` is {str(checkpoint)!r}, but {what} keeps nothing before it ends; leave it out."
         )

@@ -26,6 +26,7 @@ from ..shared.heldout import LEVELS, MAX_RHAT, RHAT, chains_that_disagree, mixin
 from ..shared.papers import averaged, posterior_name, with_interval
 from .claims import MSE, OUTSIDE, PAIRS, STATED
 from .design import HIDDEN, OVERLAP, SHALLOW, SHORT, VARIATIONS, BostonConfig
+from .points import DISAGREEING
 
 _SPLITS, _TRUST = "Split by split", "Can the draws be trusted?"
 _SAMPLED = lab.select("cells", method="nuts")
@@ -238,7 +239,8 @@ WHY = RowTable(
     over=_differences,
 )  # fmt: skip
 VIEWS = (
-    lab.STATEMENTS, EFFECTS, SUMMARY, UNITS, WHY, METHODS, CALIBRATION, MIXING, SPLIT_BY_SPLIT, lab.FAILURES,
+    lab.STATEMENTS, EFFECTS, SUMMARY, UNITS, WHY, METHODS, CALIBRATION, MIXING, DISAGREEING, SPLIT_BY_SPLIT,
+    lab.FAILURES,
 )  # fmt: skip
 
 
@@ -340,7 +342,7 @@ def chapters(config: BostonConfig, frames: Frames) -> Iterator[Chapter | None]:
         _TRUST,
         "R-hat and ESS of single parameters condemn chains that number the units differently; those of the "
         f"predictions f do not. Where R-hat of f is above {MAX_RHAT:g}, chains have not found the same posterior.",
-        (MIXING,),
+        (MIXING, DISAGREEING),
     )
     yield lab.failed(frames)
 

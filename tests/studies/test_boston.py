@@ -10,6 +10,7 @@ from onebasin.inference import Nuts
 from onebasin.studies.boston import STUDY, claims
 from onebasin.studies.boston.design import SHALLOW, SHORT, VARIATIONS, configure
 from onebasin.studies.boston.measures import data_units
+from onebasin.studies.boston.points import bounds
 from onebasin.studies.lab import Options
 from onebasin.studies.shared.heldout import LEVELS, calibration
 from onebasin.truth.pairs import Pairs
@@ -46,6 +47,18 @@ def test_tables_of_the_paper_are_whole_and_plausible():
     assert max(claims.OUTSIDE["givens"]) == 0.12
     assert (min(claims.MSE["givens"]), max(claims.MSE["free"])) == (0.27, 0.47)
     assert Pairs(claims.MSE["free"], claims.MSE["givens"]).wins == 14
+
+
+@pytest.mark.parametrize(
+    ("outside", "apart", "least", "most"),
+    [(6, 0, 0.06, 0.06), (6, 10, 0, 6 / 90), (6, 4, 2 / 96, 6 / 96)],
+)
+def test_share_outside_without_points_is_bounded(outside, apart, least, most):
+    """Of 100 points: all that are left out may lie outside, or none of them."""
+    row = {"num_obs": 100, "outside_95": outside / 100, "rhat_above": apart / 100}
+    assert bounds(row) == pytest.approx((least, most))
+    everywhere = {"num_obs": 100, "outside_95": 0.98, "rhat_above": 0.1}
+    assert bounds(everywhere) == pytest.approx((88 / 90, 1))
 
 
 def test_log_score_in_data_units_is_missing_where_there_is_none():

@@ -34,9 +34,11 @@ _STATISTICS: dict[str, Any] = {"mean": np.mean, "sd": np.std, "smallest": np.min
 
 
 def predictions(subject: Subject) -> Section:
-    """Show predictive checks, PSIS-LOO and sensitivity, and say in one line what is missing for them."""
+    """Show predictions by point, predictive checks, PSIS-LOO and sensitivity, and name groups that are missing."""
     band = bands({subject.name: subject.view})
     parts: list[Part] = [band] if band is not None else []
+    if (points := subject.diagnosis.points) is not None:
+        parts.append(points.as_table(subject.diagnosis.verdict))
     parts += _checks(subject)
     if (likelihood := subject.view.group(schema.LOG_LIKELIHOOD)) is not None:
         for name in list(map(str, likelihood.data_vars))[:VARIABLES]:

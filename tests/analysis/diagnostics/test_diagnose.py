@@ -263,6 +263,7 @@ def test_a_networks_units_are_its_labels(make_network, rng):
     assert (found.verdict, found.causes, found.exchangeable) == ("aligned", ("labels",), ())
     assert found.judgement.rows[1].outcome == "passed"
     assert "output[" in " ".join(found.aligned.invariants.index)
+    assert "can be used at 30 of 30 training inputs" in found.card().text()
 
 
 def test_a_chain_that_sticks_in_the_neck_of_a_funnel_is_a_funnels(make_mcmc, rng):
