@@ -12,7 +12,7 @@ from onebasin.posteriors.view import Posterior, as_view
 from ..page.page import Report, Section
 from .definitions import definitions_of
 from .provenance import describe_run, program_section
-from .sections import sections_of
+from .sections.alone import sections_of
 from .sections.answer import answer_card
 from .sections.several import one_of_several, several
 from .subject import Subject

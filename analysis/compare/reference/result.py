@@ -82,9 +82,17 @@ class ReferenceComparison(Shown):
         return f"{self.name}: {self.verdict}"
 
     def worst(self, number: int = SHOWN) -> pd.DataFrame:
-        """Return the rows of `table` that are furthest off.
+        """Return the quantities that are furthest off.
 
-        Those that did not pass come first, by their largest absolute z; those not judged last.
+        Parameters
+        ----------
+        number : int
+            How many.
+
+        Returns
+        -------
+        DataFrame
+            Rows of `table`, those that did not pass first, by their largest absolute z; those not judged last.
         """
         z = self.table[[f"z_{name}" for name in TESTED]].abs().max(axis=1)
         order = pd.DataFrame({"failed": ~self.table["passed"], "z": -z.fillna(-1.0)})
