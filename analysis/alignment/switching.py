@@ -32,6 +32,7 @@ from onebasin.posteriors.view import as_view
 
 from ..discovery.resolve import resolve
 from ..summaries.deciding import every_few
+from ..summaries.units import power_of_two
 from .align import align
 from .result import Alignment
 
@@ -163,6 +164,8 @@ def _distance(block: Block[Any], values: dict[str, np.ndarray]) -> float:
             continue
         parts = np.moveaxis(values[name], 2 + axes[0], 2)
         parts = parts.reshape(*parts.shape[:3], -1)
+        # In a unit of their own, so that squares are doubles whatever the size of the draws.
+        parts = parts / power_of_two(np.abs(parts).max(initial=0.0, keepdims=True))
         mean, variance = parts.mean(axis=(0, 1)), parts.var(axis=(0, 1))
         with np.errstate(divide="ignore", invalid="ignore"):
             both = (variance[:, None] + variance) / 2
