@@ -295,6 +295,12 @@ def symmetry_of(attributes: Attributes) -> Symmetry:
     return from_json(text)
 
 
+def stan_program_of(attributes: Attributes) -> str:
+    """Return the name of the Stan program that a posterior records; empty for other models."""
+    name = str(plain(attributes.get(PROGRAM_NAME, "")))
+    return name if name.endswith(".stan") else ""
+
+
 def evidence_of(attributes: Attributes) -> Evidence | None:
     """Return the recorded check of the symmetry; None where the attributes hold none."""
     text = attributes.get(SYMMETRY_EVIDENCE)

@@ -146,23 +146,23 @@ def align(
     )
     view = as_view(posterior, log_density=log_density)
     resolved = choose_symmetry(view, symmetry)
-    prepared = prepare(view, resolved.blocks, cost, x, gauge, max_bytes, threads)
-    features = prepared.features(view.posterior, view.argument).in_units()
-    units = features.units
-    for word in ("cost", "gauge"):
-        ours = getattr(rule, word)
-        theirs = getattr(earlier.rule, word) if earlier else ours
-        if theirs != ours:
-            raise ArgumentError(
-                f"`reference` is an alignment with {word}={theirs!r}, and `{word}` is {ours!r}: give the same."
-            )
-    fixed = None if aim is None else _reference_of(aim, features)
-    given = earlier.rule.scales if earlier and scales is None else scales
-    rule = replace(rule, scales=choose_scales(given, prepared.model, features, units))
-    inner = units.scales_into(rule.scales)
-    if fixed is None and not isinstance(reference, str):
-        fixed = about(prepared.mean_of(reference, features), inner)
     with workers(threads) as team:
+        prepared = prepare(view, resolved.blocks, cost, x, gauge, max_bytes, team)
+        features = prepared.features(view.posterior, view.argument).in_units()
+        units = features.units
+        for word in ("cost", "gauge"):
+            ours = getattr(rule, word)
+            theirs = getattr(earlier.rule, word) if earlier else ours
+            if theirs != ours:
+                raise ArgumentError(
+                    f"`reference` is an alignment with {word}={theirs!r}, and `{word}` is {ours!r}: give the same."
+                )
+        fixed = None if aim is None else _reference_of(aim, features)
+        given = earlier.rule.scales if earlier and scales is None else scales
+        rule = replace(rule, scales=choose_scales(given, prepared.model, features, units))
+        inner = units.scales_into(rule.scales)
+        if fixed is None and not isinstance(reference, str):
+            fixed = about(prepared.mean_of(reference, features), inner)
         problem = MatchingProblem(features, team, _reporter(progress, rule, features.total))
         matched = _find(problem, rule, inner, fixed)
         before, after = _distances(problem, matched, inner)

@@ -23,6 +23,8 @@ from onebasin.models.symmetry.group import Group
 from onebasin.posteriors import schema
 from onebasin.posteriors.scratch import Scratch
 
+from .draws import workers
+
 Arrays = dict[str, np.ndarray]
 
 
@@ -40,7 +42,8 @@ def moved(dataset: xr.Dataset, group: Group, element: Element, argument: str) ->
     filed = None
     if any(map(is_read_later, first.values())):
         try:
-            filed = _filed(first, group, element)
+            with workers(1):
+                filed = _filed(first, group, element)
         except ClaimError as error:
             raise ArgumentError(f"`{argument}` cannot be aligned: it {error}.") from error
         there = filed[schema.POSTERIOR].data_vars

@@ -23,7 +23,7 @@ from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.density import advice
 from ..discovery.resolve import Resolved, resolve
-from .draws import DrawReader
+from .draws import DrawReader, Workers
 from .features import Features, activations, weights
 from .parts import Parts, lead_by
 from .units import FeatureUnits
@@ -48,8 +48,8 @@ class Preparation:
         How scalings are divided out.
     max_bytes : int
         Of a chunk.
-    threads : int or None
-        For rotations.
+    team : Workers
+        Threads.
     """
 
     symmetry: Symmetry
@@ -57,14 +57,14 @@ class Preparation:
     inputs: np.ndarray | None
     gauge: str
     max_bytes: int
-    threads: int | None = None
+    team: Workers
 
     def features(self, dataset: xr.Dataset, argument: str = "posterior") -> Features:
         """Check a posterior, whose draws have to be finite and fit the symmetry, and make its features."""
         names = tuple(dict.fromkeys(n for block in self.symmetry for n in block.variables))
         if self.inputs is None or self.model is None:
             reader = self._reader(dataset, names, argument, 0)
-            return weights(reader, self.symmetry, self.gauge, self.threads)
+            return weights(reader, self.symmetry, self.gauge, self.team)
         extra = len(self.inputs) * sum(self.model.network.hidden)
         reader = self._reader(dataset, names, argument, extra)
         return activations(reader, self.symmetry, self.gauge, self.model, self.inputs)
@@ -103,7 +103,7 @@ def prepare(
     x: Any,
     gauge: str,
     max_bytes: int,
-    threads: int | None,
+    team: Workers,
 ) -> Preparation:
     """Gather the settings that alignment needs in addition to the draws."""
     if not symmetry:
@@ -125,7 +125,7 @@ def prepare(
                 "keeps its own in the group `constant_data`."
             )
         inputs = check_inputs(x, model.network.in_dim)
-    return Preparation(symmetry, model, inputs, gauge, max_bytes, threads)
+    return Preparation(symmetry, model, inputs, gauge, max_bytes, team)
 
 
 def whole_element(features: Features, parts: Parts) -> Element:
