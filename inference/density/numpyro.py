@@ -38,6 +38,11 @@ from ..contracts.density import Values
 from .charts import Bijection, Chart
 from .start import check_names, no_start, shaped
 
+_TOGETHER = 8
+"""Starts are looked for so many at a time: one compiled search serves any number of chains."""
+_AT_LEAST = 32
+"""Points at which a density is evaluated together, where fewer are asked for: one compiled function serves them all."""
+
 FIXED = ("param", "mutable", "plate", "prng_key")
 """Kinds of a model's statements that are no variables, and stay as they are in its first run."""
 
@@ -233,12 +238,14 @@ class NumpyroDensity:
         InferenceError
             If no such point is found.
         """
-        model = require_numpyro(self.target)
+        model, number = require_numpyro(self.target), len(keys)
+        # Every number of keys has a search of its own to compile. The last key again finds the same point again.
+        keys = keys[np.minimum(np.arange(-(-number // _TOGETHER) * _TOGETHER), number - 1)]
         try:
             info = initialize_model(keys, model, init_strategy=init_to_uniform(radius=radius))
         except RuntimeError as error:
             raise no_start(self.target.name, str(error)) from error
-        return jax.vmap(self.ravel)(info.param_info.z)
+        return jax.vmap(self.ravel)(info.param_info.z)[:number]
 
     def given_start(self, start: Mapping[str, Any]) -> Float[Array, " param"]:
         """Take natural values that a user gives to the unconstrained space, in the precision of the caller's context.
@@ -337,7 +344,11 @@ class NumpyroValues:
 
     def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
         """Log density at points (point, ...); -inf outside the support."""
-        return np.asarray(self._compiled(dict(values)))
+        count = len(next(iter(values.values())))
+        if 0 < count < _AT_LEAST:
+            rows = np.minimum(np.arange(_AT_LEAST), count - 1)
+            values = {name: np.asarray(value)[rows] for name, value in values.items()}
+        return np.asarray(self._compiled(dict(values)))[:count]
 
     def log_likelihood(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
         """Log likelihood of all data at points (point, ...)."""
