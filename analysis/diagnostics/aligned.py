@@ -13,6 +13,8 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+import pandas as pd
+
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.posteriors import schema
@@ -72,6 +74,7 @@ def diagnose_aligned(
         ess_threshold=raw.limits.ess,
         bfmi_threshold=raw.limits.bfmi,
     )
+    integers = [name for name in alignment.allocations if name in raw.variables]
     before = raw.parameters["sd"].reindex(aligned.parameters.index)
     diagnosis = AlignedDiagnosis(
         raw=raw,
@@ -86,6 +89,7 @@ def diagnose_aligned(
         chain_lp=raw.sampler.lp_means if raw.sampler else (),
         shrinkage=float((aligned.parameters["sd"] / before).median()),
         held_out_rhat=_held_out(view, blocks, moved, options) if held_out else None,
+        numbered=summary(aligned_view.draws(integers)) if integers else pd.DataFrame(),
         caveat=alignment.caveat,
     )
     return replace(
@@ -178,10 +182,11 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         yield one.sentence
     # Variables that no block moves, and whose chains disagree although those of the moved ones agree.
     rhat = diagnosis.raw.parameters["rhat"].drop(index=diagnosis.aligned.parameters.index)
-    left: dict[str, None] = {}
+    left: list[str] = []
     if diagnosis.aligned.rhat.value <= APART < diagnosis.raw.rhat.value:
-        known = diagnosis.raw.kinds.of
-        left = dict.fromkeys(variable_of(name, known) for name in rhat[rhat > APART].index)
+        known, numbered = diagnosis.raw.kinds.of, diagnosis.alignment.allocations
+        names = dict.fromkeys(variable_of(name, known) for name in rhat[rhat > APART].index)
+        left = [name for name in names if name not in numbered]
     if left:
         differ, it = ("differs", "it") if len(left) == 1 else ("differ", "them")
         yield (

@@ -43,11 +43,19 @@ class EqualRun:
 
 
 def longest_run(
-    values: Float[np.ndarray, "chain draw param"], free: Bool[np.ndarray, " param"]
+    values: Float[np.ndarray, "chain draw param"],
+    free: Bool[np.ndarray, " param"],
+    moved: Bool[np.ndarray, "chain step"],
 ) -> EqualRun | None:
-    """Find the longest run of equal draws that is too long to be honest, of entries that vary; None without one."""
+    """Find the longest run of equal draws that is too long to be honest, of entries that vary; None without one.
+
+    An entry that stays at an end of its range while others move is no such run: a probability that rounds to 1. `moved`
+    tells at which steps from one draw to the next anything moved.
+    """
     draws = values.shape[1]
     same = values[:, 1:] == values[:, :-1]
+    ends = (values[:, 1:] == values.min(axis=(0, 1))) | (values[:, 1:] == values.max(axis=(0, 1)))
+    same &= ~(ends & moved[..., None])
     share = same.mean(axis=1)
     with np.errstate(divide="ignore"):  # the longest run that a share of repeats explains
         repeats = np.clip(np.median(share, axis=0), 0, 1 - 1e-9)
@@ -57,10 +65,10 @@ def longest_run(
     long = []
     for chain, entry in zip(chains, entries, strict=True):
         changes = np.concatenate([[True], ~same[chain, :, entry], [True]])
-        ends: Int[np.ndarray, " change"] = np.flatnonzero(changes)
-        lengths = np.diff(ends)
+        starts: Int[np.ndarray, " change"] = np.flatnonzero(changes)
+        lengths = np.diff(starts)
         place = int(lengths.argmax())
-        run = EqualRun(int(chain), int(ends[place]), int(lengths[place]))
+        run = EqualRun(int(chain), int(starts[place]), int(lengths[place]))
         long += [run] if run.length > honest[entry] else []
     return max(long, key=lambda run: run.length, default=None)
 
