@@ -174,7 +174,7 @@ def _distance(block: Block[Any], values: dict[str, np.ndarray]) -> float:
                 mirrored.append(np.nan_to_num(4 * mean**2 / variance).sum(axis=-1))
     found = [sum(mirrored)] if mirrored else []
     if pairs and len(pairs[0]) > 1:
-        total = sum(pairs)
+        total = np.sum(pairs, axis=0)
         found.append(total[np.triu_indices(len(total), 1)])
     return math.sqrt(np.concatenate(found).min()) if found else float("nan")
 
