@@ -178,6 +178,7 @@ def align(
         source=view,
         symmetry=prepared.symmetry,
         found=resolved.words,
+        found_few=resolved.few_places,
         rule=rule,
         element=whole_element(features, matched.parts),
         target=AlignmentTarget(matched.reference, units),

@@ -147,13 +147,7 @@ class StanStart:
 
     @classmethod
     def of(cls, target: Target, start: Start) -> StanStart:
-        """Translate a start.
-
-        Raises
-        ------
-        StanError
-            If the program cannot be opened in this process.
-        """
+        """Translate a start."""
         with precision("float64"):
             density = density_of(target)
             points = jnp.asarray(start.positions)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -36,13 +35,7 @@ RADIUS = 2.0
 
 
 def checked(settings: Nuts) -> Nuts:
-    """The settings, if nutpie has what they ask for.
-
-    Raises
-    ------
-    ValueError
-        If it has not.
-    """
+    """The settings, if nutpie has what they ask for."""
     allowed = {"metric": "diag", "dtype": "float64", "adapt": True}
     for name, value in allowed.items():
         if (given := getattr(settings, name)) != value:
@@ -75,11 +68,6 @@ Values = dict[str, np.ndarray]
 
 class NutpieChains:
     """Runs chains of one target; compiled once, called from several threads.
-
-    Parameters
-    ----------
-    job : Job
-        Its method is `Nuts`.
 
     Raises
     ------
@@ -126,7 +114,8 @@ class NutpieChains:
     def _taken(self, trace: Any, phase: str = "") -> tuple[Values, Values]:
         """Return the draws and statistics of a phase, "warmup_" or, of the draws, ""."""
         draws = self.model.draws(_of_chain(trace[f"{phase}posterior"]))
-        return draws, _stats(_of_chain(trace[f"{phase}sample_stats"]))
+        found = _of_chain(trace[f"{phase}sample_stats"])
+        return draws, {n: found[own].astype(KINDS.get(n, np.float64)) for own, n in STATS.items()}
 
     def _sampled(self, number: int, watch: _Watch, cancel: threading.Event) -> Any:
         """Return nutpie's result for a chain."""
@@ -137,7 +126,8 @@ class NutpieChains:
             self.model.compiled(number),
             chains=1,
             cores=1,
-            seed=_seed(self.job.seed, number),
+            # From the run's seed and the chain's number alone.
+            seed=int(np.random.SeedSequence([self.job.seed, number]).generate_state(1)[0]),
             tune=s.warmup,
             draws=s.draws,
             target_accept=s.target_acceptance,
@@ -284,15 +274,6 @@ class _Watch:
         )
 
 
-def _seed(seed: int, chain: int) -> int:
-    """Return a chain's seed, from the run's seed and the chain's number alone."""
-    return int(np.random.SeedSequence([seed, chain]).generate_state(1)[0])
-
-
 def _of_chain(group: Any) -> Values:
     """Arrays (draw, ...) of the only chain."""
     return {str(name): array.values[0] for name, array in group.to_dataset().data_vars.items()}
-
-
-def _stats(found: Mapping[str, np.ndarray]) -> Values:
-    return {name: found[own].astype(KINDS.get(name, np.float64)) for own, name in STATS.items()}

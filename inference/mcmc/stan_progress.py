@@ -32,22 +32,9 @@ class ChainWatch:
     probabilities of acceptance stand in the first columns of its rows. Nothing is asked of the program, and nothing is
     slower for it.
 
-    Parameters
-    ----------
-    bar : ChainBar
-        The bar.
-    csv : Path
-        The file of draws, which need not be there yet.
-    warmup : int
-        Iterations of the program without draws.
-    saved : int
-        Rows of the warmup that the file begins with.
-    before : int
-        Iterations of the chain that programs before this one have done.
-    warmed : callable
-        Called once, with the seconds since the beginning, after the program's warmup.
-    grows : bool
-        Whether the file grows with every draw; the interpreter writes it at the end.
+    The program takes `warmup` iterations without draws, of which its file begins with `saved` rows, after `before` ones
+    that programs before it have done. After its warmup `warmed` is called once, with the seconds since the beginning.
+    `grows` says whether the file grows with every draw; the interpreter writes it at the end.
     """
 
     def __init__(
@@ -72,13 +59,7 @@ class ChainWatch:
         self._accepted, self._rows = 0.0, 0
 
     def __call__(self, printed: str) -> None:
-        """Take in what was printed.
-
-        Raises
-        ------
-        NotWritten
-            If draws do not reach the file.
-        """
+        """Take in what was printed."""
         numbers = _ITERATION.findall(printed)
         if not numbers:
             return

@@ -59,17 +59,7 @@ class Runner(Protocol):
 
 
 class Walk:
-    """A chain on its way: where it is, and what it took to come there.
-
-    Parameters
-    ----------
-    runner : Runner
-        Takes its steps.
-    place : ChainPlace
-        Where it goes on from, and where its draws go.
-    bars : ProgressBars
-        Where it shows how far it is.
-    """
+    """A chain on its way: where it is, and what it took to come there."""
 
     def __init__(self, runner: Runner, place: ChainPlace, bars: ProgressBars) -> None:
         self._runner, self._place = runner, place
@@ -173,7 +163,10 @@ def rows(buffers: Mapping[str, Any], first: int, last: int) -> dict[str, np.ndar
 def pack(state: State) -> dict[str, np.ndarray]:
     """The whole state in arrays; of HMC position, momentum, step size, metric, what adapts them, and the key."""
     leaves = jax.tree.leaves(state)
-    return {f"leaf-{i}": np.asarray(_raw(leaf)) for i, leaf in enumerate(leaves)}
+    return {
+        f"leaf-{i}": np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+        for i, leaf in enumerate(leaves)
+    }
 
 
 def unpack(arrays: Mapping[str, np.ndarray], like: State) -> State:
@@ -191,7 +184,3 @@ def unpack(arrays: Mapping[str, np.ndarray], like: State) -> State:
 
 def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _raw(leaf: jax.Array) -> jax.Array:
-    return jax.random.key_data(leaf) if _is_key(leaf) else leaf

@@ -36,13 +36,6 @@ def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
         describes: a network, or a Stan program in a file that the run's command names (see `runs.recorded`).
     new : mapping
         New data, which a function's arguments are taken from first.
-
-    Raises
-    ------
-    ValueError
-        If the record describes no model that may be run, or its data are not kept.
-    TypeError
-        If `model` is none.
     """
     if isinstance(model, Target):
         return model
@@ -142,11 +135,6 @@ def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str
         Arguments to replace.
     observed : mapping of str to array
         What the model's sites observed.
-
-    Raises
-    ------
-    ModelDataError
-        If the model takes no arguments, or not these.
     """
     model = getattr(target.numpyro_model, "func", None)
     if not isinstance(target, NumpyroTarget) or model is None:
