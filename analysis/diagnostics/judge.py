@@ -37,7 +37,7 @@ from .checks import BIAS, is_gross
 from .invariants import chosen_inputs
 from .labels import Labels
 from .measure import Facts
-from .points import Points
+from .points import JudgedPoints
 from .verdict import Answer, Extreme, Limits, Reason
 
 ENOUGH = 100
@@ -124,7 +124,7 @@ class Case:
 
     before: Facts
     labels: Labels
-    given: Points | None = None
+    given: JudgedPoints | None = None
 
     @property
     def after(self) -> Facts:
@@ -221,14 +221,14 @@ class Case:
         )
 
     @cached_property
-    def points(self) -> Points | None:
+    def points(self) -> JudgedPoints | None:
         """A network's predictions at training inputs; None of one chain, and where no inputs are kept."""
         view, raw = self.before.view, self.before.raw
         if view.network is None or view.x is None or raw.num_chains < 2:
             return None
         rows = chosen_inputs(len(view.x))
         outputs = self.labels.invariants
-        return Points.of(outputs, rows, raw.limits, raw.num_chains, training=True)
+        return JudgedPoints.of(outputs, rows, raw.limits, raw.num_chains, training=True)
 
     @cached_property
     def few_points_disagree(self) -> bool:

@@ -30,7 +30,7 @@ ROWS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class JudgedPoints:
     """Points at which a network predicts, judged one by one.
 
     Attributes
@@ -56,7 +56,7 @@ class Points:
         chains: int,
         *,
         training: bool,
-    ) -> Points | None:
+    ) -> JudgedPoints | None:
         """Judge points by their outputs.
 
         Parameters
@@ -70,11 +70,11 @@ class Points:
         chains : int
             How many there are.
         training : bool
-            See `Points`.
+            See `JudgedPoints`.
 
         Returns
         -------
-        Points or None
+        JudgedPoints or None
             None where there are no outputs.
         """
         place = outputs.index.str.extract(r"^(?:output|f|noise_sd)\[(\d+),", expand=False)
@@ -155,11 +155,11 @@ class Points:
         )
 
 
-def points_at(view: View, x: ArrayLike, limits: Limits, chains: int) -> Points | None:
+def points_at(view: View, x: ArrayLike, limits: Limits, chains: int) -> JudgedPoints | None:
     """Judge a network's predictions at inputs (obs, in), by its several Markov chains; 0 where it has none."""
     if view.network is not None and chains < 2:
         raise ArgumentError(
             f"`x` is given, but `{view.argument}` is not of several chains, which predictions are judged by; omit `x`."
         )
     outputs = summarise_predictions(view, x)
-    return Points.of(outputs, np.arange(np.shape(x)[0]), limits, chains, training=False)
+    return JudgedPoints.of(outputs, np.arange(np.shape(x)[0]), limits, chains, training=False)

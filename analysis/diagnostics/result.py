@@ -29,7 +29,7 @@ from .verdict import Extreme, Limits, Outcome, Reason, Verdict, in_words, overal
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
-    from .points import Points
+    from .points import JudgedPoints
 
 _OF_RUN = ("target", "engine", "method", "num_chains", "num_draws")
 _OF_SAMPLER = (
@@ -93,7 +93,7 @@ class Diagnosis(Shown):
         Whether the posterior may be used, and why; None where only numbers were asked for.
     aligned : AlignedDiagnosis or None
         The diagnosis modulo the symmetry that is declared or was found; None where there is none.
-    points : Points or None
+    points : JudgedPoints or None
         A network's predictions by point, with a `table`; None of other posteriors, and of one chain.
     """
 
@@ -126,7 +126,7 @@ class Diagnosis(Shown):
     notes: tuple[str, ...] = ()
     judgement: Verdict | None = None
     aligned: AlignedDiagnosis | None = None
-    points: Points | None = None
+    points: JudgedPoints | None = None
 
     @property
     def variables(self) -> tuple[str, ...]:

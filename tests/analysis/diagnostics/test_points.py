@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from onebasin.analysis import diagnose
-from onebasin.analysis.diagnostics.points import Points
+from onebasin.analysis.diagnostics.points import JudgedPoints
 from onebasin.analysis.diagnostics.verdict import Limits
 from onebasin.base.errors import ArgumentError
 from onebasin.models import BayesianNetwork, Network
@@ -75,7 +75,7 @@ def test_a_point_is_as_good_as_its_worst_output_and_a_tenth_may_be_bad(bad, few)
     ]
     for name, column, value in worst[:bad]:
         outputs.loc[name, column] = value
-    found = Points.of(outputs, np.arange(0, 40, 2), Limits(), 4, training=True)
+    found = JudgedPoints.of(outputs, np.arange(0, 40, 2), Limits(), 4, training=True)
     assert sorted(found.bad.index) == [8, 14, 18][:bad]
     assert found.few is few
     assert found.as_table("usable").cells[0][0].value == ("8" if bad else "0")
