@@ -141,7 +141,7 @@ def _mapping(key: Kind | None, value: Kind | None) -> Kind:
     def allows(given: Any) -> bool:
         return isinstance(given, Mapping) and _all(given, key) and _all(given.values(), value)
 
-    return Kind(allows, f"a mapping of {key.words if key else 'names'}")
+    return Kind(allows, "a mapping of names")
 
 
 def _several(members: list[Kind | None], origin: type, parts: tuple[Any, ...]) -> Kind | None:

@@ -37,7 +37,6 @@ from onebasin.inference.mutual_information import (
     Estimator,
     barber_agakov,
     exact,
-    exact_marginals,
     importance,
     infonce,
     information,
@@ -110,7 +109,7 @@ def choices(num_parts: int) -> dict[str, Gradient]:
     """Every training gradient."""
     found = {"fractional": averaged(lambda key, ratios: training_marginals(ratios))}
     if num_parts <= EXACT_UP_TO:
-        found["exact"] = averaged(lambda key, ratios: exact_marginals(ratios))
+        found["exact"] = of_estimator(exact())
     found["importance(10)"] = of_estimator(importance(10))
     found["Barber-Agakov"] = differentiated(barber_agakov())
     for num in (2, 10, 100, 1000):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from onebasin.base.errors import ModelDataError, StudyError
-from onebasin.base.json_file import read_json_file
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console, inputs
@@ -136,6 +135,7 @@ def _family(
 ) -> Iterator[Family]:
     """The family that the words say; modules of the user's can be imported meanwhile."""
     from onebasin.analysis.alignment.align import aligned_quantity
+    from onebasin.base.json_file import read_json_file
     from onebasin.inference.calibration.family import Family
     from onebasin.models.numpyro_file import loaded, model_file_in
 

@@ -61,7 +61,7 @@ onebasin compare
     a network's predictions at other points | onebasin compare nuts.nc advi.nc --points test.npz
     with a reference posterior | onebasin compare run.nc --truth eight-schools
 onebasin predict
-    a Stan program or a network, which the file records | onebasin predict run.nc new.json
+    a network; or a Stan program whose file is unchanged | onebasin predict run.nc new.json
     a NumPyro model, into a file | onebasin predict run.nc new.json --program model.py:model -o predicted.nc
 onebasin loo
     one model | onebasin loo run.nc

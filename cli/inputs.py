@@ -43,10 +43,10 @@ def read(
     paths = [files] if isinstance(files, Path) else list(files)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
 
-    def density(tree: xr.DataTree) -> DensityAtDraws | None:
-        if program is not None:
+    def density(view: View) -> DensityAtDraws | None:
+        if program is not None and str(program) != "recorded":
             return _density_of(program, data)
-        return recorded_density(tree, (Path(), *dict.fromkeys(p.parent for p in paths)))
+        return recorded_density(view, trusted=program is not None)
 
     return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}", density=density)
 
@@ -61,15 +61,15 @@ def start_in(options: Mapping[str, Any]) -> tuple[Path | None, dict[str, Any]]:
     return Path(rest.pop("init")), rest
 
 
-def recorded_density(tree: xr.DataTree, folders: Sequence[Path]) -> DensityAtDraws | None:
+def recorded_density(view: View, *, trusted: bool = False) -> DensityAtDraws | None:
     """Return the log density of the Stan program that a posterior records; None where it records none."""
-    from onebasin.posteriors import schema
+    from onebasin.posteriors.schema import stan_program_of
 
-    if not str(tree.attrs.get(schema.PROGRAM_NAME, "")).endswith(".stan"):
+    if not stan_program_of(view.tree.attrs):
         return None
-    from onebasin.inference.runs.recorded import RecordedDensity
+    from onebasin.inference.runs.recorded import RecordedProgram
 
-    return RecordedDensity(tree.attrs, folders)
+    return RecordedProgram(view, trusted)
 
 
 def _density_of(program: Path, data: Path | None) -> DensityAtDraws:

@@ -9,12 +9,12 @@ from onebasin.base.errors import StudyError
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console, inputs
-from .options import DataOf, Json, ModelOf, Runs, Seed, option
+from .options import DataOf, Json, ProgramOf, Runs, Seed, option
 
 
 def loo(
     runs: Runs,
-    program: ModelOf = None,
+    program: ProgramOf = None,
     data: DataOf = None,
     by: str | None = option(None, "Compare and stack the parts of one posterior: chain or mode."),
     var_name: str | None = option(None, "The observed variable, where there are several."),

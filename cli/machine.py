@@ -49,8 +49,10 @@ def examine(*, build: bool, progress: Callable[[str], None]) -> list[Check]:
 
     With `build` a CmdStan is assembled where none is found; `progress` is called with a line before what takes long.
     """
-    engines = [_python(), _jax(), _numpyro(), _interpreter(), *_optional(build, progress)]
-    return [*engines, _extras(), _cache(), *_unfinished(), *_data_folder(), *_data_sets()]
+    compiling = _optional(build, progress)
+    engines = [_python(), _jax(), _numpyro(), _interpreter(), *compiling]
+    cache = _cache(any(check.name == "CmdStan" and check.ok for check in compiling))
+    return [*engines, _extras(), cache, *_unfinished(), *_data_folder(), *_data_sets()]
 
 
 def working_engines(checks: list[Check]) -> dict[str, bool]:
@@ -205,7 +207,8 @@ def _extras() -> Check:
     return Check("extras", True, "; ".join(words))
 
 
-def _cache() -> Check:
+def _cache(compiles: bool) -> Check:
+    """Look at the folder of what is compiled; CmdStan needs it, the other engines take longer without."""
     try:
         folder = user_cache()
     except CacheError as error:
@@ -213,7 +216,7 @@ def _cache() -> Check:
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     good = nearest.is_dir() and os.access(nearest, os.W_OK)
     remedy = f"Make {nearest} writable, or set XDG_CACHE_HOME." if not good else ""
-    return Check("cache", good, str(folder), remedy, "stanli")
+    return Check("cache", good, str(folder), remedy, "cmdstan" if compiles else "")
 
 
 def _unfinished() -> list[Check]:

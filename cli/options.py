@@ -68,17 +68,9 @@ Exchangeable = Annotated[
 ProgramOf = Annotated[
     Path | None,
     described(
-        "The program, or MODEL.py:NAME, on whose log density alignment is checked; by default the Stan program that "
-        "the file records, where it is found.",
-        "--program",
-        metavar="PROGRAM.stan",
-    ),
-]
-ModelOf = Annotated[
-    Path | None,
-    described(
-        "The model: a Stan program, or MODEL.py:NAME. By default the network, or the Stan program, that the file "
-        "records.",
+        "The model: a Stan program, MODEL.py:NAME, or 'recorded' for the text in the posterior, if you trust it. By "
+        "default the network that the posterior records, or its Stan program, if the file of that is unchanged. "
+        "Alignment is checked on the log density.",
         "--program",
         "--model",
         metavar="PROGRAM.stan",

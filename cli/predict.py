@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console, inputs
-from .options import WRITTEN, DataOf, Force, Json, ModelOf, Run, Seed, argument, option
+from .options import WRITTEN, DataOf, Force, Json, ProgramOf, Run, Seed, argument, option
 
 
 def predict(
@@ -17,7 +17,7 @@ def predict(
     new: Annotated[
         Path, argument("NEW.json", "New data by name, as JSON; a network's inputs as x.")
     ],
-    program: ModelOf = None,
+    program: ProgramOf = None,
     data: DataOf = None,
     out: Path | None = option(
         None, f"Write the posterior with the predictions: {WRITTEN}.", "--out", "-o"

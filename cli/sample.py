@@ -1,6 +1,7 @@
 """`onebasin sample`: any Stan program or NumPyro model; the options other than those below are fields of settings."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -133,7 +134,8 @@ def sample(
         check_positive("timeout", timeout)
     with interruption_says(lambda: request.kept), ended_after(timeout):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)
-    view = as_view(tree, str(out), log_density=inputs.recorded_density(tree, (Path(),)))
+    view = as_view(tree, str(out))
+    view = replace(view, log_density=inputs.recorded_density(view))
     if view.is_point_estimate:
         _write_optimum(out, tree, json=json)
     else:

@@ -82,7 +82,7 @@ class Request:
         """Say what is there of a run that broke off, and what the same command does with it."""
         from onebasin.inference.runs.kept import kept_draws
 
-        if not self.method.resumes:
+        if not self.method.keeps:
             return f"--method {self.method.word} keeps nothing before it ends"
         if not self.method.correlated:
             return f"the training state is kept in {self.checkpoint}: repeat the command to resume"
@@ -193,7 +193,7 @@ def _sample(
             seed=request.seed,
             start=request.start,
             adapt_from=request.adapt_from,
-            checkpoint=request.checkpoint if request.method.resumes else None,
+            checkpoint=request.checkpoint if request.method.keeps else None,
             predictive_mb=request.groups.get("predictive_mb", LIMIT_MB),
             check_symmetry=False,  # checked above, in words of this command
             progress=progress,

@@ -42,6 +42,8 @@ DRIFT = "drift"
 """By how many standard errors short chains moved from weighted draws."""
 ADAPTATION = "adaptation"
 """Step size and inverse metric of each chain, as its warmup ended."""
+WARMUP_POSTERIOR = "warmup_posterior"
+WARMUP_SAMPLE_STATS = "warmup_sample_stats"
 STARTS = "starts"
 """Values at which the chains began, where they were given."""
 POSTERIOR_PREDICTIVE = "posterior_predictive"
@@ -291,6 +293,12 @@ def symmetry_of(attributes: Attributes) -> Symmetry:
     )  # loads JAX, which a posterior without one can do without
 
     return from_json(text)
+
+
+def stan_program_of(attributes: Attributes) -> str:
+    """Return the name of the Stan program that a posterior records; empty for other models."""
+    name = str(plain(attributes.get(PROGRAM_NAME, "")))
+    return name if name.endswith(".stan") else ""
 
 
 def evidence_of(attributes: Attributes) -> Evidence | None:

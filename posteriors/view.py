@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,11 +59,14 @@ class View:
         What messages call it: the argument that it was given as, or its file.
     log_density : callable or None
         The log density in nats at draws, a dataset (chain, draw, ...), on the constrained scale, where it is at hand.
+    folders : tuple of Path
+        Where the names in the run's command may begin.
     """
 
     tree: xr.DataTree
     argument: str = "posterior"
     log_density: DensityAtDraws | None = None
+    folders: tuple[Path, ...] = (Path(),)
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
@@ -167,13 +170,7 @@ class View:
         return kinds_of(self.tree.attrs, self.posterior)
 
     def check_sampled(self) -> None:
-        """Refuse a point estimate.
-
-        Raises
-        ------
-        ValueError
-            If it is one.
-        """
+        """Refuse a point estimate, by an `ArgumentError`."""
         if self.is_point_estimate:
             raise ArgumentError(
                 f"`{self.argument}` holds a point estimate (method optimize): one value, whose spread and convergence "
@@ -340,7 +337,7 @@ class View:
         groups = {n: g for n, g in self.tree.children.items() if n != schema.ALIGNMENT}
         tree = xr.DataTree.from_dict({n: those(g.to_dataset()) for n, g in groups.items()})
         tree.attrs = dict(self.tree.attrs)
-        return View(tree, self.argument, self.log_density)
+        return View(tree, self.argument, self.log_density, self.folders)
 
 
 def as_view(
@@ -369,7 +366,7 @@ def as_view(
         return View(adopted(posterior), argument, log_density)
     if names_files(posterior):
         paths = check_paths(argument, posterior)
-        return view_of_files(paths, argument=argument, density=lambda tree: log_density)
+        return view_of_files(paths, argument=argument, density=lambda view: log_density)
     return View(convert(posterior, argument), argument, log_density)
 
 
@@ -378,7 +375,7 @@ def view_of_files(
     *,
     argument: str = "posterior",
     name: str = "",
-    density: Callable[[xr.DataTree], DensityAtDraws | None] = lambda tree: None,
+    density: Callable[[View], DensityAtDraws | None] = lambda view: None,
 ) -> View:
     """Open a posterior's files, to be read as far as they are asked for, as long as the view is there.
 
@@ -395,6 +392,8 @@ def view_of_files(
         If they hold no posterior that can be read.
     """
     tree = open_tree(paths, lazy=True, argument=argument)
-    view = View(tree, name or str(paths[0]), density(tree))
+    folders = (Path(), *dict.fromkeys(path.parent for path in paths))
+    view = View(tree, name or str(paths[0]), folders=folders)
+    view = replace(view, log_density=density(view))
     weakref.finalize(view, tree.close)  # a tree's nodes know each other, and outlive its last use
     return view

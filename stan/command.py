@@ -110,6 +110,7 @@ def sample(
     threads: int = 1,
     adapt: bool = True,
     adapted: Adapted | None = None,
+    save_warmup: bool = False,
 ) -> list[str]:
     """Sample with HMC; `refresh` iterations pass between two lines of progress.
 
@@ -128,6 +129,7 @@ def sample(
         *files.arguments(),
         f"refresh={refresh}",
         *("method=sample", f"num_samples={draws}", f"num_warmup={warmup}"),
+        *(["save_warmup=1"] if save_warmup else []),
         *("adapt", f"delta={target_acceptance!r}", *how),
         *("algorithm=hmc", *engine, f"metric={METRICS[metric]}"),
         *(adapted.arguments() if adapted else []),

@@ -13,17 +13,23 @@ import venv
 import zipfile
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("base", "models", "posteriors", "stan", "analysis", "inference", "truth", "studies", "cli")
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+# What an earlier run has compiled, this one need not.
+KEPT = {
+    "JAX_COMPILATION_CACHE_DIR": str(platformdirs.user_cache_path("onebasin") / "jax"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+}
 BUILT_FROM = ("onebasin", *ROOMS, "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md")
 
 
 def _run(*command: str | Path, cwd: Path) -> str:
     """Run a command that knows nothing of this checkout, and return what it writes."""
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | KEPT
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -150,25 +150,25 @@ def align(
     )
     view = as_view(posterior, log_density=log_density)
     resolved = choose_symmetry(view, symmetry)
-    prepared = prepare(view, resolved.blocks, cost, x, gauge, max_bytes, threads)
-    features = prepared.features(view.posterior, view.argument).in_units()
-    units = features.units
-    if earlier:
-        _refuse_other_rule(earlier.rule, rule)
-    fixed = None if aim is None else _reference_of(aim, features)
-    rule = replace(
-        rule,
-        scales=choose_scales(
-            earlier.rule.scales if earlier and scales is None else scales,
-            prepared.model,
-            features,
-            units,
-        ),
-    )
-    inner = units.scales_into(rule.scales)
-    if fixed is None and not isinstance(reference, str):
-        fixed = about(prepared.mean_of(reference, features), inner)
     with workers(threads) as team:
+        prepared = prepare(view, resolved.blocks, cost, x, gauge, max_bytes, team)
+        features = prepared.features(view.posterior, view.argument).in_units()
+        units = features.units
+        if earlier:
+            _refuse_other_rule(earlier.rule, rule)
+        fixed = None if aim is None else _reference_of(aim, features)
+        rule = replace(
+            rule,
+            scales=choose_scales(
+                earlier.rule.scales if earlier and scales is None else scales,
+                prepared.model,
+                features,
+                units,
+            ),
+        )
+        inner = units.scales_into(rule.scales)
+        if fixed is None and not isinstance(reference, str):
+            fixed = about(prepared.mean_of(reference, features), inner)
         problem = MatchingProblem(features, team, _reporter(progress, rule, features.total))
         matched = _find(problem, rule, inner, fixed)
         before, after = _distances(problem, matched, inner)
@@ -178,6 +178,7 @@ def align(
         source=view,
         symmetry=prepared.symmetry,
         found=resolved.words,
+        found_few=resolved.few_places,
         rule=rule,
         element=whole_element(features, matched.parts),
         target=AlignmentTarget(matched.reference, units),

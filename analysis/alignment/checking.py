@@ -32,6 +32,7 @@ def check_alignment(alignment: Alignment, resolved: Resolved) -> None:
         return
     view = alignment.source
     moved = {name for block in alignment.symmetry for name in block.variables}
+    moved |= {*alignment.allocations}
     drawn = {
         n
         for n, v in view.posterior.data_vars.items()
@@ -46,6 +47,6 @@ def check_alignment(alignment: Alignment, resolved: Resolved) -> None:
         raise LeavesPosterior(
             view.argument,
             spelt(alignment.symmetry),
-            f"{in_brief(left, NAMED)} change with the labels, and alignment would leave them behind.",
+            f"Alignment would leave what changes with the labels behind: {in_brief(left, NAMED)}.",
             advice(view),
         )

@@ -32,7 +32,7 @@ from onebasin.models.symmetry.blocks import (
 from onebasin.models.symmetry.counterparts import stack, stacked_blocks
 from onebasin.models.symmetry.elements import Rotated, Scaled
 
-from .draws import Arrays, Chunk, DrawReader, workers
+from .draws import Arrays, Chunk, DrawReader, Workers
 from .rotations import find_rotations
 from .units import FeatureUnits, factors, find_units, rescale
 
@@ -164,9 +164,7 @@ class Features:
         return self.found_units.into(values) if self.found_units else values
 
 
-def weights(
-    reader: DrawReader, declared: Symmetry, gauge: str, threads: int | None = None
-) -> Features:
+def weights(reader: DrawReader, declared: Symmetry, gauge: str, team: Workers) -> Features:
     """Take the variables themselves as features, counterparts side by side, components that rotate made simple.
 
     Raises
@@ -174,10 +172,8 @@ def weights(
     UnclearRotation
         If varimax has no clear optimum.
     """
-    rotated: tuple[Rotated, ...] = ()
-    if rotations := blocks_of(declared, Rotation):
-        with workers(threads) as team:
-            rotated = tuple(find_rotations(reader, block, team) for block in rotations)
+    rotations = blocks_of(declared, Rotation)
+    rotated = tuple(find_rotations(reader, block, team) for block in rotations)
     moving = stacked_blocks(discrete(declared))
     return Features(reader, declared, moving, gauge, rotated=rotated)
 

@@ -24,7 +24,7 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from ..discovery.candidate import Candidate
 from ..discovery.density import advice
 from ..discovery.resolve import Resolved, resolve
-from .draws import DrawReader
+from .draws import DrawReader, Workers
 from .features import Features, activations, weights
 from .parts import Parts, lead_by
 from .units import FeatureUnits
@@ -49,8 +49,8 @@ class Preparation:
         How scalings are divided out.
     max_bytes : int
         Of a chunk.
-    threads : int or None
-        For rotations.
+    team : Workers
+        Threads.
     """
 
     symmetry: Symmetry
@@ -58,7 +58,7 @@ class Preparation:
     inputs: np.ndarray | None
     gauge: str
     max_bytes: int
-    threads: int | None = None
+    team: Workers
 
     def features(self, dataset: xr.Dataset, argument: str = "posterior") -> Features:
         """Check a posterior and make its features.
@@ -71,7 +71,7 @@ class Preparation:
         names = tuple(dict.fromkeys(n for block in self.symmetry for n in block.variables))
         if self.inputs is None or self.model is None:
             reader = self._reader(dataset, names, argument, 0)
-            return weights(reader, self.symmetry, self.gauge, self.threads)
+            return weights(reader, self.symmetry, self.gauge, self.team)
         extra = len(self.inputs) * sum(self.model.network.hidden)
         reader = self._reader(dataset, names, argument, extra)
         return activations(reader, self.symmetry, self.gauge, self.model, self.inputs)
@@ -116,7 +116,7 @@ def prepare(
     x: Any,
     gauge: str,
     max_bytes: int,
-    threads: int | None,
+    team: Workers,
 ) -> Preparation:
     """Gather the settings that alignment needs in addition to the draws.
 
@@ -131,7 +131,7 @@ def prepare(
         )
     model = view.network
     inputs = _inputs(view, model, x) if cost == "activations" else None
-    return Preparation(symmetry, model, inputs, gauge, max_bytes, threads)
+    return Preparation(symmetry, model, inputs, gauge, max_bytes, team)
 
 
 def whole_element(features: Features, parts: Parts) -> Element:

@@ -37,6 +37,7 @@ from onebasin.posteriors.view import View
 from ..discovery.density import DensityCheck, compare_densities, spelt
 from ..discovery.resolve import resolve
 from .allocations import Allocation, allocations_in, renumbered
+from .draws import workers
 from .rule import AlignmentRule, AlignmentTarget
 
 PerDraw = Float[np.ndarray, "chain draw"]
@@ -56,6 +57,8 @@ class Alignment(Shown):
         How; `text` says it in plain words.
     found : tuple of str
         Words of the symmetry's blocks where nothing declared it and the draws themselves showed it; else empty.
+    found_few : tuple of str
+        The same for the components alone that change places in the draws, where others do not.
     element : Element
         One group element a draw, leading axes (chain, draw).
     target : AlignmentTarget
@@ -79,6 +82,7 @@ class Alignment(Shown):
     distance_before: PerDraw
     distance_after: PerDraw
     found: tuple[str, ...] = ()
+    found_few: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -101,15 +105,16 @@ class Alignment(Shown):
         checked = self.density is not None and self.density.compared
         if self.found:
             words = " and ".join(f"`{word}`" for word in self.found)
-            bare = (
-                ""
-                if self.density
-                else " The alignment itself was not checked: no log density is at hand."
-            )
-            return (
+            told = (
                 f"Labels switch in the draws, and nothing declares a symmetry: declare {words} before the next "
-                f"run, and it is checked on the log density.{bare}"
+                "run, and it is checked on the log density."
             )
+            if self.density:
+                return told
+            if self.found_few:
+                few = " and ".join(f"`{word}`" for word in self.found_few)
+                told += f" If only the components that change places here are alike, declare {few}."
+            return f"{told} The alignment itself was not checked: no log density is at hand."
         if checked:
             return ""
         return resolve(self.source, self.symmetry).caveat
@@ -327,7 +332,8 @@ def moved(dataset: xr.Dataset, group: Group, element: Element, argument: str) ->
     filed = None
     if any(map(is_read_later, first.values())):
         try:
-            filed = _filed(first, group, element)
+            with workers(1):
+                filed = _filed(first, group, element)
         except ClaimError as error:
             raise ArgumentError(f"`{argument}` cannot be aligned: it {error}.") from error
         there = filed[schema.POSTERIOR].data_vars

@@ -9,7 +9,6 @@ optimum has to be clear: loadings that are nearly spherical have none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +23,6 @@ from onebasin.models.symmetry.varimax import (
     criterion,
     nearest_rotation,
     refine,
-    varimax,
 )
 
 from ..discovery.rotations import procrustes
@@ -35,7 +33,7 @@ CLEAR = 15.0
 ELSEWHERE = 0.2
 """Share of draws whose best optimum may be another than the one near the mean."""
 STARTS = 10
-"""Random starts of the mean's loadings."""
+"""Random starts of the mean's loadings, besides the one that they have."""
 BETTER = 1e-6
 """Relative gain of the criterion above which an optimum is another one."""
 _LEAST, _MOST, _WORK = 16, 200, 5e7
@@ -103,45 +101,42 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
     UnclearRotation
         If varimax has no clear optimum.
     """
-    loadings_of = _loadings_of(block)
-    size, rows = loadings_of({n: v[None] for n, v in reader.read_one(0, 0).items()}).shape[1:]
+
+    def one(row: int) -> Loadings:
+        draw = reader.read_one(*divmod(row, reader.num_draws))
+        return _loadings({name: values[None] for name, values in draw.items()}, block)
+
+    size, rows = one(0).shape[1:]
     count = int(np.clip(_WORK / (size**2 * rows), _LEAST, _MOST))
     chosen = np.unique(np.linspace(0, reader.total - 1, count).round().astype(int))
-    some = np.concatenate(
-        [
-            loadings_of(
-                {n: v[None] for n, v in reader.read_one(*divmod(row, reader.num_draws)).items()}
-            )
-            for row in map(int, chosen)
-        ]
-    )
+    some = np.concatenate([one(int(row)) for row in chosen])
     mean = _simple_mean(some)
 
     def simple(draws: Loadings) -> Rotations:
-        return refine(draws, nearest_rotation(mean @ np.swapaxes(draws, 1, 2)), mean)
+        towards = mean.astype(draws.dtype) @ np.swapaxes(draws, 1, 2)
+        return refine(draws, nearest_rotation(towards))
 
     if reason := clarity(some, simple(some), mean).reason(block.loadings):
         raise UnclearRotation(reader.argument, reason)
     found: list[Rotations] = []
     for chunk in reader.chunks:
-        draws = loadings_of(reader.read(chunk))
+        values = reader.read(chunk)[block.loadings]
 
-        def piece(within: slice, draws: Loadings = draws) -> Rotations:
-            return simple(draws[within])
+        def piece(within: slice, values: np.ndarray = values) -> Rotations:
+            some = values[within]
+            largest = np.abs(some).max(axis=tuple(range(1, some.ndim)), keepdims=True)
+            draws = {block.loadings: some / np.where(largest > 0, largest, 1)}
+            return simple(_loadings(draws, block, np.float32))
 
-        found += team.over(len(draws), piece)
+        found += team.over(len(values), piece)
     return Rotated(np.concatenate(found))
 
 
-def _loadings_of(block: Rotation) -> Callable[[Arrays], Loadings]:
-    """Make a function from draws (draw, *event) to their loadings (draw, component, row)."""
+def _loadings(draws: Arrays, block: Rotation, dtype: type = np.float64) -> Loadings:
+    """Loadings (draw, component, row) of draws (draw, *event)."""
     (axis,) = axes_of(block.axes[block.loadings])
-
-    def loadings(draws: Arrays) -> Loadings:
-        front = np.moveaxis(draws[block.loadings], axis + 1, 1).astype(np.float64)
-        return np.ascontiguousarray(front.reshape(*front.shape[:2], -1))
-
-    return loadings
+    front = np.moveaxis(draws[block.loadings], axis + 1, 1)
+    return np.ascontiguousarray(front.reshape(*front.shape[:2], -1), dtype)
 
 
 def _simple_mean(draws: Loadings) -> Float[np.ndarray, "component row"]:
@@ -150,10 +145,8 @@ def _simple_mean(draws: Loadings) -> Float[np.ndarray, "component row"]:
     Components are in order of size, with positive sums of cubes.
     """
     mean = procrustes(draws)[0].mean(axis=0)
-    first = (varimax(mean[None]) @ mean[None])[0]
-    starts = _random(STARTS, len(mean))
-    others = np.broadcast_to(first, (STARTS, *first.shape))
-    found = np.concatenate([first[None], refine(others, starts, first) @ first])
+    starts = np.concatenate([np.eye(len(mean))[None], _random(STARTS, len(mean))])
+    found = refine(np.broadcast_to(mean, (len(starts), *mean.shape)), starts) @ mean
     best = found[criterion(found).argmax()]
     best = best[np.argsort(-np.square(best).sum(axis=1), kind="stable")]
     return np.asarray(best * np.where((best**3).sum(axis=1, keepdims=True) < 0, -1, 1))
@@ -175,7 +168,7 @@ def clarity(draws: Loadings, turns: Rotations, mean: Float[np.ndarray, "componen
     about = nearest_rotation(simple.mean(axis=0) @ np.swapaxes(simple, 1, 2))
     sines = (about - np.swapaxes(about, 1, 2)) / 2
     degrees = np.degrees(np.arcsin(np.clip(np.abs(sines), 0, 1)))
-    best = criterion(refine(draws, _random(len(draws), draws.shape[1]), mean) @ draws)
+    best = criterion(refine(draws, _random(len(draws), draws.shape[1])) @ draws)
     return Clarity(
         np.sqrt((degrees**2).mean(axis=0)), float((best > criterion(simple) * (1 + BETTER)).mean())
     )

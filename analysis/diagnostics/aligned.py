@@ -13,6 +13,8 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+import pandas as pd
+
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.posteriors.draws import Draws, variable_of
@@ -81,6 +83,7 @@ def diagnose_aligned(
         ess_threshold=raw.limits.ess,
         bfmi_threshold=raw.limits.bfmi,
     )
+    integers = [name for name in alignment.allocations if name in raw.variables]
     before = raw.parameters["sd"].reindex(aligned.parameters.index)
     diagnosis = AlignedDiagnosis(
         raw=raw,
@@ -95,6 +98,7 @@ def diagnose_aligned(
         chain_lp=raw.sampler.lp_means if raw.sampler else (),
         shrinkage=float((aligned.parameters["sd"] / before).median()),
         held_out_rhat=_held_out(view, blocks, moved, options) if held_out else None,
+        numbered=summary(aligned_view.draws(integers)) if integers else pd.DataFrame(),
         caveat=alignment.caveat,
     )
     return replace(
@@ -230,8 +234,9 @@ def _left_out(diagnosis: AlignedDiagnosis) -> list[str]:
     rhat = diagnosis.raw.parameters["rhat"].drop(index=diagnosis.aligned.parameters.index)
     if diagnosis.aligned.rhat.value > APART or diagnosis.raw.rhat.value <= APART:
         return []
-    known = diagnosis.raw.kinds.of
-    return list(dict.fromkeys(variable_of(name, known) for name in rhat[rhat > APART].index))
+    known, numbered = diagnosis.raw.kinds.of, diagnosis.alignment.allocations
+    names = dict.fromkeys(variable_of(name, known) for name in rhat[rhat > APART].index)
+    return [name for name in names if name not in numbered]
 
 
 def _far(diagnosis: AlignedDiagnosis) -> bool:

@@ -15,6 +15,7 @@ from onebasin.models.symmetry.words import in_shell
 
 from ..alignment.switching import one_labelling
 from ..discovery.density import advice
+from .causes import times_as_many
 from .checks import BIAS, bounds, own_words
 from .judge import Case, alike_parts
 from .labels import Labels
@@ -58,8 +59,9 @@ def of_stopped(facts: Facts, *causes: Reason) -> Verdict:
 def of_chains(case: Case) -> Verdict:
     """Markov chains whose draws are finite and move."""
     labels, answer, raw = case.labels, case.answer, case.before.raw
+    slow = tuple(_slow_invariants(case)) if answer != "invariant" else ()
     switched = (_labels_cause(labels, case),) if labels.state in ("switch", "overlap") else ()
-    causes = switched if answer in ("aligned", "invariant") else (*case.causes, *switched)
+    causes = switched if answer in ("aligned", "invariant") else (*case.causes, *switched, *slow)
     if labels.state == "partial" and case.keeps_heights:
         own = _labels_cause(labels, case)
         causes = (own, *case.causes) if case.blames_labels else (*case.causes, own)
@@ -167,6 +169,18 @@ def overlap(labels: Labels) -> Reason:
     return Reason("labels", "warned", kind, names)
 
 
+def _slow_invariants(case: Case) -> Iterator[Reason]:
+    """Name the slowest label-free quantity, where these are all that could be used and are known by too few draws."""
+    table, raw = case.labels.invariants, case.before.raw
+    if case.labels.state != "overlap" or case.causes or case.invariants_agree or table.empty:
+        return
+    least, rhat = Extreme.of(table["ess_bulk"], smallest=True), Extreme.of(table["rhat"]).value
+    if least.value < raw.min_ess:
+        times = times_as_many(least.value, raw.min_ess, rhat, raw.limits.deciding_rhat)
+        numbers = {"name": least.parameter, "ess": least.value, "draws": raw.total_draws}
+        yield Reason("short", "failed", "short", numbers | {"times": times})
+
+
 def _labels_cause(labels: Labels, case: Case) -> Reason:
     before, after = case.before.worst_rhat.value, case.after.worst_rhat.value
     moves = labels_move(labels).fact
@@ -189,6 +203,9 @@ def _labels_cause(labels: Labels, case: Case) -> Reason:
 def _labels_remedy(labels: Labels, case: Case) -> Reason:
     """Say what to do about labels: only what was tried, and works."""
     options: dict[str, Any] = {"options": spelt_options(labels.words)} if labels.words else {}
+    if options and (few := labels.few_places):
+        places = tuple(dict.fromkeys(str(place) for each in few for place in each.places))
+        options |= {"places": places, "few": spelt_options(tuple(each.word for each in few))}
     if labels.turning:
         return Reason("labels", "warned", "use no rotation", {} if labels.unclear else options)
     if labels.rotated and case.answer == "aligned":

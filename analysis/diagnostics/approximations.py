@@ -133,8 +133,10 @@ def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
     """Set a row between that of labels, of which the search before the run tells, and that of the sampler."""
     found = facts.view.found_symmetry
     nothing = found and not any(found.get(name) for name in ("exchangeable", "blocks", "open"))
-    labels = Reason(LABELS, "passed", "no labels")
-    return labels if nothing else Reason(LABELS, "not judged", "labels of a fit"), row, _NO_SAMPLER
+    labels = Reason(LABELS, "not judged", "labels of a fit")
+    if nothing or schema.ALIGNMENT in facts.view.tree.attrs:
+        labels = Reason(LABELS, "passed", "no labels" if nothing else "labels unseen")
+    return labels, row, _NO_SAMPLER
 
 
 def _of_unproved(cause: Reason, facts: Facts) -> Verdict:

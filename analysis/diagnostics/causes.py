@@ -43,9 +43,13 @@ class EqualRun:
 
 
 def longest_run(
-    values: Float[np.ndarray, "chain draw param"], free: Bool[np.ndarray, " param"]
+    values: Float[np.ndarray, "chain draw param"],
+    free: Bool[np.ndarray, " param"],
+    moved: Bool[np.ndarray, "chain step"],
 ) -> EqualRun | None:
     """Find the longest run of equal draws that is too long to be honest; None where there is none.
+
+    An entry that stays at an end of its range while others move is no such run: a probability that rounds to 1.
 
     Parameters
     ----------
@@ -53,9 +57,13 @@ def longest_run(
         Draws of entries.
     free
         Which of them vary.
+    moved
+        At which steps from one draw to the next anything moved.
     """
     draws = values.shape[1]
     same = values[:, 1:] == values[:, :-1]
+    ends = (values[:, 1:] == values.min(axis=(0, 1))) | (values[:, 1:] == values.max(axis=(0, 1)))
+    same &= ~(ends & moved[..., None])
     share = same.mean(axis=1)
     honest = _honest(np.median(share, axis=0), draws)
     chains, entries = np.nonzero((share * (draws - 1) + 1 > honest) & free)

@@ -79,13 +79,15 @@ _WHY = {
 def besides(diagnosis: Diagnosis) -> Iterator[Reason]:
     """Name the quantities that are not used for the verdict, and say how the draws came about."""
     of, limit = diagnosis.kinds.of, diagnosis.limits.deciding_rhat
-    for reason, names in diagnosis.left_out.items():
-        if not names:
+    causes = diagnosis.judgement.causes if diagnosis.judgement else ()
+    decided = {n for c in causes if c.kind == "integers apart" for n in c.numbers["names"]}
+    for reason, every in diagnosis.left_out.items():
+        if not (names := tuple(name for name in every if name not in decided)):
             continue
         guessed = reason == "generated" and {*diagnosis.kinds.guessed} & {*names}
         guess = ", as their names say" if guessed else ""
         numbers: dict[str, Any] = {"names": names, "why": f"{_WHY[reason]}{guess}"}
-        table = diagnosis.parameters
+        table = diagnosis.shown
         rhats = table["rhat"][[variable_of(entry, of) in names for entry in table.index]]
         if bad := int((rhats > limit).sum()):
             numbers |= {"limit": limit, "bad": bad, "count": len(rhats)}

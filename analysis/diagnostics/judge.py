@@ -84,13 +84,14 @@ _AT_A_TIME = 256
 def stuck(facts: Facts) -> Reason | None:
     """Find chains that stand still."""
     entries = set(facts.table.index)
+    moved = facts.moved_steps
     worst: tuple[str, EqualRun] | None = None
     for name, drawn in facts.values.items():
         free = np.array([entry in entries for entry in facts.names[name]], bool)
         flat = drawn.reshape(*drawn.shape[:2], -1)
         for first in range(0, flat.shape[2], _AT_A_TIME):
             part = slice(first, first + _AT_A_TIME)
-            run = longest_run(flat[..., part], free[part])
+            run = longest_run(flat[..., part], free[part], moved)
             if run is not None and (worst is None or run.length > worst[1].length):
                 worst = (name, run)
     draws = facts.raw.num_draws
@@ -151,9 +152,17 @@ class Case:
     def is_sound(self) -> bool:
         """Tell whether chains agree, modulo labels, with enough effective draws."""
         bad = self.unmoved.bad if self.labels.state == "overlap" else self.after.bad
+        if len(self.integers_apart):
+            return False
         if self.labels.rotated and not self.invariants_agree:
             return False
         return bad.empty and not self.after.lp_is_bad
+
+    @cached_property
+    def integers_apart(self) -> pd.DataFrame:
+        """Single integers about which chains disagree though no label switches."""
+        rows = self.before.integers_apart
+        return rows if self.labels.state in ("none", "stay") else rows[:0]
 
     @cached_property
     def is_sorted(self) -> bool:
@@ -197,7 +206,8 @@ class Case:
     @property
     def is_open(self) -> bool:
         """Tell whether chains disagree, so that labels that were not found may switch all the same."""
-        return self.answer == "unusable" and not self._chains_agree
+        apart = len(self.integers_apart) > 0 or not self._chains_agree
+        return self.answer == "unusable" and apart
 
     @cached_property
     def invariants_agree(self) -> bool:
@@ -248,6 +258,10 @@ class Case:
         weights = (_cause("weights", "weights", fact=doubt),) if doubt else ()
         if self.is_sound or self.blames_labels:
             return (*weights, *self.sampler_fails)
+        if len(rows := self.integers_apart):
+            worst = Extreme.of(rows["rhat"])
+            numbers = {"names": tuple(rows.index), "rhat": worst.value}
+            return (_cause("modes", "integers apart", **numbers),)
         if self.answer == "partly" and self.points is not None:
             return (self.points.cause,)
         return weights or (self._why(),)

@@ -27,7 +27,8 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import as_view
 
 from ..alignment.rotations import UnclearRotation
-from ..discovery.candidate import Candidate
+from ..alignment.switching import one_labelling
+from ..discovery.candidate import Candidate, of_few_places
 from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
 from ..discovery.partial import companions, ties_chains
@@ -97,6 +98,11 @@ class Labels:
     def words(self) -> tuple[str, ...]:
         """Texts to declare."""
         return () if self.reason else tuple(c.word for c in self.found)
+
+    @property
+    def few_places(self) -> tuple[Candidate, ...]:
+        """Give what draws alone show by the components alone that change places, where others do not."""
+        return () if self.facts.view.log_density else of_few_places(self.found)
 
     @property
     def symmetry(self) -> Symmetry:
@@ -195,6 +201,8 @@ def _search(
     moved = {name for block in declared for name in block.variables}
     seen = tuple(c for c in _discover(facts) if moved & {slot.name for slot in c.slots})
     state, turning = _state(facts, declared, seen), _turning(seen)
+    if state == "switch" and not seen and aligned and one_labelling(aligned.alignment) is not None:
+        state = "stay"  # what differs between chains is no label
     return Labels(state, after, declared, aligned=aligned, turning=turning)
 
 

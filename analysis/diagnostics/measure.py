@@ -139,6 +139,13 @@ class Facts:
     table: pd.DataFrame
 
     @cached_property
+    def moved_steps(self) -> Bool[np.ndarray, "chain step"]:
+        """At which steps from one draw to the next anything moved."""
+        flat = (v.reshape(*v.shape[:2], -1) for v in self.values.values())
+        steps = [(v[:, 1:] != v[:, :-1]).any(axis=2) for v in flat]
+        return np.any(steps, axis=0)
+
+    @cached_property
     def rhat_limit(self) -> float:
         """R-hat that decides."""
         return self.raw.limits.deciding_rhat
@@ -147,6 +154,17 @@ class Facts:
     def bad_rhat(self) -> pd.DataFrame:
         """Entries whose R-hat is bad."""
         return self.table[self.table["rhat"] > self.rhat_limit]
+
+    @cached_property
+    def integers_apart(self) -> pd.DataFrame:
+        """Single integers, such as changepoints, about which chains disagree, with their numbers.
+
+        Arrays of them may be allocations, and those that a program computes follow its parameters.
+        """
+        table, kinds = self.raw.parameters, self.raw.kinds
+        names = [name for name in self.raw.left_out.get("integer", ()) if name in table.index]
+        own = [n for n in names if n in kinds.guessed or kinds.of[n] == "parameter"]
+        return table.loc[own][table.loc[own, "rhat"] > self.rhat_limit]
 
     @cached_property
     def bad(self) -> pd.DataFrame:

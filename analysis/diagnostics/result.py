@@ -154,9 +154,10 @@ class Diagnosis(Shown):
         """The table `parameters`, with aligned rows where the answer rests on aligned draws."""
         if not self.is_shown_aligned or self.aligned is None:
             return self.parameters
-        table, aligned = self.parameters.copy(), self.aligned.aligned.parameters
-        rows = [name for name in aligned.index if name in table.index]
-        table.loc[rows, aligned.columns] = aligned.loc[rows]
+        table = self.parameters.copy()
+        for aligned in (self.aligned.aligned.parameters, self.aligned.numbered):
+            rows = aligned.index.intersection(table.index)
+            table.loc[rows, aligned.columns] = aligned.loc[rows]
         return table
 
     def decides(self, entry: str) -> bool:
@@ -298,9 +299,9 @@ class Diagnosis(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain types that `json.dumps(..., allow_nan=False)` accepts."""
-        rows = [
-            {"parameter": name, **row} for name, row in self.parameters.to_dict("index").items()
-        ]
+        table = self.parameters.to_dict("index")
+        rows = [{"parameter": name, **row} for name, row in table.items()]
+        fields = ("name", "outcome", "fact", "remedy", "sentences")
         parts = {
             **(self.judgement.to_dict() if self.judgement else {}),
             "summary": self.summary(),
@@ -313,10 +314,7 @@ class Diagnosis(Shown):
             "kinds": {"of": dict(self.kinds.of), "guessed": self.kinds.guessed},
             "outcome": self.outcome,
             "checks_in_words": self.checks_in_words,
-            "checks": [
-                check.to_dict("name", "outcome", "fact", "remedy", "sentences")
-                for check in self.checks
-            ],
+            "checks": [c.to_dict(*fields) for c in self.checks],
             "warnings": self.warnings,
             "notes": self.notes,
             "parameters": rows,
@@ -347,12 +345,12 @@ class AlignedDiagnosis(Shown):
         Median over moved parameters of aligned over raw standard deviation.
     held_out_rhat : Extreme or None
         Worst R-hat of chains that had no part in the reference; None where it was not asked for.
+    numbered : DataFrame
+        Integers that number components, by the numbers of the new places.
     caveat : str
         What nobody has checked of the symmetry, in a sentence; empty where nothing is left.
-    sentences : tuple of str
-        What happened, in words.
-    warnings : tuple of str
-        What to beware of, in words.
+    sentences, warnings : tuple of str
+        What happened, and what to beware of, in words.
     """
 
     raw: Diagnosis
@@ -364,6 +362,7 @@ class AlignedDiagnosis(Shown):
     chain_lp: tuple[float, ...]
     shrinkage: float
     held_out_rhat: Extreme | None = None
+    numbered: pd.DataFrame = field(default_factory=pd.DataFrame)
     caveat: str = ""
     sentences: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -376,8 +375,8 @@ class AlignedDiagnosis(Shown):
     def _card(self) -> Card:
         moved, fixed = self.aligned.parameters, self.invariants
         tables = (("aligned parameters", moved), ("left alone by the symmetry", fixed))
-        parts = [self.raw.numbers.in_order(t, name) for name, t in tables if len(t)]
-        return card_of_alignment(self.sentences, self.warnings, [p for both in parts for p in both])
+        parts = [p for name, t in tables if len(t) for p in self.raw.numbers.in_order(t, name)]
+        return card_of_alignment(self.sentences, self.warnings, parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the raw diagnosis as plain types for JSON."""

@@ -56,6 +56,11 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         f"[[; {APART.replace('below', 'lower than')}]][[; their heights are {{heights}}]]",
         _MODES,
     ),
+    "integers apart": (
+        "chains disagree about the whole numbers {names:names} (R-hat {rhat:rhat})",
+        'If they change places, as two changepoints do, align them: `symmetry="a~b"` or `--exchangeable a~b` for '
+        "`a` and `b`; else sample again, longer or from other starting points",
+    ),
     "weights": (
         "{fact}",
         "Take more `draws` (and `chains`), which make the error of bridge sampling smaller, or sample more of the "
@@ -125,7 +130,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "use aligned": (
         "Use aligned draws: `ob.align(posterior)`, or `onebasin align`.[[ Declare them before the next run, by "
-        "{options}, and they are checked on the log density]]"
+        "{options}, and they are checked on the log density.]][[ In these draws only the positions {places:plain} "
+        "change places: if the others differ in the model, declare {few}]]"
     ),
     "use no labels": (
         "[[To look at the components all the same, align them by {options}. ]]Use label-free quantities, or tell "
@@ -298,8 +304,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "`ob.networks.score_predictions`, and see by `ob.networks.summarise_predictions` where they agree"
     ),
     "rests not on": (
-        "Not used for the verdict: {names:names} ({why})[[. R-hat is above {limit:g} for {bad} of their {count} "
-        "entries]]"
+        "Not used for the verdict: {names:names} ({why})[[. R-hat is above {limit:g} for {bad} of "
+        "{count:count entry}]]"
     ),
     "the same": "{names:names}: the same in every draw",
     "in no draw": "{names:names}: finite in no draw",

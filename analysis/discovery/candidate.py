@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -142,3 +143,9 @@ class Candidate:
     def size(self) -> int:
         """Number of components; 1 where whole variables change sign."""
         return self.slots[0].size
+
+
+def of_few_places(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Give certain candidates of whole variables by the components alone that change places, where others do not."""
+    whole = (each for each in candidates if each.certain and not each.places)
+    return tuple(few for each in whole if (few := each.few_places) is not None)

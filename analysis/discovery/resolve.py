@@ -19,7 +19,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..summaries.deciding import deciding, looked_at
-from .candidate import Candidate
+from .candidate import Candidate, of_few_places
 from .density import changed_by
 from .discover import discover
 from .partial import companions, in_one_order, recorded_companions, ties_chains, unlike
@@ -80,6 +80,11 @@ class Resolved:
     def words(self) -> tuple[str, ...]:
         """The words to declare a symmetry that was found; else empty."""
         return tuple(each.word for each in self.candidates if each.certain)
+
+    @property
+    def few_places(self) -> tuple[str, ...]:
+        """The words for the components alone that change places in the draws, where others do not; else empty."""
+        return tuple(each.word for each in of_few_places(self.candidates))
 
 
 def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> Resolved:
@@ -168,7 +173,8 @@ def judged(
         )
         reason, alone = changed, not more and (not left or ties_chains(candidates))
     elif recorded or left:
-        reason = f"{in_brief(recorded or left, NAMED)} differ between labellings in the same way."
+        verb = "differ" if recorded or len(left) > 1 else "differs"
+        reason = f"{in_brief(recorded or left, NAMED)} {verb} between labellings in the same way."
     elif ordered := in_one_order(wider, values):
         reason = f"{in_brief(ordered, NAMED)} has its parts in one order at every draw."
     elif differ := _differing(view, wider):

@@ -15,9 +15,9 @@ import textwrap
 from collections.abc import Collection, Container, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -199,10 +199,12 @@ def _as_seen(handles: Sequence) -> Iterator[Any]:
     """Give swatches of bands the colour that the band has over those around it, and pale lines a legible one."""
     clear = 1.0
     for handle in handles:
-        if isinstance(handle, PolyCollection) and handle.get_alpha() is not None:
-            clear *= 1 - handle.get_alpha()
-            yield Patch(color=to_hex(handle.get_facecolor()[0]), alpha=1 - clear, linewidth=0)
-        elif isinstance(handle, Line2D) and (handle.get_alpha() or 1) < 0.5:
+        alpha = handle.get_alpha()
+        if isinstance(handle, PolyCollection) and alpha is not None:
+            clear *= 1 - alpha
+            colour = np.asarray(handle.get_facecolor())[0, :3].tolist()
+            yield Patch(color=colour, alpha=1 - clear, linewidth=0)
+        elif isinstance(handle, Line2D) and (alpha or 1) < 0.5:
             yield Line2D([], [], color=handle.get_color(), linewidth=1.2, alpha=0.7)
         else:
             yield handle

@@ -73,7 +73,10 @@ def seen_ratio(count: int, alpha: float) -> float:
     """The smallest factor, above 1, by which an sd must be wrong, either way, to be seen 9 times in 10."""
 
     def wrong_by(factor: float) -> float:
-        return min(power(count, alpha, _of_ratio(f)) for f in (factor, 1 / factor))
+        # The distribution of Phi(z), z ~ N(0, f^2): truths lie f posterior sds around the mean.
+        inverse = 1 / factor
+        wide = power(count, alpha, lambda u: ndtr(ndtri(u) / factor))
+        return min(wide, power(count, alpha, lambda u: ndtr(ndtri(u) / inverse)))
 
     return _smallest(wrong_by, 1.0, 30.0)
 
@@ -81,16 +84,7 @@ def seen_ratio(count: int, alpha: float) -> float:
 @lru_cache(maxsize=256)
 def seen_shift(count: int, alpha: float) -> float:
     """By how many posterior sds a mean must be wrong to be seen 9 times in 10."""
-    return _smallest(lambda shift: power(count, alpha, _of_shift(shift)), 0.0, 10.0)
-
-
-def _of_ratio(ratio: float) -> Cdf:
-    """Return the distribution of Phi(z), z ~ N(0, ratio^2): truths lie `ratio` posterior sds around the mean."""
-    return lambda u: ndtr(ndtri(u) / ratio)
-
-
-def _of_shift(shift: float) -> Cdf:
-    return lambda u: ndtr(ndtri(u) - shift)
+    return _smallest(lambda shift: power(count, alpha, lambda u: ndtr(ndtri(u) - shift)), 0.0, 10.0)
 
 
 def _smallest(seen: Callable[[float], float], low: float, high: float) -> float:

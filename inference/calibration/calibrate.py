@@ -25,7 +25,7 @@ from ..runs.fingerprint import fingerprint
 from .drawn import Simulation, SimulationDraws, simulated, target_of
 from .family import Family, Quantity
 from .inferring import After, Own, Way, followed, method_of, way_of
-from .quantities import Looking, Numbers, rank
+from .quantities import Looking, rank
 from .result import Calibration
 
 Arrays = dict[str, np.ndarray]
@@ -145,7 +145,12 @@ def calibrate(
         if kept is not None:
             kept.mkdir(parents=True, exist_ok=True)
             held.enter_context(locked(kept, argument="folder"))
-            mark = _mark(run, first, bars.say)
+            # Of all that decides ranks; what functions do is known by what they give at the first truth.
+            truth = {name: value[None] for name, value in first.parameters.items()}
+            how: dict[str, Any] = {"method": way.method, "settings": way.settings, "seed": seed}
+            how["looked"] = looking.at(truth, first.data, {})
+            how |= {"symmetry": to_json(looking.symmetry), "at_once": way.at_once}
+            mark = fingerprint(like, engine=way.engine, progress=bars.say, calibration=1, **how)
         bar = bars.add(f"calibrating {family.name}, {way.method}", simulations)
         groups = range(-(-simulations // way.at_once))
         many = _groups(run, groups, kept, mark, workers or available_cores())
@@ -153,30 +158,26 @@ def calibrate(
         for number, part in many:
             parts[number] = part
             bars.move(bar, min(simulations, way.at_once * len(parts)))
-    whole = _joined([parts[g] for g in groups], simulations)
+    # A group in which everything failed has no names of its own.
+    each = [parts[g] for g in groups]
+    names = next((part["names"] for part in each if len(part["names"])), np.array([], np.str_))
+    measures = {}
+    for key in MEASURES:
+        columns = [part[key] for part in each]
+        columns = [c if c.shape[1] else np.full((len(c), len(names)), np.nan) for c in columns]
+        measures[key] = np.concatenate(columns)[:simulations]
+    failures = np.concatenate([part["failure"] for part in each])[:simulations]
     return Calibration(
         family=family.name,
         method=way.method,
         engine=way.engine,
         settings=way.settings.recorded() if isinstance(way.settings, Method) else {},
         seed=seed,
-        names=tuple(str(name) for name in whole["names"]),
-        **{key: whole[key] for key in MEASURES},
-        divergences=whole["divergences"],
-        failures=tuple(str(reason) for reason in whole["failure"]),
+        names=tuple(str(name) for name in names),
+        **measures,
+        divergences=np.concatenate([part["divergences"] for part in each])[:simulations],
+        failures=tuple(str(reason) for reason in failures),
     )
-
-
-def _joined(parts: Sequence[Arrays], simulations: int) -> Arrays:
-    """Groups one after the other; one in which everything failed has no names of its own."""
-    names = next((part["names"] for part in parts if len(part["names"])), np.array([], np.str_))
-    out: Arrays = {"names": names}
-    for key in (*MEASURES, "divergences", "failure"):
-        each = [part[key] for part in parts]
-        if key in MEASURES:
-            each = [e if e.shape[1] else np.full((len(e), len(names)), np.nan) for e in each]
-        out[key] = np.concatenate(each)[:simulations]
-    return out
 
 
 class _Run:
@@ -195,21 +196,33 @@ class _Run:
         there = [i for i, d in enumerate(drawn) if not d.failure]
         if not there:
             return _table([], [None] * len(drawn), drawn)
+        points: dict[int, dict[str, np.ndarray]] = {}
+        places: dict[int, int] = {}
+        # All draws (point, ...) with the truth among them, at a place that is drawn.
         for i in there:
-            _check(simulations[i], drawn[i])
-        points = {i: _with_truth(simulations[i], drawn[i]) for i in there}
-        densities = self.way.densities(
-            [simulations[i] for i in there], [points[i][0] for i in there]
-        )
-        numbers = {
-            i: self.looking.at(points[i][0], simulations[i].data, at)
-            for i, at in zip(there, densities, strict=True)
-        }
-        names = list(numbers[there[0]])
-        rows = [
-            _ranks(simulations[i], drawn[i], numbers[i], points[i][1]) if i in points else None
-            for i in range(len(drawn))
-        ]
+            simulation, own = simulations[i], drawn[i].draws
+            _check(simulation, drawn[i])
+            flat = {n: own[n].reshape(-1, *own[n].shape[2:]) for n in simulation.parameters}
+            places[i] = int(simulation.rng.integers(len(next(iter(flat.values()))) + 1))
+            points[i] = {
+                n: np.insert(v, places[i], simulation.parameters[n], axis=0)
+                for n, v in flat.items()
+            }
+        densities = self.way.densities([simulations[i] for i in there], [points[i] for i in there])
+        rows: list[dict[str, list[float]] | None] = [None] * len(drawn)
+        names: list[str] = []
+        for i, at in zip(there, densities, strict=True):
+            numbers = self.looking.at(points[i], simulations[i].data, at)
+            names = names or list(numbers)
+            chains = len(next(iter(drawn[i].draws.values())))
+            row: dict[str, list[float]] = {measure: [] for measure in MEASURES}
+            for found in numbers.values():
+                draws = np.delete(found, places[i]).reshape(chains, -1)
+                truth, alone = float(found[places[i]]), drawn[i].independent
+                ranked = rank(draws, truth, simulations[i].rng, independent=alone)
+                for measure in MEASURES:
+                    row[measure].append(float(getattr(ranked, measure)))
+            rows[i] = row
         return _table(names, rows, drawn)
 
 
@@ -257,17 +270,6 @@ def _file(folder: Path | None, number: int) -> Path:
     return folder / f"ranks-{number:05d}.npz"
 
 
-def _mark(run: _Run, first: Simulation, say: Any) -> str | None:
-    """The fingerprint of all that decides ranks; what functions do is known by what they give at the first truth."""
-    truth = {name: value[None] for name, value in first.parameters.items()}
-    looked = run.looking.at(truth, first.data, {})
-    symmetry = to_json(run.looking.symmetry)
-    target = target_of(run.family, first)
-    how = {"method": run.way.method, "settings": run.way.settings, "seed": run.seed}
-    how |= {"looked": looked, "symmetry": symmetry, "at_once": run.way.at_once}
-    return fingerprint(target, engine=run.way.engine, progress=say, calibration=1, **how)
-
-
 def _check(simulation: Simulation, drawn: SimulationDraws) -> None:
     """Refuse parameters that the posterior has not, or in another shape."""
     for name, truth in simulation.parameters.items():
@@ -282,33 +284,6 @@ def _check(simulation: Simulation, drawn: SimulationDraws) -> None:
             raise ArgumentError(
                 f"`simulate` gives {name} the shape {truth.shape}; the posterior's draws have {shape}."
             )
-
-
-def _with_truth(
-    simulation: Simulation, drawn: SimulationDraws
-) -> tuple[dict[str, np.ndarray], int]:
-    """All draws (point, ...) with the truth among them, and its place, which is drawn."""
-    flat = {n: drawn.draws[n] for n in simulation.parameters}
-    flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in flat.items()}
-    count = len(next(iter(flat.values())))
-    place = int(simulation.rng.integers(count + 1))
-    return {
-        n: np.insert(v, place, simulation.parameters[n], axis=0) for n, v in flat.items()
-    }, place
-
-
-def _ranks(
-    simulation: Simulation, drawn: SimulationDraws, numbers: Numbers, place: int
-) -> dict[str, list[float]]:
-    """Return the place of the truth among the draws, for every quantity."""
-    chains = next(iter(drawn.draws.values())).shape[0]
-    out: dict[str, list[float]] = {measure: [] for measure in MEASURES}
-    for found in numbers.values():
-        draws = np.delete(found, place).reshape(chains, -1)
-        ranked = rank(draws, float(found[place]), simulation.rng, independent=drawn.independent)
-        for measure in MEASURES:
-            out[measure].append(float(getattr(ranked, measure)))
-    return out
 
 
 def _table(

@@ -50,17 +50,7 @@ Points = Float[Array, "simulation chain param"] | Float[np.ndarray, "simulation 
 
 
 class Starts:
-    """Finds starting points; compiled once for the data of all simulations.
-
-    Parameters
-    ----------
-    family : Family
-        With a model.
-    like : Target
-        The target of one simulation's data.
-    settings : Nuts or Hmc
-        Of the chains.
-    """
+    """Finds starting points; compiled once for the data of all simulations."""
 
     def __init__(self, family: Family, like: Target, settings: Nuts | Hmc) -> None:
         self._climbs = settings.init == "optimum"
@@ -99,15 +89,7 @@ hidden Markov model (92,000; processor time of one busy core), where one simulat
 
 
 class CompiledChains:
-    """Draws chains of many simulations.
-
-    Parameters
-    ----------
-    family : Family
-        With a model.
-    settings : Nuts, Hmc or Mclmc
-        Of the chains.
-    """
+    """Draws chains of many simulations."""
 
     def __init__(self, family: Family, settings: Nuts | Hmc | Mclmc):
         self.family, self.settings = family, settings
@@ -161,13 +143,7 @@ class CompiledChains:
 
 
 def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
-    """Data of simulations along a leading axis.
-
-    Raises
-    ------
-    ValueError
-        If shapes change from one simulation to the next.
-    """
+    """Data of simulations along a leading axis."""
     first = {name: np.shape(value) for name, value in data[0].items()}
     for each in data:
         shapes = {name: np.shape(value) for name, value in each.items()}
@@ -243,13 +219,7 @@ def _mclmc(
 
 
 class CompiledDensities:
-    """Log densities of many simulations' points, by one program a shape of the points.
-
-    Parameters
-    ----------
-    family : Family
-        With a model.
-    """
+    """Log densities of many simulations' points, by one program a shape of the points."""
 
     def __init__(self, family: Family):
         self._family, self._compiled = family, jax.jit(jax.vmap(self._at))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from onebasin.base.checks import check_class
 from onebasin.base.errors import ArgumentTypeError, code_of_user
 from onebasin.models.target import Target
+from onebasin.posteriors import schema
 
 from .family import Data, Family, Values
 
@@ -59,6 +62,17 @@ class SimulationDraws:
     failure: str = ""
 
 
+def draws_of(simulation: Simulation, tree: xr.DataTree, *, independent: bool) -> SimulationDraws:
+    """Take the draws out of a posterior."""
+    posterior = tree[schema.POSTERIOR].to_dataset()
+    names = [name for name in simulation.parameters if name in posterior]
+    draws = {n: posterior[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in names}
+    stats: Any = tree.children.get(schema.SAMPLE_STATS, {})
+    diverging = int(stats[schema.DIVERGING].sum()) if schema.DIVERGING in stats else 0
+    tree.close()
+    return SimulationDraws(draws, diverging, independent)
+
+
 def simulated(family: Family, seed: int, number: int) -> Simulation:
     """Simulate once.
 
@@ -89,15 +103,7 @@ def simulated(family: Family, seed: int, number: int) -> Simulation:
 
 
 def target_of(family: Family, simulation: Simulation) -> Target:
-    """Condition the model on a simulation's data.
-
-    Raises
-    ------
-    UserCodeFailed
-        If the family's function raises an error.
-    TypeError
-        If it gives no target.
-    """
+    """Condition the model on a simulation's data."""
     with code_of_user(f"`condition` of the family {family.name!r}, at draw {simulation.number},"):
         target = family.condition(simulation.data)
     check_class("condition", target, Target, remedy="it must return a target")

@@ -213,7 +213,10 @@ class Family:
         """
         from onebasin.models.numpyro_target import as_array, numpyro_model
 
-        sites = _as_sites(observed)
+        if isinstance(observed, Mapping):
+            sites = dict(observed)
+        else:
+            sites = {n: n for n in ([observed] if isinstance(observed, str) else observed)}
         fixed = {key: as_array(value) for key, value in (data or {}).items() if key not in sites}
         own_name = name or str(getattr(model, "__name__", type(model).__name__))
         how: dict[str, Any] = {"symmetry": symmetry, "dims": dims, "coords": coords}
@@ -278,15 +281,7 @@ class Family:
 
 
 class _PriorPredictive:
-    """Draws of a NumPyro model's prior and of what it observes, compiled once.
-
-    Parameters
-    ----------
-    model : callable
-        A NumPyro model without arguments that draws its data too.
-    observed : mapping of str to str
-        Names of data to the sites that draw them.
-    """
+    """Draws of a NumPyro model's prior and of what it observes, compiled once."""
 
     def __init__(self, model: Stated, observed: Mapping[str, str]) -> None:
         self._model, self._observed = model, observed
@@ -308,7 +303,11 @@ class _PriorPredictive:
         from numpyro.handlers import seed, trace
 
         sites = trace(seed(self._model, key)).get_trace()
-        drawn = {n: s["value"] for n, s in sites.items() if _is_drawn(s)}
+        drawn = {
+            n: s["value"]
+            for n, s in sites.items()
+            if s["type"] == "deterministic" or (s["type"] == "sample" and not s["is_observed"])
+        }
         for argument, site in self._observed.items():
             if site not in drawn:
                 there = ", ".join(drawn) or "none"
@@ -318,19 +317,6 @@ class _PriorPredictive:
                 )
         data = {argument: drawn[site] for argument, site in self._observed.items()}
         return {n: v for n, v in drawn.items() if n not in self._observed.values()}, data
-
-
-def _is_drawn(site: Mapping[str, Any]) -> bool:
-    """Tell whether a site is drawn, or follows from what is."""
-    return site["type"] == "deterministic" or (site["type"] == "sample" and not site["is_observed"])
-
-
-def _as_sites(observed: Any) -> dict[str, str]:
-    """Names of arguments to names of sites."""
-    if isinstance(observed, Mapping):
-        return dict(observed)
-    names = [observed] if isinstance(observed, str) else list(observed)
-    return {name: name for name in names}
 
 
 def _outputs(model: BayesianNetwork, x: np.ndarray, values: Values, data: Data) -> np.ndarray:

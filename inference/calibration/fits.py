@@ -6,7 +6,7 @@ side by side until all have settled; of each, what it was when it settled is tak
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,26 +18,37 @@ import numpy as np
 from onebasin.base.precision import precision
 from onebasin.models.target import Target
 
+from ..contracts.method import Method
+from ..mcmc.hmc import Hmc
+from ..mcmc.nuts import Nuts
+from ..microcanonical.mclmc import Mclmc
 from ..variational.advi import Advi
-from ..variational.approximate import Begun, planned
 from ..variational.engine import State, annealed, has_settled
+from ..variational.plan import Begun, planned
 from ..variational.result import draw_fit
 from ..variational.symmetrised import Symmetrised
-from .compiled import stacked, traced
+from .compiled import CompiledChains, stacked, traced
 from .drawn import Simulation, SimulationDraws, target_of
 from .family import Family
 
 
-class CompiledFits:
-    """Fits approximations of many simulations.
+def together(
+    family: Family, method: Method
+) -> Callable[[Sequence[Simulation]], list[SimulationDraws]] | None:
+    """One compiled program for all simulations, where there is one for the method."""
+    if family.model is None:
+        return None
+    if getattr(method, "weights", False) or getattr(method, "init", None) == "fit":
+        return None  # weights take a loop of their own
+    if isinstance(method, Nuts | Hmc | Mclmc):
+        return CompiledChains(family, method)
+    if isinstance(method, Advi | Symmetrised) and method.batch_size is None:
+        return CompiledFits(family, method)
+    return None
 
-    Parameters
-    ----------
-    family : Family
-        With a model.
-    settings : Advi or Symmetrised
-        Of each fit.
-    """
+
+class CompiledFits:
+    """Fits approximations of many simulations."""
 
     def __init__(self, family: Family, settings: Advi | Symmetrised) -> None:
         self.family, self.settings = family, settings
@@ -100,6 +111,11 @@ class CompiledFits:
         state = first(data, seeds)
         trace = np.zeros((0, len(seeds)))
         settled = np.zeros(len(seeds), bool)
+
+        def either(settled: np.ndarray, old: jax.Array, new: jax.Array) -> jax.Array:
+            """Return the old values (fit, ...) of fits that had settled, and the new values of others."""
+            return jnp.where(settled.reshape(-1, *[1] * (old.ndim - 1)), old, new)
+
         kept = jax.tree.map(lambda leaf: leaf[:, 0], state.params)
         for done in range(0, steps, every):
             if done >= wait:
@@ -111,12 +127,7 @@ class CompiledFits:
             state, both = advance(data, seeds, state, done, min(every, steps - done))
             trace = np.vstack([trace, np.asarray(both, np.float64).sum(axis=1)])
             now = jax.tree.map(lambda leaf: leaf[:, 0], state.params)
-            kept = jax.tree.map(partial(_either, settled), kept, now)
+            kept = jax.tree.map(partial(either, settled), kept, now)
             settled |= ~np.isfinite(trace[-1])
         leaves = [np.asarray(leaf).reshape(len(seeds), -1) for leaf in jax.tree.leaves(kept)]
         return kept, ~np.isfinite(np.concatenate(leaves, axis=1)).all(axis=1)
-
-
-def _either(settled: np.ndarray, old: jax.Array, new: jax.Array) -> jax.Array:
-    """Return the old values (fit, ...) of fits that had settled, and the new values of others."""
-    return jnp.where(settled.reshape(-1, *[1] * (old.ndim - 1)), old, new)

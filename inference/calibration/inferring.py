@@ -20,23 +20,17 @@ from onebasin.base.errors import (
 )
 from onebasin.base.precision import precision
 from onebasin.models.target import Target
-from onebasin.posteriors import schema
 from onebasin.stan.home.errors import StanRunError
 
 from ..contracts.engines import chosen, density_by, engine_for, engine_named
 from ..contracts.method import Method
-from ..mcmc.hmc import Hmc
-from ..mcmc.nuts import Nuts
 from ..methods import METHODS, WORDS, method_named
-from ..microcanonical.mclmc import Mclmc
 from ..runs.posterior import build
 from ..runs.run import run
-from ..variational.advi import Advi
-from ..variational.symmetrised import Symmetrised
 from . import compiled
-from .drawn import Simulation, SimulationDraws, target_of
+from .drawn import Simulation, SimulationDraws, draws_of, target_of
 from .family import Family
-from .fits import CompiledFits
+from .fits import together
 from .quantities import LOG_LIKELIHOOD, LP, LogDensities
 
 Infer = Callable[[Sequence[Simulation]], list[SimulationDraws]]
@@ -86,13 +80,7 @@ def method_of(word: str) -> Method:
 
 
 def way_of(family: Family, method: Method | Own, *, engine: str | None, like: Target) -> Way:
-    """Find the way of a method; `like` is the target of some data.
-
-    Raises
-    ------
-    ValueError
-        If there is no such engine, or it does not have the method.
-    """
+    """Find the way of a method; `like` is the target of some data."""
     if not isinstance(method, Method):
         engine = engine_for(like, engine)
         densities = _Densities(family, engine_named(engine).name)
@@ -107,10 +95,10 @@ def way_of(family: Family, method: Method | Own, *, engine: str | None, like: Ta
         return Way(name, engine, None, _OneByOne(family, users), densities, ONE_BY_ONE)
     engine = chosen(like, type(method), engine)[0]
     densities = _Densities(family, engine_named(engine).name)
-    together = _together(family, method) if engine == "numpyro" else None
-    if together is not None:
+    compiled_infer = together(family, method) if engine == "numpyro" else None
+    if compiled_infer is not None:
         at_once = compiled.AT_ONCE
-        return Way(method.word, engine, method, together, densities, at_once, together=True)
+        return Way(method.word, engine, method, compiled_infer, densities, at_once, together=True)
 
     def own(target: Target, seed: int) -> xr.DataTree:
         how: dict[str, Any] = {"predictive_mb": 0, "check_symmetry": False, "progress": False}
@@ -118,19 +106,6 @@ def way_of(family: Family, method: Method | Own, *, engine: str | None, like: Ta
 
     alone = _OneByOne(family, own, independent=not method.correlated)
     return Way(method.word, engine, method, alone, densities, ONE_BY_ONE)
-
-
-def _together(family: Family, method: Method) -> Infer | None:
-    """One compiled program for all simulations, where there is one for the method."""
-    if family.model is None:
-        return None
-    if getattr(method, "weights", False) or getattr(method, "init", None) == "fit":
-        return None  # weights take a loop of their own
-    if isinstance(method, Nuts | Hmc | Mclmc):
-        return compiled.CompiledChains(family, method)
-    if isinstance(method, Advi | Symmetrised) and method.batch_size is None:
-        return CompiledFits(family, method)
-    return None
 
 
 ONE_BY_ONE = 5
@@ -153,18 +128,7 @@ class _OneByOne:
             tree = self.method(target, simulation.seed)
         except (InferenceError, StanRunError) as error:
             return SimulationDraws(failure=str(error))
-        return _drawn(simulation, tree, independent=self.independent)
-
-
-def _drawn(simulation: Simulation, tree: xr.DataTree, *, independent: bool) -> SimulationDraws:
-    """Take the draws out of a posterior."""
-    posterior = tree[schema.POSTERIOR].to_dataset()
-    names = [name for name in simulation.parameters if name in posterior]
-    draws = {n: posterior[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in names}
-    stats: Any = tree.children.get(schema.SAMPLE_STATS, {})
-    diverging = int(stats[schema.DIVERGING].sum()) if schema.DIVERGING in stats else 0
-    tree.close()
-    return SimulationDraws(draws, diverging, independent)
+        return draws_of(simulation, tree, independent=self.independent)
 
 
 def followed(way: Way, family: Family, after: After) -> Way:
@@ -183,7 +147,9 @@ def followed(way: Way, family: Family, after: After) -> Way:
             raise
         except OnebasinError as error:
             return SimulationDraws(failure=str(error))
-        return replace(_drawn(simulation, found, independent=False), divergences=drawn.divergences)
+        return replace(
+            draws_of(simulation, found, independent=False), divergences=drawn.divergences
+        )
 
     def infer(simulations: Sequence[Simulation]) -> list[SimulationDraws]:
         return [made(*each) for each in zip(simulations, way.infer(simulations), strict=True)]

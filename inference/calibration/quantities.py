@@ -63,11 +63,6 @@ class Looking:
             What they are conditioned on.
         densities : mapping of str to array (point,)
             Log densities there.
-
-        Raises
-        ------
-        ValueError
-            If a quantity is no number of each point.
         """
         points = len(next(iter(values.values())))
         out = {name: np.asarray(found) for name, found in densities.items()}
@@ -142,22 +137,17 @@ def rank(
     *,
     independent: bool,
 ) -> Ranked:
-    """Rank a truth among draws, of which every so many-th is taken that those taken are next to independent.
+    """Rank a truth among draws (chain, draw), of which so many are left out that the others are next to independent.
 
-    Ties, as those of discrete quantities, are broken at random. The same rule holds whatever the truth.
-
-    Parameters
-    ----------
-    draws : array (chain, draw)
-        Of one quantity.
-    truth : float
-        The quantity at the parameters that the data were drawn with.
-    rng : Generator
-        Of ties, and of the place within a rank.
-    independent : bool
-        Whether the draws are independent, as those of an approximation.
+    Ties, as those of discrete quantities, are broken at random, by `rng`. The same rule holds whatever the truth.
+    Draws of an approximation are `independent`.
     """
-    ess, rhat = _convergence(draws, independent=independent)
+    ess, rhat = float(draws.size), 1.0
+    if not np.isfinite(draws).all() and not independent:
+        ess, rhat = np.nan, np.nan
+    elif not independent and np.ptp(draws) != 0:
+        found = diagnostics(draws[None])
+        ess, rhat = float(min(found.ess_bulk[0], found.ess_tail[0])), float(found.rhat[0])
     every = max(1, math.ceil(draws.size / ess - SLACK)) if ess > 0 else draws.shape[1]
     taken = draws[:, ::every].ravel()
     below, ties = np.sum(taken < truth), np.sum(taken == truth)
@@ -167,15 +157,3 @@ def rank(
     # The mean and the sd of draws have errors of their own: of 1 / n and 2 / n in the square of z.
     shrunk = np.sqrt(1 + 3 / max(ess, 3.0)) if np.isfinite(ess) else 1.0
     return Ranked(float(share), float(z / shrunk), ess, rhat, len(taken))
-
-
-def _convergence(
-    draws: Float[np.ndarray, "chain draw"], *, independent: bool
-) -> tuple[float, float]:
-    """ESS, the smaller one of bulk and tail, and R-hat."""
-    if independent or np.ptp(draws) == 0:
-        return float(draws.size), 1.0
-    if not np.isfinite(draws).all():
-        return np.nan, np.nan
-    found = diagnostics(draws[None])
-    return float(min(found.ess_bulk[0], found.ess_tail[0])), float(found.rhat[0])

@@ -236,29 +236,16 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         raise ArgumentError(
             f"`engine` is {engine!r}, which has no {method.name}{has}; use engine={use}, or another method."
         )
-    _check_definition(target, method, engine)
-    return engine, found_at(place)
-
-
-def _check_definition(target: Target, method: type[Method], engine: str) -> None:
-    """Refuse an engine that takes no definition that the target has.
-
-    Raises
-    ------
-    ValueError
-        If the target has none for it, or one that the method's implementation does not take.
-    """
-    found = definition_of(target, engine)
-    if not _has(target, found):
-        other = "stanli" if found == "numpyro" else "numpyro"
-        lacks = "NumPyro model" if found == "numpyro" else "Stan program"
-    elif not takes(method, engine, found):
+    definition = definition_of(target, engine)
+    there = _has(target, definition)
+    if not there or not takes(method, engine, definition):
         other, lacks = "stanli", "NumPyro model"
-    else:
-        return
-    raise ArgumentError(
-        f"`engine` is {engine!r}, but the target {target.name!r} has no {lacks}; use engine={other!r}."
-    )
+        if not there and definition == "stan":
+            other, lacks = "numpyro", "Stan program"
+        raise ArgumentError(
+            f"`engine` is {engine!r}, but the target {target.name!r} has no {lacks}; use engine={other!r}."
+        )
+    return engine, found_at(place)
 
 
 def takes(method: type[Method], engine: str, definition: str) -> bool:

@@ -89,6 +89,11 @@ class Method:
         return getattr(self, "chains", 1), getattr(self, "draws", 1)
 
     @property
+    def keeps(self) -> bool:
+        """Tell whether a run with these settings takes a `checkpoint`."""
+        return self.resumes
+
+    @property
     def label(self) -> str:
         """The value of a posterior's attribute `method`."""
         return self.name
@@ -181,6 +186,8 @@ class Found:
         Gaussians from which importance weights may start.
     finish : callable or None
         Called with the whole posterior, to add what follows from its draws.
+    warmup : Found or None
+        Draws and statistics of the warmup, where they are kept.
     """
 
     draws: Mapping[str, Values]
@@ -191,6 +198,7 @@ class Found:
     folder: Path | None = None
     proposals: Any = None
     finish: Callable[[xr.DataTree], None] | None = None
+    warmup: Found | None = None
 
 
 def one_chain(

@@ -6,20 +6,18 @@ ways to move it says, it belongs to the block; without it, aligned draws would b
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import suppress
 
 import numpy as np
 
-from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Symmetry
-from onebasin.models.symmetry.elements import Shapes
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.wider import wider_blocks
 from onebasin.stan.home.errors import StanError
 
 from ..contracts.values import ValueDensity
 from .changes import Derived, is_close
-from .symmetry import Values, moving_parts
+from .symmetry import moving_parts
 
 POINTS = 4
 """At which derived quantities are computed."""
@@ -33,28 +31,21 @@ def with_derived(symmetry: Symmetry, density: ValueDensity, seed: int) -> Symmet
     derived = Derived.at(density, points, seed)
     known = {n: v for n, v in derived.values.items() if n not in derived.random}
     shapes = {n: v.shape[1:] for n, v in (points | known).items()}
-    return tuple(_with_derived(block, density, points, known, shapes, seed) for block in symmetry)
-
-
-def _with_derived(
-    block: Block[Any],
-    density: ValueDensity,
-    points: Values,
-    known: Values,
-    shapes: Shapes,
-    seed: int,
-) -> Block[Any]:
-    part = moving_parts(Group((block,), shapes), np.random.default_rng(seed), POINTS)[0]
-    try:
-        there = density.derived_at(block.act(points, *part), seed)
-    except StanError:
-        return block
-    changed = [name for name, values in known.items() if not is_close(there[name], values)]
-    for name in changed:
-        for wider in () if name in block.variables else wider_blocks(block, name, shapes, changed):
-            own = {n: known[n] for n in wider.variables if n in known}
-            moved = wider.act(own, *part)
-            if all(is_close(moved[n], there[n]) for n in own):
-                block = wider
-                break
-    return block
+    found: Symmetry = ()
+    for block in symmetry:
+        part = moving_parts(Group((block,), shapes), np.random.default_rng(seed), POINTS)[0]
+        changed: list[str] = []
+        with suppress(StanError):
+            there = density.derived_at(block.act(points, *part), seed)
+            changed = [name for name, values in known.items() if not is_close(there[name], values)]
+        for name in changed:
+            if name in block.variables:
+                continue
+            for wider in wider_blocks(block, name, shapes, changed):
+                own = {n: known[n] for n in wider.variables if n in known}
+                moved = wider.act(own, *part)
+                if all(is_close(moved[n], there[n]) for n in own):
+                    block = wider
+                    break
+        found += (block,)
+    return found

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import xarray as xr
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.files.pieces import pieces
@@ -114,25 +113,9 @@ MOST_EXTREMES = 12
 def spread_draws(
     tree: Posterior, names: Sequence[str], count: int, moved: Iterable[str]
 ) -> dict[str, np.ndarray]:
-    """Choose draws: name to array (point, ...).
+    """Choose draws evenly over chains and draws: name to array (point, ...).
 
-    Parameters
-    ----------
-    tree : DataTree, or what ArviZ converts to one
-        The posterior.
-    names : sequence of str
-        The variables that are returned.
-    count : int
-        Draws evenly over chains and draws.
-    moved : iterable of str
-        Variables whose largest and smallest values the chosen draws hold too.
-
-    Raises
-    ------
-    TypeError
-        If it is no posterior.
-    ValueError
-        If a variable is not there.
+    The largest and smallest values of the variables in `moved` are among them.
     """
     held = as_view(tree, "draws").posterior
     absent = [name for name in names if name not in held]
@@ -147,20 +130,15 @@ def spread_draws(
     chosen = np.linspace(0, total - 1, min(count, total)).round().astype(int).tolist()
     for name in dict.fromkeys(moved):
         if name in arrays and arrays[name].size and len(chosen) < count + MOST_EXTREMES:
-            low, high = _reach(arrays[name])
+            # The smallest and the largest value of every draw, of which some are read at a time.
+            reach = [
+                (flat.min(axis=1), flat.max(axis=1))
+                for chain in arrays[name]
+                for flat in (rows.values.reshape(len(rows), -1) for rows in pieces(chain))
+            ]
+            low, high = (np.concatenate(each) for each in zip(*reach, strict=True))
             chosen += [int(high.argmax()), int(low.argmin())]
     places = [divmod(row, draws) for row in dict.fromkeys(chosen)]
     return {
         name: np.stack([array[place].values for place in places]) for name, array in arrays.items()
     }
-
-
-def _reach(variable: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and the largest value of every draw, chains one after the other; some draws are read at a time."""
-    reach = [
-        (flat.min(axis=1), flat.max(axis=1))
-        for chain in variable
-        for flat in (rows.values.reshape(len(rows), -1) for rows in pieces(chain))
-    ]
-    low, high = zip(*reach, strict=True)
-    return np.concatenate(low), np.concatenate(high)

@@ -213,19 +213,19 @@ class LogRatio:
 def charts_of(
     names: Sequence[str], shapes: Mapping[str, tuple[int, ...]], constrain: Constrain
 ) -> dict[str, StanChart]:
-    """The charts of all parameters.
+    """The charts of all parameters, from the names of a program's coordinates and its own way from a vector to values.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the coordinates, as the program has them.
-    shapes : mapping
-        Parameter to the shape of its values, in the program's order.
-    constrain : callable
-        The program's own way from a vector to values.
+    `shapes` maps parameters to the shape of their values, in the program's order.
     """
     point = np.random.default_rng(0).normal(size=len(names))
-    values, indices = constrain(point), _indices(names)
+    values = constrain(point)
+    # Indices from 0 of every parameter's coordinates; those of no plain array are counted.
+    indices: dict[str, list[tuple[int, ...]]] = {}
+    for name in names:
+        variable, *words = name.split(".")
+        own = indices.setdefault(variable.partition(":")[0], [])
+        plain = all(word.isdecimal() for word in words)
+        own.append(tuple(int(word) - 1 for word in words) if plain else (len(own),))
     charts: dict[str, StanChart] = {}
     first = 0
     for name, event_shape in shapes.items():
@@ -235,24 +235,16 @@ def charts_of(
         if len(shape) > 1 and len(own) > 1:
             nudged = point.copy()
             nudged[first + 1] += 1.0
-            by_column = _in_second_row(values[name], constrain(nudged)[name], len(shape))
-            order = _filled(order, shape, by_column)
+            # By column, where the second coordinate changes another row than the first.
+            moved = ~np.isclose(values[name], constrain(nudged)[name], rtol=0, atol=0)
+            by_column = bool((np.argwhere(moved)[:, len(shape) - 2] > 0).any())
+            if by_column:
+                order = order.reshape(*shape[:-2], shape[-1], shape[-2]).swapaxes(-1, -2)
         places = order.reshape(shape)
         simplex = _simplex(event_shape, shape, point[places], values[name])
         charts[name] = StanChart(shape, event_shape, places, simplex)
         first += len(own)
     return charts
-
-
-def _indices(names: Sequence[str]) -> dict[str, list[tuple[int, ...]]]:
-    """Indices from 0 of every parameter's coordinates; those of no plain array are counted."""
-    found: dict[str, list[tuple[int, ...]]] = {}
-    for name in names:
-        variable, *words = name.split(".")
-        own = found.setdefault(variable.partition(":")[0], [])
-        plain = all(word.isdecimal() for word in words)
-        own.append(tuple(int(word) - 1 for word in words) if plain else (len(own),))
-    return found
 
 
 def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...]:
@@ -264,20 +256,6 @@ def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...]:
         if math.prod(shape) == len(set(indices)):
             return shape
     return (len(indices),)
-
-
-def _in_second_row(before: np.ndarray, after: np.ndarray, axes: int) -> bool:
-    """Tell whether the second coordinate is of another row of the last two axes than the first, by what it changes."""
-    changed = np.argwhere(~np.isclose(before, after, rtol=0, atol=0))
-    row = axes - 2
-    return bool(changed.size) and bool((changed[:, row] > 0).any())
-
-
-def _filled(order: np.ndarray, shape: tuple[int, ...], by_column: bool) -> np.ndarray:
-    """Places in the shape of the coordinates; of matrices column by column."""
-    if not by_column:
-        return order.reshape(shape)
-    return order.reshape(*shape[:-2], shape[-1], shape[-2]).swapaxes(-1, -2)
 
 
 def _simplex(

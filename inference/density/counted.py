@@ -11,6 +11,8 @@ import numpy as np
 from jaxtyping import Float
 
 if TYPE_CHECKING:
+    from onebasin.models.target import Target
+
     from .numpyro import NumpyroDensity
     from .stan_vectors import StanVectors
 
@@ -33,11 +35,6 @@ def in_blocks(function: Callable[..., Any], *arrays: np.ndarray, size: int) -> A
 class CountedDensity:
     """A target's log density over vectors, for NumPy, in double precision.
 
-    Parameters
-    ----------
-    density : NumpyroDensity or StanVectors
-        Of the target.
-
     Attributes
     ----------
     gradients, heights : int
@@ -57,6 +54,13 @@ class CountedDensity:
         self._products = jax.jit(jax.vmap(lambda x, v: jax.jvp(slope, (x,), (v,))[1]))
         self._constrain = jax.jit(jax.vmap(density.constrain))
         self._quantities = jax.jit(jax.vmap(lambda x: density.quantities(density.unravel(x))))
+
+    @classmethod
+    def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> CountedDensity:
+        """Count the evaluations of a target's log density."""
+        from .network import density_of
+
+        return cls(density_of(target, progress))
 
     @property
     def size(self) -> int:

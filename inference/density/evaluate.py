@@ -78,28 +78,25 @@ def log_density(
     check_class("points", points, xr.DataTree | xr.Dataset | Mapping, remedy=remedy)
     with precision("float64"):
         density = density_by(defined_by(target, engine), target, progress)
-        values, shape = _flat(points, density.names)
+        names, shape = density.names, dict[str, int]()
+        if isinstance(points, xr.DataTree):
+            held = points[schema.POSTERIOR] if schema.POSTERIOR in points.children else points
+            points = held.to_dataset()
+        if absent := [name for name in names if name not in points]:
+            raise ArgumentError(
+                f"`points` lack {', '.join(f'`{name}`' for name in absent)}; give every parameter of the target: "
+                f"{', '.join(names)}."
+            )
+        if isinstance(points, xr.Dataset):
+            shape = {dim: points.sizes[dim] for dim in schema.SAMPLE_DIMS}
+            arrays = {n: points[n].transpose(*schema.SAMPLE_DIMS, ...) for n in names}
+            values = {
+                n: a.values.astype(np.float64).reshape(-1, *a.shape[2:]) for n, a in arrays.items()
+            }
+        else:
+            values = {n: np.asarray(points[n], dtype=np.float64)[None] for n in names}
         found = np.asarray(density.log_density(values), dtype=np.float64)
     return xr.DataArray(found.reshape(tuple(shape.values())), dims=tuple(shape), name="log_density")
-
-
-def _flat(points: Points, names: tuple[str, ...]) -> tuple[dict[str, np.ndarray], dict[str, int]]:
-    """Values with one leading axis of points, and the axes that it stands for."""
-    if isinstance(points, xr.DataTree):
-        held = points[schema.POSTERIOR] if schema.POSTERIOR in points.children else points
-        points = held.to_dataset()
-    if absent := [name for name in names if name not in points]:
-        raise ArgumentError(
-            f"`points` lack {', '.join(f'`{name}`' for name in absent)}; give every parameter of the target: "
-            f"{', '.join(names)}."
-        )
-    if not isinstance(points, xr.Dataset):
-        return {n: np.asarray(points[n], dtype=np.float64)[None] for n in names}, {}
-    arrays = {n: points[n].transpose(*schema.SAMPLE_DIMS, ...) for n in names}
-    shape = {dim: points.sizes[dim] for dim in schema.SAMPLE_DIMS}
-    return {
-        n: a.values.astype(np.float64).reshape(-1, *a.shape[2:]) for n, a in arrays.items()
-    }, shape
 
 
 @checks_arguments
@@ -223,7 +220,19 @@ def generated_quantities(
     )
     held = draws[schema.POSTERIOR].to_dataset() if isinstance(draws, xr.DataTree) else draws
     parameters, everything = library.variables(), {"include_tp": True, "include_gq": True}
-    values = {name: _values(held, name, shape) for name, shape in parameters.items()}
+    values = {}
+    for name, shape in parameters.items():
+        if name not in held:
+            raise ArgumentError(
+                f"`draws` lack the parameter {name}; give a posterior of this program, with every parameter."
+            )
+        array = held[name].transpose(*schema.SAMPLE_DIMS, ...).values
+        if array.shape[2:] != shape:
+            raise ArgumentError(
+                f"`draws` have {name} of shape {array.shape[2:]}, but the program with these data declares {shape}; "
+                "give data under which the parameters keep their sizes."
+            )
+        values[name] = np.asarray(array, dtype=np.float64)
     points = library.unconstrain(library.pack(values))
     rows = np.stack(
         [
@@ -231,39 +240,11 @@ def generated_quantities(
             for number, chain in enumerate(points, 1)
         ]
     )
-    found = library.unpack(rows, **everything)
-    return xr.Dataset(
-        {
-            name: (_axes(target, name, array.ndim - 2), array)
-            for name, array in found.items()
-            if name not in parameters
-        },
-        coords={dim: held[dim] for dim in schema.SAMPLE_DIMS if dim in held.coords},
-    )
-
-
-def _values(draws: xr.Dataset, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Take a parameter's draws.
-
-    Raises
-    ------
-    ValueError
-        If it is missing, or has another shape.
-    """
-    if name not in draws:
-        raise ArgumentError(
-            f"`draws` lack the parameter {name}; give a posterior of this program, with every parameter."
-        )
-    array = draws[name].transpose(*schema.SAMPLE_DIMS, ...).values
-    if array.shape[2:] != shape:
-        raise ArgumentError(
-            f"`draws` have {name} of shape {array.shape[2:]}, but the program with these data declares {shape}; "
-            "give data under which the parameters keep their sizes."
-        )
-    return np.asarray(array, dtype=np.float64)
-
-
-def _axes(target: Target, name: str, count: int) -> tuple[str, ...]:
-    own = tuple(target.dims.get(name, ()))
-    axes = own if len(own) == count else tuple(f"{name}_dim_{place}" for place in range(count))
-    return (*schema.SAMPLE_DIMS, *axes)
+    variables = {}
+    for name, array in library.unpack(rows, **everything).items():
+        if name not in parameters:
+            own, count = tuple(target.dims.get(name, ())), array.ndim - 2
+            axes = own if len(own) == count else tuple(f"{name}_dim_{k}" for k in range(count))
+            variables[name] = ((*schema.SAMPLE_DIMS, *axes), array)
+    coords = {dim: held[dim] for dim in schema.SAMPLE_DIMS if dim in held.coords}
+    return xr.Dataset(variables, coords=coords)

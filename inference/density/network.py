@@ -28,17 +28,7 @@ if TYPE_CHECKING:
 def density_of(
     target: Target, progress: Callable[[str], None] | None = None
 ) -> NumpyroDensity | StanVectors:
-    """The log density of any target: by its NumPyro model where it has one, else by its Stan program.
-
-    Raises
-    ------
-    ValueError
-        If it has neither.
-    TypeError
-        If JAX is in single precision, which Stan has not.
-    StanError
-        If the Stan program does not compile or its data do not fit.
-    """
+    """The log density of any target: by its NumPyro model where it has one, else by its Stan program."""
     if target.numpyro_model is None and target.stan_program is not None:
         from .stan_vectors import StanVectors
 
@@ -47,13 +37,7 @@ def density_of(
 
 
 def numpyro_density_of(target: Target) -> NumpyroDensity:
-    """The log density of a target by its NumPyro model.
-
-    Raises
-    ------
-    ValueError
-        If it has none.
-    """
+    """The log density of a target by its NumPyro model."""
     if isinstance(target, NetworkTarget):
         return NetworkDensity.of(target)
     return NumpyroDensity.of(target)

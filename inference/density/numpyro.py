@@ -38,18 +38,17 @@ from ..contracts.density import Values
 from .charts import Bijection, Chart
 from .start import check_names, no_start, shaped
 
+_TOGETHER = 8
+"""Starts are looked for so many at a time: one compiled search serves any number of chains."""
+_AT_LEAST = 32
+"""Points at which a density is evaluated together, where fewer are asked for: one compiled function serves them all."""
+
 FIXED = ("param", "mutable", "plate", "prng_key")
 """Kinds of a model's statements that are no variables, and stay as they are in its first run."""
 
 
 def require_numpyro(target: Target) -> Callable[[], None]:
-    """The target's NumPyro model.
-
-    Raises
-    ------
-    ValueError
-        If it has none.
-    """
+    """The target's NumPyro model."""
     if target.numpyro_model is None:
         raise ArgumentError(
             f"The target {target.name!r} has no NumPyro model; use engine='stanli' or 'cmdstan'."
@@ -58,13 +57,7 @@ def require_numpyro(target: Target) -> Callable[[], None]:
 
 
 def sites_of(target: Target) -> dict[str, dict[str, Any]]:
-    """Return the sites of the target's NumPyro model, by one run of it.
-
-    Raises
-    ------
-    ValueError
-        If the target has no NumPyro model, or one that does not run.
-    """
+    """Return the sites of the target's NumPyro model, by one run of it."""
     model = require_numpyro(target)
     run = substitute(seeded(model, jax.random.key(0)), substitute_fn=_value_without_draw)
     try:
@@ -128,12 +121,20 @@ class NumpyroDensity:
                     "model with the sum over its values (`numpyro.factor`)."
                 )
             charts[name] = Bijection(support, jnp.shape(site["value"]))
-            replayed |= _has_moving_bounds(support)
+            # NumPyro's rule for bounds that may depend on other variables.
+            bounds = [getattr(support, side, 0) for side in ("lower_bound", "upper_bound")]
+            replayed |= not all(isinstance(bound, int | float) for bound in bounds)
         if not charts:
             raise ArgumentError(
                 f"`target` {target.name!r} has a NumPyro model without a variable; there is nothing to infer."
             )
-        check_values(_stored(sites), dims=target.dims, argument="target", coords=target.coords)
+        stored = {
+            name: site["value"]
+            for name, site in sites.items()
+            if site["type"] == "deterministic"
+            or (site["type"] == "sample" and not site["is_observed"])
+        }
+        check_values(stored, dims=target.dims, argument="target", coords=target.coords)
         fixed = {name: site["value"] for name, site in sites.items() if site["type"] in FIXED}
         return cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
 
@@ -233,12 +234,14 @@ class NumpyroDensity:
         InferenceError
             If no such point is found.
         """
-        model = require_numpyro(self.target)
+        model, number = require_numpyro(self.target), len(keys)
+        # Every number of keys has a search of its own to compile. The last key again finds the same point again.
+        keys = keys[np.minimum(np.arange(-(-number // _TOGETHER) * _TOGETHER), number - 1)]
         try:
             info = initialize_model(keys, model, init_strategy=init_to_uniform(radius=radius))
         except RuntimeError as error:
             raise no_start(self.target.name, str(error)) from error
-        return jax.vmap(self.ravel)(info.param_info.z)
+        return jax.vmap(self.ravel)(info.param_info.z)[:number]
 
     def given_start(self, start: Mapping[str, Any]) -> Float[Array, " param"]:
         """Take natural values that a user gives to the unconstrained space, in the precision of the caller's context.
@@ -249,7 +252,18 @@ class NumpyroDensity:
             If a name is missing or unknown, a shape differs, or a value is not finite or not allowed for its variable.
         """
         check_names(start, self.names)
-        return self.ravel({n: _coordinates(n, c, start[n]) for n, c in self.charts.items()})
+        coordinates = {}
+        for name, chart in self.charts.items():
+            value = jnp.asarray(
+                shaped(name, chart.event_shape, start[name]), jnp.result_type(float)
+            )
+            coordinates[name] = chart.inverse(value)
+            if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates[name]))):
+                raise ArgumentError(
+                    f"`start` gives {name} a value that is not finite or outside its support ({chart.support}); a mean "
+                    "of constrained draws can lie outside, so project it first."
+                )
+        return self.ravel(coordinates)
 
     @property
     def _prior_model(self) -> Callable[[], None]:
@@ -259,15 +273,6 @@ class NumpyroDensity:
     @property
     def _has_own_charts(self) -> bool:
         return all(isinstance(chart, Bijection) for chart in self.charts.values())
-
-
-def _stored(sites: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """A value of all that a posterior will hold."""
-    return {
-        name: site["value"]
-        for name, site in sites.items()
-        if site["type"] == "deterministic" or (site["type"] == "sample" and not site["is_observed"])
-    }
 
 
 def _value_without_draw(site: dict[str, Any]) -> jax.Array | None:
@@ -283,12 +288,6 @@ def _innermost(fn: Any) -> Any:
     return fn
 
 
-def _has_moving_bounds(support: Any) -> bool:
-    """Tell whether bounds may depend on other variables; NumPyro's rule."""
-    bounds = [getattr(support, name, 0) for name in ("lower_bound", "upper_bound")]
-    return not all(isinstance(bound, int | float) for bound in bounds)
-
-
 def site_terms(model: Callable[[], None], values: Values, *, observed: bool) -> list[jax.Array]:
     """Summed log densities of the sites that are observed, or of those that are inferred."""
     log_probs, sites = compute_log_probs(model, (), {}, values)
@@ -296,15 +295,7 @@ def site_terms(model: Callable[[], None], values: Values, *, observed: bool) -> 
 
 
 class NumpyroValues:
-    """Evaluates a target's density on the constrained scale, without the Jacobian of any chart; see `base`.
-
-    Parameters
-    ----------
-    target : Target
-        With a NumPyro model.
-    progress : callable, optional
-        As of every engine's density; nothing here takes long.
-    """
+    """Evaluates a target's density on the constrained scale, without the Jacobian of any chart; see `base`."""
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         del progress
@@ -337,7 +328,11 @@ class NumpyroValues:
 
     def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
         """Log density at points (point, ...); -inf outside the support."""
-        return np.asarray(self._compiled(dict(values)))
+        count = len(next(iter(values.values())))
+        if 0 < count < _AT_LEAST:
+            rows = np.minimum(np.arange(_AT_LEAST), count - 1)
+            values = {name: np.asarray(value)[rows] for name, value in values.items()}
+        return np.asarray(self._compiled(dict(values)))[:count]
 
     def log_likelihood(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
         """Log likelihood of all data at points (point, ...)."""
@@ -353,14 +348,3 @@ class NumpyroValues:
         density, sites = log_density(self.density.model, (), {}, point)
         inside = [jnp.all(sites[name]["fn"].support(value)) for name, value in point.items()]
         return jnp.where(jnp.all(jnp.stack(inside)), density, -jnp.inf)
-
-
-def _coordinates(name: str, chart: Chart, start: Any) -> jax.Array:
-    value = jnp.asarray(shaped(name, chart.event_shape, start), jnp.result_type(float))
-    coordinates = chart.inverse(value)
-    if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates))):
-        raise ArgumentError(
-            f"`start` gives {name} a value that is not finite or outside its support ({chart.support}); a mean of "
-            "constrained draws can lie outside, so project it first."
-        )
-    return coordinates

@@ -32,13 +32,6 @@ class StanDensity:
 
     The constant is CmdStan's: `~` leaves out what does not depend on parameters.
 
-    Parameters
-    ----------
-    target : Target
-        With a Stan definition.
-    progress : callable, optional
-        Called with a line of text before something that takes long.
-
     Attributes
     ----------
     names, derived : tuple of str

@@ -108,13 +108,7 @@ class StanCalls:
 
 
 def check_double(array: jax.Array | None = None) -> None:
-    """Refuse single precision, in which a Stan program has no log density.
-
-    Raises
-    ------
-    TypeError
-        If JAX is in single precision here, or the array is.
-    """
+    """Refuse single precision, in which a Stan program has no log density."""
     if (jnp.result_type(float) if array is None else array.dtype) != np.float64:
         raise ArgumentTypeError(
             "A Stan program's log density is computed in double precision, and JAX is in single here: use "
@@ -160,17 +154,7 @@ class StanVectors:
 
     @classmethod
     def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> StanVectors:
-        """The density of a target.
-
-        Raises
-        ------
-        ValueError
-            If it has no Stan program, one without parameters, or JAX computes elsewhere than on a processor.
-        TypeError
-            If JAX is in single precision.
-        StanError
-            If there is no CmdStan, the program does not compile or its data do not fit.
-        """
+        """The density of a target."""
         from onebasin.stan.library import open_library
         from onebasin.stan.program import check_variables, definition
 
@@ -261,13 +245,7 @@ class StanVectors:
     def log_likelihood(
         self, vector: Float[Array, " param"], rows: Int[Array, " row"] | None = None
     ) -> Float[Array, " term"]:
-        """The log density, as one term.
-
-        Raises
-        ------
-        ValueError
-            If some observations are asked for.
-        """
+        """The log density, as one term."""
         if rows is not None:
             raise ArgumentError(
                 f"`rows` are given, but {self.target.name!r} is a Stan program, which does not tell which part of the "

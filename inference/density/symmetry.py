@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -18,8 +18,7 @@ from onebasin.base.checks import check_count, check_not_negative, check_seed
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.showing import Shown
-from onebasin.models.symmetry.block import Block
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import Block, Symmetry, equal_modes
 from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.elements import Element, Part, choose, differ, on_arrays
 from onebasin.models.symmetry.evidence import Evidence
@@ -101,7 +100,33 @@ class SymmetryCheck(Shown):
     symmetry: Symmetry = ()
 
     def _card(self) -> Card:
-        return of_check(self)
+        """The answer, a line for each block, what was left open."""
+        if not self.differences:
+            nothing = Words("There is nothing to compare on the log density.")
+            return Card("No symmetry is declared", (nothing,))
+        parts: list[CardPart] = []
+        known = [difference for difference in self.differences if not math.isnan(difference)]
+        if known:
+            change = f"changes the log density by {max(known):.2g} nats at most, which is rounding,"
+            if not max(known):
+                change = "does not change the log density"
+            parts.append(Words(f"Moving components as declared {change} {self.evidence.size}."))
+        names = [block.describe() for block in self.symmetry] or ["block"] * len(self.differences)
+        facts = tuple(
+            Fact(name, "no point tells", "warn")
+            if math.isnan(difference)
+            else Fact(name, f"{difference:.2g} nats at most", "good")
+            for name, difference in zip(names, self.differences, strict=True)
+        )
+        parts.append(FactList(facts))
+        if derived := self.evidence.derived:
+            moved = ", ".join(f"`{name}`" for name in derived)
+            parts.append(Words(f"Moved along as declared: {moved}."))
+        if self.evidence.sentence:
+            parts.append(Words(self.evidence.sentence, small=True))
+        if any(map(math.isnan, self.differences)):
+            return Card("Not every part of the symmetry could be checked", tuple(parts), "warn")
+        return Card("The symmetry holds", tuple(parts), "good")
 
 
 @checks_arguments
@@ -196,7 +221,16 @@ def hold(
         values = spread_draws(draws, density.names, points, moved)
     count, times = len(next(iter(values.values()))), 1 if draws is None else ELEMENTS_A_DRAW
     derived = Derived.at(density, {n: v[:DERIVED_AT] for n, v in values.items()}, seed)
-    symmetry = tuple(_known(block, values, derived) for block in blocks)
+    symmetry: Symmetry = ()
+    for block in blocks:
+        if all(name in density.derived for name in block.variables):
+            raise ArgumentError(
+                f"`symmetry` moves {', '.join(block.variables)}, which follow from the parameters; name these too: "
+                f"{', '.join(values)}."
+            )
+        # What could not be computed is left out.
+        rest = block.restricted(name for name in block.variables if name not in derived.missing)
+        symmetry += (rest or block,)
     group = Group(symmetry, {n: v.shape[1:] for n, v in (values | derived.values).items()})
     parts = moving_parts(group, np.random.default_rng(seed), count * times)
     before = cache(lambda measure: measure(values))  # the same for every block
@@ -212,7 +246,20 @@ def hold(
         there = measure(block.act(dict(tiled), *part))
         found = changes(measure, tiled, np.tile(here, times), there, tolerance)
         if found.real.any():
-            raise _refusal(target, block, found.largest, at)
+            what = "density" if block.keeps_density else "likelihood"
+            moving, by = (
+                f"moving {', '.join(block.variables)} as declared",
+                f"{found.largest:.3g} nats",
+            )
+            if np.isinf(found.largest):
+                moving, by = f"{moving} takes points out of the support, or", f"{found.largest}"
+            change = f"{moving} changes the log {what} by {by} at {at}"
+            raise SymmetryError(
+                f"`symmetry` of {target.name!r} does not hold: {change}. Declare what moves "
+                "together completely, or leave this block out.",
+                found.largest,
+                change,
+            )
         differences.append(found.largest)
         if block.keeps_density:
             evidence = evidence.joined(_of_derived(target, block, derived, part, at))
@@ -263,24 +310,6 @@ def evidence_at_draws(
         return replace(found, skipped=(*found.skipped, f"trying draws failed ({words})"))
 
 
-def _known(block: Block[Any], values: Values, derived: Derived) -> Block[Any]:
-    """The block without derived quantities that could not be computed.
-
-    Raises
-    ------
-    ValueError
-        If it moves derived quantities alone.
-    """
-    if all(name in derived.density.derived for name in block.variables):
-        raise ArgumentError(
-            f"`symmetry` moves {', '.join(block.variables)}, which follow from the parameters; name these too: "
-            f"{', '.join(values)}."
-        )
-    return (
-        block.restricted(name for name in block.variables if name not in derived.missing) or block
-    )
-
-
 def _of_derived(
     target: Target, block: Block[Any], derived: Derived, part: Part, at: str
 ) -> Evidence:
@@ -293,75 +322,16 @@ def _of_derived(
         if derived.is_random(name):
             random.append(name)
         elif name in block.variables:
-            raise _derived_refusal(target, block, name, difference, at)
+            others = ", ".join(n for n in block.variables if n != name)
+            change = f"{name} does not move along with {others} as declared, but differs by {difference:.3g} at {at}"
+            raise SymmetryError(
+                f"`symmetry` of {target.name!r} does not hold: {change}. Declare the axis along which it "
+                "has the components, or leave it out.",
+                difference,
+                change,
+            )
         elif not any(name in other.variables for other in target.symmetry):
             left.append(name)
     compared = [n for n in block.variables if n in derived.values and n not in derived.random]
     agreed = tuple(name for name in compared if name not in random)
     return Evidence(random=tuple(random), left_behind=tuple(left), derived=agreed)
-
-
-def _refusal(target: Target, block: Block[Any], difference: float, at: str) -> SymmetryError:
-    what = "density" if block.keeps_density else "likelihood"
-    moving, by = (
-        f"moving {', '.join(block.variables)} as declared",
-        f"{difference:.3g} nats at {at}",
-    )
-    if np.isinf(difference):
-        moving, by = f"{moving} takes points out of the support, or", f"{difference} at {at}"
-    change = f"{moving} changes the log {what} by {by}"
-    return SymmetryError(
-        f"`symmetry` of {target.name!r} does not hold: {change}. Declare what moves "
-        "together completely, or leave this block out.",
-        difference,
-        change,
-    )
-
-
-def _derived_refusal(
-    target: Target, block: Block[Any], name: str, difference: float, at: str
-) -> SymmetryError:
-    others = ", ".join(n for n in block.variables if n != name)
-    change = f"{name} does not move along with {others} as declared, but differs by {difference:.3g} at {at}"
-    return SymmetryError(
-        f"`symmetry` of {target.name!r} does not hold: {change}. Declare the axis along which it "
-        "has the components, or leave it out.",
-        difference,
-        change,
-    )
-
-
-def of_check(check: SymmetryCheck) -> Card:
-    """The answer, a line for each block, what was left open."""
-    parts = tuple(_of_check(check))
-    if not check.differences:
-        return Card("No symmetry is declared", parts)
-    if any(map(math.isnan, check.differences)):
-        return Card("Not every part of the symmetry could be checked", parts, "warn")
-    return Card("The symmetry holds", parts, "good")
-
-
-def _of_check(check: SymmetryCheck) -> Iterator[CardPart]:
-    if not check.differences:
-        yield Words("There is nothing to compare on the log density.")
-        return
-    known = [difference for difference in check.differences if not math.isnan(difference)]
-    if known:
-        change = f"changes the log density by {max(known):.2g} nats at most, which is rounding,"
-        if not max(known):
-            change = "does not change the log density"
-        yield Words(f"Moving components as declared {change} {check.evidence.size}.")
-    names = [block.describe() for block in check.symmetry] or ["block"] * len(check.differences)
-    yield FactList(
-        tuple(
-            Fact(name, "no point tells", "warn")
-            if math.isnan(difference)
-            else Fact(name, f"{difference:.2g} nats at most", "good")
-            for name, difference in zip(names, check.differences, strict=True)
-        )
-    )
-    derived = check.evidence.derived
-    if derived:
-        yield Words(f"Moved along as declared: {', '.join(f'`{name}`' for name in derived)}.")
-    if check.evidence.sentence:
-        yield Words(check.evidence.sentence, small=True)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
 import numpy as np
 import xarray as xr
 
@@ -24,7 +25,7 @@ from .drift import drift
 from .fixed_draws import fit, linear_response, standard_draws
 from .gaussian import NormalFit, moments
 from .peaks import FULL, Peak, find_peaks, smoothed_peak
-from .weighting import ROUNDS, Weighted, weigh
+from .weighting import ROUNDS, weigh
 
 STARTS = 16
 """From which optima are sought for the proposals of an approximation that has none."""
@@ -52,13 +53,7 @@ class Proposals:
 
 
 def fit_fixed_draws(job: Job[Dadvi]) -> Found:
-    """Fit a Gaussian at every distinct optimum; draw from the one with the highest ELBO.
-
-    Raises
-    ------
-    InferenceError
-        If none has a finite ELBO.
-    """
+    """Fit a Gaussian at every distinct optimum; draw from the one with the highest ELBO."""
     with precision("float64"):
         counted = CountedDensity(_density(job))
         fits = gaussians(job, counted, job.method)
@@ -66,7 +61,15 @@ def fit_fixed_draws(job: Job[Dadvi]) -> Found:
         points = best.points(rng.standard_normal((job.method.draws, counted.size)))
         lp, log_q = counted.log_density(points), best.log_density(points)
         stats = {"lp": lp, "log_q": log_q}
-        group = xr.Dataset(_described(best) | {"elbo": ("evaluation", np.array(best.trace))})
+        # Mean and scale under the names of docs/reference/posterior.md.
+        scale = "scale" if best.scale.ndim == 1 else "scale_tril"
+        group = xr.Dataset(
+            {
+                "loc": ("param", best.loc),
+                scale: (("param", "param_bis")[: best.scale.ndim], best.scale),
+                "elbo": ("evaluation", np.array(best.trace)),
+            }
+        )
         draws = counted.quantities(points)
         found = one_chain(draws, stats, group, converged=best.converged)
     return replace(
@@ -123,11 +126,6 @@ def weighted(job: Job[Any], found: Found) -> Found:
     """Give an approximation importance weights, and take its draws by them.
 
     Proposals start at the approximation's own Gaussian, or at the moments of its draws, and at every other optimum.
-
-    Raises
-    ------
-    InferenceError
-        If the log density is finite at no draw.
     """
     with precision("float64"):
         proposals = found.proposals or _proposals(job, found)
@@ -151,22 +149,13 @@ def weighted(job: Job[Any], found: Found) -> Found:
     group = group.assign({name: (schema.SAMPLE, values) for name, values in own.items()})
     whole = one_chain(draws, stats, group, converged=True)
     attributes = {**found.attributes, **_price(counted), schema.WORTH: result.worth}
-    return replace(
-        whole,
-        attributes=attributes,
-        groups={**whole.groups, **_groups(result, moved)},
-    )
-
-
-def _groups(result: Weighted, moved: dict[str, np.ndarray]) -> dict[str, xr.Dataset]:
-    """The weighted draws, and the drift of short chains."""
     first = {schema.WEIGHTED: (schema.SAMPLE, result.values), schema.DRIFT: ("statistic", moved)}
-    groups = {}
+    groups = dict(whole.groups)
     for name, (axis, values) in first.items():
         dims = {n: [axis, *(f"{n}_dim_{i}" for i in range(v.ndim - 1))] for n, v in values.items()}
         groups[name] = xr.Dataset({n: (dims[n], v) for n, v in values.items()})
     groups[schema.DRIFT] = groups[schema.DRIFT].assign_coords(statistic=["location", "spread"])
-    return groups
+    return replace(whole, attributes=attributes, groups=groups)
 
 
 def _proposals(job: Job[Any], found: Found) -> Proposals:
@@ -174,20 +163,13 @@ def _proposals(job: Job[Any], found: Found) -> Proposals:
     counted = CountedDensity(_density(job))
     density = counted.density
     values = {name: np.asarray(found.draws[name])[0] for name in density.names}
-    vectors = _unconstrained(counted, values)
+    vectors = np.asarray(jax.vmap(density.unconstrain)(values))
     vectors = vectors[np.isfinite(vectors).all(axis=1)]
     own = moments(vectors, np.ones(len(vectors))) if len(vectors) > counted.size else None
     fits = gaussians(job, counted, Dadvi(starts=STARTS, init_radius=RADIUS))
     if own is None:
         return Proposals(counted, fits)
     return Proposals(counted, (own, *(each for each in fits if _apart(each, own) > SAME)))
-
-
-def _unconstrained(counted: CountedDensity, values: dict[str, np.ndarray]) -> np.ndarray:
-    import jax
-
-    found = jax.vmap(counted.density.unconstrain)(values)
-    return np.asarray(found)
 
 
 def _density(job: Job[Any]) -> Any:
@@ -217,13 +199,6 @@ def _apart(one: NormalFit, other: NormalFit) -> float:
     """Standard deviations between the centres of two fits, by the wider of both: the largest over parameters."""
     z = (one.loc - other.loc) / np.maximum(one.sds, other.sds)
     return float(np.abs(z).max())
-
-
-def _described(fitted: NormalFit) -> dict[str, Any]:
-    """Mean and scale under the names of docs/reference/posterior.md."""
-    axes = ("param", "param_bis")[: fitted.scale.ndim]
-    name = "scale" if fitted.scale.ndim == 1 else "scale_tril"
-    return {"loc": ("param", fitted.loc), name: (axes, fitted.scale)}
 
 
 def _price(counted: CountedDensity) -> dict[str, int]:

@@ -25,7 +25,6 @@ from onebasin.posteriors.weights import EVEN, khat_of_weights, tails_of
 from ..contracts.engines import DEFINED
 from ..contracts.method import Found, Job
 from ..density.counted import CountedDensity
-from ..density.network import density_of
 from ..mcmc.given import Start
 from .approximate import gaussians
 from .dadvi import Dadvi
@@ -96,13 +95,6 @@ def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
         Of NUTS or static HMC with `init="fit"`.
     sample : callable
         Runs the chains of a job.
-
-    Raises
-    ------
-    ArgumentError
-        If the engine takes no metric, or the settings adapt nothing.
-    InferenceError
-        If no starting point of finite log density is found.
     """
     if job.engine not in DEFINED:
         raise ArgumentError(
@@ -133,14 +125,9 @@ def start_from_fit(job: Job[Any]) -> FitStart:
     ----------
     job : Job
         Its method has `chains`, `init_radius` and `target_acceptance`.
-
-    Raises
-    ------
-    InferenceError
-        If no starting point of finite log density is found.
     """
     with precision("float64"):
-        counted = CountedDensity(density_of(job.target, job.bars.say))
+        counted = CountedDensity.of(job.target, job.bars.say)
         found = _decided(job, counted)
     return replace(found, gradients=counted.gradients, log_densities=counted.heights)
 
@@ -165,7 +152,20 @@ def _decided(job: Job[Any], counted: CountedDensity) -> FitStart:
     acceptance = 1 - (1 - s.target_acceptance) / SURPLUS[heavy]
     near = s.chains - len(afar)
     starts = weighted.vectors[weighted.resampled(max(SETTLING, near), rng)]
-    settled, step = _settled(counted, starts, whole, acceptance, rng)
+    # Weighted draws are moved, and the step size with the wanted mean acceptance along trajectories is found. The
+    # energy error grows with the square of the step, and so does what is rejected.
+    settled = MovedChains.at(counted, starts)
+    log_step = -0.25 * np.log(counted.size)
+    for number in range(1, TRANSITIONS + 1):
+        step = float(np.exp(log_step))
+        momentum = rng.standard_normal(starts.shape)
+        settled, gains = transition(
+            counted, settled, whole.scale, momentum, step, _leapfrogs(step), rng
+        )
+        rejected = max(1e-3, 1 - np.exp(np.minimum(gains, 0)).mean())
+        change = 0.5 * np.log((1 - acceptance) / rejected)
+        log_step += change * (0.7 if number <= 3 else max(1 / number, 0.1))
+    step = float(np.exp(log_step))
     come = _come(counted, afar, settled, whole, step, rng)
     if come is None:
         return _unused("a chain from a random point does not come to it")
@@ -214,29 +214,6 @@ def _judged(weighted: Weighted) -> tuple[str | None, bool]:
     if worst > LOST and not even:
         return f"k-hat of a coordinate is {worst:.2f}, above {LOST}", True
     return None, not even or bool(worst > HEAVY)
-
-
-def _settled(
-    counted: CountedDensity,
-    starts: Points,
-    whole: NormalFit,
-    acceptance: float,
-    rng: np.random.Generator,
-) -> tuple[MovedChains, float]:
-    """Move weighted draws, and find the step size with the wanted mean acceptance along trajectories.
-
-    The energy error grows with the square of the step, and so does what is rejected.
-    """
-    here = MovedChains.at(counted, starts)
-    log_step = -0.25 * np.log(counted.size)
-    for number in range(1, TRANSITIONS + 1):
-        step = float(np.exp(log_step))
-        momentum = rng.standard_normal(starts.shape)
-        here, gains = transition(counted, here, whole.scale, momentum, step, _leapfrogs(step), rng)
-        rejected = max(1e-3, 1 - np.exp(np.minimum(gains, 0)).mean())
-        change = 0.5 * np.log((1 - acceptance) / rejected)
-        log_step += change * (0.7 if number <= 3 else max(1 / number, 0.1))
-    return here, float(np.exp(log_step))
 
 
 def _leapfrogs(step: float) -> int:

@@ -67,19 +67,14 @@ def _ranks_of(weighted: Weighted, ends: dict[str, np.ndarray]) -> dict[str, np.n
     weights, found = np.exp(weighted.log_weight), {}
     for name, values in weighted.values.items():
         flat, end = values.reshape(len(values), -1), ends[name].reshape(len(ends[name]), -1)
-        ranks = [_ranks(v, weights, e) for v, e in zip(flat.T, end.T, strict=True)]
+        ranks = []
+        for own, at in zip(flat.T, end.T, strict=True):
+            order = np.argsort(own)
+            below = np.append(0.0, np.cumsum(weights[order]))
+            # The weight of draws below each end, and half of that of draws that are equal.
+            left, right = (np.searchsorted(own[order], at, side=side) for side in ("left", "right"))
+            ranks.append((below[left] + below[right]) / 2 / below[-1])
         found[name] = np.stack(ranks, axis=1).reshape(end.shape[0], *values.shape[1:])
-    return found
-
-
-def _ranks(
-    values: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"], ends: np.ndarray
-) -> np.ndarray:
-    """The weight of draws below each end, and half of that of draws that are equal."""
-    order = np.argsort(values)
-    below = np.append(0.0, np.cumsum(weights[order]))
-    left, right = (np.searchsorted(values[order], ends, side=side) for side in ("left", "right"))
-    found: np.ndarray = (below[left] + below[right]) / 2 / below[-1]
     return found
 
 
@@ -88,7 +83,10 @@ def _moved(
 ) -> Points:
     """The chains after their transitions."""
     size = points.shape[1]
-    root = _metric(weighted)
+    # A square root of the inverse of the components' mean precision, which suits the narrowest.
+    scales = (each.scale for each in weighted.components)
+    inverses = [np.linalg.inv(np.diag(scale) if scale.ndim == 1 else scale) for scale in scales]
+    root = square_root(np.mean([inverse.T @ inverse for inverse in inverses], axis=0))[0]
     here = MovedChains.at(counted, points)
     for _ in range(TRANSITIONS):
         step = min(STEP, 0.9 * size**-0.25) * rng.uniform(0.7, 1.1)
@@ -96,14 +94,3 @@ def _moved(
         momentum = np.concatenate([half, -half])  # so that no mean momentum moves all chains
         here, _ = transition(counted, here, root, momentum, step, LEAPFROGS, rng)
     return here.points
-
-
-def _metric(weighted: Weighted) -> Float[np.ndarray, "param param"]:
-    """A square root of the inverse of the components' mean precision, which suits the narrowest."""
-    inverses = [np.linalg.inv(_whole(each.scale)) for each in weighted.components]
-    precision = np.mean([inverse.T @ inverse for inverse in inverses], axis=0)
-    return square_root(precision)[0]
-
-
-def _whole(scale: Float[np.ndarray, ...]) -> Float[np.ndarray, "param param"]:
-    return np.diag(scale) if scale.ndim == 1 else scale

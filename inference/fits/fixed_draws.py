@@ -55,18 +55,9 @@ def standard_draws(count: int, size: int, rng: np.random.Generator, *, whole: bo
 
 
 def fit(counted: CountedDensity, peak: Peak, draws: Points, iterations: int) -> NormalFit:
-    """Maximise the ELBO of fixed draws from an optimum: in full rank, or with independent coordinates.
+    """Maximise the ELBO of fixed standard draws (draw, param) from an optimum, in full rank or by coordinates.
 
-    Parameters
-    ----------
-    counted : CountedDensity
-        The target's.
-    peak : Peak
-        In whose coordinates; with one square root a coordinate, these stay independent.
-    draws : array (draw, param)
-        Standard ones.
-    iterations : int
-        Most evaluations of the ELBO.
+    With one square root a coordinate, these stay independent. The ELBO is evaluated at most `iterations` times.
     """
     found = _Climb(counted, peak.vector, peak.root, draws).climb(min(AT_ONCE, iterations))
     used = len(found.trace)

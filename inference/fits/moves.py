@@ -46,29 +46,9 @@ def transition(
 ) -> tuple[MovedChains, Float[np.ndarray, "leapfrog chain"]]:
     """Move every chain along a trajectory, and accept or reject its end.
 
-    Parameters
-    ----------
-    counted : CountedDensity
-        The target's.
-    here : MovedChains
-        Where the chains are.
-    root : array (param, param)
-        A square root of the inverse metric.
-    momentum : array (chain, param)
-        Standard normal.
-    step : float or array (chain, 1)
-        Of all chains, or of each.
-    leapfrogs : int
-        Steps of the trajectory.
-    rng : Generator
-        Of acceptance.
-
-    Returns
-    -------
-    MovedChains
-        Where the chains are now.
-    array (leapfrog, chain)
-        Change of the log density minus the kinetic energy, in nats, after each step; -inf where there is no number.
+    `root` (param, param) is a square root of the inverse metric, `momentum` (chain, param) is standard normal, and the
+    step is that of all chains, or of each (chain, 1). Return where the chains are now; and (leapfrog, chain) the
+    change of the log density minus the kinetic energy, in nats, after each step: -inf where there is no number.
     """
     before = here.heights - 0.5 * (momentum**2).sum(axis=1)
     place, height, slope = here.points, here.heights, here.slopes

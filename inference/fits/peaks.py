@@ -88,11 +88,6 @@ def find_peaks(
     One half of the starts are uniform, every other one three times as far out. The others lie around the best end so
     far, many of its standard deviations away: what is far depends on the units of the data. Once a peak is known, its
     curvature whitens the coordinates of all further climbs.
-
-    Raises
-    ------
-    InferenceError
-        If no point with a finite log density is found.
     """
     climber, peaks, number = _Climber(counted), list[Peak](), 0
     points = list(_starts(counted, -(-starts // 2), radius, rng))
@@ -133,23 +128,18 @@ class _Climber:
         vector = self.centre + (self.root @ end.vector if whole else self.root * end.vector)
         if not np.isfinite(end.potential) or any(p.distance(vector) < APART for p in peaks):
             return
-        peak = _peak(self.counted, vector)
-        if peak is None or any(peak.distance(other.vector) < APART for other in peaks):
+        height, slope = self.counted.gradient(vector[None])
+        if not np.isfinite(height[0]):  # the log density has no gradient there
+            return
+        root, definite = _root(self.counted, vector)
+        left = slope[0] @ root if root.ndim == 2 else slope[0] * root
+        near = bool(np.linalg.norm(left) < NEAR)
+        peak = Peak(vector, float(height[0]), root, definite and near)
+        if any(peak.distance(other.vector) < APART for other in peaks):
             return
         peaks.append(peak)
         if peak.is_peak and not self.whitened:
             self.centre, self.root, self.whitened = peak.vector, peak.root, True
-
-
-def _peak(counted: CountedDensity, vector: Vector) -> Peak | None:
-    """The curvature at a point; None where the log density has no gradient there."""
-    height, slope = counted.gradient(vector[None])
-    if not np.isfinite(height[0]):
-        return None
-    root, definite = _root(counted, vector)
-    left = slope[0] @ root if root.ndim == 2 else slope[0] * root
-    near = bool(np.linalg.norm(left) < NEAR)
-    return Peak(vector, float(height[0]), root, definite and near)
 
 
 def smoothed_peak(counted: CountedDensity, rng: np.random.Generator, radius: float) -> Peak:
@@ -204,19 +194,17 @@ def _root(counted: CountedDensity, vector: Vector) -> tuple[Float[np.ndarray, ..
     """A square root of the inverse curvature, and whether that is a peak's."""
     if counted.size <= FULL:
         return square_root(-counted.hessian(vector))
-    curvature = -_diagonal(counted, vector)
+    # The diagonal of the Hessian: exact by a product a coordinate up to 1,000 of them, else by random signs.
+    size = counted.size
+    if size <= 1000:
+        curvature = -np.diag(counted.hessian(vector))
+    else:
+        signs = np.random.default_rng(size).choice([-1.0, 1.0], (counted.BLOCK, size))
+        products = counted.products(np.tile(vector, (len(signs), 1)), signs)
+        curvature = -(signs * products).mean(axis=0)
     fine = np.isfinite(curvature) & (curvature > 0)
     usual = np.median(curvature[fine]) if fine.any() else 1.0
     return 1 / np.sqrt(np.where(fine, curvature, usual)), bool(fine.all())
-
-
-def _diagonal(counted: CountedDensity, vector: Vector) -> Vector:
-    """The diagonal of the Hessian: exact by a product a coordinate up to 1,000 of them, else by random signs."""
-    size = counted.size
-    if size <= 1000:
-        return np.diag(counted.hessian(vector))
-    signs = np.random.default_rng(size).choice([-1.0, 1.0], (counted.BLOCK, size))
-    return (signs * counted.products(np.tile(vector, (len(signs), 1)), signs)).mean(axis=0)
 
 
 def square_root(precision: Matrix) -> tuple[Matrix, bool]:

@@ -114,19 +114,11 @@ def weigh(
     more_rounds: int = MORE_ROUNDS,
     tail_rounds: int = TAIL_ROUNDS,
 ) -> Weighted:
-    """Draw, weigh and adapt, a round after the other.
+    """Draw, weigh and adapt, a round after the other; first from the fits, one a distinct optimum.
 
-    Parameters
-    ----------
-    counted : CountedDensity
-        The target's.
-    fits : sequence of Gaussian
-        First proposals, one a distinct optimum.
-    done : callable
-        Called after each round with its number.
-    rounds, more_rounds, tail_rounds : int
-        How many there are; how many more, of twice as many draws, where the weights of a quantity leave it open whether
-        they are good; and how many for its tail, where they still do and all weights are good.
+    After each of `rounds`, `done` is called with its number. There are up to `more_rounds` more, of twice as many draws,
+    where the weights of a quantity leave it open whether they are good; and `tail_rounds` for its tail where they still
+    do and all weights are good.
     """
     count = max(1000, 20 * counted.size)
     current = _Round(tuple(fits), np.full(len(fits), 1 / len(fits)), count)
@@ -203,8 +195,16 @@ def _adapted(current: _Round, points: Points, log_weights: LogWeights) -> _Round
     wanted = min(10 * size + 50, len(points) / 2)
     each = current.by_component(points)
     responsible = np.exp(each - logsumexp(each, axis=0))
-    tempered = np.exp(_tempered(log_weights, wanted))
-    own = responsible * tempered
+    # Weights to the largest power up to 1 at which they are worth so many draws; their sum is 1.
+    finite = np.where(np.isfinite(log_weights), log_weights, -1e300)
+    finite = np.maximum(finite - finite.max(), -1e300)
+    if worth(finite) < wanted:
+        low, high = 0.0, 1.0
+        for _ in range(30):
+            middle = (low + high) / 2
+            low, high = (middle, high) if worth(middle * finite) >= wanted else (low, middle)
+        finite = low * finite
+    own = responsible * np.exp(finite - logsumexp(finite))
     components = []
     for component, weights in zip(current.components, own, strict=True):
         total = weights.sum()
@@ -215,16 +215,3 @@ def _adapted(current: _Round, points: Points, log_weights: LogWeights) -> _Round
     plain = responsible @ np.exp(log_weights - logsumexp(log_weights))
     shares = (1 - LEAST_SHARE) * plain / plain.sum() + LEAST_SHARE / len(plain)
     return replace(current, components=tuple(components), shares=shares)
-
-
-def _tempered(log_weights: LogWeights, wanted: float) -> LogWeights:
-    """Weights to the largest power up to 1 at which they are worth so many draws; their sum is 1."""
-    low, high = 0.0, 1.0
-    finite = np.where(np.isfinite(log_weights), log_weights, -1e300)
-    finite = np.maximum(finite - finite.max(), -1e300)
-    if worth(finite) < wanted:
-        for _ in range(30):
-            middle = (low + high) / 2
-            low, high = (middle, high) if worth(middle * finite) >= wanted else (low, middle)
-        finite = low * finite
-    return finite - logsumexp(finite)

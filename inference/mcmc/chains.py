@@ -30,7 +30,15 @@ from ..contracts.method import Found, Job
 from ..runs.fingerprint import fingerprint
 from ..runs.kept import check_folder
 from ..runs.provenance import package_versions
-from .places import ChainPlace, DrawsReceiver, Gathered, KeptPlace, Standing, ThinnedDraws
+from .places import (
+    ChainPlace,
+    DrawsReceiver,
+    Gathered,
+    KeptPlace,
+    Standing,
+    ThinnedDraws,
+    WarmupApart,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -65,43 +73,23 @@ def run_chains(
     at_once: int | None = None,
     finished: Callable[[int], None] = lambda _: None,
 ) -> list[Standing]:
-    """Run chains, several at once.
+    """Run chains, several at once, and return how each stood at its end.
 
-    Parameters
-    ----------
-    prepare : callable
-        Compiles what the chains share and returns what runs one; not called when no chain is missing.
-    taker : Draws
-        Takes the draws.
-    chains, draws : int
-        How many chains, and how many draws of each.
-    folder : Path or None
-        In which chains are kept as they go, and looked for.
-    fingerprint : str
-        Says which chains in the folder are of this very run.
-    at_once : int, optional
-        Most chains that run at once; by default as many as there are cores for this process.
-    finished : callable
-        Called with the number of each chain that is found finished.
+    `prepare` compiles what the chains share and returns what runs one; it is not called when no chain is missing.
+    `taker` takes the draws. In `folder` chains are kept as they go, and looked for: those whose `fingerprint` says
+    that they are of this very run; `finished` is called with the number of each that is there. At most `at_once`
+    chains run together, by default as many as there are cores.
 
-    Returns
-    -------
-    list of Standing
-        How each chain stood at its end.
-
-    Raises
-    ------
-    InferenceError
-        If nothing can be kept in the folder.
-    InUse
-        If another run keeps its chains there at this moment; the message says which.
-    WriteError
-        If a disk is full; what was kept until then stays, and the same run goes on from it.
-    KeyboardInterrupt
-        After the chains at work were told to stop; what they came to is in the folder.
+    A full disk raises WriteError, and what was kept until then stays. After an interrupt, the chains at work are told
+    to stop; what they came to is in the folder.
     """
     with _held(folder), ExitStack() as unfinished:
-        places = _places(taker, chains, folder, fingerprint)
+        places = [
+            ChainPlace(number, taker)
+            if folder is None
+            else KeptPlace(number, taker, folder, fingerprint)
+            for number in range(chains)
+        ]
         for place in places:
             unfinished.callback(place.tidy)
             place.restore()
@@ -157,14 +145,6 @@ def _saying_what_is_gone(places: Sequence[ChainPlace]) -> Iterator[None]:
         ) from error
 
 
-def _places(
-    taker: DrawsReceiver, chains: int, folder: Path | None, fingerprint: str
-) -> Sequence[ChainPlace]:
-    if folder is None:
-        return [ChainPlace(number, taker) for number in range(chains)]
-    return [KeptPlace(number, taker, folder, fingerprint) for number in range(chains)]
-
-
 def _run(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> None:
     cancel = threading.Event()
 
@@ -198,18 +178,8 @@ def sample(
 ) -> Found:
     """Run the chains of a method by its engine's implementation.
 
-    Parameters
-    ----------
-    job : Job
-        Its method has `chains`, `warmup` and `draws`.
-    more : mapping
-        What decides the draws besides the settings, and is recorded in the posterior.
-    gradients : int
-        Gradients that a step of the integrator takes.
-    thin : int
-        Iterations of which each last one is kept.
-    at_once : int, optional
-        As of `run_chains`.
+    `more` decides the draws besides the settings, and is recorded in the posterior; a step of the integrator takes
+    `gradients`; of every `thin` iterations the last one is kept.
     """
     package = ENGINES[job.engine].package
     more = {**more, **(package_versions(package) if package else {})}
@@ -221,23 +191,25 @@ def sample(
     with working_folder("chains") as folder:
         mark = None
         if job.checkpoint is not None:
-            how = {
-                "method": s.label,
-                "settings": _deciding(run.recorded()),
-                "seed": job.seed,
-                **more,
-            }
+            # All settings that decide a chain's draws: not how many there are of chains and of draws.
+            settings = {n: v for n, v in run.recorded().items() if n not in ("chains", "draws")}
+            how = {"method": s.label, "settings": settings, "seed": job.seed, **more}
             if job.given is not None:
                 how["given"] = job.given
             mark = fingerprint(job.target, engine=job.engine, progress=job.bars.say, **how)
         kept = None if mark is None else job.checkpoint
         there = None if kept is None else kept.absolute().parent
         gathered = Gathered(s.chains, s.draws, there)
+        taker: DrawsReceiver = gathered if thin == 1 else ThinnedDraws(gathered, thin)
+        warmed = None
+        if getattr(s, "save_warmup", False) and s.warmup > 0:
+            warmed = Gathered(s.chains, s.warmup, there)
+            taker = WarmupApart(s.warmup, warmed, taker)
         at_once = min(at_once, s.chains)
         job.bars.expect(chains=s.chains, warmup=s.warmup, draws=run.draws, at_once=at_once)
         ended = run_chains(
             partial(job.implementation, replace(job, method=run, folder=folder)),
-            gathered if thin == 1 else ThinnedDraws(gathered, thin),
+            taker,
             chains=s.chains,
             draws=run.draws,
             folder=kept,
@@ -245,22 +217,32 @@ def sample(
             at_once=at_once,
             finished=job.bars.taken,
         )
+    recorded: dict[str, object] = {
+        "warmup_seconds": [chain.warmup_seconds for chain in ended],
+        "sampling_seconds": [chain.sampling_seconds for chain in ended],
+        "gradient_evaluations": gradients * int(gathered.stats["n_steps"].sum()),
+    }
+    if any(chain.restarts for chain in ended):
+        recorded[schema.RESTARTS] = [list(chain.restarts) for chain in ended]
+    if all("warmup_steps" in chain.state for chain in ended):
+        steps = sum(int(chain.state["warmup_steps"]) for chain in ended)
+        recorded[schema.WARMUP_GRADIENTS] = gradients * steps
+    if hasattr(s, "max_tree_depth"):
+        recorded["max_tree_depth"] = s.max_tree_depth
+    recorded |= more
+    if job.given is not None:
+        if job.given.how is not None:
+            recorded[schema.START] = dict(job.given.how)
+        recorded[schema.SETTINGS] = s.recorded()
     return Found(
         gathered.draws,
         gathered.stats,
-        {**_attributes(gathered, ended, s, gradients), **more, **_how(job)},
+        recorded,
         {**_adaptation(ended, definition_of(job.target, job.engine)), **_starts(job, ended)},
         filed=gathered.filed,
         folder=there,
+        warmup=None if warmed is None else Found(warmed.draws, warmed.stats, filed=warmed.filed),
     )
-
-
-def _how(job: Job[Any]) -> dict[str, object]:
-    """Describe what was given to the chains, and the settings that follow from it."""
-    if job.given is None:
-        return {}
-    how = {} if job.given.how is None else {schema.START: dict(job.given.how)}
-    return {**how, schema.SETTINGS: job.method.recorded()}
 
 
 def _starts(job: Job[Any], ended: Sequence[Standing]) -> dict[str, xr.Dataset]:
@@ -298,26 +280,3 @@ def _adaptation(ended: Sequence[Standing], definition: str) -> dict[str, xr.Data
     attributes = {"definition": definition}
     group = xr.Dataset(found, {"chain": np.arange(len(ended))}, attributes)
     return {schema.ADAPTATION: group}
-
-
-def _deciding(settings: Mapping[str, object]) -> dict[str, object]:
-    """The settings that decide a chain's draws: all but how many there are of chains and of draws."""
-    return {name: value for name, value in settings.items() if name not in ("chains", "draws")}
-
-
-def _attributes(
-    gathered: Gathered, ended: Sequence[Standing], settings: Any, gradients: int
-) -> dict[str, object]:
-    out: dict[str, object] = {
-        "warmup_seconds": [chain.warmup_seconds for chain in ended],
-        "sampling_seconds": [chain.sampling_seconds for chain in ended],
-        "gradient_evaluations": gradients * int(gathered.stats["n_steps"].sum()),
-    }
-    if any(chain.restarts for chain in ended):
-        out[schema.RESTARTS] = [list(chain.restarts) for chain in ended]
-    if all("warmup_steps" in chain.state for chain in ended):
-        steps = sum(int(chain.state["warmup_steps"]) for chain in ended)
-        out[schema.WARMUP_GRADIENTS] = gradients * steps
-    if hasattr(settings, "max_tree_depth"):
-        out["max_tree_depth"] = settings.max_tree_depth
-    return out

@@ -1,14 +1,8 @@
-"""Starts of runs from what users give: initial values, and step size and metric of an earlier posterior.
-
-A metric belongs to the labelling of its chain. Where a chain starts in another labelling of a declared symmetry, its
-metric M moves along: with g the element that brings the earlier chain's mean closest to the start, and T what g does
-in the unconstrained space, the metric at the start is J M J' with J the Jacobian of T. In coordinates that g permutes
-and whose signs it changes, that is M with its rows and columns moved.
-"""
+"""Starts of runs from what users give: initial values, and step size and metric of an earlier posterior."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,44 +17,31 @@ from onebasin.base.json_file import read_json_file
 from onebasin.base.notices import notice
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.models.symmetry.closest import closest
-from onebasin.models.symmetry.elements import Element
-from onebasin.models.symmetry.group import Group
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View, as_view
 
 from ..contracts.engines import definition_of
 from ..density.network import density_of
 from ..density.stan_vectors import StanVectors
-from ..runs.initial import Initial, initial_values
+from ..runs.initial import initial_values
 from .given import Start, reordered, stan_places
 from .numpyro import chain_starts
+from .relabelling import moved, relabelling
 
 if TYPE_CHECKING:
     from ..contracts.method import Job
-    from ..density.numpyro import NumpyroDensity
-
-    Density = NumpyroDensity | StanVectors
+    from .relabelling import Density
 
 SHORT = 100
 """Most iterations of the warmup of chains that start at draws of a posterior, with its metric."""
 DRAWS = 1000
 """Most draws of a chain from which a metric is estimated where none is recorded."""
-STEP, SLICE = 1e-4, 256
-"""Of differences in the unconstrained space; and coordinates that are differentiated at once."""
 NAMES = {"step_size": ("step_size", "stepsize"), "inverse_metric": ("inverse_metric", "inv_metric")}
 """Our names of what a mapping may hold, and CmdStan's."""
 
 
 def start_of(job: Job[Any]) -> Start:
-    """Make the start of a run from the initial values, or the earlier run, that its user gave.
-
-    Raises
-    ------
-    ValueError
-        If values do not fit the target, the log density is not finite there, or a metric is of another size.
-    """
+    """Make the start of a run from the initial values, or the earlier run, that its user gave."""
     settings = job.method
     with precision("float64"):
         density = density_of(job.target, job.bars.say)
@@ -69,12 +50,35 @@ def start_of(job: Job[Any]) -> Start:
             positions = np.asarray(chain_starts(density, settings, job.seed))
         else:
             initial = initial_values(job.start, settings.chains, job.seed)
-            positions = _positions(density, initial, job)
+            names = density.names
+            given = [
+                {n: v for n, v in values.items() if initial.posterior is None or n in names}
+                for values in initial.values
+            ]
+            random: list[Any] = [{}] * len(given)  # variables that are missing are drawn
+            if any(set(names) - set(values) for values in given):
+                keys = keys_for(Purpose.CHAIN_START, job.seed, settings.chains)
+                random = [
+                    density.constrain(z) for z in density.random_starts(keys, settings.init_radius)
+                ]
+            found = []
+            for number, values in enumerate(given):
+                try:
+                    vector = density.given_start({**random[number], **values})
+                except ArgumentError as error:
+                    raise ArgumentError(str(error).replace("`start`", "`init`", 1)) from error
+                if not np.isfinite(density.log_density(vector)):
+                    raise ArgumentError(
+                        f"`init` gives chain {number} values at which the log density of {job.target.name!r} is not "
+                        "finite; give values that the model allows."
+                    )
+                found.append(np.asarray(vector))
+            positions = np.stack(found)
         how: dict[str, Any] = {"init": settings.init if initial is None else initial.source}
         if job.adapt_from is None:
             return Start(positions, how=how)
         earlier = _Earlier.of(job.adapt_from, density, definition_of(job.target, job.engine))
-        metric, moved = earlier.metrics(density, positions, settings.metric, job.target.symmetry)
+        metric, moved = earlier.metrics(density, positions, job)
     how["adapted"] = earlier.source
     if any(moved):
         how["relabelled"] = [number for number, is_moved in enumerate(moved) if is_moved]
@@ -82,34 +86,6 @@ def start_of(job: Job[Any]) -> Start:
     brief = initial is not None and initial.posterior is not None and metric is not None
     warmup = min(settings.warmup, SHORT) if brief else None
     return Start(positions, metric, steps, warmup, how)
-
-
-def _positions(
-    density: Density, initial: Initial, job: Job[Any]
-) -> Float[np.ndarray, "chain param"]:
-    """Return the vectors of initial values; variables that are missing are drawn as without."""
-    names, settings = density.names, job.method
-    given = [
-        {n: v for n, v in values.items() if initial.posterior is None or n in names}
-        for values in initial.values
-    ]
-    random: list[Any] = [{}] * len(given)
-    if any(set(names) - set(values) for values in given):
-        keys = keys_for(Purpose.CHAIN_START, job.seed, settings.chains)
-        random = [density.constrain(z) for z in density.random_starts(keys, settings.init_radius)]
-    found = []
-    for number, values in enumerate(given):
-        try:
-            vector = density.given_start({**random[number], **values})
-        except ArgumentError as error:
-            raise ArgumentError(str(error).replace("`start`", "`init`", 1)) from error
-        if not np.isfinite(density.log_density(vector)):
-            raise ArgumentError(
-                f"`init` gives chain {number} values at which the log density of {job.target.name!r} is not finite; "
-                "give values that the model allows."
-            )
-        found.append(np.asarray(vector))
-    return np.stack(found)
 
 
 def _by_chain(rows: np.ndarray, chains: int) -> np.ndarray:
@@ -162,10 +138,10 @@ class _Earlier:
         return cls("values", None if step_size is None else np.atleast_1d(step_size), metric)
 
     def metrics(
-        self, density: Density, positions: np.ndarray, shape: str, symmetry: Symmetry
+        self, density: Density, positions: np.ndarray, job: Job[Any]
     ) -> tuple[np.ndarray | None, list[bool]]:
         """Return the metric of each chain, in the labelling of its start, and which had to be moved."""
-        chains = len(positions)
+        chains, shape = len(positions), job.method.metric
         still = [False] * chains
         if shape == "unit" or (self.metric is None and self.view is None):
             return None, still
@@ -175,10 +151,11 @@ class _Earlier:
         elif shape == "dense" and metric.ndim == 2:
             metric = metric[:, :, None] * np.eye(density.size)
         found = np.array(_by_chain(metric, chains))
-        if self.view is None or not (blocks := equal_modes(symmetry)):
+        if self.view is None:
             return found, still
         for number, position in enumerate(positions):
-            if (change := _relabelling(self.view, number, density, position, blocks)) is not None:
+            change = relabelling(self.view, number, density, position, job.target.symmetry)
+            if change is not None:
                 found[number] = moved(found[number], *change, position)
                 still[number] = True
         return found, still
@@ -220,71 +197,3 @@ def _estimated(view: View | None, density: Density, shape: str) -> np.ndarray:
         unit = np.eye(density.size) if shape == "dense" else 1.0
         found.append(count / (count + 5) * spread + 1e-3 * 5 / (count + 5) * unit)
     return np.stack(found)
-
-
-Act = Callable[[jax.Array], jax.Array]
-"""The action of a group element on vectors."""
-
-
-def _relabelling(
-    view: View, number: int, density: Density, position: np.ndarray, blocks: Symmetry
-) -> tuple[Act, Act] | None:
-    """Return what brings an earlier chain to the labelling of a start, and what undoes it; None if it is there."""
-    names = list(dict.fromkeys(name for block in blocks for name in block.variables))
-    if any(name not in view.variables for name in names):
-        return None
-    start = density.constrain(jnp.asarray(position))
-    chain = {n: np.asarray(view.values(n)[number % view.num_chains], np.float64) for n in names}
-    mean = {n: v.mean(axis=0) for n, v in chain.items()}
-    scale = {n: np.where((sd := v.std(axis=0)) > 0, sd, 1.0) for n, v in chain.items()}
-    element = closest(blocks, mean, {n: np.asarray(start[n]) for n in names}, scale)
-    group = Group(blocks, {n: np.shape(v) for n, v in mean.items()})
-
-    def acting(element: Element) -> Act:
-        def act(vector: jax.Array) -> jax.Array:
-            values = density.constrain(vector)
-            return density.unconstrain({**values, **group.act(element, values)})
-
-        return act
-
-    pairs = zip(element, group.identity(), strict=True)
-    if all(
-        a is None or (b is not None and np.array_equal(a, b))
-        for part in pairs
-        for a, b in zip(*part, strict=True)
-    ):
-        return None
-    return acting(element), acting(group.inverse(element))
-
-
-def moved(
-    metric: np.ndarray, act: Act, undo: Act, position: Float[np.ndarray, " param"]
-) -> np.ndarray:
-    """Return a metric, (param,) or (param, param), as a group element moves it to a position."""
-    size = len(position)
-    points = np.random.default_rng(0).normal(size=(2, size))
-    images = np.stack([np.asarray(act(jnp.asarray(point))) for point in points])
-    by_size = np.argsort(np.abs(points[0]))
-    found = np.searchsorted(np.abs(points[0])[by_size], np.abs(images[0]) - 1e-9)
-    source = by_size[np.minimum(found, size - 1)]
-    sign = np.sign(images[0] * points[0][source])
-    if np.allclose(images, sign * points[:, source], rtol=1e-6, atol=1e-8):
-        if metric.ndim == 1:
-            return metric[source]
-        return metric[source][:, source] * sign * sign[:, None]
-    return _transported(metric, act, np.asarray(undo(jnp.asarray(position))))
-
-
-def _transported(metric: np.ndarray, act: Act, place: Float[np.ndarray, " param"]) -> np.ndarray:
-    """Return J M J', or its diagonal, with the Jacobian of an action at a place, by central differences."""
-    size, acted = len(place), jax.vmap(act)
-    columns = []
-    for first in range(0, size, SLICE):
-        steps = STEP * np.eye(min(SLICE, size - first), size, first)
-        ahead, behind = (acted(jnp.asarray(place + way * steps)) for way in (1, -1))
-        slopes = np.asarray(ahead - behind) / (2 * STEP)
-        columns.append(slopes if metric.ndim == 2 else metric[first : first + SLICE] @ slopes**2)
-    if metric.ndim == 1:
-        return np.sum(columns, axis=0)
-    jacobian = np.concatenate(columns).T
-    return jacobian @ metric @ jacobian.T

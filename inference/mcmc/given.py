@@ -38,8 +38,8 @@ STEP_SIZE_ONLY = 19
 class Start:
     """The points where the chains of a run begin, and what they begin with.
 
-    Every engine of NUTS and of static HMC but nutpie takes one, as the `given` of a `Job`. Whoever makes one sets what
-    it knows and leaves the rest None: the engine then does what it does without.
+    Every engine of NUTS and of static HMC takes one (nutpie its positions alone), as the `given` of a `Job`. Whoever
+    makes one sets what it knows and leaves the rest None: the engine then does what it does without.
 
     Attributes
     ----------
@@ -147,13 +147,7 @@ class StanStart:
 
     @classmethod
     def of(cls, target: Target, start: Start) -> StanStart:
-        """Translate a start.
-
-        Raises
-        ------
-        StanError
-            If the program cannot be opened in this process.
-        """
+        """Translate a start."""
         with precision("float64"):
             density = density_of(target)
             points = jnp.asarray(start.positions)

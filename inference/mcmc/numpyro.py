@@ -78,55 +78,38 @@ STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
 def chain_starts(
     density: NumpyroDensity | StanVectors, settings: Nuts | Hmc, seed: int | jax.Array
 ) -> Float[Array, "chain param"]:
-    """A starting point a chain, as the settings want it.
-
-    Raises
-    ------
-    InferenceError
-        If no point with a finite log density is found, or no optimum.
-    """
+    """A starting point a chain, as the settings want it."""
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     if settings.init == "random":
         return density.random_starts(keys, settings.init_radius)
     if settings.init == "pathfinder":
-        return _pathfinder_starts(density, density.random_starts(keys, settings.init_radius), keys)
+        try:
+            from blackjax.vi.pathfinder import approximate, sample
+        except ImportError as error:
+            raise InferenceError(
+                lacks("`init='pathfinder'` with the engine numpyro", "mclmc")
+            ) from error
+        # A draw for each chain from the best Gaussian on the way from a point to an optimum.
+        found = []
+        for point, key in zip(density.random_starts(keys, settings.init_radius), keys, strict=True):
+            fit, draw = jax.random.split(jax.random.fold_in(key, 1))
+            state, _ = approximate(fit, density.log_density, point)
+            (start,), _ = sample(draw, state, 1)
+            if not jnp.isfinite(density.log_density(start)):
+                raise InferenceError(
+                    f"Pathfinder came to no point with a finite log density on {density.target.name!r}; use another "
+                    "`init`."
+                )
+            found.append(start)
+        return jnp.stack(found)
     search = BestOptimum(density.log_density)
     return jnp.stack([search(points) for points in points_to_climb_from(density, settings, seed)])
-
-
-def _pathfinder_starts(
-    density: NumpyroDensity | StanVectors, points: Float[Array, "chain param"], keys: jax.Array
-) -> Float[Array, "chain param"]:
-    """Return a draw for each chain from the best Gaussian on the way from a point to an optimum."""
-    try:
-        from blackjax.vi.pathfinder import approximate, sample
-    except ImportError as error:
-        raise InferenceError(
-            lacks("`init='pathfinder'` with the engine numpyro", "mclmc")
-        ) from error
-    found = []
-    for point, key in zip(points, keys, strict=True):
-        fit, draw = jax.random.split(jax.random.fold_in(key, 1))
-        state, _ = approximate(fit, density.log_density, point)
-        (start,), _ = sample(draw, state, 1)
-        if not jnp.isfinite(density.log_density(start)):
-            raise InferenceError(
-                f"Pathfinder came to no point with a finite log density on {density.target.name!r}; use another `init`."
-            )
-        found.append(start)
-    return jnp.stack(found)
 
 
 def points_to_climb_from(
     density: NumpyroDensity | StanVectors, settings: Nuts | Hmc, seed: int | jax.Array
 ) -> Float[Array, "chain start param"]:
-    """Points from which each chain's optimum is sought.
-
-    Raises
-    ------
-    InferenceError
-        If no point with a finite log density is found.
-    """
+    """Points from which each chain's optimum is sought."""
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     several = jax.vmap(partial(jax.random.split, num=settings.init_starts))(keys)
     points = density.random_starts(several.reshape(-1), settings.init_radius)
@@ -165,15 +148,7 @@ class Course:
 
 
 class NumpyroChains:
-    """Runs chains of one target; compiled once, called from several threads.
-
-    Parameters
-    ----------
-    job : Job
-        No files are written.
-    course : Course, optional
-        By default on the target's NumPyro model, from where the settings say, and all quantities are kept.
-    """
+    """Runs chains of one target; compiled once, called from several threads."""
 
     slices = (SLICE, SLICE)
 

@@ -1,16 +1,16 @@
 """NUTS by the package nutpie (https://github.com/pymc-devs/nutpie), on Stan programs and NumPyro models.
 
 Every chain is a run of nutpie's with its own seed, so that it depends on the run's seed and its number alone. A
-Stan program is sampled by its library without Python in between; a NumPyro model by calls of its compiled gradient,
-some tens of microseconds each, of which one chain at a time makes one. nutpie cannot go on amid a chain: what was
-broken off is begun again, and a chain that is to be longer is drawn again, with the same beginning.
+Stan program is sampled by its library without Python in between; a NumPyro model, and a Stan program from a given
+start, by calls of the compiled gradient, some tens of microseconds each, of which one chain at a time makes one. nutpie
+cannot go on amid a chain: what was broken off is begun again, and a chain that is to be longer is drawn again, with the
+same beginning.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -24,32 +24,23 @@ from onebasin.stan.program import name_draws
 
 from ..contracts.engines import NUTPIE, definition_of
 from ..contracts.method import Job
-from ..density.network import numpyro_density_of
+from ..density.network import density_of
 from .chains import how_it_went
 from .numpyro import chain_starts
 from .nuts import Nuts
 from .places import ChainPlace, Standing
 
 RADIUS = 2.0
-"""Stan programs start uniform within it; nutpie leaves no choice."""
+"""Within which nutpie itself starts Stan programs."""
 
 
-def checked(settings: Nuts, *, by_stan: bool) -> Nuts:
-    """The settings, if nutpie has what they ask for.
-
-    Raises
-    ------
-    ValueError
-        If it has not.
-    """
-    allowed: dict[str, Any] = {"metric": "diag", "dtype": "float64", "adapt": True}
-    if by_stan:
-        allowed |= {"init": "random", "init_radius": RADIUS}
+def checked(settings: Nuts) -> Nuts:
+    """The settings, if nutpie has what they ask for."""
+    allowed = {"metric": "diag", "dtype": "float64", "adapt": True}
     for name, value in allowed.items():
         if (given := getattr(settings, name)) != value:
-            of = " of a Stan program" if name.startswith("init") else ""
             raise ArgumentError(
-                f"`{name}` is {given!r}, but engine='nutpie' has {value!r} alone{of}; leave it out, or use "
+                f"`{name}` is {given!r}, but engine='nutpie' has {value!r} alone; leave it out, or use "
                 "engine='numpyro' or 'stanli'."
             )
     return settings
@@ -66,6 +57,8 @@ STATS = {
 }
 """nutpie's names and ArviZ's."""
 KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
+NUDGE = 1e-3
+"""By which a start moves along a coordinate in which the density is flat there."""
 LOOKS = 10
 """Milliseconds between looks at how far a chain is."""
 _VECTOR = "vector"
@@ -75,11 +68,6 @@ Values = dict[str, np.ndarray]
 
 class NutpieChains:
     """Runs chains of one target; compiled once, called from several threads.
-
-    Parameters
-    ----------
-    job : Job
-        Its method is `Nuts`.
 
     Raises
     ------
@@ -92,33 +80,42 @@ class NutpieChains:
     """
 
     def __init__(self, job: Job[Nuts]) -> None:
-        by_stan = definition_of(job.target, NUTPIE.name) == "stan"
-        self.settings = checked(job.method, by_stan=by_stan)
+        s = self.settings = checked(job.method)
         given = job.given
-        if given is not None and (
-            by_stan or given.inverse_metric is not None or given.step_size is not None
-        ):
+        if given is not None and (given.inverse_metric is not None or given.step_size is not None):
             raise ArgumentError(
-                "`engine` is 'nutpie', which takes no step size and no metric, and no start of a Stan program; use "
-                "engine='numpyro', 'stanli' or 'cmdstan'."
+                "`engine` is 'nutpie', which takes no step size and no metric; use engine='numpyro', 'stanli' or "
+                "'cmdstan'."
             )
         self.job, self.bars = job, job.bars
-        self.model: _Model = (_StanModel if by_stan else _NumpyroModel)(job, self.settings)
+        by_itself = given is None and (s.init, s.init_radius) == ("random", RADIUS)
+        by_stan = definition_of(job.target, NUTPIE.name) == "stan" and by_itself
+        self.model: _Model = (_StanModel if by_stan else _VectorModel)(job, s)
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
         s, number = self.settings, place.number
+        place.start = self.model.start(number)
         began = time.perf_counter()
         watch = _Watch(self.bars.chain(number, warmup=s.warmup, draws=s.draws, done=0))
         trace = self._sampled(number, watch, cancel)
         took = time.perf_counter() - began
-        draws = self.model.draws(_of_chain(trace["posterior"]))
-        stats = _stats(_of_chain(trace["sample_stats"]))
+        warmed = s.warmup if s.save_warmup else 0
+        if warmed:
+            place.put(0, *self._taken(trace, "warmup_"))
+        draws, stats = self._taken(trace)
         there = 0 if place.standing is None else place.standing.draws
-        place.put(there, *({n: v[there:] for n, v in part.items()} for part in (draws, stats)))
+        rest = [{n: v[there:] for n, v in part.items()} for part in (draws, stats)]
+        place.put(warmed + there, *rest)
         sampling = max(0.0, (watch.seconds or took) - watch.warmup_seconds)
         place.finish(Standing(s.draws, watch.warmup_seconds, sampling))
         watch.bar.end(took, **how_it_went(stats))
+
+    def _taken(self, trace: Any, phase: str = "") -> tuple[Values, Values]:
+        """Return the draws and statistics of a phase, "warmup_" or, of the draws, ""."""
+        draws = self.model.draws(_of_chain(trace[f"{phase}posterior"]))
+        found = _of_chain(trace[f"{phase}sample_stats"])
+        return draws, {n: found[own].astype(KINDS.get(n, np.float64)) for own, n in STATS.items()}
 
     def _sampled(self, number: int, watch: _Watch, cancel: threading.Event) -> Any:
         """Return nutpie's result for a chain."""
@@ -129,12 +126,13 @@ class NutpieChains:
             self.model.compiled(number),
             chains=1,
             cores=1,
-            seed=_seed(self.job.seed, number),
+            # From the run's seed and the chain's number alone.
+            seed=int(np.random.SeedSequence([self.job.seed, number]).generate_state(1)[0]),
             tune=s.warmup,
             draws=s.draws,
             target_accept=s.target_acceptance,
             maxdepth=s.max_tree_depth,
-            save_warmup=False,
+            save_warmup=s.save_warmup,
             progress_bar=False,
             progress_callback=watch,
             progress_rate=LOOKS,
@@ -181,6 +179,11 @@ class _StanModel:
             model=None,
         )
 
+    def start(self, number: int) -> Values:
+        """Nothing: nutpie itself chooses where a chain begins."""
+        del number
+        return {}
+
     def compiled(self, number: int) -> Any:
         """Return the model that nutpie samples; `transformed data` has the same random numbers in all chains."""
         del number
@@ -191,20 +194,33 @@ class _StanModel:
         return name_draws(self._job.target, variables)
 
 
-class _NumpyroModel:
-    """A NumPyro model by its compiled gradient, which nutpie calls in Python."""
+class _VectorModel:
+    """A model by its compiled gradient, which nutpie calls in Python: of NumPyro's, or a Stan program's by its library.
+
+    nutpie's own way to a Stan program begins at random points alone.
+    """
 
     def __init__(self, job: Job[Nuts], settings: Nuts) -> None:
         with precision("float64"):
-            density = numpyro_density_of(job.target)
+            density = self._density = density_of(job.target, job.bars.say)
+            self._init = settings.init
             given = job.given
             starts = chain_starts(density, settings, job.seed) if given is None else given.positions
-            self._starts = np.asarray(starts)
             self._gradient = jax.jit(jax.value_and_grad(density.log_density))
-            jax.block_until_ready(self._gradient(jnp.asarray(self._starts[0])))
+            slopes = np.stack([self._gradient(jnp.asarray(start))[1] for start in starts])
+            # nutpie takes its first metric from the slope, and fails where that is zero.
+            self._starts = np.asarray(starts) + NUDGE * (slopes == 0)
             self._constrain = jax.jit(
                 jax.vmap(lambda vector: density.quantities(density.unravel(vector)))
             )
+
+    def start(self, number: int) -> Values:
+        """Return the values at which a chain begins, if they were looked for."""
+        if self._init == "random":
+            return {}
+        with precision("float64"):
+            values = self._density.constrain(jnp.asarray(self._starts[number]))
+        return {name: np.asarray(value) for name, value in values.items()}
 
     def compiled(self, number: int) -> Any:
         """Return the function of vectors that nutpie samples, from the start of a chain."""
@@ -233,7 +249,7 @@ class _NumpyroModel:
             return float(value), np.asarray(gradient)
 
 
-_Model = _StanModel | _NumpyroModel
+_Model = _StanModel | _VectorModel
 
 
 class _Watch:
@@ -258,15 +274,6 @@ class _Watch:
         )
 
 
-def _seed(seed: int, chain: int) -> int:
-    """Return a chain's seed, from the run's seed and the chain's number alone."""
-    return int(np.random.SeedSequence([seed, chain]).generate_state(1)[0])
-
-
 def _of_chain(group: Any) -> Values:
     """Arrays (draw, ...) of the only chain."""
     return {str(name): array.values[0] for name, array in group.to_dataset().data_vars.items()}
-
-
-def _stats(found: Mapping[str, np.ndarray]) -> Values:
-    return {name: found[own].astype(KINDS.get(name, np.float64)) for own, name in STATS.items()}

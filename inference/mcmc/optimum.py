@@ -72,13 +72,7 @@ class BestOptimum:
         self._options = {"maxiter": ITERATIONS, **options}
 
     def __call__(self, starts: Float[Array, "start param"], *given: Any) -> Vector:
-        """The point of the highest log density, as the start of a chain.
-
-        Raises
-        ------
-        InferenceError
-            If none of the runs ends at a finite log density.
-        """
+        """The point of the highest log density, as the start of a chain."""
         try:
             best = self.best(starts, given=given)
         except InferenceError as error:
@@ -93,13 +87,7 @@ class BestOptimum:
         done: Callable[[int], None] = lambda _: None,
         given: Sequence[Any] = (),
     ) -> OptimiserEnd:
-        """The highest optimum; `done` is called after each start, with how many there were.
-
-        Raises
-        ------
-        InferenceError
-            If none of the runs ends at a finite log density.
-        """
+        """The highest optimum; `done` is called after each start, with how many there were."""
         found = self.every(starts, done, given)
         best = min(found, key=lambda end: end.potential)
         if not np.isfinite(best.potential):

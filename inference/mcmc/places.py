@@ -155,14 +155,21 @@ class KeptPlace(ChainPlace):
         self.folder.mkdir(parents=True, exist_ok=True)
         arrays = checkpoint.read(state_file(self.folder), self._fingerprint)
         chunks = 0 if arrays is None else int(arrays["chunks"])
-        damaged = [p for p in map(self._chunk, range(chunks)) if not _is_whole(p)]
+        damaged = [
+            p
+            for p in map(self._chunk, range(chunks))
+            if not (p.is_file() and examine(p) is Seal.SEALED)
+        ]
         if arrays is None or damaged:
             for path in damaged[:1]:
                 notice(f"{path} is damaged or missing: the chain is made again.")
             clear(self.folder)  # what of an engine's lies there goes with a damaged state
             self._write_state(Standing(0))  # so that the folder is known to be ours, and this run's
             return
-        standing = _standing(arrays)
+        warmup, sampling = (float(s) for s in arrays["seconds"])
+        restarts = tuple(int(i) for i in arrays["restarts"])
+        draws, warmed = int(arrays["draws"]), int(arrays["warmed"])
+        standing = Standing(draws, warmup, sampling, _part(arrays, "state"), restarts, warmed)
         self._warmed = standing.warmed
         self._chunks, self._draws = chunks, standing.draws
         if standing.draws or standing.state:
@@ -199,13 +206,7 @@ class KeptPlace(ChainPlace):
             remove_chain(self.folder)
 
     def blocks(self) -> Iterator[tuple[int, dict[str, np.ndarray], dict[str, np.ndarray]]]:
-        """The chunks in their order: the first draw's number, draws and statistics; one at a time in memory.
-
-        Raises
-        ------
-        InferenceError
-            If one has been damaged meanwhile.
-        """
+        """The chunks in their order: the first draw's number, draws and statistics; one at a time in memory."""
         first = 0
         for path in map(self._chunk, range(self._chunks)):
             arrays = checkpoint.read(path, self._fingerprint)
@@ -242,19 +243,8 @@ class KeptPlace(ChainPlace):
         self._written, self._warmed = time.monotonic(), standing.warmed
 
 
-def _standing(arrays: Arrays) -> Standing:
-    warmup, sampling = (float(s) for s in arrays["seconds"])
-    restarts = tuple(int(i) for i in arrays["restarts"])
-    draws, warmed = int(arrays["draws"]), int(arrays["warmed"])
-    return Standing(draws, warmup, sampling, _part(arrays, "state"), restarts, warmed)
-
-
 def _part(arrays: Arrays, kind: str) -> dict[str, np.ndarray]:
     return {n.partition("/")[2]: v for n, v in arrays.items() if n.startswith(f"{kind}/")}
-
-
-def _is_whole(path: Path) -> bool:
-    return path.is_file() and examine(path) is Seal.SEALED
 
 
 class Gathered:
@@ -291,16 +281,28 @@ class Gathered:
         return self._room.filed
 
 
-class ThinnedDraws:
-    """Hands on the last of every so many draws of each chain, with statistics of all of them.
+class WarmupApart:
+    """Hands on the first draws of each chain, those of its warmup, to one receiver and the rest to another."""
 
-    Parameters
-    ----------
-    taker : DrawsReceiver
-        Where they go.
-    thin : int
-        How many there are to a draw that is handed on.
-    """
+    def __init__(self, warmup: int, before: DrawsReceiver, after: DrawsReceiver) -> None:
+        self._warmup, self._before, self._after = warmup, before, after
+
+    def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
+        """Take draws of a chain, arrays (draw, ...), from the iteration `first` on; see `DrawsReceiver`."""
+        cut = max(0, self._warmup - first)
+        for taker, part, place in (
+            (self._before, slice(cut), first),
+            (self._after, slice(cut, None), max(0, first - self._warmup)),
+        ):
+            some = [
+                {name: values[part] for name, values in each.items()} for each in (draws, stats)
+            ]
+            if len(next(iter(some[1].values()))):
+                taker.put(number, place, *some)
+
+
+class ThinnedDraws:
+    """Hands on the last of every so many draws of each chain, with statistics of all of them."""
 
     SUMMARIES: Mapping[str, Any] = {
         schema.N_STEPS: np.sum,

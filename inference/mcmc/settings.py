@@ -59,6 +59,9 @@ class Chains(Method):
     adapt : bool
         Adapt step size and metric in the warmup. Without it, its iterations only bring a chain to where the
         posterior is.
+    save_warmup : bool
+        Whether the draws of the warmup are kept too, every iteration of it, in the groups `warmup_posterior` and
+        `warmup_sample_stats`. Such a run keeps nothing before it ends, and cannot be resumed.
     dtype : {"float64", "float32"}
         Precision of the NumPyro engine, and of its draws; Stan always has float64.
     """
@@ -67,7 +70,7 @@ class Chains(Method):
     takes_start: ClassVar[bool] = True
     takes_adaptation: ClassVar[bool] = True
     correlated: ClassVar[bool] = True
-    later: ClassVar[tuple[str, ...]] = ("thin", "threads_per_chain", "adapt")
+    later: ClassVar[tuple[str, ...]] = ("thin", "threads_per_chain", "adapt", "save_warmup")
     stan_by_jax: ClassVar[bool] = True
     engines: ClassVar = {
         "numpyro": "onebasin.inference.mcmc.numpyro:NumpyroChains",
@@ -87,7 +90,13 @@ class Chains(Method):
     thin: Count = 1
     threads_per_chain: Count = 1
     adapt: bool = True
+    save_warmup: bool = False
     dtype: Literal["float64", "float32"] = "float64"
+
+    @property
+    def keeps(self) -> bool:
+        """Tell whether chains are kept as they go."""
+        return not self.save_warmup
 
     def run(self, job: Job[Any]) -> Found:
         """Run the chains."""

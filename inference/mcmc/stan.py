@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,16 +20,16 @@ from onebasin.base.progress import ChainBar
 from onebasin.stan import command
 from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.output import Output, keep_whole_rows, read_blocks
+from onebasin.stan.output import keep_whole_rows, read_blocks
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
 from ..contracts.method import Job
-from .hmc import Hmc
 from .nuts import Nuts
 from .places import ChainPlace, Standing
 from .stan_progress import ChainWatch, NotWritten
 from .stan_start import (
+    SIGNIFICANT_FIGURES,
     GoingOn,
     best_optimum,
     csv_file,
@@ -58,16 +58,10 @@ _NOT_WRITTEN = "cannot write output file"
 """The last message of our driver of Stan's services on a full disk; CmdStan's own does not check."""
 
 KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
-SIGNIFICANT_FIGURES = 12
 
 
 class StanChains:
     """Runs chains of one target; the program is compiled and the data written once.
-
-    Parameters
-    ----------
-    job : Job
-        Its target has a Stan definition; a chain's number is its CmdStan id.
 
     Raises
     ------
@@ -75,7 +69,7 @@ class StanChains:
         If there is no CmdStan, the program does not compile or its data are incomplete.
     """
 
-    def __init__(self, job: Job[Nuts | Hmc]) -> None:
+    def __init__(self, job: Job[Any]) -> None:
         assert job.folder is not None, "chains have one"
         self.job, self.settings, self.bars, self.folder = job, job.method, job.bars, job.folder
         threads = job.method.threads_per_chain > 1
@@ -140,19 +134,12 @@ class StanChains:
             threads=s.threads_per_chain,
             adapt=s.adapt and warmup > 0,
             adapted=adapted,
+            save_warmup=s.save_warmup,
         )
 
 
 class _StanChain:
-    """One chain: what earlier programs have drawn of it, and the program that draws the rest.
-
-    Parameters
-    ----------
-    runner : StanChains
-        Knows the command lines.
-    place : ChainPlace
-        Where the chain goes on from, and where its draws go.
-    """
+    """One chain: what earlier programs have drawn of it, and the program that draws the rest."""
 
     def __init__(self, runner: StanChains, place: ChainPlace) -> None:
         self._runner, self._place = runner, place
@@ -163,6 +150,12 @@ class _StanChain:
     @property
     def _from(self) -> GoingOn:
         return GoingOn.of(self._standing.state)
+
+    @property
+    def _saved(self) -> int:
+        """Rows of warmup in the file; a chain that has any is run by one program."""
+        s = self._runner.settings
+        return s.warmup if s.save_warmup else 0
 
     @property
     def _csv(self) -> Path:
@@ -201,6 +194,7 @@ class _StanChain:
         watch = ChainWatch(
             *(bar, csv),
             warmup=warmup,
+            saved=self._saved,
             before=done,
             warmed=self._warmed,
             grows=runner.job.engine != STANLI,
@@ -280,10 +274,22 @@ class _StanChain:
         for block in read_blocks(csv, printed=printed):
             seconds = block.seconds("Sampling")
             if len(block.method["lp__"]):
-                stats = _stats(runner.settings, block)
+                stats: dict[str, np.ndarray] = {
+                    name: block.method[column].astype(KINDS.get(name, np.float64))
+                    for column, name in STATS.items()
+                    if column in block.method
+                }
+                if not isinstance(runner.settings, Nuts):
+                    # CmdStan writes the integration time instead; the number of steps follows from it as in Stan's
+                    # source.
+                    steps = block.method["int_time__"] / stats["step_size"]
+                    stats["n_steps"] = np.maximum(1, steps).astype(np.int64)
                 self._place.put(draws, name_draws(runner.job.target, block.variables), stats)
-                origin = origin.after(block, stats, runner.ready.info.parameters)
+                sampled = {n: v[max(0, self._saved - draws) :] for n, v in stats.items()}
+                if len(sampled["lp"]):
+                    origin = origin.after(block, sampled, runner.ready.info.parameters)
                 draws += len(stats["lp"])
+        draws -= self._saved
         if draws > before.draws:
             again = (before.draws,) if before.draws else ()
             took = seconds_of(csv, before, self._place.folder)
@@ -296,16 +302,3 @@ class _StanChain:
         if self._place.folder is not None:
             with suppress(OSError, OnebasinError):
                 self._recover()
-
-
-def _stats(settings: Nuts | Hmc, output: Output) -> dict[str, np.ndarray]:
-    stats: dict[str, np.ndarray] = {
-        name: output.method[column].astype(KINDS.get(name, np.float64))
-        for column, name in STATS.items()
-        if column in output.method
-    }
-    if isinstance(settings, Hmc):
-        # CmdStan writes the integration time instead; the number of steps follows from it as in Stan's source.
-        time = output.method["int_time__"]
-        stats["n_steps"] = np.maximum(1, time / stats["step_size"]).astype(np.int64)
-    return stats

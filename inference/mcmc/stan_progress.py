@@ -32,20 +32,9 @@ class ChainWatch:
     probabilities of acceptance stand in the first columns of its rows. Nothing is asked of the program, and nothing is
     slower for it.
 
-    Parameters
-    ----------
-    bar : ChainBar
-        The bar.
-    csv : Path
-        The file of draws, which need not be there yet.
-    warmup : int
-        Iterations of the program without draws.
-    before : int
-        Iterations of the chain that programs before this one have done.
-    warmed : callable
-        Called once, with the seconds since the beginning, after the program's warmup.
-    grows : bool
-        Whether the file grows with every draw; the interpreter writes it at the end.
+    The program takes `warmup` iterations without draws, of which its file begins with `saved` rows, after `before` ones
+    that programs before it have done. After its warmup `warmed` is called once, with the seconds since the beginning.
+    `grows` says whether the file grows with every draw; the interpreter writes it at the end.
     """
 
     def __init__(
@@ -54,13 +43,14 @@ class ChainWatch:
         csv: Path,
         *,
         warmup: int,
+        saved: int = 0,
         before: int = 0,
         warmed: Callable[[float], None] = lambda _: None,
         grows: bool = True,
     ) -> None:
         self._bar, self._csv, self._before = bar, csv, before
         self._warmup, self._warmed, self._began = warmup, warmed, time.monotonic()
-        self._grows = grows
+        self._grows, self._unseen = grows, saved
         self._place = self._size = 0
         self._grew: int | None = None  # the iteration at which the file was last seen to have grown
         self._columns: list[bytes] | None = None
@@ -69,13 +59,7 @@ class ChainWatch:
         self._accepted, self._rows = 0.0, 0
 
     def __call__(self, printed: str) -> None:
-        """Take in what was printed.
-
-        Raises
-        ------
-        NotWritten
-            If draws do not reach the file.
-        """
+        """Take in what was printed."""
         numbers = _ITERATION.findall(printed)
         if not numbers:
             return
@@ -130,6 +114,9 @@ class ChainWatch:
             return
         if self._columns is None:
             self._columns = [name for name in line.split(b",", 7)[:7] if name.endswith(b"__")]
+            return
+        if self._unseen:
+            self._unseen -= 1
             return
         values = dict(zip(self._columns, line.split(b",", 7), strict=False))
         if _STEP in values:

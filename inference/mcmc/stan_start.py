@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,20 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.errors import InferenceError
+from onebasin.base.precision import precision
+from onebasin.models.target import Target
 from onebasin.stan import command
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.output import Adaptation, Output, read, read_adaptation, read_blocks
 from onebasin.stan.program import ReadyProgram
 from onebasin.stan.run import run
+from onebasin.stan.translation import ProgramInfo
 
+from ..density.start import check_names
 from ..runs.kept import state_file
 from .places import Standing
 
+SIGNIFICANT_FIGURES = 12
 ITERATIONS = 2000
 _CONVERGED = "Convergence detected"
 _ROUNDING = 1e-7
@@ -61,30 +67,10 @@ def best_optimum(
     seeds: list[int],
     cancel: threading.Event | None = None,
 ) -> Path:
-    """Optimise once a seed, and write the parameters of the highest log density.
+    """Optimise once a seed, and write the parameters of the highest log density as an init file.
 
-    Parameters
-    ----------
-    program : ReadyProgram
-        Compiled, with its data.
-    folder : Path
-        For all files.
-    init_radius : float
-        Runs start uniformly within +-init_radius in the unconstrained space.
-    seeds : list of int
-        One a run.
-    cancel : Event, optional
-        Ends the run at work once it is set.
-
-    Returns
-    -------
-    Path
-        An init file.
-
-    Raises
-    ------
-    InferenceError
-        If every run fails; the message holds the last one's words.
+    Runs start uniformly within +-`init_radius` in the unconstrained space; `cancel` ends the run at work once it is
+    set. Where every run fails, the message holds the last one's words.
     """
     try:
         best = find_optimum(program, folder, init_radius=init_radius, seeds=seeds, cancel=cancel)
@@ -106,23 +92,10 @@ def find_optimum(
     cancel: threading.Event | None = None,
     done: Callable[[int], None] = lambda _: None,
 ) -> HighestOptimum:
-    """Optimise once a seed, and take the highest log density.
+    """Optimise once a seed, and take the highest log density; arguments as of `best_optimum`.
 
-    Parameters
-    ----------
-    program, folder, init_radius, seeds, cancel
-        As of `best_optimum`.
-    iterations : int
-        Most steps of a run.
-    jacobian : bool
-        Whether the log Jacobian of the constraints is part of the density.
-    done : callable
-        Called after each run, with how many there were.
-
-    Raises
-    ------
-    InferenceError
-        If every run fails; the message holds the last one's words.
+    A run takes at most `iterations` steps; `jacobian` says whether the log Jacobian of the constraints is part of the
+    density. After each run `done` is called with how many there were.
     """
     found: list[tuple[Output, bool]] = []
     failure = "the log density is not finite there"
@@ -140,8 +113,12 @@ def find_optimum(
             printed = run(program, arguments, folder, cancel=cancel)
         except StanRunError as error:
             failure = str(error).splitlines()[-1].strip()
-        if (output := _read(csv)) is not None:
-            found.append((output, _CONVERGED in printed))
+        # A run whose line search fails, mostly because an optimum can be held no more exactly, ends with an error but
+        # writes the point that it had reached; it counts if its log density is finite there.
+        with suppress(StanRunError):
+            output = read(csv)
+            if np.isfinite(output.method.get("lp__", np.empty(0))[-1:]).any():
+                found.append((output, _CONVERGED in printed))
         done(number)
     if not found:
         raise InferenceError(
@@ -160,13 +137,7 @@ def pathfinder_draw(
     seed: int,
     cancel: threading.Event | None = None,
 ) -> Path:
-    """Run Pathfinder along one path, and write the parameters of a draw as an init file.
-
-    Raises
-    ------
-    StanRunError
-        If the path comes to no finite log density.
-    """
+    """Run Pathfinder along one path, and write the parameters of a draw as an init file."""
     csv = folder / "pathfinder.csv"
     arguments = command.pathfinder(
         command.Files(data=program.data, output=csv),
@@ -203,6 +174,20 @@ def write(folder: Path, values: Mapping[str, Any]) -> Path:
     return path
 
 
+def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A start as values of the program's own parameters; CmdStan refuses shapes and values that they cannot have."""
+    from onebasin.stan.network import pack_unconstrained
+
+    from ..density.network import NetworkDensity  # here: it loads JAX
+
+    if target.is_network:
+        with precision("float64"):
+            density = NetworkDensity.of(target)
+            return pack_unconstrained(density.target, density.unravel(density.given_start(start)))
+    check_names(start, info.parameters)
+    return start
+
+
 def seeds_of(seed: int, chain: int, count: int) -> list[int]:
     """Seeds of a chain's optimisations, which depend on the run's seed and the chain's number alone."""
     words = np.random.SeedSequence([seed, chain]).generate_state(count)
@@ -212,20 +197,6 @@ def seeds_of(seed: int, chain: int, count: int) -> list[int]:
 def seed_of(seed: int, chain: int, program: int) -> int:
     """Seed of the program that goes on with a chain, for the `program`-th time from 1."""
     return int(np.random.SeedSequence([seed, chain, program]).generate_state(1)[0])
-
-
-def _read(csv: Path) -> Output | None:
-    """Read the end of a run, if its log density is finite there.
-
-    A run whose line search fails, mostly because an optimum can be held no more exactly, ends with an error but
-    writes the point that it had reached.
-    """
-    try:
-        output = read(csv)
-    except StanRunError:
-        return None
-    lp = output.method.get("lp__", np.empty(0))
-    return output if len(lp) and np.isfinite(lp[-1]) else None
 
 
 def _log_density(output: Output) -> float:
@@ -320,14 +291,8 @@ class GoingOn:
 def seconds_of(csv: Path, before: Standing, folder: Path | None) -> tuple[float, float]:
     """Seconds of a chain's warmup and of its draws, with those of a program that has ended or was killed.
 
-    Parameters
-    ----------
-    csv : Path
-        What the program wrote.
-    before : Standing
-        How the chain stood as the program began, or as its warmup ended.
-    folder : Path or None
-        The chain's; the state in it was written at that moment.
+    `before` says how the chain stood as the program began, or as its warmup ended; the state in the chain's folder was
+    written at that moment.
     """
     output = next(read_blocks(csv))
     warmup, sampling = output.seconds("Warm-up"), output.seconds("Sampling")

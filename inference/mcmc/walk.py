@@ -59,17 +59,7 @@ class Runner(Protocol):
 
 
 class Walk:
-    """A chain on its way: where it is, and what it took to come there.
-
-    Parameters
-    ----------
-    runner : Runner
-        Takes its steps.
-    place : ChainPlace
-        Where it goes on from, and where its draws go.
-    bars : ProgressBars
-        Where it shows how far it is.
-    """
+    """A chain on its way: where it is, and what it took to come there."""
 
     def __init__(self, runner: Runner, place: ChainPlace, bars: ProgressBars) -> None:
         self._runner, self._place = runner, place
@@ -86,6 +76,7 @@ class Walk:
             self.seconds = (found.warmup_seconds, found.sampling_seconds)
         s, done = runner.settings, self.warmed + self.drawn
         self._bar = bars.chain(place.number, warmup=s.warmup, draws=s.draws, done=done)
+        self._saves_warmup = getattr(s, "save_warmup", False)
         self._read_at = time.perf_counter()
 
     def run(self, cancel: threading.Event) -> None:
@@ -93,14 +84,14 @@ class Walk:
         s, step_size = self._runner.settings, float("nan")
         before = sum(self.seconds)
         while self.warmed < s.warmup:
-            num, stats = self._step(self.warmed, s.warmup, cancel, keep=False)
+            num, stats = self._step(self.warmed, s.warmup, cancel, phase=0)
             self.warmed += num
             self.warmup_steps += int(np.sum(stats.get("n_steps", 0)))
             self._show(self.warmed, stats)
             self._save(0)
         self._lap(0)
         while self.drawn < s.draws:
-            num, stats = self._step(self.drawn, s.draws, cancel, keep=True)
+            num, stats = self._step(self.drawn, s.draws, cancel, phase=1)
             self.drawn += num
             self.divergences += int(stats["diverging"].sum())
             self.accepted += float(
@@ -115,18 +106,20 @@ class Walk:
         self._bar.end(seconds, step_size=step_size, **self._so_far())
 
     def _step(
-        self, done: int, total: int, cancel: threading.Event, *, keep: bool
+        self, done: int, total: int, cancel: threading.Event, *, phase: int
     ) -> tuple[int, dict[str, np.ndarray]]:
         """Take the rest of a slice: how many iterations that was, and their statistics."""
         if cancel.is_set():
-            self._save(int(keep), now=True)
+            self._save(phase, now=True)
             raise RunCancelled("The chain was stopped.")
-        size = self._runner.slices[keep]
+        size = self._runner.slices[phase]
         first = done % size
         last = min(size, first + total - done)
+        keep = phase == 1 or self._saves_warmup
         self.state, draws, stats = self._runner.advance(self.state, first, last, keep=keep)
         if keep:
-            self._place.put(done, draws, stats)
+            before = self._runner.settings.warmup if phase and self._saves_warmup else 0
+            self._place.put(before + done, draws, stats)
         return last - first, stats
 
     def _save(self, phase: int, *, now: bool = False) -> None:
@@ -170,7 +163,10 @@ def rows(buffers: Mapping[str, Any], first: int, last: int) -> dict[str, np.ndar
 def pack(state: State) -> dict[str, np.ndarray]:
     """The whole state in arrays; of HMC position, momentum, step size, metric, what adapts them, and the key."""
     leaves = jax.tree.leaves(state)
-    return {f"leaf-{i}": np.asarray(_raw(leaf)) for i, leaf in enumerate(leaves)}
+    return {
+        f"leaf-{i}": np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+        for i, leaf in enumerate(leaves)
+    }
 
 
 def unpack(arrays: Mapping[str, np.ndarray], like: State) -> State:
@@ -188,7 +184,3 @@ def unpack(arrays: Mapping[str, np.ndarray], like: State) -> State:
 
 def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _raw(leaf: jax.Array) -> jax.Array:
-    return jax.random.key_data(leaf) if _is_key(leaf) else leaf

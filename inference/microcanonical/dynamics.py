@@ -155,17 +155,7 @@ def _number_of_steps(key: jax.Array, mean: jax.Array) -> jax.Array:
 
 
 class Advance:
-    """Takes iterations of one chain, `thin` a row; warmup and sampling are one program, compiled once.
-
-    Parameters
-    ----------
-    dynamics : Dynamics
-        What an iteration does.
-    tuner : Tuner
-        What the warmup makes of it.
-    rows : int
-        Rows of the buffers that draws are returned in.
-    """
+    """Takes iterations of one chain, `thin` a row; warmup and sampling are one program, compiled once."""
 
     def __init__(self, dynamics: Dynamics, tuner: Tuner, rows: int) -> None:
         self.dynamics, self.tuner, self.rows = dynamics, tuner, rows

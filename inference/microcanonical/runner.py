@@ -37,13 +37,7 @@ Vector = Float[Array, " param"]
 def first_points(
     density: NumpyroDensity | StanVectors, settings: Mclmc, seed: int | jax.Array
 ) -> tuple[jax.Array, Callable[[jax.Array], Vector]]:
-    """Return the inputs of each chain's start, (chain, ...), and the traced function that makes it of them.
-
-    Raises
-    ------
-    InferenceError
-        If no point with a finite log density is found.
-    """
+    """Return the inputs of each chain's start, (chain, ...), and the traced function that makes it of them."""
     if isinstance(density, NetworkDensity):
         keys = keys_for(Purpose.MEMBER_START, seed, settings.chains)
         return keys, lambda key: density.unconstrain(density.he_values(key))
@@ -79,11 +73,6 @@ BEGINS = 2**31
 class MclmcRunner:
     """Runs chains of one target; compiled once, called from several threads.
 
-    Parameters
-    ----------
-    job : Job
-        Its method is `Mclmc`.
-
     Raises
     ------
     ValueError
@@ -113,7 +102,14 @@ class MclmcRunner:
                 return ChainState(key, jnp.zeros((), jnp.int32), place, tuner.first())
 
             self._states = jax.jit(lambda of_all: jax.lax.map(begin, of_all))((keys, seeds))
-            check_starts(self._states, job.target.name)
+            first = self._states.place
+            if not (
+                np.isfinite(first.logdensity).all() and np.isfinite(first.logdensity_grad).all()
+            ):
+                raise InferenceError(
+                    f"Adam left the finite log densities of {job.target.name!r} on its way to a chain's start; lower "
+                    "`learning_rate`, or set `start_steps` to 0."
+                )
             self.like = jax.eval_shape(lambda: self.start(0))
             lowered = jax.jit(Advance(dynamics, tuner, ROWS)).lower(self.like, 0, 1, 1)
             self._advance = lowered.compile()
@@ -162,30 +158,8 @@ def resolved(settings: Mclmc, target: Target) -> Mclmc:
     )
 
 
-def check_starts(states: ChainState, name: str) -> None:
-    """Refuse starts from which no gradient leads on.
-
-    Raises
-    ------
-    InferenceError
-        If a log density or its gradient is not finite.
-    """
-    place = states.place
-    if not (np.isfinite(place.logdensity).all() and np.isfinite(place.logdensity_grad).all()):
-        raise InferenceError(
-            f"Adam left the finite log densities of {name!r} on its way to a chain's start; lower "
-            "`learning_rate`, or set `start_steps` to 0."
-        )
-
-
 def check_size(size: int, name: str) -> None:
-    """Refuse a target on whose line a momentum of length one has no direction to turn to.
-
-    Raises
-    ------
-    ValueError
-        If there is a single parameter.
-    """
+    """Refuse a target on whose line a momentum of length one has no direction to turn to."""
     if size < 2:
         raise ArgumentError(
             f"`target` {name!r} has a single parameter, and microcanonical dynamics needs at least 2; use `nuts`."

@@ -42,13 +42,7 @@ Means = dict[str, Float[np.ndarray, " param"]]
 
 
 class Identities:
-    """Holds draws of one density to both identities; compiled once for draws of one number.
-
-    Parameters
-    ----------
-    density : Vectors
-        Of vectors (param,), in the precision that JAX is in.
-    """
+    """Holds draws of one density to both identities; compiled once for draws of one number."""
 
     def __init__(self, density: Vectors) -> None:
         self.density = density
@@ -57,11 +51,6 @@ class Identities:
 
     def of(self, posterior: xr.DataTree) -> dict[str, Any] | None:
         """Measure how far draws are from satisfying the identities, with simultaneous intervals of all coordinates.
-
-        Parameters
-        ----------
-        posterior : DataTree
-            Its draws with their log densities `lp`.
 
         Returns
         -------
@@ -89,9 +78,23 @@ class Identities:
                 if not misfit < CLOSE[str(lp.dtype)]:
                     return None
                 found.append({name: np.asarray(mean, np.float64) for name, mean in means.items()})
-        return _judged(
-            {name: np.stack([m[name] for m in found]) for name in found[0]}, self.density
-        )
+        from scipy.stats import t
+
+        means = {name: np.stack([m[name] for m in found]) for name in found[0]}
+        count, size = means["score"].shape
+        total = {name: mean.mean(axis=0) for name, mean in means.items()}
+        sd = np.sqrt(np.maximum(total["square"] - total["score"] ** 2, 0))
+        if not (sd > 0).all():  # a flat direction, or not finite: nothing is measured in its terms
+            return None
+        width = t.isf(ERROR_RATE / (2 * 2 * size), count - 1) / math.sqrt(count)
+        shifts = means["score"] / sd
+        ratios = -(means["product"] - total["away"] * means["score"])
+        return {
+            "shift": _farthest(shifts.mean(0), width * shifts.std(0, ddof=1), self.density),
+            "spread": _farthest(ratios.mean(0) - 1, width * ratios.std(0, ddof=1), self.density),
+            "coordinates": size,
+            "error_rate": ERROR_RATE,
+        }
 
     def _means(
         self, values: dict[str, jax.Array], recorded: jax.Array, first: jax.Array
@@ -109,44 +112,15 @@ class Identities:
         }
 
 
-def _judged(
-    means: dict[str, Float[np.ndarray, "batch param"]], density: Vectors
-) -> dict[str, Any] | None:
-    """Intervals from means of batches."""
-    from scipy.stats import t
-
-    count, size = means["score"].shape
-    total = {name: mean.mean(axis=0) for name, mean in means.items()}
-    sd = np.sqrt(np.maximum(total["square"] - total["score"] ** 2, 0))
-    if not (sd > 0).all():  # a flat direction, or not finite: nothing is measured in its terms
-        return None
-    width = t.isf(ERROR_RATE / (2 * 2 * size), count - 1) / math.sqrt(count)
-    shifts = means["score"] / sd
-    ratios = -(means["product"] - total["away"] * means["score"])
-    return {
-        "shift": _farthest(shifts.mean(0), width * shifts.std(0, ddof=1), density),
-        "spread": _farthest(ratios.mean(0) - 1, width * ratios.std(0, ddof=1), density),
-        "coordinates": size,
-        "error_rate": ERROR_RATE,
-    }
-
-
 def _farthest(
     distances: Float[np.ndarray, " param"], errors: Float[np.ndarray, " param"], density: Vectors
 ) -> dict[str, Any]:
     certain = np.abs(distances) - errors
     worst = int(np.argmax(certain))
+    name, places = next((n, p) for n, p in density.places().items() if worst in p)
+    place = ",".join(map(str, np.argwhere(places == worst)[0]))
     return {
-        "coordinate": _name(density, worst),
+        "coordinate": f"{name}[{place}]" if place else str(name),
         "least": float(max(certain[worst], 0.0)),
         "most": float(np.max(np.abs(distances) + errors)),
     }
-
-
-def _name(density: Vectors, number: int) -> str:
-    """Variable and place of a coordinate of the vector."""
-    for name, places in density.places().items():
-        if number in places:
-            place = np.argwhere(places == number)[0]
-            return f"{name}[{','.join(map(str, place))}]" if place.size else str(name)
-    raise AssertionError(f"coordinate {number} has no place")

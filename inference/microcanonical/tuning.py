@@ -73,15 +73,7 @@ class Tuning(NamedTuple):
 
 
 class Tuner:
-    """The rules of one run.
-
-    Parameters
-    ----------
-    settings : Mclmc
-        Settings, `metric` resolved.
-    size : int
-        Parameters.
-    """
+    """The rules of one run."""
 
     def __init__(self, settings: Mclmc, size: int) -> None:
         self.settings, self.size = settings, size

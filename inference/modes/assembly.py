@@ -81,14 +81,9 @@ def weigh(estimates: Sequence[LogIntegral]) -> Weights:
     settled = (
         (error <= MOST_ERROR)
         | (high < NEGLIGIBLE)
-        | (_below_one(odds - _WITHIN * error) < NEGLIGIBLE)
+        | (np.exp(log_expit(-(odds - _WITHIN * error))) < NEGLIGIBLE)
     )
     return Weights(log, error, low, high, bool(settled.all() and np.isfinite(values).all()))
-
-
-def _below_one(odds: Float[np.ndarray, " mode"]) -> Float[np.ndarray, " mode"]:
-    """One less the share of log odds."""
-    return np.exp(log_expit(-odds))
 
 
 def shares_of_draws(
@@ -145,10 +140,14 @@ def draws_by_weight(
 ) -> tuple[Float[np.ndarray, "chain draw param"], dict[str, np.ndarray]]:
     """Draws of the posterior: in each chain as many of every mode as its weight says, in the order they were drawn."""
     rows = np.empty((chains, draws, 3), int)
-    places = [
-        _own_places(modes.regions, number, basin, chains)
-        for number, basin in enumerate(modes.basins)
-    ]
+    places = []  # by basin and chain of the posterior: chain and draw of what may be taken
+    for number, basin in enumerate(modes.basins):
+        flat = basin.folded.reshape(-1, basin.folded.shape[-1])
+        inside = (modes.regions.of(flat) == number).reshape(-1, basin.folded.shape[1])
+        every = np.argwhere(inside) if inside.any() else np.zeros((1, 2), int)
+        every[:, 0] = np.asarray(basin.chains)[every[:, 0]]
+        mine = [every[np.isin(every[:, 0], basin.chains[c::chains])] for c in range(chains)]
+        places.append([some if len(some) else every for some in mine])
     for chain in range(chains):
         labels = np.array(shares_of_draws(np.exp(modes.weights.log), draws, rng))
         for number, own in enumerate(places):
@@ -161,26 +160,18 @@ def draws_by_weight(
     return walks.vectors[which], {**stats, schema.MODE: rows[..., 2]}
 
 
-def _own_places(regions: Regions, number: int, basin: Basin, chains: int) -> list[np.ndarray]:
-    """For every chain of the posterior, the draws of a basin that it may take: chain and draw of each."""
-    num_draws = basin.folded.shape[1]
-    flat = basin.folded.reshape(-1, basin.folded.shape[-1])
-    inside = (regions.of(flat) == number).reshape(-1, num_draws)
-    every = np.array(
-        [(basin.chains[c], d) for c, d in zip(*np.nonzero(inside), strict=True)], int
-    ).reshape(-1, 2)
-    if not len(every):
-        every = np.array([(basin.chains[0], 0)])
-    own = []
-    for chain in range(chains):
-        mine = every[np.isin(every[:, 0], basin.chains[chain::chains])]
-        own.append(mine if len(mine) else every)
-    return own
-
-
 def table(modes: WeighedModes, walks: Walks, tops: Tops, left: Sequence[LeftOut]) -> xr.Dataset:
     """The group `modes`."""
     regions, weights = modes.regions, modes.weights
+    rhats, strays = [], []
+    for number, basin in enumerate(modes.basins):
+        # R-hat within a mode, of folded coordinates and of the log density.
+        heights = walks.stats["lp"][list(basin.chains)]
+        together = np.concatenate([basin.folded, heights[..., None]], axis=-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rhats.append(float(np.nanmax(rhat(np.moveaxis(together, -1, 0)))))
+        flat = basin.folded.reshape(-1, basin.folded.shape[-1])
+        strays.append(float((regions.of(flat) != number).mean()))
     columns: dict[str, Any] = {
         "weight": np.exp(weights.log),
         "weight_low": weights.low,
@@ -190,8 +181,8 @@ def table(modes: WeighedModes, walks: Walks, tops: Tops, left: Sequence[LeftOut]
         "log_evidence_error": [estimate.error for estimate in modes.estimates],
         "starts": [basin.starts for basin in modes.basins],
         "height": [basin.tops[0].height for basin in modes.basins],
-        "rhat": [_worst_rhat(basin, walks) for basin in modes.basins],
-        "strays": [_strays(regions, number, b) for number, b in enumerate(modes.basins)],
+        "rhat": rhats,
+        "strays": strays,
         "divergences": [int(walks.stats["diverging"][list(b.chains)].sum()) for b in modes.basins],
     }
     near = min((mode.below for mode in left), default=math.inf)
@@ -207,16 +198,3 @@ def table(modes: WeighedModes, walks: Walks, tops: Tops, left: Sequence[LeftOut]
     }
     data = {name: ("mode", np.asarray(column)) for name, column in columns.items()}
     return xr.Dataset(data, attrs=attributes)
-
-
-def _worst_rhat(basin: Basin, walks: Walks) -> float:
-    """R-hat within a mode, of folded coordinates and of the log density."""
-    heights = walks.stats["lp"][list(basin.chains)]
-    together = np.concatenate([basin.folded, heights[..., None]], axis=-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.nanmax(rhat(np.moveaxis(together, -1, 0))))
-
-
-def _strays(regions: Regions, number: int, basin: Basin) -> float:
-    flat = basin.folded.reshape(-1, basin.folded.shape[-1])
-    return float((regions.of(flat) != number).mean())

@@ -162,13 +162,7 @@ def first_basins(
     seed: int,
     bars: ProgressBars,
 ) -> tuple[tuple[Basin, ...], Walks, tuple[Top, ...]]:
-    """Run a short chain from every optimum, and put those together that share a basin; last, the optima that were lost.
-
-    Raises
-    ------
-    InferenceError
-        If no chain has finite draws.
-    """
+    """Run a short chain from every optimum, and join those that share a basin; return the optima that were lost too."""
     walks = walk(
         target,
         folding,
@@ -177,9 +171,18 @@ def first_basins(
         seed=seed,
         purpose=Purpose.MODE_PILOT,
         bars=bars,
-        variances=np.stack([_first_variances(top) for top in tops]),
+        # A coordinate's variance with the others fixed, by the curvature; at most 1, as steps begin elsewhere.
+        variances=np.stack([1 / np.maximum(top.weight, 1) for top in tops]),
     )
-    lost = _left(folding, tops, walks)
+    highest = highest_evidence(tops)
+    lost = []  # optima that hold something, and that their own chains never come near
+    for number, top in enumerate(tops):
+        if not top.log_evidence > highest - LIGHT:  # nor is one whose evidence is not known
+            continue
+        near, _ = folding.fold(walks.vectors[number], top.vector, top.weight)
+        apart = np.sqrt((((near - top.vector) ** 2) * top.weight).mean(axis=1))
+        if not apart.min() < AT_TOP:
+            lost.append(top)
     finite = np.isfinite(walks.vectors).all(axis=(1, 2)) & np.isfinite(walks.stats["lp"]).all(
         axis=1
     )
@@ -193,26 +196,7 @@ def first_basins(
         for a, b in combinations(range(len(alone)), 2)
         if _agree(folding, alone[a], alone[b], walks)
     ]
-    return _settled(folding, _joined(folding, alone, agreeing, walks), walks), walks, lost
-
-
-def _first_variances(top: Top) -> Vector:
-    """Return a coordinate's variance with the others fixed, by the curvature; at most 1, as steps begin elsewhere."""
-    return 1 / np.maximum(top.weight, 1)
-
-
-def _left(folding: Folding, tops: Sequence[Top], walks: Walks) -> tuple[Top, ...]:
-    """The optima that hold something, and that their own chains never come near."""
-    highest = highest_evidence(tops)
-    left = []
-    for number, top in enumerate(tops):
-        if not top.log_evidence > highest - LIGHT:  # nor is one whose evidence is not known
-            continue
-        near, _ = folding.fold(walks.vectors[number], top.vector, top.weight)
-        apart = np.sqrt((((near - top.vector) ** 2) * top.weight).mean(axis=1))
-        if not apart.min() < AT_TOP:
-            left.append(top)
-    return tuple(left)
+    return _settled(folding, _joined(folding, alone, agreeing, walks), walks), walks, tuple(lost)
 
 
 def full_basins(
@@ -226,9 +210,20 @@ def full_basins(
 ) -> tuple[tuple[Basin, ...], Walks]:
     """Run the chains of every basin, from draws of its short ones."""
     count = settings.chains
-    starts = np.concatenate([_spread(basin, count) for basin in basins])
+    starts = []
+    for basin in basins:  # draws of its chains, spread over the second halves of all
+        late = basin.folded[:, basin.folded.shape[1] // 2 :].reshape(-1, basin.folded.shape[-1])
+        starts.append(late[np.linspace(0, len(late) - 1, count).astype(int)])
     full = settings.nuts(count * len(basins), warmup=settings.warmup, draws=settings.draws)
-    walks = walk(target, folding, starts, full, seed=seed, purpose=Purpose.MODE_CHAIN, bars=bars)
+    walks = walk(
+        target,
+        folding,
+        np.concatenate(starts),
+        full,
+        seed=seed,
+        purpose=Purpose.MODE_CHAIN,
+        bars=bars,
+    )
     own = [
         fitted(folding, basin.tops, range(n * count, (n + 1) * count), walks)
         for n, basin in enumerate(basins)
@@ -259,17 +254,14 @@ def _agree(folding: Folding, one: Basin, other: Basin, walks: Walks) -> bool:
     chains = np.concatenate([one.folded, near.reshape(other.folded.shape)])
     heights = walks.stats["lp"][[*one.chains, *other.chains]]
     together = np.concatenate([chains, heights[..., None]], axis=-1)
-    return bool((_rhat(together) < AGREE).all())
-
-
-def _rhat(chains: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-    """Split R-hat (Gelman et al. 2013), of many coordinates at once."""
-    middle = chains.shape[1] // 2
-    halves = np.concatenate([chains[:, :middle], chains[:, -middle:]])
+    # Split R-hat (Gelman et al. 2013), of all coordinates at once.
+    middle = together.shape[1] // 2
+    halves = np.concatenate([together[:, :middle], together[:, -middle:]])
     within = halves.var(axis=1, ddof=1).mean(axis=0)
     between = halves.mean(axis=1).var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.sqrt((middle - 1) / middle + between / np.where(within > 0, within, np.nan))
+        rhat = np.sqrt((middle - 1) / middle + between / np.where(within > 0, within, np.nan))
+    return bool((rhat < AGREE).all())
 
 
 def _settled(folding: Folding, basins: Sequence[Basin], walks: Walks) -> tuple[Basin, ...]:
@@ -303,9 +295,3 @@ def _joined(
         chains = [chain for basin in own for chain in basin.chains]
         out.append(own[0] if len(own) == 1 else fitted(folding, tops, chains, walks))
     return out
-
-
-def _spread(basin: Basin, count: int) -> Points:
-    """Draws of a basin's chains, spread over the second halves of all."""
-    late = basin.folded[:, basin.folded.shape[1] // 2 :].reshape(-1, basin.folded.shape[-1])
-    return late[np.linspace(0, len(late) - 1, count).astype(int)]

@@ -114,31 +114,17 @@ def log_integral(
     """
     middle = draws.shape[1] // 2
     halves = draws[:, :middle], draws[:, middle:]
-    first, second = (
-        _compared(density, Normal.fitted(_there(fitted)), other, rng)
-        for fitted, other in (halves, halves[::-1])
-    )
+    estimates = []
+    for fitted, other in (halves, halves[::-1]):
+        normal = Normal.fitted(fitted[np.isfinite(fitted).all(axis=-1)])
+        there = np.isfinite(other).all(axis=-1)
+        ratios = np.full(there.shape, np.nan)
+        ratios[there] = _log_ratio(density, normal, normal.standard(other[there]))
+        standard = rng.normal(size=other[there].shape)
+        estimates.append(bridged(ratios, _log_ratio(density, normal, standard)))
+    first, second = estimates
     error = max(math.hypot(first.error, second.error) / 2, abs(first.value - second.value) / 2)
     return LogIntegral((first.value + second.value) / 2, error)
-
-
-def _there(draws: Float[np.ndarray, "chain draw param"]) -> Points:
-    flat = draws.reshape(-1, draws.shape[-1])
-    return flat[np.isfinite(flat).all(axis=1)]
-
-
-def _compared(
-    density: Density,
-    normal: Normal,
-    draws: Float[np.ndarray, "chain draw param"],
-    rng: np.random.Generator,
-) -> LogIntegral:
-    """The estimate by draws that had no part in the Gaussian."""
-    there = np.isfinite(draws).all(axis=-1)
-    own = draws[there]
-    ratios = np.full(there.shape, np.nan)
-    ratios[there] = _log_ratio(density, normal, normal.standard(own))
-    return bridged(ratios, _log_ratio(density, normal, rng.normal(size=own.shape)))
 
 
 def _log_ratio(density: Density, normal: Normal, standard: Points) -> Float[np.ndarray, " point"]:
@@ -170,7 +156,9 @@ def bridged(
     if known.size < 4 or not np.isfinite(of_gaussian).any():
         return LogIntegral(math.nan, math.inf)
     level = float(np.median(known))
-    effective = _ess(_of_draws_to_mean(of_draws, level))
+    # The effective number of draws for 1 / (1 + ratio) counts; where there is no draw, its mean stands.
+    value = 1 / (1 + np.exp(np.clip(of_draws - level, -700, 700)))
+    effective = _ess(np.where(np.isfinite(value), value, np.nanmean(value)))
     first, second = (n / (effective + len(of_gaussian)) for n in (effective, len(of_gaussian)))
     log_z = level
     for _ in range(ITERATIONS):
@@ -184,25 +172,15 @@ def bridged(
         log_z = after
     if not math.isfinite(log_z):
         return LogIntegral(math.nan, math.inf)
-    return LogIntegral(log_z, _error(of_draws - log_z, of_gaussian - log_z, first, second))
-
-
-def _of_draws_to_mean(of_draws: np.ndarray, level: float) -> np.ndarray:
-    """1 / (1 + ratio), whose effective number of draws counts; the mean where there is no draw."""
-    value = 1 / (1 + np.exp(np.clip(of_draws - level, -700, 700)))
-    return np.where(np.isfinite(value), value, np.nanmean(value))
-
-
-def _error(of_draws: np.ndarray, of_gaussian: np.ndarray, first: float, second: float) -> float:
-    """Root of the relative mean squared error: the standard error of the log."""
-    gaussian = 1 / (first + second * np.exp(np.clip(-of_gaussian, -700, 700)))
-    draws = 1 / (first * np.exp(np.clip(of_draws, -700, 700)) + second)
+    # The standard error of the log is the root of the relative mean squared error.
+    gaussian = 1 / (first + second * np.exp(np.clip(-(of_gaussian - log_z), -700, 700)))
+    draws = 1 / (first * np.exp(np.clip(of_draws - log_z, -700, 700)) + second)
     draws = np.where(np.isfinite(draws), draws, np.nanmean(draws))
     terms = (
         gaussian.var(ddof=1) / gaussian.mean() ** 2 / len(gaussian),
         draws.var(ddof=1) / draws.mean() ** 2 / _ess(draws),
     )
-    return math.sqrt(sum(terms))
+    return LogIntegral(log_z, math.sqrt(sum(terms)))
 
 
 def _ess(values: Float[np.ndarray, "chain draw"]) -> float:

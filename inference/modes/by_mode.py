@@ -12,16 +12,15 @@ from jaxtyping import Float
 from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
 from onebasin.base.seeds import Purpose
-from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
 from ..contracts.method import Found, Job
 from ..density.counted import in_blocks
 from .assembly import LeftOut, WeighedModes, draws_by_weight, table, weigh
-from .basins import Basin, Regions, Walks, first_basins, full_basins
+from .basins import Basin, Regions, first_basins, full_basins
 from .bridge import LogIntegral, log_integral
 from .sample_modes import Modes
-from .tops import Folding, Points, Top, find_tops, highest_evidence
+from .tops import Folding, Points, find_tops, highest_evidence
 
 AT_ONCE = 512
 """Points at which a log density is computed together."""
@@ -29,35 +28,44 @@ AT_ONCE = 512
 
 def sampled(job: Job[Modes]) -> Found:
     """Sample every mode, and put the posterior together."""
-    with precision("float64"):
-        return _sampled(job.target, job.method, job)
-
-
-def _sampled(target: Target, settings: Modes, job: Job[Modes]) -> Found:
-    folding = Folding.of(target, job.bars.say)
-    bar = job.bars.add("optima", settings.starts)
-    tops = find_tops(
-        target,
-        folding,
-        starts=settings.starts,
-        init_radius=settings.init_radius,
-        seed=job.seed,
-        done=lambda number: job.bars.move(bar, number),
-    )
-    short, pilots, lost = first_basins(
-        target, folding, tops.tops, settings, seed=job.seed, bars=ProgressBars(False)
-    )
-    kept, left = _foremost(short, pilots, settings.most)
-    left += _lost(tops.tops, lost)
+    target, settings, seed = job.target, job.method, job.seed
     amount = {"warmup": settings.warmup, "draws": settings.draws}
-    job.bars.expect(chains=len(kept) * settings.chains, **amount, at_once=settings.chains)
-    basins, walks = full_basins(target, folding, kept, settings, seed=job.seed, bars=job.bars)
-    modes = _weighed(folding, basins, job.seed)
     lead = {"chains": settings.chains, "draws": settings.draws}
-    rng = np.random.default_rng([job.seed, int(Purpose.MODE_WEIGHTS), 1])
-    vectors, stats = draws_by_weight(modes, walks, **lead, rng=rng)
-    constrain = jax.jit(jax.vmap(lambda v: folding.density.quantities(folding.density.unravel(v))))
-    draws = in_blocks(constrain, vectors.reshape(-1, vectors.shape[-1]), size=AT_ONCE)
+    with precision("float64"):
+        folding = Folding.of(target, job.bars.say)
+        density = folding.density
+        bar = job.bars.add("optima", settings.starts)
+        tops = find_tops(
+            target,
+            folding,
+            starts=settings.starts,
+            init_radius=settings.init_radius,
+            seed=seed,
+            done=lambda number: job.bars.move(bar, number),
+        )
+        short, pilots, lost = first_basins(
+            target, folding, tops.tops, settings, seed=seed, bars=ProgressBars(False)
+        )
+        # The basins of the largest log evidence by their short chains: of a Gaussian, the mean log density and the
+        # entropy sum to the log of the integral.
+        lp = pilots.stats["lp"]
+        heights = [float(lp[list(one.chains)].mean()) + one.normal.entropy for one in short]
+        order = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1]
+        kept = tuple(short[n] for n in order[: settings.most])
+        left = tuple(
+            LeftOut(heights[order[0]] - heights[n], short[n].starts) for n in order[settings.most :]
+        )
+        # Optima that no chain stayed at, by Laplace's estimates of their integrals.
+        highest = highest_evidence(tops.tops)
+        left += tuple(LeftOut(highest - top.log_evidence, top.starts) for top in lost)
+        job.bars.expect(chains=len(kept) * settings.chains, **amount, at_once=settings.chains)
+        basins, walks = full_basins(target, folding, kept, settings, seed=seed, bars=job.bars)
+        modes = _weighed(folding, basins, seed)
+        rng = np.random.default_rng([seed, int(Purpose.MODE_WEIGHTS), 1])
+        vectors, stats = draws_by_weight(modes, walks, **lead, rng=rng)
+        constrain = jax.jit(jax.vmap(lambda v: density.quantities(density.unravel(v))))
+        draws = in_blocks(constrain, vectors.reshape(-1, vectors.shape[-1]), size=AT_ONCE)
+        group = table(modes, walks, tops, left)
     return Found(
         {name: value.reshape(*lead.values(), *value.shape[1:]) for name, value in draws.items()},
         stats,
@@ -67,31 +75,8 @@ def _sampled(target: Target, settings: Modes, job: Job[Modes]) -> Found:
             "gradient_evaluations": int(walks.stats["n_steps"].sum()),
             "max_tree_depth": settings.max_tree_depth,
         },
-        {schema.MODES: table(modes, walks, tops, left)},
+        {schema.MODES: group},
     )
-
-
-def _foremost(
-    basins: Sequence[Basin], walks: Walks, most: int
-) -> tuple[tuple[Basin, ...], tuple[LeftOut, ...]]:
-    """The basins of the largest log evidence by their short chains, and what is left out.
-
-    Of a Gaussian, the mean log density and the entropy sum to the log of the integral.
-    """
-    heights = [
-        float(walks.stats["lp"][list(basin.chains)].mean()) + basin.normal.entropy
-        for basin in basins
-    ]
-    order = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1]
-    kept = tuple(basins[n] for n in order[:most])
-    left = (LeftOut(heights[order[0]] - heights[n], basins[n].starts) for n in order[most:])
-    return kept, tuple(left)
-
-
-def _lost(tops: Sequence[Top], lost: Sequence[Top]) -> tuple[LeftOut, ...]:
-    """Optima that no chain stayed at, by Laplace's estimates of their integrals."""
-    highest = highest_evidence(tops)
-    return tuple(LeftOut(highest - top.log_evidence, top.starts) for top in lost)
 
 
 def _weighed(folding: Folding, basins: Sequence[Basin], seed: int) -> WeighedModes:

@@ -80,7 +80,12 @@ class FoundModes(Shown):
 
     def _card(self) -> Card:
         rows = tuple(
-            (str(n), str(o.starts), f"{o.height:.2f}", _number(o.log_evidence))
+            (
+                str(n),
+                str(o.starts),
+                f"{o.height:.2f}",
+                "no peak" if math.isnan(o.log_evidence) else f"{o.log_evidence:.2f}",
+            )
             for n, o in enumerate(self.optima[:SHOWN])
         )
         heads = ("", "starts", "log density", "Laplace log evidence")
@@ -175,7 +180,3 @@ def find_modes(
         )
     counts = [optimum.starts for optimum in optima]
     return FoundModes(optima, starts, found.failed, unseen(counts, starts))
-
-
-def _number(value: float) -> str:
-    return "no peak" if math.isnan(value) else f"{value:.2f}"

@@ -55,23 +55,30 @@ def optimize(job: Job[Optimize]) -> Found:
 
 
 def laplace(job: Job[Laplace]) -> Found:
-    """Fit a Gaussian by the mode and the Hessian there.
-
-    Raises
-    ------
-    InferenceError
-        If the Hessian at the optimum is not that of a peak.
-    """
+    """Fit a Gaussian by the mode and the Hessian there."""
     s = job.method
     with precision(s.dtype):
         density = numpyro_density_of(job.target)
         best = _search(density, density.log_density, job)
-        loc, lower = _peak(density, jnp.asarray(best.vector))
-        if lower is None:
+        # The mode, by Newton's steps, and the curvature there.
+        height = jax.jit(density.log_density)
+        gradient = jax.jit(jax.grad(lambda v: -density.log_density(v)))
+        curvature = jax.jit(jax.hessian(lambda v: -density.log_density(v)))
+        loc = jnp.asarray(best.vector)
+        hessian = curvature(loc)
+        for _ in range(NEWTON_STEPS):
+            step = loc - jnp.linalg.solve(hessian, gradient(loc))
+            if not height(step) > height(loc):
+                break
+            loc, hessian = step, curvature(step)
+        precision_factor = jnp.linalg.cholesky(hessian)
+        if not bool(jnp.isfinite(precision_factor).all()):
             raise InferenceError(
                 f"`target` {job.target.name!r} has no peak at its highest point that was found (log density "
                 f"{-best.potential:.4g}), so that no Gaussian has its curvature; use `nuts`, or `advi`."
             )
+        covariance = jax.scipy.linalg.cho_solve((precision_factor, True), jnp.eye(len(loc)))
+        lower = jnp.linalg.cholesky((covariance + covariance.T) / 2)
         family = FullRank(density.size)
         params = {"loc": loc, "lower": log_diagonal(lower)}
         key = key_for(Purpose.LAPLACE_DRAWS, job.seed)
@@ -91,21 +98,3 @@ def _search(density: NumpyroDensity, height: Any, job: Job[Any]) -> OptimiserEnd
     search = BestOptimum(height, maxiter=s.iterations, **EXACT)
     starts = density.random_starts(keys, s.init_radius)
     return search.best(starts, lambda done: job.bars.move(bar, done))
-
-
-def _peak(density: NumpyroDensity, vector: Vector) -> tuple[Vector, jax.Array | None]:
-    """The mode, and the Cholesky factor of the covariance that its curvature gives; None where it is no peak."""
-    curvature = jax.jit(jax.hessian(lambda v: -density.log_density(v)))
-    gradient = jax.jit(jax.grad(lambda v: -density.log_density(v)))
-    height = jax.jit(density.log_density)
-    hessian = curvature(vector)
-    for _ in range(NEWTON_STEPS):
-        step = vector - jnp.linalg.solve(hessian, gradient(vector))
-        if not height(step) > height(vector):
-            break
-        vector, hessian = step, curvature(step)
-    precision_factor = jnp.linalg.cholesky(hessian)
-    if not bool(jnp.isfinite(precision_factor).all()):
-        return vector, None
-    covariance = jax.scipy.linalg.cho_solve((precision_factor, True), jnp.eye(len(vector)))
-    return vector, jnp.linalg.cholesky((covariance + covariance.T) / 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,14 @@ from onebasin.stan.program import ReadyProgram, definition, make_ready, name_dra
 from onebasin.stan.run import run
 
 from ..contracts.method import Found, Job, one_chain
-from ..mcmc.stan import SIGNIFICANT_FIGURES
-from ..mcmc.stan_start import HighestOptimum, find_optimum, parameters_of, seeds_of, write
+from ..mcmc.stan_start import (
+    SIGNIFICANT_FIGURES,
+    HighestOptimum,
+    find_optimum,
+    parameters_of,
+    seeds_of,
+    write,
+)
 from .laplace import Laplace
 from .optimize import Optimize
 from .pathfinder import Pathfinder
@@ -47,13 +53,7 @@ def optimize(job: Job[Optimize]) -> Found:
 
 
 def _highest_density(job: Job[Optimize]) -> Found:
-    """Find the highest point of the density without the Jacobian, which the interpreter's own search cannot leave out.
-
-    Raises
-    ------
-    InferenceError
-        If no search ends at a finite log density.
-    """
+    """Find the highest point of the density without the Jacobian, which the interpreter cannot leave out."""
     from scipy.optimize import minimize
 
     s, rng = job.method, np.random.default_rng(job.seed)
@@ -86,13 +86,7 @@ def _highest_density(job: Job[Optimize]) -> Found:
 
 
 def laplace(job: Job[Laplace]) -> Found:
-    """Draw from the Gaussian at the mode.
-
-    Raises
-    ------
-    InferenceError
-        If the Hessian at the optimum is not that of a peak.
-    """
+    """Draw from the Gaussian at the mode."""
     s = job.method
     with working_folder("laplace") as folder:
         ready = make_ready(job.target, folder, engine=job.engine, progress=job.bars.say)
@@ -100,7 +94,12 @@ def laplace(job: Job[Laplace]) -> Found:
         files = _files(ready, folder)
         mode = write(folder, parameters_of(ready, best))
         arguments = command.laplace(files, mode, seed=job.seed, draws=s.draws)
-        watch = _watch(job, "draws", s.draws)
+        bar = job.bars.add("draws", s.draws)
+
+        def watch(printed: str) -> None:
+            if numbers := _ITERATION.findall(printed):
+                job.bars.move(bar, int(numbers[-1]))
+
         try:
             output = read(files.output, printed=run(ready, arguments, folder, watch=watch))
         except StanRunError as error:
@@ -124,7 +123,14 @@ def pathfinder(job: Job[Pathfinder]) -> Found:
         if several and job.engine == STANLI:
             output, own = _paths_apart(job, ready, folder)
         else:
-            output, own = _paths_together(job, ready, folder)
+            files = _files(ready, folder)
+            start = command.CommandStart(seed=job.seed, init=s.init_radius)
+            arguments = _path_arguments(job, files, start, several=several)
+            output, own = read(files.output, printed=run(ready, arguments, folder)), []
+            for path in sorted(folder.glob("draws_path_*.csv")):
+                with suppress(StanRunError):  # a path that failed has no draws
+                    method = read(path).method
+                    own.append(method["lp__"] - method["lp_approx__"])
     stats = {
         "lp": output.method["lp__"],
         "log_q": output.method["lp_approx__"],
@@ -140,29 +146,12 @@ def pathfinder(job: Job[Pathfinder]) -> Found:
     )
 
 
-def _paths_together(
-    job: Job[Pathfinder], ready: ReadyProgram, folder: Path
-) -> tuple[Output, list[np.ndarray]]:
-    """Let Stan run all paths and resample their draws; the draws, and the log ratios of each path's own."""
-    several = job.method.paths > 1
-    files = _files(ready, folder)
-    start = command.CommandStart(seed=job.seed, init=job.method.init_radius)
-    arguments = _path_arguments(job, files, start, several=several)
-    output = read(files.output, printed=run(ready, arguments, folder))
-    return output, [_log_ratios(path) for path in sorted(folder.glob("draws_path_*.csv"))]
-
-
 def _paths_apart(
     job: Job[Pathfinder], ready: ReadyProgram, folder: Path
 ) -> tuple[Output, list[np.ndarray]]:
     """Run one path after the other, and resample all draws by Pareto smoothed importance weights.
 
     The interpreter has no run of several paths. Path n uses the random stream of chain n, as CmdStan's does.
-
-    Raises
-    ------
-    StanRunError
-        If no path has come anywhere; the message is the last one's.
     """
     s, found, failure = job.method, [], StanRunError("No path was run.")
     for number in range(1, s.paths + 1):
@@ -182,25 +171,22 @@ def _paths_apart(
         found.append(part)
     if not found:
         raise failure
+    from arviz_stats.base import array_stats
+
     ratios = [part.method["lp__"] - part.method["lp_approx__"] for part in found]
-    rows = _resampled(np.concatenate(ratios), s.draws, job.seed)
+    log_ratio = np.concatenate(ratios)
+    # Rows are drawn with replacement by their Pareto smoothed importance weights; psislw takes log likelihoods, whose
+    # weights are the inverse.
+    log_weights = np.asarray(array_stats.psislw(-log_ratio)[0])
+    weights = np.exp(log_weights - log_weights.max())
+    rng = np.random.default_rng([job.seed, len(log_ratio)])
+    rows = rng.choice(len(log_ratio), size=s.draws, p=weights / weights.sum())
 
     def joined(kind: str) -> dict[str, np.ndarray]:
         first = getattr(found[0], kind)
         return {n: np.concatenate([getattr(part, kind)[n] for part in found])[rows] for n in first}
 
     return Output(joined("method"), joined("variables"), ()), ratios
-
-
-def _resampled(log_ratio: np.ndarray, draws: int, seed: int) -> np.ndarray:
-    """Draw rows with replacement by their Pareto smoothed importance weights."""
-    from arviz_stats.base import array_stats
-
-    # psislw takes log likelihoods, whose weights are the inverse
-    log_weights = np.asarray(array_stats.psislw(-log_ratio)[0])
-    weights = np.exp(log_weights - log_weights.max())
-    rng = np.random.default_rng([seed, len(log_ratio)])
-    return rng.choice(len(log_ratio), size=draws, p=weights / weights.sum())
 
 
 def _path_arguments(
@@ -243,23 +229,3 @@ def _search(ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool)
         jacobian=jacobian,
         done=lambda number: job.bars.move(bar, number),
     )
-
-
-def _watch(job: Job[Any], what: str, total: int) -> Callable[[str], None]:
-    """Moves a bar by the iterations that are printed."""
-    bar = job.bars.add(what, total)
-
-    def watch(printed: str) -> None:
-        if numbers := _ITERATION.findall(printed):
-            job.bars.move(bar, int(numbers[-1]))
-
-    return watch
-
-
-def _log_ratios(path: Path) -> np.ndarray:
-    """Read `lp - log_q` of a path's draws; there are none of a path that failed."""
-    try:
-        method = read(path).method
-    except StanRunError:
-        return np.empty(0)
-    return method["lp__"] - method["lp_approx__"]

@@ -65,13 +65,7 @@ class Folding:
 
     @classmethod
     def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> Folding:
-        """The density and the declared symmetry of a target.
-
-        Raises
-        ------
-        ValueError
-            If the symmetry exchanges no coordinates, or is too large where parts cannot be assigned.
-        """
+        """The density and the declared symmetry of a target."""
         if not equal_modes(target.symmetry):
             return cls(density_of(target, progress))
         layout = layout_of(target, progress)
@@ -221,24 +215,7 @@ def find_tops(
     seed: int,
     done: Callable[[int], None] = lambda _: None,
 ) -> Tops:
-    """Climb from random points, uniform within +-`init_radius` in the unconstrained space.
-
-    Parameters
-    ----------
-    target : Target
-        Whose log density it is.
-    folding : Folding
-        The same in charts in which its symmetry moves coordinates.
-    starts, init_radius, seed : int, float, int
-        Of the random points.
-    done : callable
-        Called after each start, with how many there were.
-
-    Raises
-    ------
-    InferenceError
-        If no start leads to an optimum with a finite log density.
-    """
+    """Climb from random points, uniform within +-`init_radius` in the unconstrained space."""
     plain = density_of(target)  # in whose own charts points are drawn
     points = plain.random_starts(keys_for(Purpose.MODE_START, seed, starts), init_radius)
     vectors = jax.vmap(lambda v: folding.density.unconstrain(plain.constrain(v)))(points)
@@ -252,19 +229,15 @@ def find_tops(
     tops: list[Top] = []
     curvature = _Curvature(folding)
     for end in sorted(found, key=lambda end: end.potential):
-        same = next((n for n, top in enumerate(tops) if _is_one(folding, top, end)), None)
-        if same is None:
-            tops.append(curvature.top(end))
+        for n, top in enumerate(tops):
+            if abs(top.height + end.potential) <= LEVEL + 1e-6 * abs(top.height):
+                near, _ = folding.fold(end.vector[None], top.vector, top.weight)
+                if float(((near[0] - top.vector) ** 2) @ top.weight) < NEAR**2:
+                    tops[n] = replace(top, starts=top.starts + 1)
+                    break
         else:
-            tops[same] = replace(tops[same], starts=tops[same].starts + 1)
+            tops.append(curvature.top(end))
     return Tops(tuple(tops), starts, starts - len(found))
-
-
-def _is_one(folding: Folding, top: Top, end: OptimiserEnd) -> bool:
-    if abs(top.height + end.potential) > LEVEL + 1e-6 * abs(top.height):
-        return False
-    near, _ = folding.fold(end.vector[None], top.vector, top.weight)
-    return float(((near[0] - top.vector) ** 2) @ top.weight) < NEAR**2
 
 
 class _Curvature:

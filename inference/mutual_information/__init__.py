@@ -2,8 +2,8 @@
 
 `log_ratios` takes what part of a draw has which log density under which part's distribution (`pairwise` makes them for
 Gaussian parts), an estimator makes of it log sums over the group, `information` the mutual information, and `interval`
-both of its sides; `layered_interval` those of several layers at once. `path_gradient`, with `exact_marginals` of few
-parts and `training_marginals` of many, is what to train with.
+both of its sides; `layered_interval` those of several layers at once. `path_gradient`, with the marginals of `exact`
+for few parts and `training_marginals` of many, is what to train with.
 """
 
 from .estimators import (
@@ -20,9 +20,8 @@ from .estimators import (
     sinkhorn,
 )
 from .gradient import path_gradient
-from .interval import Interval, chain_information, interval, layered_interval
+from .interval import Interval, from_values, interval, layered_interval, sides
 from .messages import training_marginals
-from .permanent import exact_marginals
 from .ratios import LogRatios, log_ratios
 
 __all__ = [
@@ -32,10 +31,9 @@ __all__ = [
     "LogRatios",
     "barber_agakov",
     "bethe",
-    "chain_information",
     "exact",
-    "exact_marginals",
     "fractional",
+    "from_values",
     "importance",
     "infonce",
     "information",
@@ -44,6 +42,7 @@ __all__ = [
     "log_ratios",
     "path_gradient",
     "proposals_only",
+    "sides",
     "sinkhorn",
     "training_marginals",
 ]

@@ -133,11 +133,6 @@ def infonce(num_permutations: int) -> Estimator:
     ----------
     num_permutations : int
         K, at least 2: with one, the bound is zero.
-
-    Raises
-    ------
-    ValueError
-        If K is below 2.
     """
     _check_number("infonce", num_permutations, 2)
 
@@ -162,11 +157,6 @@ def importance(num_permutations: int, *, sweeps: int = 25) -> Estimator:
         K, at least 1. Time is O(sweeps H^2 + K H^2), memory O(draw K H).
     sweeps : int
         Of the messages behind the proposal.
-
-    Raises
-    ------
-    ValueError
-        If K is below 1.
     """
     _check_number("importance", num_permutations, 1)
 
@@ -230,11 +220,6 @@ def fractional(fraction: float = 0.75, *, max_sweeps: int = 1000) -> Estimator:
         c between 0 (Sinkhorn's entropy) and 1 (Bethe).
     max_sweeps : int
         Most sweeps of the messages.
-
-    Raises
-    ------
-    ValueError
-        If c is not between 0 and 1.
     """
     check_fraction(fraction)
     function = _free_energy(fraction, max_sweeps, floor=False)

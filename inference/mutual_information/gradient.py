@@ -58,18 +58,32 @@ def path_gradient(
     -------
     by_loc, by_scale : array (draw, part, param)
         With respect to `loc` and to `scale`. Memory is that of a few arrays (draw, part, param).
-
-    Raises
-    ------
-    ValueError
-        If one of `flips` and `flip_probability` comes without the other.
     """
-    _check(flips, flip_probability)
+    if (flips is None) != (flip_probability is None):
+        given, missing = "flips", "flip_probability"
+        if flips is None:
+            given, missing = missing, given
+        raise ArgumentError(
+            f"`{given}` came without `{missing}`; give both, `flip_probability` from `LogRatios`, or neither "
+            "where sign flips are no symmetry."
+        )
     centre = jax.lax.stop_gradient(jnp.mean(loc, axis=0))
     if flips is not None:
         centre = jnp.where(flips, 0.0, centre)
-    pairs = _pairs(marginals, flips, flip_probability)
-    return _gradient(draws - centre[None, None, :], loc - centre[None, :], scale, pairs)
+    pairs = _Pairs.of(marginals, flips, flip_probability)
+    draws = draws - centre[None, None, :]
+    loc = loc - centre[None, :]
+    precision, eps = 1.0 / scale**2, (draws - loc[None]) / scale[None]
+    score = -eps / scale[None]
+    others = pairs.odd_share(precision * loc) - draws * pairs.even_share(precision)
+    mean_score = pairs.own * score + others
+    own = pairs.own * (score - mean_score)
+    share = jnp.sum(pairs.even, axis=2, keepdims=True)
+    first, pull = pairs.odd_sum(draws), pairs.odd_sum(mean_score)
+    by_loc = own - precision[None] * (first - loc[None] * share) - pull
+    squares = pairs.even_sum(draws**2) - loc[None] * (2.0 * first - loc[None] * share)
+    spread = precision[None] * squares + pairs.even_sum(draws * mean_score) - loc[None] * pull
+    return by_loc, own * eps - spread / scale[None]
 
 
 @dataclass(frozen=True)
@@ -90,6 +104,23 @@ class _Pairs:
     even: jax.Array
     odd: jax.Array
     flips: jax.Array | None
+
+    @classmethod
+    def of(
+        cls, marginals: jax.Array, flips: jax.Array | None, flip_probability: jax.Array | None
+    ) -> _Pairs:
+        own = jnp.diagonal(marginals, axis1=1, axis2=2)
+        same = jnp.eye(marginals.shape[1], dtype=bool)[None]
+        if flip_probability is None:
+            even = jnp.where(same, 0.0, marginals)
+            return cls(own[:, :, None], even, even, None)
+        minus = marginals * flip_probability
+        own = own - jnp.diagonal(minus, axis1=1, axis2=2)
+        even = jnp.where(same, minus, marginals)
+        odd = jnp.where(same, -minus, marginals - 2.0 * minus)
+        # Where all parameters are known to be flipped when this is compiled, three products are saved.
+        all_flip = not isinstance(flips, jax.core.Tracer) and bool(np.all(np.asarray(flips)))
+        return cls(own[:, :, None], even, odd, None if all_flip else flips)
 
     def even_sum(self, values: jax.Array) -> jax.Array:
         """Sums over j with values (draw, part, param) of even powers."""
@@ -113,51 +144,3 @@ class _Pairs:
         mask = jnp.expand_dims(self.flips, tuple(range(values.ndim - 1)))
         kept, turned = jnp.where(mask, 0.0, values), jnp.where(mask, values, 0.0)
         return jnp.einsum(product, self.even, kept) + jnp.einsum(product, self.odd, turned)
-
-
-def _pairs(
-    marginals: jax.Array, flips: jax.Array | None, flip_probability: jax.Array | None
-) -> _Pairs:
-    own = jnp.diagonal(marginals, axis1=1, axis2=2)
-    same = jnp.eye(marginals.shape[1], dtype=bool)[None]
-    if flip_probability is None:
-        even = jnp.where(same, 0.0, marginals)
-        return _Pairs(own[:, :, None], even, even, None)
-    minus = marginals * flip_probability
-    own = own - jnp.diagonal(minus, axis1=1, axis2=2)
-    even = jnp.where(same, minus, marginals)
-    odd = jnp.where(same, -minus, marginals - 2.0 * minus)
-    return _Pairs(own[:, :, None], even, odd, None if _surely_all(flips) else flips)
-
-
-def _gradient(
-    draws: jax.Array, loc: jax.Array, scale: jax.Array, pairs: _Pairs
-) -> tuple[jax.Array, jax.Array]:
-    """By loc and by scale, from draws and means relative to a centre."""
-    precision, eps = 1.0 / scale**2, (draws - loc[None]) / scale[None]
-    score = -eps / scale[None]
-    others = pairs.odd_share(precision * loc) - draws * pairs.even_share(precision)
-    mean_score = pairs.own * score + others
-    own = pairs.own * (score - mean_score)
-    share = jnp.sum(pairs.even, axis=2, keepdims=True)
-    first, pull = pairs.odd_sum(draws), pairs.odd_sum(mean_score)
-    by_loc = own - precision[None] * (first - loc[None] * share) - pull
-    squares = pairs.even_sum(draws**2) - loc[None] * (2.0 * first - loc[None] * share)
-    spread = precision[None] * squares + pairs.even_sum(draws * mean_score) - loc[None] * pull
-    return by_loc, own * eps - spread / scale[None]
-
-
-def _surely_all(flips: jax.Array | None) -> bool:
-    """Tell whether all parameters are known to be flipped when this is compiled: it saves three products."""
-    return not isinstance(flips, jax.core.Tracer) and bool(np.all(np.asarray(flips)))
-
-
-def _check(flips: jax.Array | None, flip_probability: jax.Array | None) -> None:
-    if (flips is None) != (flip_probability is None):
-        given, missing = (
-            ("flips", "flip_probability") if flips is not None else ("flip_probability", "flips")
-        )
-        raise ArgumentError(
-            f"`{given}` came without `{missing}`; give both, `flip_probability` from `LogRatios`, or neither "
-            "where sign flips are no symmetry."
-        )

@@ -32,7 +32,7 @@ Gelberg et al. 2024 sample all layers at once by InfoNCE, which is below log K.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -42,7 +42,7 @@ from jaxtyping import Array, Bool, Float
 
 from onebasin.base.errors import ArgumentError
 
-from .estimators import Estimator, bethe, exact, importance, information, proposals_only
+from .estimators import bethe, exact, importance, information, proposals_only
 from .permanent import MAX_PARTS
 from .ratios import LogRatios, pytree
 
@@ -96,15 +96,6 @@ def interval(
         Of a draw, at least 1; more bring the two sides together.
     max_exact : int
         Up to so many parts the permanent is exact; at most `permanent.MAX_PARTS`.
-
-    Returns
-    -------
-    Interval
-
-    Raises
-    ------
-    ValueError
-        If `num_permutations` is below 1 or `max_exact` above `permanent.MAX_PARTS`.
     """
     lower, upper, effective = sides(
         rng_key, ratios, num_permutations=num_permutations, max_exact=max_exact
@@ -191,13 +182,14 @@ def layered_interval(
     -------
     Interval
         Its `effective` is that of the layer with fewest effective permutations in the chosen chain.
-
-    Raises
-    ------
-    ValueError
-        If there is no layer or no chain, or a chain is empty or longer than there are layers; otherwise as `interval`.
     """
-    _check(full, chains)
+    lengths = [len(chain) for chain in chains]
+    if not full or not lengths or min(lengths) < 1 or max(lengths) > len(full):
+        raise ArgumentError(
+            f"`full` has {len(full)} layers and `chains` have {lengths}; there must be one or more layers, and one or "
+            "more chains, each with a layer or more and at most all of them. Give the order from the output and that "
+            "from the input."
+        )
     if len(full) == 1:
         return interval(rng_key, full[0], num_permutations=num_permutations, max_exact=max_exact)
     bound = partial(sides, num_permutations=num_permutations, max_exact=max_exact)
@@ -209,65 +201,17 @@ def layered_interval(
         lower, _, effective = bound(key, ratios)
         return lower, effective
 
-    found = _along(key_lower, layer, chains)
+    each = iter(jax.random.split(key_lower, sum(len(chain) for chain in chains)))
+    found = [[layer(next(each), ratios) for ratios in chain] for chain in chains]
     lower = jnp.stack([_total([values for values, _ in chain]) for chain in found])
-    effective = jnp.stack([_fewest([number for _, number in chain]) for chain in found])
     best = jnp.argmax(jnp.mean(lower, axis=1))
+    # Of a chain, the effective numbers (draw,) of the layer with the lowest mean.
+    numbers = [jnp.stack([number for _, number in chain]) for chain in found]
+    effective = jnp.stack([each[jnp.argmin(jnp.mean(each, axis=1))] for each in numbers])
     order = sum(ratios.log_group_order for ratios in full)
     return from_values(lower[best], upper, order, effective[best])
-
-
-def chain_information(
-    rng_key: jax.Array, estimator: Estimator, chains: Sequence[Sequence[LogRatios]]
-) -> Float[Array, " chain"]:
-    """Mean over draws of every chain's sum of information, by an estimator that is exact or a lower bound.
-
-    Parameters
-    ----------
-    rng_key : key
-        For the permutations.
-    estimator : Estimator
-        What each term is estimated by, its control variate included.
-    chains : sequence of sequences of LogRatios
-        As of `layered_interval`.
-
-    Returns
-    -------
-    array (chain,)
-    """
-
-    def layer(key: jax.Array, ratios: LogRatios) -> jax.Array:
-        return jnp.mean(information(ratios, estimator(key, ratios)))
-
-    return jnp.stack([_total(chain) for chain in _along(rng_key, layer, chains)])
-
-
-def _along[T](
-    rng_key: jax.Array,
-    layer: Callable[[jax.Array, LogRatios], T],
-    chains: Sequence[Sequence[LogRatios]],
-) -> list[list[T]]:
-    """Call a function for every layer of every chain, each with its own key."""
-    keys = iter(jax.random.split(rng_key, sum(len(chain) for chain in chains)))
-    return [[layer(next(keys), ratios) for ratios in chain] for chain in chains]
 
 
 def _total(terms: list[jax.Array]) -> jax.Array:
     """Their sum, entry by entry."""
     return jnp.sum(jnp.stack(terms), axis=0)
-
-
-def _fewest(numbers: list[jax.Array]) -> jax.Array:
-    """Return the effective numbers (draw,) of the layer with the lowest mean."""
-    stacked = jnp.stack(numbers)
-    return stacked[jnp.argmin(jnp.mean(stacked, axis=1))]
-
-
-def _check(full: Sequence[LogRatios], chains: Sequence[Sequence[LogRatios]]) -> None:
-    lengths = [len(chain) for chain in chains]
-    if not full or not lengths or min(lengths) < 1 or max(lengths) > len(full):
-        raise ArgumentError(
-            f"`full` has {len(full)} layers and `chains` have {lengths}; there must be one or more layers, and one or "
-            "more chains, each with a layer or more and at most all of them. Give the order from the output and that "
-            "from the input."
-        )

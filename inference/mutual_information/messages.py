@@ -78,12 +78,17 @@ def converged_marginals(
     def step(
         state: tuple[jax.Array, jax.Array, jax.Array],
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        rows, gap = _sweep(matrix, state[0], fraction, damping)
-        return rows, gap, state[2] + 1
+        rows, _, done = state
+        columns = _answer(matrix + rows, fraction, 0)
+        fresh = _answer(matrix + columns, fraction, 1)
+        by_row = jax.nn.softmax(matrix + columns, axis=1)
+        by_column = jax.nn.softmax(matrix + fresh, axis=0)
+        gap = jnp.max(jnp.abs(by_row - by_column))
+        return (1.0 - damping) * fresh + damping * rows, gap, done + 1
 
     start = (jnp.zeros_like(matrix), jnp.asarray(jnp.inf, matrix.dtype), jnp.asarray(0))
     rows = jax.lax.while_loop(unfinished, step, start)[0]
-    return _row_marginals(matrix, rows, fraction)
+    return jax.nn.log_softmax(matrix + _answer(matrix + rows, fraction, 0), axis=1)
 
 
 def training_marginals(
@@ -103,11 +108,6 @@ def training_marginals(
         c, from 0 to 1. Near 1 messages can cycle, and P of near twins is 0 or 1.
     sweeps : int
         Of the messages.
-
-    Raises
-    ------
-    ValueError
-        If c is not between 0 and 1.
     """
     check_fraction(fraction)
 
@@ -184,31 +184,13 @@ def _turned(entries: jax.Array, fraction: float, axis: int) -> jax.Array:
     total = jnp.sum(entries, axis=axis, keepdims=True)
     # A sum that lost all of its entries has no marginals; one is as good as any other number then.
     over = 1.0 / jnp.where(total < float(jnp.finfo(entries.dtype).tiny) ** 0.4, 1.0, total)
-    return over * _inverse_power(1.0 - entries * over, fraction)
-
-
-def _inverse_power(rest: jax.Array, fraction: float) -> jax.Array:
-    """Powers -c of 1 - P, which the rounding of P keeps no smaller than its unit."""
+    # The rounding of P keeps 1 - P no smaller than its unit.
+    rest = 1.0 - entries * over
     rest = jnp.maximum(rest, jnp.finfo(rest.dtype).eps)
     if fraction == 0.75:
         root = jax.lax.rsqrt(rest)
-        return root * jnp.sqrt(root)
-    return rest**-fraction
-
-
-def _sweep(
-    matrix: jax.Array, rows: jax.Array, fraction: float, damping: float
-) -> tuple[jax.Array, jax.Array]:
-    """The next messages to the columns, and how far marginals of rows and columns are apart."""
-    columns = _answer(matrix + rows, fraction, 0)
-    fresh = _answer(matrix + columns, fraction, 1)
-    by_row = jax.nn.softmax(matrix + columns, axis=1)
-    by_column = jax.nn.softmax(matrix + fresh, axis=0)
-    return (1.0 - damping) * fresh + damping * rows, jnp.max(jnp.abs(by_row - by_column))
-
-
-def _row_marginals(matrix: jax.Array, rows: jax.Array, fraction: float) -> jax.Array:
-    return jax.nn.log_softmax(matrix + _answer(matrix + rows, fraction, 0), axis=1)
+        return over * (root * jnp.sqrt(root))
+    return over * rest**-fraction
 
 
 def _answer(scores: jax.Array, fraction: float, axis: int) -> jax.Array:
@@ -283,7 +265,12 @@ def sample(
         open_weights = jnp.where(free, weights, -jnp.inf)
         top = jnp.max(open_weights)
         share = jnp.exp(open_weights - top)
-        column, total = _inverse(share, uniform)
+        # First a stretch of columns, then a column in it: running sums of all would be most of the work.
+        stretches = jnp.pad(share, (0, -len(share) % STRETCH)).reshape(-1, STRETCH)
+        sums = jnp.sum(stretches, axis=1)
+        total = jnp.sum(sums)
+        stretch, rest = _first_above(sums, uniform * total)
+        column = stretch * STRETCH + _first_above(stretches[stretch], rest)[0]
         log_chosen = weights[column] - top - jnp.log(total)
         return free.at[column].set(False), (column, log_chosen)
 
@@ -293,19 +280,6 @@ def sample(
     columns, log_chosen = jax.lax.scan(choose, jnp.ones(size, bool), entries)[1]
     permutation = jnp.zeros(size, columns.dtype).at[proposal.order].set(columns)
     return permutation, jnp.sum(log_chosen)
-
-
-def _inverse(share: jax.Array, uniform: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """A place with probability in proportion to its share, by one uniform number; and the sum of the shares.
-
-    First a stretch of places, then a place in it: running sums of all would be most of the work.
-    """
-    size = share.shape[0]
-    stretches = jnp.pad(share, (0, -size % STRETCH)).reshape(-1, STRETCH)
-    sums = jnp.sum(stretches, axis=1)
-    total = jnp.sum(sums)
-    stretch, rest = _first_above(sums, uniform * total)
-    return stretch * STRETCH + _first_above(stretches[stretch], rest)[0], total
 
 
 def _first_above(share: jax.Array, target: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -8,16 +8,12 @@ stand in one padded table, so that a loop over rows compiles once.
 
 The derivative with respect to M_ij is P_ij, the probability that i goes to j under p(s) ~ exp(sum_i M_{i, s(i)}).
 It is found with the value, and reverse mode takes it from there (forward mode is not available).
-
-For training, `exact_marginals` runs the same recursion on numbers instead of their logarithms, from both ends:
-
-    P_ij ~ K_ij sum over S of |S| = i without j of f(S) b(S + j),    b(S) = sum over j not in S of K_{|S|, j} b(S + j).
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import combinations, pairwise
+from itertools import combinations
 from math import comb
 
 import jax
@@ -27,22 +23,13 @@ from jaxtyping import Array, Float
 
 from onebasin.base.errors import ArgumentError
 
-from .messages import doubly_stochastic
-from .ratios import LogRatios
-
 MAX_PARTS = 14
 """Largest matrix: time and memory grow as 2^H H (padded: H^2 C(H, H/2))."""
 
 
 @jax.custom_vjp
 def log_permanent(matrix: Float[Array, "part part_bis"]) -> Float[Array, ""]:
-    """Log permanent of exp(matrix), of at most `MAX_PARTS` rows.
-
-    Raises
-    ------
-    ValueError
-        If the matrix is larger.
-    """
+    """Log permanent of exp(matrix), of at most `MAX_PARTS` rows."""
     return _recursion(matrix)
 
 
@@ -53,31 +40,9 @@ def log_permanent_and_marginals(
     return jax.value_and_grad(_recursion)(matrix)
 
 
-def exact_marginals(ratios: LogRatios) -> Float[Array, "draw part part_bis"]:
-    """Exact marginals P of every draw for `path_gradient`, quickly; no derivative.
-
-    Ten times as fast as `exact` for twelve parts. What underflows relative to the largest term of its size is left out.
-    For draws from q that is nothing: their identity has the weight one, and E exp(M_ij) = 1. Of matrices that are no
-    log ratios of draws from q, the marginals are finite, but poor.
-
-    Raises
-    ------
-    ValueError
-        If there are more than `MAX_PARTS` parts.
-    """
-    check_size(ratios.num_parts)
-    return jax.lax.map(_scaled_marginals, jax.lax.stop_gradient(ratios.total))
-
-
-def _forward(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return log_permanent_and_marginals(matrix)
-
-
-def _backward(marginals: jax.Array, cotangent: jax.Array) -> tuple[jax.Array]:
-    return (cotangent * marginals,)
-
-
-log_permanent.defvjp(_forward, _backward)
+log_permanent.defvjp(
+    log_permanent_and_marginals, lambda marginals, cotangent: (cotangent * marginals,)
+)
 
 
 def check_size(num_parts: int) -> None:
@@ -101,56 +66,6 @@ def _recursion(matrix: jax.Array) -> jax.Array:
 
     empty = jnp.zeros(before.shape[1], matrix.dtype)
     return jax.lax.scan(row, empty, (matrix, before, last))[0][0]
-
-
-def _scaled_marginals(matrix: jax.Array) -> jax.Array:
-    weights = jnp.exp(matrix - jnp.max(matrix, axis=0, keepdims=True))
-    before, after = _neighbours(matrix.shape[0])
-    first = [jnp.ones(1, matrix.dtype)]
-    for row, table in zip(weights, before, strict=True):
-        first.append(_scaled(_at(first[-1], table) @ row))
-    last, beliefs = jnp.ones(1, matrix.dtype), []
-    for row, table, values in list(zip(weights, after, first[:-1], strict=True))[::-1]:
-        found = _at(last, table)
-        beliefs.append(row * (values @ found))
-        last = _scaled(found @ row)
-    each = jnp.stack(beliefs[::-1])
-    return doubly_stochastic(jnp.log(each / _positive(jnp.sum(each, axis=1, keepdims=True))))
-
-
-def _at(values: jax.Array, table: np.ndarray) -> jax.Array:
-    """Values of the subsets of a table, with zero for none."""
-    return jnp.concatenate([values, jnp.zeros(1, values.dtype)])[jnp.asarray(table)]
-
-
-def _scaled(values: jax.Array) -> jax.Array:
-    return values / _positive(jnp.max(values))
-
-
-def _positive(scale: jax.Array) -> jax.Array:
-    """One for a scale of zero, where all terms are lost."""
-    return jnp.where(scale == 0.0, 1.0, scale)
-
-
-@lru_cache(maxsize=MAX_PARTS)
-def _neighbours(num_parts: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Places (subset, member) of subsets of the next size without the member, and of this size with it.
-
-    The first has an entry for every size from 1, the second for every size from 0; where there is no such subset, the
-    place is one after the last.
-    """
-    subsets = [list(combinations(range(num_parts), size)) for size in range(num_parts + 1)]
-    pairs = list(pairwise(subsets))
-    before = [np.full((len(large), num_parts), len(small), np.int32) for small, large in pairs]
-    after = [np.full((len(small), num_parts), len(large), np.int32) for small, large in pairs]
-    for size in range(num_parts):
-        place = {subset: at for at, subset in enumerate(subsets[size])}
-        for at, subset in enumerate(subsets[size + 1]):
-            for member in subset:
-                without = place[tuple(j for j in subset if j != member)]
-                before[size][at, member] = without
-                after[size][without, member] = at
-    return before, after
 
 
 @lru_cache(maxsize=MAX_PARTS)

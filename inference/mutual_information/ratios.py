@@ -121,29 +121,7 @@ def log_ratios(
         Entry (w, i, j) is log q_i(u_j), in nats, of the draw w from q itself; finite.
     flipped : array (draw, part, part_bis), optional
         log q_i(-u_j), where flipping the sign of a part is a symmetry too.
-
-    Returns
-    -------
-    LogRatios
-
-    Raises
-    ------
-    ValueError
-        If the matrices are not square, or the two shapes differ.
     """
-    _check(log_density, flipped)
-    own = jnp.diagonal(log_density, axis1=-2, axis2=-1)[:, None, :]
-    plus = log_density - own
-    if flipped is None:
-        return LogRatios(plus, plus, False)
-    minus = flipped - own
-    total = jnp.logaddexp(plus, minus)
-    share = jax.nn.sigmoid(minus - plus)
-    mean = jax.nn.sigmoid(plus - minus) * plus + share * minus
-    return LogRatios(total, mean, True, share)
-
-
-def _check(log_density: jax.Array, flipped: jax.Array | None) -> None:
     shape = log_density.shape
     if len(shape) != 3 or shape[1] != shape[2] or shape[1] == 0:
         raise ArgumentError(
@@ -155,6 +133,15 @@ def _check(log_density: jax.Array, flipped: jax.Array | None) -> None:
             f"`flipped` has the shape {flipped.shape}; it must be that of `log_density`, {shape}: the same components "
             "with their signs flipped. Leave it out where flips are no symmetry."
         )
+    own = jnp.diagonal(log_density, axis1=-2, axis2=-1)[:, None, :]
+    plus = log_density - own
+    if flipped is None:
+        return LogRatios(plus, plus, False)
+    minus = flipped - own
+    total = jnp.logaddexp(plus, minus)
+    share = jax.nn.sigmoid(minus - plus)
+    mean = jax.nn.sigmoid(plus - minus) * plus + share * minus
+    return LogRatios(total, mean, True, share)
 
 
 def mean_field(
@@ -175,10 +162,6 @@ def mean_field(
     flips : array (param,), optional
         True where a part's sign flip changes the sign, False where it leaves the entry; left out where flips are
         no symmetry.
-
-    Returns
-    -------
-    LogRatios
     """
     precision = 1.0 / scale**2
     centre = jax.lax.stop_gradient(jnp.mean(loc, axis=0))
@@ -220,10 +203,6 @@ def block(
         As of `mean_field`.
     scale_tril : array (part, param, param)
         Lower triangular roots of their covariances, with a positive diagonal.
-
-    Returns
-    -------
-    LogRatios
     """
     turned = [draws]
     if flips is not None:
@@ -231,7 +210,15 @@ def block(
 
     @jax.checkpoint
     def row(of_part: tuple[jax.Array, jax.Array]) -> list[jax.Array]:
-        return [_log_density(entries, *of_part) for entries in turned]
+        """Log densities (draw, part) of one normal, but for a constant that all parts share."""
+        loc, scale_tril = of_part
+        found = []
+        for entries in turned:
+            residual = (entries - loc[None, None, :]).reshape(-1, loc.shape[0])
+            standard = solve_triangular(scale_tril, residual.T, lower=True)
+            half_squares = 0.5 * jnp.sum(standard**2, axis=0).reshape(entries.shape[:2])
+            found.append(-half_squares - jnp.sum(jnp.log(jnp.diagonal(scale_tril))))
+        return found
 
     pairs = [jnp.moveaxis(each, 0, 1) for each in jax.lax.map(row, (loc, scale_tril))]
     return log_ratios(*pairs)
@@ -240,11 +227,3 @@ def block(
 def _products(draw: jax.Array, weights: jax.Array) -> jax.Array:
     """Inner products of every part's weights with every part of a draw: (part, part_bis)."""
     return weights @ draw.T
-
-
-def _log_density(draws: jax.Array, loc: jax.Array, scale_tril: jax.Array) -> jax.Array:
-    """Log density (draw, part) of one normal, but for a constant that all parts share."""
-    residual = (draws - loc[None, None, :]).reshape(-1, loc.shape[0])
-    standard = solve_triangular(scale_tril, residual.T, lower=True)
-    half_squares = 0.5 * jnp.sum(standard**2, axis=0).reshape(draws.shape[:2])
-    return -half_squares - jnp.sum(jnp.log(jnp.diagonal(scale_tril)))

@@ -21,7 +21,7 @@ from onebasin.posteriors.leave_one_out import (
 )
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from .models import Model, target_of
+from .models import Model, model_of
 from .moment_matching import matched
 from .terms import Terms, computed_terms, terms_of
 
@@ -48,8 +48,7 @@ def loo(
         A posterior, in any form that `ob.diagnose` takes. Log likelihoods come from its group `log_likelihood`; where
         it has none, they are computed from the model, on disk where they are many.
     model : Target, callable, path or str, optional
-        The model, as of `ob.predict`. Needed where the group is missing and the posterior records no network or Stan
-        program, and for moment matching.
+        The model, as of `ob.predict`. Needed where the group is missing, but of networks; and for moment matching.
     var_name : str, optional
         The observed variable, where there are several.
     moment_match : bool
@@ -121,7 +120,7 @@ def loo(
 
 def _terms(view: View, model: Model, progress: Callable[[str], None] | None) -> Terms:
     try:
-        return terms_of(target_of(view, model, {}), progress)
+        return terms_of(model_of(view, model, {}), progress)
     except ArgumentError as error:
         if model is not None:
             raise

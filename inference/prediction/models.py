@@ -1,7 +1,4 @@
-"""The model of a posterior: given by the user, or as far as its record goes, with the data that it keeps.
-
-A record is data: a recorded Stan program is interpreted, never compiled, and no Python model runs without being named.
-"""
+"""The model of a posterior: given by the user, or as far as its record goes, with the data that it keeps."""
 
 from __future__ import annotations
 
@@ -13,21 +10,21 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.checks import check_path
-from onebasin.base.errors import ArgumentError, ArgumentTypeError, ModelDataError
+from onebasin.base.errors import ArgumentError, ArgumentTypeError, InferenceError, ModelDataError
 from onebasin.base.json_file import read_json_file
-from onebasin.models.data.hash import data_sha256
 from onebasin.models.numpyro_target import NumpyroTarget, numpyro_model
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
-from onebasin.stan.acceptance import Refused, examine
 from onebasin.stan.program import stan_program
 
+from ..runs.recorded import RECORDED, RecordedProgram, kept_data
+
 Model = Any
-"""A target; a NumPyro function, whose arguments the posterior keeps; or a Stan program, likewise."""
+"""A target; a NumPyro function, whose arguments the posterior keeps; or a Stan program, likewise, or 'recorded'."""
 
 
-def target_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
+def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
     """Return the target that a posterior is of.
 
     Parameters
@@ -35,20 +32,16 @@ def target_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
     view : View
         The posterior.
     model : Target, callable, path, str or None
-        What the user gives. None for what the posterior's record describes: a network, or a Stan program.
+        The user's; 'recorded' for the text of the Stan program that the posterior holds. None for what the record
+        describes: a network, or a Stan program in a file that the run's command names (see `runs.recorded`).
     new : mapping
         New data, which a function's arguments are taken from first.
-
-    Raises
-    ------
-    ValueError
-        If the record describes no model that may be run, or its data are not kept.
-    TypeError
-        If `model` is none.
     """
     if isinstance(model, Target):
         return model
     if isinstance(model, str | Path):
+        if str(model) == RECORDED and schema.stan_program_of(view.tree.attrs):
+            return _recorded(RecordedProgram(view, trusted=True))
         return stan_program(model, kept_data(view))
     if callable(model):
         observed = set(view.data.get(schema.OBSERVED_DATA, {}))
@@ -64,36 +57,25 @@ def target_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
                 "`BayesianNetwork.condition(x, y)` returns."
             )
         return view.network.condition(view.x, view.y)
-    return _recorded_program(view)
+    if schema.stan_program_of(view.tree.attrs):
+        return _recorded(RecordedProgram(view))
+    name = view.attribute(schema.PROGRAM_NAME, "")
+    of = f"the Python function {name}" if name else "an unknown model"
+    raise ArgumentError(
+        f"`{view.argument}` is of {of}, which its record cannot run: give `model` (`--program` of the command), a "
+        "NumPyro function or target, or a Stan program."
+    )
 
 
-def kept_data(view: View) -> dict[str, Any]:
-    """Return what a posterior's groups of data hold: arrays, and single numbers as such."""
-    held = (item for group in view.data.values() for item in group.data_vars.items())
-    return {str(name): v.values if v.ndim else v.item() for name, v in held}
-
-
-def _recorded_program(view: View) -> Target:
-    text, name = view.attribute(schema.PROGRAM, ""), view.attribute(schema.PROGRAM_NAME, "")
-    if not text or not str(name).endswith(".stan"):
-        of = f"the Python function {name}" if name else "an unknown model"
+def _recorded(program: RecordedProgram) -> Target:
+    try:
+        return program.target
+    except InferenceError as error:
         raise ArgumentError(
-            f"`{view.argument}` is of {of}, which its record cannot run: give `model` (`--program` of the command), a "
-            "NumPyro function or target, or a Stan program."
-        )
-    data = kept_data(view)
-    if data_sha256(data) != view.attribute(schema.DATA_SHA256, ""):
-        raise ArgumentError(
-            f"`{view.argument}` does not keep all data of {name}: give `model` (`--program` and `--data` of the "
-            "command), such as `ob.stan_program(path, data)`."
-        )
-    target = stan_program(text, data, name=str(view.attribute(schema.TARGET)) or Path(name).stem)
-    if isinstance(found := examine(target.stan_program.path, data), Refused):
-        raise ArgumentError(
-            f"`{view.argument}` is of {name}, which is not interpreted ({found.reason}): give `model` (`--program` of "
-            "the command)."
-        )
-    return target
+            f"`{program.view.argument}` cannot be used without its model: {error}. Give `model` (`--program` and "
+            f"`--data` of the command), such as `ob.stan_program(path, data)`; or {RECORDED!r}, if you trust the text "
+            "in the posterior."
+        ) from error
 
 
 def _of_function(model: Callable[..., Any], kept: Mapping[str, Any], observed: set[Any]) -> Target:
@@ -153,11 +135,6 @@ def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str
         Arguments to replace.
     observed : mapping of str to array
         What the model's sites observed.
-
-    Raises
-    ------
-    ModelDataError
-        If the model takes no arguments, or not these.
     """
     model = getattr(target.numpyro_model, "func", None)
     if not isinstance(target, NumpyroTarget) or model is None:

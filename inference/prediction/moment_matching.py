@@ -28,21 +28,7 @@ def matched(
 ) -> ELPDDataLOO:
     """Estimate observations of large Pareto k at draws that are moved to the posterior without each of them.
 
-    Parameters
-    ----------
-    view : View
-        The posterior.
-    terms : Terms
-        Its model's log likelihoods.
-    log_likelihood : LogLikelihood
-        Those at its draws.
-    found : ELPDDataLOO
-        The estimates without moment matching, some of them of large Pareto k.
-
-    Returns
-    -------
-    ELPDDataLOO
-        With other `elpd_i` and `pareto_k` where Pareto k has become smaller, and no `log_weights`.
+    Return them with other `elpd_i` and `pareto_k` where Pareto k has become smaller, and no `log_weights`.
     """
     from arviz_stats import loo, loo_moment_match
 
@@ -77,10 +63,9 @@ def matched(
             reff=relative,
             pointwise=True,
         )
-    elpd_i, pareto_k = (
-        _with(of, bad, better.values)
-        for of, better in ((found.elpd_i, again.elpd_i), (found.pareto_k, again.pareto_k))
-    )
+    elpd_i, pareto_k = found.elpd_i.copy(), found.pareto_k.copy()
+    for of, better in ((elpd_i, again.elpd_i), (pareto_k, again.pareto_k)):
+        np.put(of.values, bad, better.values)
     elpd = float(elpd_i.sum())
     changed: dict[str, Any] = dict.fromkeys(("log_weights", "p_loo_i"))
     return replace(
@@ -103,9 +88,3 @@ def _rows(moved: xr.DataArray) -> np.ndarray:
 
 def _as_draws(values: np.ndarray, shape: tuple[int, int]) -> xr.DataArray:
     return xr.DataArray(values.reshape(shape), dims=schema.SAMPLE_DIMS)
-
-
-def _with(array: xr.DataArray, places: np.ndarray, values: np.ndarray) -> xr.DataArray:
-    flat = array.values.ravel().copy()
-    flat[places] = values
-    return array.copy(data=flat.reshape(array.shape))

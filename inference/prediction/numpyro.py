@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import jax
@@ -36,38 +37,27 @@ def numpyro_predictions(
     seed: int,
     dtype: str,
 ) -> tuple[xr.Dataset, dict[str, Named]]:
-    """Draw what a model observes at other arguments.
+    """Draw what a model observes at other arguments, `new`, from draws (chain, draw, ...) of its variables.
 
-    Parameters
-    ----------
-    target : Target
-        With a NumPyro model.
-    draws : mapping of str to array (chain, draw, ...)
-        The posterior's variables.
-    new : mapping
-        Arguments to replace.
-    observed : mapping of str to array
-        The data that the posterior keeps of the model's sites; may be empty.
-    seed, dtype : int, str
-        Of random numbers, and the precision of the run.
-
-    Returns
-    -------
-    Dataset, dict
-        Sites that the model observes, and deterministic ones that differ from those of the posterior; and the
-        arguments that are numbers.
-
-    Raises
-    ------
-    ValueError
-        If the model does not take the arguments, or a variable is missing or has another shape with them.
+    `observed` holds the data that the posterior keeps of the model's sites, which may be none. Return sites that the
+    model observes, and deterministic ones that differ from those of the posterior; and the arguments that are numbers.
     """
     with precision(dtype):
-        observed = {**observed, **_observed_by(target)}
+        with suppress(Exception):  # of a function that was given without its data
+            own = {
+                n: np.asarray(s["value"]) for n, s in sites_of(target).items() if is_observation(s)
+            }
+            observed = {**observed, **own}
         moved = with_arguments(target, new, observed) if new else target
         sites = _run(moved, new)
         latent = [name for name, site in sites.items() if _is_free(site) and name in draws]
-        _check_shapes(sites, latent, draws)
+        for name in latent:
+            due, given = jnp.shape(sites[name]["value"]), draws[name].shape[2:]
+            if due != given:
+                raise ArgumentError(
+                    f"`posterior` has {name} of shape {given} in a draw, but the model with `new_data` has {due}: give "
+                    "data under which the variables keep their sizes."
+                )
         drawn = [
             name
             for name, site in sites.items()
@@ -84,28 +74,21 @@ def numpyro_predictions(
         found = _all_draws(moved, values, drawn, keys)
         dims = plate_dims(sites, target.dims)
     kept = {n: v for n, v in found.items() if n in drawn or not is_same(v, draws.get(n))}
-    return _labelled(target, kept, dims), with_axes(_constants(moved, sites), dims)
+    # The arguments that are numbers, without what the model observes.
+    seen = [np.asarray(site["value"]) for site in sites.values() if is_observation(site)]
+    data = moved.data if isinstance(moved, NumpyroTarget) else {}
+    numbers = {n: array for n, v in data.items() if (array := as_numbers(v)) is not None}
+    constant = {n: a for n, a in numbers.items() if not any(np.array_equal(a, v) for v in seen)}
+    return _labelled(target, kept, dims), with_axes(constant, dims)
 
 
 def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.Dataset]:
     """Draw a model's variables, and what it observes, from its prior.
 
-    Parameters
-    ----------
-    target : Target
-        With a NumPyro model.
-    draws, seed : int
-        How many, and the seed of their random numbers.
-
     Returns
     -------
     Dataset, Dataset
         The groups `prior` and `prior_predictive`, of one chain.
-
-    Raises
-    ------
-    ValueError
-        If a prior cannot be drawn from, or the model does not draw what it observes.
     """
     with precision("float64"):
         sites = sites_of(target)
@@ -125,15 +108,6 @@ def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.D
     return prior, predictive
 
 
-def _observed_by(target: Target) -> dict[str, np.ndarray]:
-    """Return the data that the sites of a target observe; none where some of its arguments are not known."""
-    try:
-        sites = sites_of(target)
-    except Exception:  # of a function that was given without its data
-        return {}
-    return {name: np.asarray(site["value"]) for name, site in sites.items() if is_observation(site)}
-
-
 def _run(target: Target, new: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return sites_of(target)
@@ -151,18 +125,6 @@ def _run(target: Target, new: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_free(site: Site) -> bool:
     return site["type"] == "sample" and not site["is_observed"]
-
-
-def _check_shapes(
-    sites: Mapping[str, Site], latent: list[str], draws: Mapping[str, np.ndarray]
-) -> None:
-    for name in latent:
-        due, own = jnp.shape(sites[name]["value"]), draws[name].shape[2:]
-        if due != own:
-            raise ArgumentError(
-                f"`posterior` has {name} of shape {own} in a draw, but the model with `new_data` has {due}: give data "
-                "under which the variables keep their sizes."
-            )
 
 
 def _all_draws(
@@ -205,15 +167,3 @@ def _labelled(
     dataset = DrawGroup(values, axes).to_dataset()
     fitting = {a: c for a, c in target.coords.items() if dataset.sizes.get(a) == len(c)}
     return dataset.assign_coords(fitting)
-
-
-def _constants(target: Target, sites: Mapping[str, Site]) -> dict[str, np.ndarray]:
-    """The arguments that are numbers, without what the model observes."""
-    seen = [np.asarray(site["value"]) for site in sites.values() if is_observation(site)]
-    data = target.data if isinstance(target, NumpyroTarget) else {}
-    numbers = {n: array for n, v in data.items() if (array := as_numbers(v)) is not None}
-    return {
-        name: array
-        for name, array in numbers.items()
-        if not any(np.array_equal(array, values) for values in seen)
-    }

@@ -21,7 +21,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import DrawGroup
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from .models import Model, is_same, read_new_data, target_of
+from .models import Model, is_same, model_of, read_new_data
 from .result import Predictions
 
 Found = tuple[xr.Dataset, Mapping[str, Named]]
@@ -76,8 +76,9 @@ def predict(
         network's ``x``; the others stay. Of a network, inputs alone may be given, in the units that it was conditioned
         on.
     model : Target, callable, path or str, optional
-        The model: a target, a NumPyro function or a Stan program. Not needed for networks, nor for a Stan program that
-        the posterior records and the interpreter takes.
+        The model: a target, a NumPyro function or a Stan program. Not needed for networks, nor where the command of
+        the run names the Stan program and its file has not changed. "recorded" interprets the text of the program
+        that the posterior holds: do so only if you trust it as you trust a program.
     seed : int
         Of random numbers. At the data and with the seed of the run, predictions are those of the run.
     batch_size : int
@@ -120,7 +121,7 @@ def predict(
     new = read_new_data(new_data)
     if network is not None:
         return _as_predictions(view, *_of_network(network, view, new, seed))
-    target = target_of(view, model, new)
+    target = model_of(view, model, new)
     if target.numpyro_model is None:
         return _as_predictions(view, *_of_stan(target, view, new, seed, progress))
     return _as_predictions(view, *_of_numpyro(target, view, new, seed))

@@ -121,13 +121,7 @@ Terms = NumpyroTerms | StanTerms
 
 
 def terms_of(target: Target, progress: Callable[[str], None] | None = None) -> Terms:
-    """Return the log likelihoods of a target, by its NumPyro model where it has one.
-
-    Raises
-    ------
-    ValueError
-        If the model observes nothing, or a Stan program does not compute `log_lik`.
-    """
+    """Return the log likelihoods of a target, by its NumPyro model where it has one."""
     if target.numpyro_model is not None:
         return NumpyroTerms(target)
     return StanTerms(target, progress)
@@ -152,13 +146,6 @@ def computed_terms(
     ------
     LogLikelihood
         In nats; valid inside the context.
-
-    Raises
-    ------
-    ValueError
-        If a variable is missing, or there are log likelihoods of several data and none is chosen.
-    WriteError
-        If the disk has no room for them.
     """
     if lost := [name for name in terms.names if name not in draws]:
         raise ArgumentError(

@@ -59,21 +59,9 @@ class Keeper:
 
 
 class FileKeeper(Keeper):
-    """Keeps the state of one run in a folder, every half minute.
+    """Keeps the state of one run in a folder, which is made where it does not exist, every half minute.
 
-    Parameters
-    ----------
-    folder : Path
-        Made where it does not exist.
-    fingerprint : str
-        Says whether a file found there is of this very run.
-    seconds : float
-        Least time between two writings.
-
-    Raises
-    ------
-    InferenceError
-        If nothing can be kept there.
+    The fingerprint says whether a file found there is of this very run.
     """
 
     def __init__(self, folder: Path, fingerprint: str, seconds: float = SECONDS) -> None:

@@ -67,36 +67,11 @@ def begin(
     wanted: bool = True,
     derived: bool = False,
 ) -> SymmetryTrial | None:
-    """Hold a target's declared symmetry against its log density, before a run.
+    """Hold a target's declared symmetry against its log density, before a run and in double precision.
 
-    In double precision whatever the run's own, so that rounding hides as little as it can.
-
-    Parameters
-    ----------
-    target : Target
-        What is to be inferred.
-    engine : str
-        Whose definition is evaluated.
-    seed : int
-        Of points and elements; the run's draws do not depend on what is tried here.
-    progress : bool or None
-        Whether to say what takes long.
-    wanted : bool
-        Whether to try anything.
-    derived : bool
-        Whether derived quantities that follow are added to the symmetry.
-
-    Returns
-    -------
-    Trial or None
-        None where nothing is to be tried: no symmetry, or that of a network, which its architecture has.
-
-    Raises
-    ------
-    SymmetryError
-        If the log density, or a derived quantity, does not have the symmetry.
-    ValueError
-        If a block does not fit the target's variables, or the target has no definition for the engine.
+    The seed decides points and elements; the run's draws do not depend on what is tried here. With `derived`, derived
+    quantities that follow are added to the symmetry. Return None where nothing is to be tried: it is not `wanted`,
+    there is no symmetry, or it is that of a network, which its architecture has.
     """
     if not wanted or not target.symmetry or target.is_network:
         return None

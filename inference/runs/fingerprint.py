@@ -62,7 +62,9 @@ def fingerprint(
     """
     engine = named(engine)
     try:
-        text = _json([*_target(target, engine, progress), engine, how])
+        text = json.dumps(
+            [*_target(target, engine, progress), engine, how], sort_keys=True, default=_say
+        )
     except NoFingerprint as reason:
         of = "This run" if target is None else f"The model of {target.name!r}"
         notice(
@@ -90,7 +92,14 @@ def _target(
         return
     yield package_versions(*NUMPYRO_VERSIONS)
     if target.numpyro_model is not None:
-        yield _numpyro(target), _process()
+        import jax
+        import numpyro  # noqa: F401 - loads all of which the versions are asked for
+
+        # JAX's flags for random numbers and products in this process, and the versions that are loaded.
+        flags = ("default_prng_impl", "threefry_partitionable", "default_matmul_precision")
+        process = {f"jax_{name}": str(getattr(jax.config, f"jax_{name}", None)) for name in flags}
+        process |= {n: sys.modules[n].__version__ for n in ("jax", "jaxlib", "numpyro")}
+        yield _numpyro(target), process
 
 
 def _stan(target: Target, progress: Callable[[str], None] | None) -> tuple[str, Any]:
@@ -134,20 +143,6 @@ def _numpyro(target: Target) -> str:
             return digest(computed, like)
         except (TypeError, ValueError, NotImplementedError, jax.errors.JAXTypeError) as error:
             raise NoFingerprint(f"JAX cannot trace it ({type(error).__name__})") from error
-
-
-def _process() -> dict[str, str]:
-    """Return JAX's flags for random numbers and products in this process, and the versions that are loaded."""
-    import jax
-    import numpyro  # noqa: F401 - loads all of which the versions are asked for
-
-    names = ("jax_default_prng_impl", "jax_threefry_partitionable", "jax_default_matmul_precision")
-    flags = {name: str(getattr(jax.config, name, None)) for name in names}
-    return flags | {name: sys.modules[name].__version__ for name in ("jax", "jaxlib", "numpyro")}
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, default=_say)
 
 
 def _say(value: Any) -> Any:

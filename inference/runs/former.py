@@ -45,13 +45,7 @@ def former_class(name: str) -> Any:
 
 
 def by_settings(method: type[Method], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a method's keywords from those of version 0.3, which had its fields in `settings`.
-
-    Raises
-    ------
-    TypeError
-        If the settings are of another method.
-    """
+    """Return a method's keywords from those of version 0.3, which had its fields in `settings`."""
     rest = dict(given)
     settings = rest.pop("settings")
     _say(
@@ -63,13 +57,7 @@ def by_settings(method: type[Method], given: Mapping[str, Any]) -> dict[str, Any
 
 
 def given_to_calibrate(method: Any, settings: Any) -> Any:
-    """Return the method of `calibrate` with the settings that version 0.3 took besides its name.
-
-    Raises
-    ------
-    TypeError
-        If they are of another method.
-    """
+    """Return the method of `calibrate` with the settings that version 0.3 took besides its name."""
     if not isinstance(method, Method):
         return method
     _say(

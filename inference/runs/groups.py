@@ -158,60 +158,29 @@ def beside(
     What is much of it goes to `folder`, if one is given. Draws are never lost over it: where a log likelihood or a
     prediction cannot be computed, a notice says why, and so does `left_out`.
     """
+    groups: dict[str, DrawGroup] = {}
+    left: dict[str, str] = {}
     if origin is NOWHERE:
         return Beside(draws, observed=target.outputs, constant=target.inputs)
     if target.is_network:
-        return _of_network(cast("NetworkTarget", target), draws, seed, dtype, limit_mb, folder)
+        net = cast("NetworkTarget", target)
+        with precision(dtype):
+            pointwise = network_groups(
+                net.model, draws, net.x, net.y, seed=seed, limit_mb=limit_mb, folder=folder
+            )
+        if pointwise is None:
+            why = why_left_out(bytes_a_draw(net.model, net.y), limit_mb)
+            left = dict.fromkeys(POINTWISE, why)
+        return Beside(draws, pointwise or {}, net.outputs, net.inputs, left)
     if engine == "stan":
-        return _of_stan(target, draws, origin)
-    return _of_numpyro(target, draws, origin, seed, dtype, limit_mb, folder)
-
-
-def _of_network(
-    target: NetworkTarget,
-    draws: Mapping[str, Values],
-    seed: int,
-    dtype: str,
-    limit_mb: float,
-    folder: Path | None,
-) -> Beside:
-    with precision(dtype):
-        groups = network_groups(
-            target.model, draws, target.x, target.y, seed=seed, limit_mb=limit_mb, folder=folder
-        )
-    left = {}
-    if groups is None:
-        why = why_left_out(bytes_a_draw(target.model, target.y), limit_mb)
-        left = dict.fromkeys(POINTWISE, why)
-    return Beside(draws, groups or {}, target.outputs, target.inputs, left)
-
-
-def _of_stan(target: Target, draws: Mapping[str, Values], origin: Origin) -> Beside:
-    stays, groups, found = stan_groups(target, draws, origin)
-    arrays = arrays_of(definition(target).data)
-    axes = {name: axes_of(target, found, name) or () for name in arrays}
-    named = with_axes(arrays, axes)
-    return Beside(
-        stays,
-        groups,
-        {name: named[name] for name in found.observed},
-        {name: value for name, value in named.items() if name not in found.observed},
-    )
-
-
-def _of_numpyro(
-    target: Target,
-    draws: Mapping[str, Values],
-    origin: Origin,
-    seed: int,
-    dtype: str,
-    limit_mb: float,
-    folder: Path | None = None,
-) -> Beside:
+        stays, groups, found = stan_groups(target, draws, origin)
+        arrays = arrays_of(definition(target).data)
+        named = with_axes(arrays, {n: axes_of(target, found, n) or () for n in arrays})
+        observed = {name: named[name] for name in found.observed}
+        constant = {name: value for name, value in named.items() if name not in observed}
+        return Beside(stays, groups, observed, constant)
     from .groups_numpyro import numpyro_groups, reason
 
-    groups: dict[str, DrawGroup] = {}
-    left: dict[str, str] = {}
     if origin.observed:
         try:
             with precision(dtype):

@@ -41,13 +41,6 @@ def plate_dims(
 
     An axis of no plate has ArviZ's name, or the one that `infer={"event_dims": [...]}` gives it. A plate's name that is
     one of a site too, or that has another size elsewhere, names no axis.
-
-    Parameters
-    ----------
-    sites : mapping
-        A model's trace.
-    given : mapping
-        Axes that are named already.
     """
     taken = {name for name, site in sites.items() if site["type"] != "plate"} | set(SAMPLE_DIMS)
     sizes: dict[str, int] = {}
@@ -161,13 +154,7 @@ class Sites:
             return {}
 
     def predicted(self, values: Mapping[str, Any], key: jax.Array) -> Arrays:
-        """Data drawn again, in single precision.
-
-        Raises
-        ------
-        ValueError
-            If NumPyro leaves them as they were observed, as it does within `scan`.
-        """
+        """Data drawn again, in single precision."""
         run = uncondition(seeded(substitute(self.model, data=dict(values)), key))
         sites = trace(run).get_trace()
         if fixed := [name for name in self.observed if sites[name]["is_observed"]]:
@@ -198,27 +185,10 @@ def numpyro_groups(
     limit_mb: float,
     folder: Path | None = None,
 ) -> tuple[dict[str, DrawGroup], dict[str, str]]:
-    """Groups of a model's draws.
+    """Compute log likelihoods, predictions and log priors at draws (chain, draw, ...) of a NumPyro model.
 
-    Parameters
-    ----------
-    target : Target
-        With a NumPyro model.
-    draws : mapping of str to array (chain, draw, ...)
-        Its variables; others are passed over.
-    dims : mapping
-        Names of the axes of its sites.
-    seed : int
-        Of the run.
-    limit_mb : float
-        Megabytes that the groups may take together.
-    folder : Path, optional
-        In which they are laid down where they are many; in memory by default.
-
-    Returns
-    -------
-    dict, dict
-        The groups by name; and why one is left out, where one is.
+    `dims` names the axes of its sites. Groups of more than `limit_mb` megabytes together are left out; many are laid
+    down in `folder`, if one is given. Return the groups by name; and why one is left out, where one is.
     """
     sites = Sites.of(target)
     values = {name: draws[name] for name in sites.latent}
@@ -250,22 +220,12 @@ def filled(
     every: int = 1,
     folder: Path | None = None,
 ) -> Room:
-    """Compute groups at all draws, a block of them at a time; a draw's random numbers are its own, whatever is kept.
+    """Compute groups at all draws (chain, draw, ...), a block of them at a time, with a key a chain (chain,).
 
-    Parameters
-    ----------
-    at : callable
-        Gives the groups at the values of one draw and a key.
-    values : mapping of str to array (chain, draw, ...)
-        The draws.
-    keys : array (chain,)
-        A key a chain.
-    size : int
-        Bytes of one draw's groups.
-    every : int
-        Every how many-th draw of the run `values` hold.
-    folder : Path, optional
-        In which the groups are laid down where they are many; in memory by default.
+    A draw's random numbers are its own, whatever is kept.
+
+    `at` gives the groups at the values of one draw and a key; they take `size` bytes. `values` hold every `every`-th
+    draw of the run. Many are laid down in `folder`, if one is given.
     """
     chains, kept = next(iter(values.values())).shape[:2]
     taken = sum(v.nbytes // (chains * kept) for v in values.values())

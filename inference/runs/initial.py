@@ -41,30 +41,28 @@ def is_data(word: str) -> bool:
 
 
 def initial_values(given: Any, chains: int, seed: int) -> Initial:
-    """Read initial values.
+    """Read initial values: a mapping for all chains or one for each, JSON files of them, or a posterior.
 
-    Parameters
-    ----------
-    given : mapping, sequence, path or posterior
-        One mapping is for all chains; of a posterior each chain gets a draw.
-    chains : int
-        How many begin.
-    seed : int
-        By which draws are chosen: chain c gets one of chain c there, going through them again where there are fewer.
-
-    Raises
-    ------
-    ValueError
-        If a list is not of one entry for each chain, or a file holds no values.
-    PosteriorFileError
-        If files hold no posterior that can be read.
+    Of a posterior, chain c gets a draw, chosen by the seed, of chain c there, going through them again where there are
+    fewer.
     """
     if isinstance(given, Mapping) and not hasattr(given, "sizes"):  # which xarray's mappings have
         return Initial((given,) * chains)
     if isinstance(given, str | Path) and Path(given).suffix == ".json":
         return Initial((_read(given),) * chains)
     if isinstance(given, Sequence) and not isinstance(given, str):
-        return Initial(_by_chain(given, chains))
+        if len(given) != chains:
+            raise ArgumentError(
+                f"`init` is a list of {len(given)}, and there are {chains} chains: give one entry for each chain."
+            )
+        found = [_read(each) if isinstance(each, str | Path) else each for each in given]
+        for each in found:
+            if not isinstance(each, Mapping):
+                raise ArgumentError(
+                    f"`init` is a list with an entry of type {type(each).__name__}; give a mapping from names to "
+                    "values, or a JSON file of them, for each chain."
+                )
+        return Initial(tuple(found))
     view = as_view(given, "init")
     arrays = {name: view.values(name) for name in view.kinds.named("parameter")}
     places = tuple(
@@ -75,22 +73,6 @@ def initial_values(given: Any, chains: int, seed: int) -> Initial:
         for chain in range(chains)
     )
     return Initial(tuple({n: v[at] for n, v in arrays.items()} for at in places), view)
-
-
-def _by_chain(given: Sequence[Any], chains: int) -> tuple[Mapping[str, Any], ...]:
-    """Read one mapping for each chain."""
-    if len(given) != chains:
-        raise ArgumentError(
-            f"`init` is a list of {len(given)}, and there are {chains} chains: give one entry for each chain."
-        )
-    found = [_read(each) if isinstance(each, str | Path) else each for each in given]
-    for each in found:
-        if not isinstance(each, Mapping):
-            raise ArgumentError(
-                f"`init` is a list with an entry of type {type(each).__name__}; give a mapping from names to values, "
-                "or a JSON file of them, for each chain."
-            )
-    return tuple(found)
 
 
 def _read(path: str | Path) -> dict[str, Any]:

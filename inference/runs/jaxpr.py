@@ -42,13 +42,7 @@ PLACES = ("Mesh", "AbstractMesh")
 
 
 def digest(program: Callable[..., Any], *like: Any) -> str:
-    """Trace a function at arrays like these (nothing is compiled or computed), and hash what it does.
-
-    Raises
-    ------
-    NoFingerprint
-        If part of what it does is not in its program, or has no text of its own.
-    """
+    """Trace a function at arrays like these (nothing is compiled or computed), and hash what it does."""
     closed, results = jax.make_jaxpr(program, return_shape=True)(*like)
     text = _Text().of(closed)
     names = [str(jax.tree.structure(tree)) for tree in (like, results)]

@@ -28,7 +28,11 @@ def chain_folder(folder: Path, number: int, fingerprint: str) -> Path:
     """Return the folder of a chain of a run; next to that of another run, where there is one."""
     usual = folder / f"chain-{number}"
     own = folder / f"chain-{number}-{fingerprint[:8]}"
-    return own if own.exists() or _mark(state_file(usual)) not in (None, fingerprint) else usual
+    try:
+        mark = str(read_arrays(state_file(usual))[MARK])
+    except (OSError, ValueError, KeyError):  # nothing is there, or it is damaged
+        mark = fingerprint
+    return own if own.exists() or mark != fingerprint else usual
 
 
 def chunk_file(folder: Path, index: int) -> Path:
@@ -42,13 +46,7 @@ def state_file(folder: Path) -> Path:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder in which nothing can be kept, before anything is sampled.
-
-    Raises
-    ------
-    InferenceError
-        If it is no folder, or something of somebody else has one of our names.
-    """
+    """Refuse a folder in which nothing can be kept, before anything is sampled."""
     if folder.exists() and not folder.is_dir():
         raise InferenceError(
             f"{folder}, where finished chains are to be kept, is no folder; move it away."
@@ -123,14 +121,6 @@ def _is_our_chain(path: Path) -> bool:
     if state_file(path).exists():
         return _is_ours(state_file(path))
     return all(file.name.startswith(".") for file in path.iterdir())
-
-
-def _mark(path: Path) -> str | None:
-    """Which run a file is of; None where it is not there, or damaged."""
-    try:
-        return str(read_arrays(path)[MARK])
-    except (OSError, ValueError, KeyError):
-        return None
 
 
 def _is_ours(path: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,15 +64,6 @@ NOWHERE = Origin()
 def origin_of(target: Target, engine: str, progress: Callable[[str], None] | None = None) -> Origin:
     """Read what a target is made of, before a run.
 
-    Parameters
-    ----------
-    target : Target
-        What is inferred.
-    engine : str
-        Who infers: a target may have a definition for either.
-    progress : callable, optional
-        Called with a line of text before something that takes long.
-
     Raises
     ------
     ValueError
@@ -83,10 +75,8 @@ def origin_of(target: Target, engine: str, progress: Callable[[str], None] | Non
         named = target.inputs | target.outputs
         digest = data_sha256({name: values for name, (_, values) in named.items()})
         return Origin(data_sha256=digest, dims=target.dims)
-    return _of_stan(target, progress) if engine == "stan" else _of_numpyro(target)
-
-
-def _of_stan(target: Target, progress: Callable[[str], None] | None) -> Origin:
+    if engine != "stan":
+        return _of_numpyro(target)
     from onebasin.stan.groups import check_roles
     from onebasin.stan.interpreter.includes import full_text
     from onebasin.stan.program import declarations, definition
@@ -125,9 +115,21 @@ def _of_numpyro(target: Target) -> Origin:
     constant = {
         name: array
         for name, array in numbers.items()
-        if not any(_are_equal(array, values) for values in seen.values())
+        if not any(np.array_equal(array, values, equal_nan=True) for values in seen.values())
     }
-    text, name = _source(target.numpyro_model)
+    # The function that states the model: handlers and partial functions are taken off.
+    model: Any = target.numpyro_model
+    while (
+        inner := getattr(model, "__wrapped__", None)
+        or getattr(model, "func", None)
+        or (getattr(model, "fn", None))
+    ):
+        model = inner
+    name = getattr(model, "__qualname__", "") or type(model).__qualname__
+    text = ""
+    with suppress(OSError, TypeError):  # it was typed at a prompt, or is no function
+        source, file = textwrap.dedent(inspect.getsource(model)), inspect.getsourcefile(model)
+        text, name = source, f"{Path(file).name}:{name}" if file else name
     return Origin(
         text,
         name,
@@ -162,24 +164,3 @@ def with_axes(
             axes = tuple(f"{name}_dim_{place}" for place in range(array.ndim))
         named[name] = (axes, array)
     return named
-
-
-def _are_equal(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=True))
-
-
-def _source(model: Any) -> tuple[str, str]:
-    """Text and name of the function that states a model; handlers and partial functions are taken off."""
-    while (
-        inner := getattr(model, "__wrapped__", None)
-        or getattr(model, "func", None)
-        or (getattr(model, "fn", None))
-    ):
-        model = inner
-    name = getattr(model, "__qualname__", "") or type(model).__qualname__
-    try:
-        text = textwrap.dedent(inspect.getsource(model))
-        file = inspect.getsourcefile(model) or ""
-    except (OSError, TypeError):  # typed at a prompt, or no function
-        return "", name
-    return text, f"{Path(file).name}:{name}" if file else name

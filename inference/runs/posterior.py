@@ -21,6 +21,7 @@ from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.writing import format_of, write_tree
 
 from ..contracts.engines import definition_of
+from ..contracts.method import Found
 from .groups import beside
 from .origin import NOWHERE, Origin
 from .provenance import machine, versions
@@ -64,13 +65,14 @@ def build(
         With the groups and attributes of docs/reference/posterior.md.
     """
     engine = definition_of(target, attributes.get(schema.ENGINE, "numpyro"))
+    settings = attributes.get(schema.SETTINGS)
     rest = beside(
         target,
         draws,
         origin,
         engine=engine,
         seed=attributes.get(schema.SEED, 0),
-        dtype=_dtype(attributes.get(schema.SETTINGS)),
+        dtype=settings.get("dtype", "float64") if isinstance(settings, Mapping) else "float64",
         limit_mb=predictive_mb,
         folder=folder,
     )
@@ -83,7 +85,16 @@ def build(
         **groups,
     }
     tree = xr.DataTree.from_dict(whole)
-    described = _describe(target, engine) | origin.attributes(rest.draws)
+    described = {
+        schema.TARGET: target.name,
+        schema.MODEL: target.describe(),
+        schema.SYMMETRY: schema.encode_symmetry(target.symmetry),
+        schema.VERSIONS: versions(),
+        schema.MACHINE: machine(engine),
+        schema.COMMAND: "",
+        schema.CREATED_AT: schema.now(),
+        schema.ATTEMPTS: [],
+    } | origin.attributes(rest.draws)
     if rest.left_out:
         described[schema.LEFT_OUT] = rest.left_out
     tree.attrs = {k: schema.encode(v) for k, v in {**described, **attributes}.items()}
@@ -93,22 +104,20 @@ def build(
     return tree
 
 
-def _dtype(settings: Any) -> str:
-    """The precision that a run was asked for, in which its predictions are computed too."""
-    return settings.get("dtype", "float64") if isinstance(settings, Mapping) else "float64"
-
-
-def _describe(target: Target, engine: str) -> dict[str, Any]:
-    return {
-        schema.TARGET: target.name,
-        schema.MODEL: target.describe(),
-        schema.SYMMETRY: schema.encode_symmetry(target.symmetry),
-        schema.VERSIONS: versions(),
-        schema.MACHINE: machine(engine),
-        schema.COMMAND: "",
-        schema.CREATED_AT: schema.now(),
-        schema.ATTEMPTS: [],
+def add_warmup(tree: xr.DataTree, found: Found) -> None:
+    """Add the draws of a warmup to a posterior: the same variables, with the names and labels of the same axes."""
+    like = tree[schema.POSTERIOR].to_dataset()
+    dims = {str(n): tuple(map(str, v.dims[2:])) for n, v in like.data_vars.items()}
+    values = {name: found.draws[name] for name in dims}
+    labels = {
+        str(name): axis.values
+        for name, axis in like.coords.items()
+        if name not in schema.SAMPLE_DIMS
     }
+    tree[schema.WARMUP_POSTERIOR] = xr.DataTree(DrawGroup(values, dims).to_dataset(labels))
+    tree[schema.WARMUP_SAMPLE_STATS] = xr.DataTree(DrawGroup(found.stats).to_dataset())
+    if found.filed is not None:
+        close_with(tree, found.filed)
 
 
 @checks_arguments

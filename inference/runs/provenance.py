@@ -43,7 +43,12 @@ def commit() -> str | None:
 
 def machine(engine: str = "numpyro") -> str:
     """A line of text: processor, cores, and the device that the engine computes on."""
-    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, device {_device(engine)}"
+    device = "cpu"
+    if named(engine) not in LIBRARIES:
+        import jax
+
+        device = jax.default_backend()
+    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, device {device}"
 
 
 def _git(folder: Path, *words: str) -> str | None:
@@ -69,14 +74,6 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "not installed"
-
-
-def _device(engine: str) -> str:
-    if named(engine) in LIBRARIES:
-        return "cpu"
-    import jax
-
-    return jax.default_backend()
 
 
 @cache

@@ -1,14 +1,16 @@
-"""The log density of a posterior, by the program and the data that its file records.
+"""The Stan program that a posterior records, with its data: for its log density, predictions and log likelihoods.
 
 A file is data, and never obeyed: its record only chooses among files that are there. The run's command names a Stan
-program and its data; where they are found, with the recorded text and hash, the interpreter evaluates them. Nothing is
-compiled, and no Python model is run, without being named by the user.
+program; where it is found, with the recorded text, the interpreter evaluates it, on data of the recorded hash. The text
+in the file itself is interpreted only if the user asks for it by the word `RECORDED`. Nothing is compiled, and no
+Python model is run, without being named by the user.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,9 @@ import xarray as xr
 
 from onebasin.base.errors import InferenceError, OnebasinError
 from onebasin.models.data.hash import data_sha256
+from onebasin.models.target import Target
 from onebasin.posteriors import schema
+from onebasin.posteriors.view import View
 from onebasin.stan.acceptance import Refused, examine
 from onebasin.stan.data import read_data
 from onebasin.stan.interpreter.includes import full_text, included_files
@@ -26,15 +30,30 @@ from onebasin.stan.program import stan_program
 
 from ..density.stan import StanDensity
 
+RECORDED = "recorded"
+"""The model of a user who trusts the text of the program that a posterior holds."""
 
-class RecordedDensity:
-    """The log density of a Stan program that root attributes record; opened when it is first called.
 
-    `folders` are those where the names in the run's command may begin.
+def kept_data(view: View) -> dict[str, Any]:
+    """Return the content of a posterior's groups of data: arrays, and single numbers as such."""
+    held = (item for group in view.data.values() for item in group.data_vars.items())
+    return {str(name): v.values if v.ndim else v.item() for name, v in held}
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedProgram:
+    """The Stan program that a posterior records; looked for when it is first needed.
+
+    Attributes
+    ----------
+    view : View
+        The posterior, with the folders where names in the run's command may begin.
+    trusted : bool
+        Whether to interpret the text in the posterior, rather than a file with the same text.
     """
 
-    def __init__(self, attributes: Mapping[Any, Any], folders: Iterable[Path]) -> None:
-        self._attributes, self._folders = attributes, tuple(folders)
+    view: View
+    trusted: bool = False
 
     def __call__(self, draws: xr.Dataset) -> np.ndarray:
         """Evaluate draws (chain, draw, ...): nats, on the constrained scale, without the Jacobian.
@@ -53,36 +72,65 @@ class RecordedDensity:
 
     @cached_property
     def _density(self) -> StanDensity:
-        program = next(self._found(".stan", self._is_program), None)
-        data = next(self._found(".json", self._is_data), None)
-        if program is None or (data is None and self._attributes.get(schema.DATA_SHA256)):
-            raise InferenceError(
-                "the program and the data that the file records are not here as they were; give them with `--program` "
-                "and `--data`"
-            )
-        target = stan_program(program, data)
-        found = examine(program, target.stan_program.data)
-        if isinstance(found, Refused):
-            raise InferenceError(f"{found.reason}; give the program with `--program`")
-        return StanDensity(target)
-
-    def _found(self, suffix: str, fits: Callable[[Path], bool]) -> Iterator[Path]:
-        """Files that the run's command names, and that are what the run read."""
         try:
-            words = shlex.split(str(self._attributes.get(schema.COMMAND, "")))
+            return StanDensity(self.target)
+        except InferenceError as error:
+            raise InferenceError(
+                f"{error}; give `--program` and `--data`, or `--program {RECORDED}` if you trust the text in the file"
+            ) from error
+
+    @cached_property
+    def target(self) -> Target:
+        """The program with its data, which the interpreter takes.
+
+        Raises
+        ------
+        InferenceError
+            If the program or its data are not there, or the interpreter does not take the program.
+        """
+        view, name = self.view, schema.stan_program_of(self.view.tree.attrs)
+        text = view.attribute(schema.PROGRAM, "")
+        if not self.trusted:
+            text = next((p for p in self._named(".stan") if _is_text(p, text)), None)
+        if text is None:
+            raise InferenceError(
+                f"its program {name} is not where the run's command names it, with the recorded text"
+            )
+        if (data := self._data()) is None:
+            raise InferenceError(f"the recorded data of {name} are not there")
+        title = str(view.attribute(schema.TARGET, "")) or Path(name).stem
+        target = stan_program(text, data, name=title)
+        if isinstance(found := examine(target.stan_program.path, data), Refused):
+            raise InferenceError(f"its program {name} is not interpreted ({found.reason})")
+        return target
+
+    def _data(self) -> dict[str, Any] | None:
+        """Return data of the recorded hash: those in the posterior, or of a file that the run's command names."""
+        wanted = self.view.attribute(schema.DATA_SHA256, "")
+        kept = kept_data(self.view)
+        if not wanted or data_sha256(kept) == wanted:
+            return kept
+        for path in self._named(".json"):
+            try:
+                data = read_data(path)
+            except OnebasinError:
+                continue
+            if data_sha256(data) == wanted:
+                return dict(data)
+        return None
+
+    def _named(self, suffix: str) -> Iterator[Path]:
+        """Files that the run's command names."""
+        try:
+            words = shlex.split(str(self.view.attribute(schema.COMMAND, "")))
         except ValueError:
             return
-        for folder in self._folders:
+        for folder in self.view.folders:
             for word in words:
                 path = (folder / word).absolute()
-                if word.endswith(suffix) and path.is_file() and fits(path):
+                if word.endswith(suffix) and path.is_file():
                     yield path
 
-    def _is_program(self, path: Path) -> bool:
-        return full_text(path, included_files(path)) == self._attributes.get(schema.PROGRAM)
 
-    def _is_data(self, path: Path) -> bool:
-        try:
-            return data_sha256(read_data(path)) == self._attributes.get(schema.DATA_SHA256)
-        except OnebasinError:
-            return False
+def _is_text(path: Path, text: str) -> bool:
+    return full_text(path, included_files(path)) == text

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import xarray as xr
 
@@ -26,10 +26,8 @@ from ..contracts.method import LIMIT_MB, RUNNING, Job, Method
 from . import declared
 from .initial import initial_values, is_data
 from .origin import origin_of
-from .posterior import build
+from .posterior import add_warmup, build
 
-if TYPE_CHECKING:
-    from onebasin.models.networks.bayesian import NetworkTarget
 WEIGHTS = "onebasin.inference.fits.approximate:weighted"
 """The function that gives an approximation importance weights."""
 
@@ -69,7 +67,11 @@ def run(
     _check_arguments(method, start=start, adapt_from=adapt_from, checkpoint=kept)
     if start is not None and not method.takes_adaptation:  # a fit starts at one place
         (start,) = initial_values(start, 1, seed).values
-    check_amount(*method.amount, numbers=_numbers(target), kept=kept is not None)
+    numbers = 0  # in a draw: of a network it is known before anything is compiled
+    if target.is_network:
+        network = cast(Any, target).model.network
+        numbers = sum(map(math.prod, network.shapes.values()))
+    check_amount(*method.amount, numbers=numbers, kept=kept is not None)
     method.check(target, definition)
     wanted = check_symmetry and not method.checks_symmetry
     trial = declared.begin(target, engine=engine, seed=seed, progress=progress, wanted=wanted)
@@ -103,6 +105,8 @@ def run(
         predictive_mb=limit,
         folder=found.folder,
     )
+    if found.warmup is not None:
+        add_warmup(tree, found.warmup)
     if found.filed is not None:
         close_with(tree, found.filed)
     if trial is not None:
@@ -110,14 +114,6 @@ def run(
     if found.finish is not None:
         found.finish(tree)
     return tree
-
-
-def _numbers(target: Target) -> int:
-    """Return the least number of numbers in a draw: of a network it is known before anything is compiled."""
-    if not target.is_network:
-        return 0
-    shapes = cast("NetworkTarget", target).model.network.shapes
-    return sum(map(math.prod, shapes.values()))
 
 
 def _library(target: Target, asked: str | None, engine: str, definition: str) -> dict[str, str]:
@@ -135,13 +131,7 @@ def _library(target: Target, asked: str | None, engine: str, definition: str) ->
 
 
 def run_by_keywords(target: Target, method: type[Method], given: Mapping[str, Any]) -> xr.DataTree:
-    """Run a method by the keywords of its function: fields of its class, and arguments of `infer`.
-
-    Raises
-    ------
-    TypeError
-        If a keyword is none of them.
-    """
+    """Run a method by the keywords of its function: fields of its class, and arguments of `infer`."""
     if "settings" in given:
         from .former import by_settings
 
@@ -152,13 +142,7 @@ def run_by_keywords(target: Target, method: type[Method], given: Mapping[str, An
 
 
 def with_start(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Give initial values that came as `init` under the name `start`; words of `init` are fields of methods.
-
-    Raises
-    ------
-    ValueError
-        If `start` is given too.
-    """
+    """Give initial values that came as `init` under the name `start`; words of `init` are fields of methods."""
     rest = dict(given)
     init = rest.get("init")
     if init is None or (isinstance(init, str) and not is_data(init)):
@@ -181,13 +165,7 @@ ELSEWHERE = {
 
 
 def made(method: type[Method], given: Mapping[str, Any]) -> Method:
-    """Make a method of its fields.
-
-    Raises
-    ------
-    TypeError
-        If it has no such field; the message lists what may be given.
-    """
+    """Make a method of its fields."""
     known = [field.name for field in fields(method)]
     if given.get("init") == "uniform":
         given = {**given, "init": "random"}
@@ -211,7 +189,8 @@ def _check_arguments(
         raise ArgumentError(
             f"`adapt_from` is given, but {method.name} has no step size and metric to take; use `nuts` or `hmc`."
         )
-    if checkpoint is not None and not method.resumes:
+    if checkpoint is not None and not method.keeps:
+        what = f"{method.name} with `save_warmup`" if method.resumes else method.name
         raise ArgumentError(
-            f"`checkpoint` is {str(checkpoint)!r}, but {method.name} keeps nothing before it ends; leave it out."
+            f"`checkpoint` is {str(checkpoint)!r}, but {what} keeps nothing before it ends; leave it out."
         )

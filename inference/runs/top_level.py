@@ -126,19 +126,10 @@ def top_level(
     distributions: Callable[[Mapping[str, Any]], Mapping[str, Any]],
     like: Mapping[str, jax.ShapeDtypeStruct],
 ) -> tuple[str, ...]:
-    """Name the variables whose priors are at the top level of a model.
+    """Name the variables whose priors are at the top level of a model, in the model's order.
 
-    Parameters
-    ----------
-    distributions : callable
-        Gives the distribution of every site, by its name, at values of the variables.
-    like : mapping of str to ShapeDtypeStruct
-        The variables, with their shapes.
-
-    Returns
-    -------
-    tuple of str
-        In the order of the model.
+    `distributions` gives the distribution of every site, by its name, at values of the variables; `like` has their
+    shapes.
     """
     owners: list[str] = []
     scales: set[str] = set()
@@ -150,7 +141,10 @@ def top_level(
             own = [leaf for leaf in jax.tree.leaves(distribution) if hasattr(leaf, "dtype")]
             owners.extend([name] * len(own))
             leaves += own
-            if (support := _of_entries(distribution.support)) is not constraints.real:
+            support = distribution.support
+            while hasattr(support, "base_constraint"):
+                support = support.base_constraint
+            if support is not constraints.real:
                 scales.add(name)
             if support in (constraints.real, constraints.positive):
                 free.add(name)
@@ -168,9 +162,3 @@ def top_level(
     return tuple(
         n for n in like if n not in below and (n not in tracing.scaled or n in tracing.used)
     )
-
-
-def _of_entries(support: Any) -> Any:
-    while hasattr(support, "base_constraint"):
-        support = support.base_constraint
-    return support

@@ -142,18 +142,12 @@ def _middle(moves: Moves, point: Point, length: int) -> dict[str, np.ndarray]:
         elif len(axes) == 1:
             mean = out[name].mean(axis=axes[0], keepdims=True)
             out[name] = np.broadcast_to(mean, out[name].shape).copy()
-        else:
-            out[name] = _mean_of_square(out[name], axes, length)
+        else:  # one order along several axes at once keeps what is on the diagonal there
+            moved = np.moveaxis(out[name], axes, range(len(axes)))
+            mean = np.empty_like(moved)
+            on = np.zeros(moved.shape[: len(axes)], dtype=bool)
+            on[tuple(np.arange(length) for _ in axes)] = True
+            mean[on] = moved[on].mean(axis=0)
+            mean[~on] = moved[~on].mean(axis=0)
+            out[name] = np.moveaxis(mean, range(len(axes)), axes)
     return out
-
-
-def _mean_of_square(value: np.ndarray, axes: tuple[int, ...], length: int) -> np.ndarray:
-    """The average over one order along two axes at once, by cyclic shifts and swaps of neighbours."""
-    moved = np.moveaxis(value, axes, range(len(axes)))
-    out = np.empty_like(moved)
-    on = np.zeros(moved.shape[: len(axes)], dtype=bool)
-    diagonal = np.arange(length)
-    on[tuple(diagonal for _ in axes)] = True
-    out[on] = moved[on].mean(axis=0)
-    out[~on] = moved[~on].mean(axis=0)
-    return np.moveaxis(out, range(len(axes)), axes)

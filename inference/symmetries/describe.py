@@ -59,7 +59,12 @@ def whole(generators: Sequence[Generator], order: Iterable[str]) -> Block[Any] |
 
 def listed(generators: Sequence[Generator]) -> str:
     """The variables that move: ``mu:0, sigma:0 and 1-theta``."""
-    texts = [_text(name, own) for name, own in by_name(generators).items()]
+    texts = []
+    for name, own in by_name(generators).items():
+        axes = "".join(f":{g.axis}" for g in own if g.axis is not None)
+        sign = "+-" * any(g.kind == "negate" for g in own)
+        turned = "1-" * any(g.kind == "complement" for g in own)
+        texts.append(f"{turned}{sign}{name}{axes}")
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
@@ -72,13 +77,6 @@ def positions(generator: Generator, places: Sequence[int], ndim: int) -> tuple[s
         index[generator.axis] = str(place)
         names.append(f"{generator.name}[{','.join(index)}]")
     return tuple(names)
-
-
-def _text(name: str, own: Sequence[Generator]) -> str:
-    axes = "".join(f":{g.axis}" for g in own if g.axis is not None)
-    sign = "+-" * any(g.kind == "negate" for g in own)
-    turned = "1-" * any(g.kind == "complement" for g in own)
-    return f"{turned}{sign}{name}{axes}"
 
 
 def unchanged(

@@ -117,25 +117,10 @@ def find(
     seconds: float = SECONDS,
     noise: float = 0.0,
 ) -> FoundSymmetry:
-    """Search a log density.
+    """Search a density for symmetries, with draws (point, ...) of the posterior if there are some.
 
-    Parameters
-    ----------
-    density : SearchedDensity
-        What is searched.
-    draws : mapping of str to array (point, ...), optional
-        Draws of the posterior.
-    seed : int
-        Of random points.
-    evaluations, seconds : int, float
-        What it may take; what is not searched then is said.
-    noise : float
-        Relative error of the log density beyond rounding.
-
-    Raises
-    ------
-    InferenceError
-        If the log density is finite nowhere, or another at the same point.
+    It takes at most so many evaluations and seconds, and says what is not searched then. `noise` is the relative error
+    of the log density beyond rounding.
     """
     measured = BudgetedDensity(density, evaluations, seconds, noise)
     if not density.shapes:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .measuring import BudgetedDensity, Probe
 from .moves import Generator, act, on_parts
-from .spaces import LargestChange, Space, search, trial, worst
+from .spaces import LargestChange, search, trial, worst
 
 MANY_PARTS = 8
 """Parts up to which every pair is searched and every part is compared with every point."""
@@ -67,26 +67,20 @@ def reach(
             break
     everywhere = len(orbit) == length
     if everywhere and not single and length > 2:
-        found = _of_any_order(generators, length, measured, probes)
+        # A random order at each point, of which each swap may round differently.
+        rng = np.random.default_rng(0)
+        points = []
+        for probe in probes:
+            point = dict(probe.point)
+            for part in rng.permutation(np.arange(1, length))[:MANY_PARTS]:
+                point = act(on_parts(generators, (0, int(part))), point)
+            points.append(point)
+        changes = np.abs(measured(points) - np.array([probe.value for probe in probes]))
+        slacks = [MANY_PARTS * probe.tolerance for probe in probes]
+        found = worst([LargestChange(float(c), s) for c, s in zip(changes, slacks, strict=True)])
         everywhere = found.holds
         held += [found] * everywhere
     return Reach(everywhere, tuple(sorted(orbit)), tuple(held))
-
-
-def _of_any_order(
-    generators: Sequence[Generator], length: int, measured: BudgetedDensity, probes: Sequence[Probe]
-) -> LargestChange:
-    """A random order at each point, of which each swap may round differently."""
-    rng = np.random.default_rng(0)
-    points = []
-    for probe in probes:
-        point = dict(probe.point)
-        for part in rng.permutation(np.arange(1, length))[:MANY_PARTS]:
-            point = act(on_parts(generators, (0, int(part))), point)
-        points.append(point)
-    changes = np.abs(measured(points) - np.array([probe.value for probe in probes]))
-    slacks = [MANY_PARTS * probe.tolerance for probe in probes]
-    return worst([LargestChange(float(c), s) for c, s in zip(changes, slacks, strict=True)])
 
 
 class Orbits(NamedTuple):
@@ -109,7 +103,15 @@ def elsewhere(
             (pair, search(on_parts(generators, pair), measured, probes))
             for pair in combinations(range(length), 2)
         ]
-        return _orbits(spaces)
+        by_axes: dict[tuple[tuple[str, int | None], ...], list[tuple[int, int]]] = {}
+        shown: dict[tuple[tuple[str, int | None], ...], tuple[Generator, ...]] = {}
+        for pair, space in spaces:
+            for chosen in space.basis:
+                own = space.moves.generators(chosen)
+                key = tuple((g.name, g.axis) for g in own)
+                by_axes.setdefault(key, []).append(pair)
+                shown[key] = own
+        return [Orbits(shown[key], _components(pairs)) for key, pairs in by_axes.items()]
     if length <= PAIRS_OF_ONE and len(names) == 1:
         pairs = list(combinations(range(length), 2))
         probe = probes[0]
@@ -122,19 +124,6 @@ def elsewhere(
         ]
         return [Orbits(tuple(generators), _components(held))] if held else []
     return []
-
-
-def _orbits(spaces: list[tuple[tuple[int, int], Space]]) -> list[Orbits]:
-    """Pairs of parts that one set of axes swaps, put together."""
-    by_axes: dict[tuple[tuple[str, int | None], ...], list[tuple[int, int]]] = {}
-    shown: dict[tuple[tuple[str, int | None], ...], tuple[Generator, ...]] = {}
-    for pair, space in spaces:
-        for chosen in space.basis:
-            own = space.moves.generators(chosen)
-            key = tuple((g.name, g.axis) for g in own)
-            by_axes.setdefault(key, []).append(pair)
-            shown[key] = own
-    return [Orbits(shown[key], _components(pairs)) for key, pairs in by_axes.items()]
 
 
 def _components(pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:

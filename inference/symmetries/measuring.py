@@ -93,13 +93,7 @@ class BudgetedDensity:
         return replace(self, density=density, count=count)
 
     def __call__(self, points: Sequence[Point]) -> Float[np.ndarray, " point"]:
-        """Log densities of points; anything but a finite number is -inf.
-
-        Raises
-        ------
-        OutOfBudget
-            If that is more than may be.
-        """
+        """Log densities of points; anything but a finite number is -inf."""
         if not points:
             return np.empty(0)
         most = max(1, min(CHUNK, CHUNK_NUMBERS // max(1, self.density.dim)))

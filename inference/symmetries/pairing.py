@@ -89,15 +89,7 @@ class Answers:
 
 
 def candidates(measured: BudgetedDensity, members: Sequence[str]) -> Iterator[Tuples]:
-    """Yield tuples of counterparts that may change places together, all of one length at a time.
-
-    Parameters
-    ----------
-    measured : BudgetedDensity
-        The log density.
-    members : sequence of str
-        Variables or positions, none of which overlap.
-    """
+    """Yield tuples of counterparts that may change places together, all of one length at a time."""
     answers = _answers(measured, members)
     if answers is None:
         return
@@ -121,7 +113,10 @@ def candidates(measured: BudgetedDensity, members: Sequence[str]) -> Iterator[Tu
 def _assembled(first: int, exchanges: dict[int, dict[int, int]]) -> list[tuple[int, ...]]:
     """Components from the exchanges of the first one with others: those that move the same quantities of the first."""
     seconds = list(exchanges)
-    chosen, along = seconds[:1], _halves(first, seconds[0], exchanges[seconds[0]])
+    chosen = seconds[:1]
+    # Of each pair that moves along with two members, the one that is declared first.
+    pairs = exchanges[chosen[0]].items()
+    along = {min(pair) for pair in pairs if not set(pair) & {first, chosen[0]}}
     for other in seconds[1:]:
         before = set(exchanges[seconds[0]]) - {first, seconds[0]}
         after = set(exchanges[other]) - {first, other}
@@ -133,11 +128,6 @@ def _assembled(first: int, exchanges: dict[int, dict[int, int]]) -> list[tuple[i
         if fits and (len(chosen) == 1 or shared == along):
             chosen, along = [*chosen, other], shared
     return [(first, *chosen), *((k, *(exchanges[j][k] for j in chosen)) for k in sorted(along))]
-
-
-def _halves(first: int, second: int, moved: dict[int, int]) -> set[int]:
-    """Of each pair that moves along with two members, the one that is declared first."""
-    return {min(pair) for pair in moved.items() if not set(pair) & {first, second}}
 
 
 def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | None:

@@ -5,6 +5,7 @@ Points are random ones inside the support, and ones near the posterior.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -131,13 +132,7 @@ class Search:
 
 
 def random_probes(measured: BudgetedDensity, seed: int) -> list[Probe]:
-    """Random points with a finite log density.
-
-    Raises
-    ------
-    InferenceError
-        If there is none, or the log density of a point is another the second time.
-    """
+    """Random points with a finite log density."""
     rng = np.random.default_rng(seed)
     density = measured.density
     found: dict[int, dict[str, np.ndarray]] = {}
@@ -192,44 +187,38 @@ def optima(
     """The ends of ascents from random points within `reach`; none where the density has no gradient."""
     density = measured.density
     rng = np.random.default_rng(seed + 1)
-    found = []
-    for _ in range(starts):
-        start = rng.uniform(-reach, reach, size=density.dim)
-        if density.gradient(start) is None:
-            return []
-        found += _ascent(measured, start)
-    return found
-
-
-def _ascent(measured: BudgetedDensity, start: np.ndarray) -> list[AscentEnd]:
-    density = measured.density
+    until = math.inf
 
     def loss(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        found = density.gradient(vector)
-        if found is None or not np.isfinite(found[0]) or not np.isfinite(found[1]).all():
+        slope = density.gradient(vector)
+        if slope is None or not np.isfinite(slope[0]) or not np.isfinite(slope[1]).all():
             return 1e300, np.zeros_like(vector)
-        return -found[0], -found[1]
-
-    until = measured.spent + SHARE * measured.seconds
+        return -slope[0], -slope[1]
 
     def stop(_: np.ndarray) -> None:
         if measured.spent > until:
             raise StopIteration
 
-    end = minimize(
-        loss,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        callback=stop,
-        options={"maxiter": ITERATIONS, "gtol": 1e-6, "ftol": 1e-14},
-    )
-    probe = measured.probe(point_of(density.constrain(np.asarray(end.x)[None]), 0))
-    if not probe.known:
-        return []
-    steep = float(np.abs(end.jac).max(initial=0.0))
-    done = steep < 1e-3 * (1.0 + 1e-3 * abs(float(end.fun))) and np.abs(end.x).max() < FAR
-    return [AscentEnd(probe, end.x, bool(done))]
+    found = []
+    for _ in range(starts):
+        start = rng.uniform(-reach, reach, size=density.dim)
+        if density.gradient(start) is None:
+            return []
+        until = measured.spent + SHARE * measured.seconds
+        end = minimize(
+            loss,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            callback=stop,
+            options={"maxiter": ITERATIONS, "gtol": 1e-6, "ftol": 1e-14},
+        )
+        probe = measured.probe(point_of(density.constrain(np.asarray(end.x)[None]), 0))
+        if probe.known:
+            steep = float(np.abs(end.jac).max(initial=0.0))
+            done = steep < 1e-3 * (1.0 + 1e-3 * abs(float(end.fun))) and np.abs(end.x).max() < FAR
+            found.append(AscentEnd(probe, end.x, bool(done)))
+    return found
 
 
 def near_posterior(measured: BudgetedDensity, seed: int, ends: list[AscentEnd]) -> list[Probe]:
@@ -246,16 +235,9 @@ def near_posterior(measured: BudgetedDensity, seed: int, ends: list[AscentEnd]) 
         values = density.constrain(tried)
         level = measured([point_of(values, row) for row in range(len(tried))])
         starts = tried[np.argsort(-level)[:WALKERS]]
-    walked = _walk(measured, starts, rng)
-    values = density.constrain(walked)
-    probes = measured.probes([point_of(values, row) for row in range(len(walked))])
-    return [p for p in (*(end.probe for end in ends), *probes) if p.known]
-
-
-def _walk(measured: BudgetedDensity, starts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Random-walk Metropolis, each chain with a step of its own that is tuned to accept a quarter."""
+    # Random-walk Metropolis, each chain with a step of its own that is tuned to accept a quarter.
     place = starts.copy()
-    level = _levels(measured, place)
+    height = _levels(measured, place)
     step = np.full(len(place), 1.0 / np.sqrt(max(1, place.shape[1])))
     until = measured.spent + SHARE * measured.seconds
     for _ in range(STEPS):
@@ -264,10 +246,12 @@ def _walk(measured: BudgetedDensity, starts: np.ndarray, rng: np.random.Generato
         there = place + step[:, None] * rng.normal(size=place.shape)
         new = _levels(measured, there)
         with np.errstate(invalid="ignore"):
-            taken = np.log(rng.uniform(size=len(place))) < new - level
-        place[taken], level[taken] = there[taken], new[taken]
+            taken = np.log(rng.uniform(size=len(place))) < new - height
+        place[taken], height[taken] = there[taken], new[taken]
         step *= np.where(taken, 1.3, 0.92)
-    return place
+    values = density.constrain(place)
+    probes = measured.probes([point_of(values, row) for row in range(len(place))])
+    return [p for p in (*(end.probe for end in ends), *probes) if p.known]
 
 
 def _levels(measured: BudgetedDensity, vectors: np.ndarray) -> np.ndarray:

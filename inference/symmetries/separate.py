@@ -49,7 +49,11 @@ def families(shapes: Shapes) -> Mapping[str, tuple[str, ...]]:
 
 def exchanged(s: Search) -> Iterator[FoundBlock]:
     """Yield what exchanges components of arrays with places of a simplex, whole parameters, and single positions."""
-    yield from _arrays_with_places(s)
+    for length in s.lengths:  # components of arrays together with some places of a longer simplex
+        free = _free(s)
+        tied = _axes(free, length)
+        tries = _with_places(s, swaps(tied, 0, 1), free, length) if tied else []
+        yield from _of_tries(s, s, tied, tries)
     whole = _free(s)
     found = list(candidates(s.measured, list(whole)))
     paired = {name for tuples in found for own in tuples for name in own}
@@ -125,15 +129,6 @@ def _together(s: Search, tuples: Tuples) -> Iterator[FoundBlock]:
     if signed and length == 2:
         tries.append(plain + signed)
     yield from _of_tries(s, inner, tied, [*tries, *_with_places(inner, plain, rest, length)])
-
-
-def _arrays_with_places(s: Search) -> Iterator[FoundBlock]:
-    """Search what exchanges the components of arrays together with some places of a longer simplex."""
-    for length in s.lengths:
-        free = _free(s)
-        tied = _axes(free, length)
-        tries = _with_places(s, swaps(tied, 0, 1), free, length) if tied else []
-        yield from _of_tries(s, s, tied, tries)
 
 
 def _of_tries(

@@ -192,12 +192,7 @@ def own_moves(
             tried.append((chosen, move))
             points += [act(move, probe.point) for probe in probes]
     inside = np.isfinite(measured(points)).reshape(len(tried), -1).any(axis=1)
-    return Moves(tuple(_basis(tried, inside, probes[0].point)))
-
-
-def _basis(
-    tried: list[tuple[int, tuple[Generator, ...]]], inside: np.ndarray, point: Point
-) -> list[tuple[Generator, ...]]:
+    point = probes[0].point
     still: dict[str, list[int]] = {}
     for chosen, move in tried:
         name = move[0].name
@@ -212,7 +207,7 @@ def _basis(
         if inside[at] and len(more := echelon((*rows, chosen))) > len(rows):
             kept[name] = more
             moves[name].append(move)
-    return [move for own in moves.values() for move in own]
+    return Moves(tuple(move for own in moves.values() for move in own))
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:

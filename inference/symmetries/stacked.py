@@ -76,15 +76,7 @@ class Stacked:
 
 
 class StackedSearch(Search):
-    """A search on the stacked view, with the points and the ascents of one on the parameters themselves.
-
-    Parameters
-    ----------
-    outer : Search
-        The search on the parameters.
-    block : Counterparts
-        What is stacked.
-    """
+    """A search on the stacked view, with the points and the ascents of one on the parameters themselves."""
 
     def __init__(self, outer: Search, block: Counterparts) -> None:
         self.outer, self.block = outer, block

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.block import Block, axes_of
+from onebasin.models.symmetry.block import axes_of
 from onebasin.models.symmetry.counterparts import Counterparts
 
 from . import describe
 from .gf2 import echelon, reduce
-from .groups import Reach, elsewhere, reach
-from .moves import Generator, Moves, by_name, on_parts, signs_of_part, swaps
+from .groups import elsewhere, reach
+from .moves import Generator, by_name, on_parts, signs_of_part, swaps
 from .result import FoundBlock, Status
 from .search import Axes, Search
-from .spaces import LargestChange, search, trial, worst
+from .spaces import search, trial, worst
 from .stacked import StackedSearch
 from .status import copies, one_mode, parts_compete, variables_compete
 
@@ -106,61 +106,41 @@ def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
         tried = worst([trial(own, s.measured, s.probes), *extent.held])
         if status != "live":
             continue
-        at = _permuting(s, own) if extent.everywhere else None
-        block = None if at is None else s.found[at].block
-        if at is None or block is None or block.flipped:
-            yield _signs_alone(s, own, length, extent, tried, block)
-        else:
-            s.found[at] = _with_signs(s, s.found[at], space.moves.names(chosen), tried)
-
-
-def _permuting(s: Search, own: Sequence[Generator]) -> int | None:
-    """Which live block permutes the parts that these change the sign of."""
-    axes = {(g.name, g.axis) for g in own}
-    for at, found in enumerate(s.found):
-        if found.status == "live" and found.block is not None and axes <= found.block.moved:
-            return at
-    return None
-
-
-def _with_signs(
-    s: Search, found: FoundBlock, names: Sequence[str], tried: LargestChange
-) -> FoundBlock:
-    block: Any = found.block
-    flips = True if set(names) == set(block.axes) else tuple(n for n in s.order if n in names)
-    said = describe.unchanged(
-        f"Each part may change the sign of {' and '.join(names)}: that",
-        tried,
-        s.probes,
-        [],
-    )
-    moves = f"{found.moves}, with signs of {' and '.join(names)}"
-    return replace(
-        found, block=replace(block, flips=flips), moves=moves, evidence=(*found.evidence, said)
-    )
-
-
-def _signs_alone(
-    s: Search,
-    own: Sequence[Generator],
-    length: int,
-    extent: Reach,
-    tried: LargestChange,
-    block: Block[Any] | None,
-) -> FoundBlock:
-    """Signs of parts that no word says, with a block that has signs if there is one."""
-    listed = describe.listed(own)
-    parts = "each part" if extent.everywhere else describe.of_parts([extent.orbit])
-    names = [g.name for g in own]
-    why = "`--exchangeable` has no word for signs of parts that do not change places"
-    if block is not None:
-        why = "A word of `--exchangeable` has one set of signs of parts, and this is a second one"
-        names = [name for name in names if name not in block.flipped] or names
-    said = (
-        describe.unchanged(f"Signs of {parts} along {listed}: changing them", tried, s.probes, []),
-        describe.bounding(why, [f"each such part of {names[0]}"]),
-    )
-    return FoundBlock(None, f"signs of parts of {listed}", length, "incomplete", said)
+        moved = {(g.name, g.axis) for g in own}
+        # The live block that permutes the parts that these change the sign of.
+        permuting = (
+            at
+            for at, found in enumerate(s.found)
+            if found.status == "live" and found.block is not None and moved <= found.block.moved
+        )
+        at = next(permuting, None) if extent.everywhere else None
+        block: Any = None if at is None else s.found[at].block
+        if at is None or block.flipped:
+            listed = describe.listed(own)
+            parts = "each part" if extent.everywhere else describe.of_parts([extent.orbit])
+            places = [g.name for g in own]
+            why = "`--exchangeable` has no word for signs of parts that do not change places"
+            if block is not None:
+                why = "A word of `--exchangeable` has one set of signs of parts, and this is a second one"
+                places = [name for name in places if name not in block.flipped] or places
+            said = (
+                describe.unchanged(
+                    f"Signs of {parts} along {listed}: changing them", tried, s.probes, []
+                ),
+                describe.bounding(why, [f"each such part of {places[0]}"]),
+            )
+            yield FoundBlock(None, f"signs of parts of {listed}", length, "incomplete", said)
+            continue
+        names = space.moves.names(chosen)
+        signed_names = " and ".join(names)
+        what = f"Each part may change the sign of {signed_names}: that"
+        flips = True if set(names) == set(block.axes) else tuple(n for n in s.order if n in names)
+        s.found[at] = replace(
+            s.found[at],
+            block=replace(block, flips=flips),
+            moves=f"{s.found[at].moves}, with signs of {signed_names}",
+            evidence=(*s.found[at].evidence, describe.unchanged(what, tried, s.probes, [])),
+        )
 
 
 def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
@@ -199,12 +179,24 @@ def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
 
 def by_group(s: Search) -> Iterator[FoundBlock]:
     """Blocks whose parts change places within each place of another axis on its own."""
+    shapes = s.measured.density.shapes
     for found in list(s.found):
-        if found.status != "live" or found.block is None or not found.block.axes:
+        block = found.block
+        if found.status != "live" or block is None or not block.axes or block.complemented:
             continue
-        if found.block.stacked is not found.block:
+        if block.stacked is not block or not all(isinstance(k, int) for k in block.axes.values()):
             continue
-        for size, own in _slices(s, found.block).items():
+        # Places of another axis that every variable has, by their number.
+        sizes = {
+            name: {size: at for at, size in enumerate(shapes[name]) if at != axis and size > 1}
+            for name, axis in block.axes.items()
+        }
+        for size in set.intersection(*(set(each) for each in sizes.values())):
+            own = [
+                Generator(name, "swap", axis, (0, 1), (sizes[name][size], 0))
+                for name, axis in block.axes.items()
+                if isinstance(axis, int)
+            ]
             if trial(own, s.measured, s.probes).holds:
                 listed = describe.listed(own)
                 said = (
@@ -212,26 +204,6 @@ def by_group(s: Search) -> Iterator[FoundBlock]:
                     "their own. No block says this: the common order is undone, those of the single places are not."
                 )
                 yield FoundBlock(None, f"{listed} within each place", size, "incomplete", (said,))
-
-
-def _slices(s: Search, block: Block[Any]) -> dict[int, list[Generator]]:
-    """Swaps of the first two parts inside the first place of another axis that every variable of a block has."""
-    shapes = s.measured.density.shapes
-    if not all(isinstance(axis, int) for axis in block.axes.values()) or block.complemented:
-        return {}
-    found: dict[int, list[Generator]] = {}
-    sizes = {
-        name: {size: at for at, size in enumerate(shapes[name]) if at != axis and size > 1}
-        for name, axis in block.axes.items()
-    }
-    common = set.intersection(*(set(own) for own in sizes.values()))
-    for size in common:
-        found[size] = [
-            Generator(name, "swap", axis, (0, 1), (sizes[name][size], 0))
-            for name, axis in block.axes.items()
-            if isinstance(axis, int)
-        ]
-    return found
 
 
 def whole_variables(s: Search) -> Iterator[FoundBlock]:
@@ -243,41 +215,34 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
     s.spaces[0] = space
     if not space.complete:
         s.open.append(f"sums of {len(generators)} signs and complements of whole variables")
-    known = echelon(_by_parts(s, space.moves))
-    for chosen in space.basis:
-        if reduce(chosen, known):
-            known = echelon((*known, chosen))
-            yield _changed(s, space.moves.generators(chosen))
-
-
-def _by_parts(s: Search, moves: Moves) -> list[int]:
-    """The changes of whole signs that signs of a block's parts come to."""
     found = []
     for block in (each.block for each in s.found):
         if block is not None and block.axes and block.flipped:
             odd = [n for n in block.flipped if len(axes_of(block.axes[n])) % 2]
-            bits = [moves.of(name) for name in odd]
+            bits = [space.moves.of(name) for name in odd]
             if all(bits):
                 found.append(sum(bits))
-    return found
-
-
-def _changed(s: Search, own: tuple[Generator, ...]) -> FoundBlock:
-    """Compare a set of changes of whole variables that is a symmetry with all else."""
-    status, mode = _judged(s, variables_compete(own, s.measured, s.probes), [own])
-    near = s.near if status == "live" else []
-    held = trial(own, s.measured, [*s.probes, *near])
-    listed = describe.listed(own)
-    together = " together" if len(own) > 1 else ""
-    said = [
-        describe.unchanged(f"Changing {listed}{together}", held, s.probes, near),
-        describe.alone(own, s.measured, s.probes),
-    ]
-    if held.holds:
-        said.append(describe.of_status(status, mode=mode))
-    else:
-        status = "undecided"
-    return FoundBlock(describe.whole(own, s.order), listed, 1, status, tuple(filter(None, said)))
+    known = echelon(found)
+    for chosen in space.basis:
+        if reduce(chosen, known):
+            known = echelon((*known, chosen))
+            own = space.moves.generators(chosen)
+            status, mode = _judged(s, variables_compete(own, s.measured, s.probes), [own])
+            near = s.near if status == "live" else []
+            held = trial(own, s.measured, [*s.probes, *near])
+            listed = describe.listed(own)
+            together = " together" if len(own) > 1 else ""
+            said = [
+                describe.unchanged(f"Changing {listed}{together}", held, s.probes, near),
+                describe.alone(own, s.measured, s.probes),
+            ]
+            if held.holds:
+                said.append(describe.of_status(status, mode=mode))
+            else:
+                status = "undecided"
+            yield FoundBlock(
+                describe.whole(own, s.order), listed, 1, status, tuple(filter(None, said))
+            )
 
 
 def mixed(s: Search) -> Iterator[FoundBlock]:

@@ -50,10 +50,30 @@ def variables_compete(
 ) -> Status:
     """Tell whether variables that change sign together depend on one another; of one, whether a mode is away from 0."""
     names = list(by_name(generators))
-    if len(names) == 1:
-        return _away_from_middle(generators, measured, probes)
-    first, rest = names[0], names[1:]
     points: list[Point] = []
+    if (
+        len(names) == 1
+    ):  # does the density fall from the middle between a point and its copy outwards?
+        steps = (0.0, 0.25, 0.5, 0.75)
+        for probe in probes:
+            there = act(generators, probe.point)
+            middle = {n: np.asarray((probe.point[n] + there[n]) / 2.0) for n in by_name(generators)}
+            for step in steps:
+                inner = {
+                    n: np.asarray(value + step * (probe.point[n] - value))
+                    for n, value in middle.items()
+                }
+                points.append({**probe.point, **inner})
+        values = measured(points).reshape(len(probes), len(steps))
+        told = False
+        for row, probe in zip(values, probes, strict=True):
+            if not np.isfinite(row).all():
+                continue
+            told = True
+            if (np.diff([*row, probe.value]) > COUPLED * probe.tolerance).any():
+                return "live"
+        return "harmless" if told else "undecided"
+    first, rest = names[0], names[1:]
     for at, probe in enumerate(probes):
         donor = probes[at - 1].point
         one = {**probe.point, first: donor[first]}
@@ -133,29 +153,3 @@ def _replaced(
             value[tuple(where)] = donor[name][tuple(where)]
         out[name] = value
     return out
-
-
-def _away_from_middle(
-    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
-) -> Status:
-    """Harmless where the density falls from the middle between a point and its copy outwards, everywhere."""
-    steps = (0.0, 0.25, 0.5, 0.75)
-    points: list[Point] = []
-    for probe in probes:
-        there = act(generators, probe.point)
-        middle = {n: np.asarray((probe.point[n] + there[n]) / 2.0) for n in by_name(generators)}
-        for step in steps:
-            inner = {
-                n: np.asarray(value + step * (probe.point[n] - value))
-                for n, value in middle.items()
-            }
-            points.append({**probe.point, **inner})
-    values = measured(points).reshape(len(probes), len(steps))
-    told = False
-    for row, probe in zip(values, probes, strict=True):
-        if not np.isfinite(row).all():
-            continue
-        told = True
-        if (np.diff([*row, probe.value]) > COUPLED * probe.tolerance).any():
-            return "live"
-    return "harmless" if told else "undecided"

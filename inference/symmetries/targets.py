@@ -29,29 +29,17 @@ SOLVER_NOISE = 1e-7
 def searched(
     target: Target, engine: str | None, progress: Callable[[str], None] | None
 ) -> tuple[SearchedDensity, float]:
-    """A target's log density, and its relative error beyond rounding.
-
-    Raises
-    ------
-    ValueError
-        If the engine is none, the target has no definition for it, or a variable that is no array of real numbers.
-    StanError
-        If Stan cannot compile the program, or refuses its data.
-    """
+    """A target's log density, and its relative error beyond rounding."""
     engine = defined_by(target, engine)
     if engine == "numpyro":
         return NumpyroSearched(target), 0.0
-    return StanSearched(bound(target, engine), progress), _noise(target)
+    program = definition(target).path.read_text(encoding="utf-8", errors="replace")
+    noise = SOLVER_NOISE if any(word in program for word in _SOLVERS) else 0.0
+    return StanSearched(bound(target, engine), progress), noise
 
 
 class NumpyroSearched:
-    """A NumPyro model, in double precision whatever JAX is set to.
-
-    Parameters
-    ----------
-    target : Target
-        With a NumPyro model.
-    """
+    """A NumPyro model, in double precision whatever JAX is set to."""
 
     def __init__(self, target: Target) -> None:
         import jax
@@ -89,15 +77,7 @@ class NumpyroSearched:
 
 
 class StanSearched:
-    """A Stan program with its data.
-
-    Parameters
-    ----------
-    target : Target
-        With a Stan definition.
-    progress : callable, optional
-        Called with a line of text before something that takes long.
-    """
+    """A Stan program with its data."""
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         from onebasin.stan.library import open_library
@@ -120,7 +100,11 @@ class StanSearched:
         if inside.any():
             vectors = vectors[inside]
             there = self._library.unpack(self._library.constrain(vectors))
-            same = _came_back(there, {n: np.asarray(v)[inside] for n, v in values.items()})
+            same = np.ones(len(vectors), dtype=bool)
+            for name, value in there.items():
+                axes, given = tuple(range(1, value.ndim)), np.asarray(values[name])[inside]
+                slack = ROUND_TRIP * (1e-6 + np.abs(given).max(axis=axes, initial=0.0))
+                same &= np.abs(value - given).max(axis=axes, initial=0.0) <= slack
             level = self._library.log_density(vectors, propto=False, jacobian=False)
             found[inside] = np.where(same, level, -np.inf)
         return found
@@ -156,20 +140,3 @@ def _in_batches(function: Callable[[Any], Any], values: Any) -> Any:
         piece = function(jax.tree.map(lambda v, r=rows: np.asarray(v)[r], values))
         pieces.append(jax.tree.map(np.asarray, piece))
     return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *pieces)
-
-
-def _came_back(there: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Point by point, whether two sets of values are one."""
-    same = np.ones(len(next(iter(there.values()))), dtype=bool)
-    for name, value in there.items():
-        axes = tuple(range(1, value.ndim))
-        size = np.abs(values[name]).max(axis=axes, initial=0.0)
-        same &= np.abs(value - values[name]).max(axis=axes, initial=0.0) <= ROUND_TRIP * (
-            1e-6 + size
-        )
-    return same
-
-
-def _noise(target: Target) -> float:
-    program = definition(target).path.read_text(encoding="utf-8", errors="replace")
-    return SOLVER_NOISE if any(word in program for word in _SOLVERS) else 0.0

@@ -196,41 +196,38 @@ def train(
             f"`record_every` must be at least 1 epoch, or None; got {record_every}, with keeper={keeper!r}. A keeper "
             "keeps no checkpoints: use one of the two."
         )
-    members = _count_members(start)
+    counts = {name: np.shape(value)[:1] for name, value in start.items()}
+    if len(set(counts.values())) != 1 or () in counts.values() or (0,) in counts.values():
+        said = ", ".join(f"{name} {np.shape(value)}" for name, value in start.items()) or "nothing"
+        raise ArgumentError(
+            f"`start` must give every variable a leading axis of members, equally many; got {said}."
+        )
+    members = next(iter(counts.values()))[0]
     with precision(settings.dtype):
         trainer = Trainer(target, settings, seed, members, same_batches)
-        kept = (keeper or Keeper()).load(Kept(trainer.first(start), []))
-        return _run(trainer, kept, record_every, keeper or Keeper(), watch)
-
-
-def _run(
-    trainer: Trainer,
-    kept: Kept,
-    record_every: int | None,
-    keeper: Keeper,
-    watch: Callable[[int], None],
-) -> Trained:
-    epochs, losses = trainer.settings.epochs, list(kept.losses)
-    state: TrainState = kept.state
-    recorded = [trainer.values(state)] if record_every else []
-    for epoch in range(len(losses), epochs):
-        state, loss = trainer.epoch(state, epoch)
-        losses.append(np.asarray(loss))
-        if record_every and (epoch + 1) % record_every == 0:
-            recorded.append(trainer.values(state))
-        keeper.save(partial(Kept, state, losses))
-        watch(epoch + 1)
-    at = range(0, epochs + 1, record_every) if record_every else ()
-    return Trained(
-        values=trainer.values(state),
-        log_density=np.asarray(trainer.log_densities(state.points)),
-        losses=np.stack(losses, 1),
-        checkpoints={name: np.stack([r[name] for r in recorded]) for name in recorded[0]}
-        if recorded
-        else {},
-        recorded_at=np.array(at, dtype=np.int64),
-        steps=epochs * trainer.batches.per_epoch,
-    )
+        keeper = keeper or Keeper()
+        kept = keeper.load(Kept(trainer.first(start), []))
+        epochs, losses = settings.epochs, list(kept.losses)
+        state: TrainState = kept.state
+        recorded = [trainer.values(state)] if record_every else []
+        for epoch in range(len(losses), epochs):
+            state, loss = trainer.epoch(state, epoch)
+            losses.append(np.asarray(loss))
+            if record_every and (epoch + 1) % record_every == 0:
+                recorded.append(trainer.values(state))
+            keeper.save(partial(Kept, state, losses))
+            watch(epoch + 1)
+        at = range(0, epochs + 1, record_every) if record_every else ()
+        return Trained(
+            values=trainer.values(state),
+            log_density=np.asarray(trainer.log_densities(state.points)),
+            losses=np.stack(losses, 1),
+            checkpoints={name: np.stack([r[name] for r in recorded]) for name in recorded[0]}
+            if recorded
+            else {},
+            recorded_at=np.array(at, dtype=np.int64),
+            steps=epochs * trainer.batches.per_epoch,
+        )
 
 
 class Trainer:
@@ -247,7 +244,11 @@ class Trainer:
         self.target, self.settings, self.members = target, settings, members
         self.batches = Batches(target.num_obs, settings.batch_size or target.num_obs)
         self.density = NetworkDensity.of(target)
-        self.adam = optax.adam(_learning_rate(settings, self.batches))
+        rate: optax.ScalarOrSchedule = settings.learning_rate
+        if settings.schedule == "cosine":
+            steps = settings.epochs * self.batches.per_epoch
+            rate = optax.cosine_decay_schedule(settings.learning_rate, steps)
+        self.adam = optax.adam(rate)
         self._keys = keys_for(Purpose.TRAINING_BATCHES, seed, 1 if same_batches else members)
         self._epoch = jax.jit(self._advance)
         self._values = jax.jit(jax.vmap(self.density.constrain))
@@ -290,20 +291,3 @@ class Trainer:
         loss, slope = jax.value_and_grad(self.loss)(state.points, rows)
         updates, adam = self.adam.update(slope, state.adam)
         return TrainState(optax.apply_updates(state.points, updates), adam), loss
-
-
-def _learning_rate(settings: Train, batches: Batches) -> optax.ScalarOrSchedule:
-    if settings.schedule == "constant":
-        return settings.learning_rate
-    steps = settings.epochs * batches.per_epoch
-    return optax.cosine_decay_schedule(settings.learning_rate, steps)
-
-
-def _count_members(start: Mapping[str, Any]) -> int:
-    counts = {name: np.shape(value)[:1] for name, value in start.items()}
-    if len(set(counts.values())) != 1 or () in counts.values() or (0,) in counts.values():
-        said = ", ".join(f"{name} {np.shape(value)}" for name, value in start.items()) or "nothing"
-        raise ArgumentError(
-            f"`start` must give every variable a leading axis of members, equally many; got {said}."
-        )
-    return next(iter(counts.values()))[0]

@@ -171,13 +171,7 @@ class Objective:
 def applies_locally(
     density: NumpyroDensity | StanVectors, family: GaussianFamily, wanted: bool | None
 ) -> bool:
-    """Tell whether layers' values are drawn, given the setting `local_reparametrisation`.
-
-    Raises
-    ------
-    ValueError
-        If it was asked for where it does not apply.
-    """
+    """Tell whether layers' values are drawn, given the setting `local_reparametrisation`."""
     fits = bool(Objective(density, family, False).normal_sds)
     if wanted and not fits:
         raise ArgumentError(

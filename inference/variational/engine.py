@@ -107,19 +107,7 @@ def divergence_weight(number: jax.Array, share: float, steps: int) -> Float[Arra
 
 
 class TrainingLoop:
-    """The compiled loop that trains fits of one family.
-
-    Parameters
-    ----------
-    objective : Objective
-        The ELBO without symmetry.
-    settings : Advi or Symmetrised
-        Steps, draws, batches, the stopping rule.
-    seed : int
-        Of noise and batches.
-    information : Information, optional
-        What symmetry adds.
-    """
+    """The compiled loop that trains fits of one family."""
 
     def __init__(
         self,
@@ -153,13 +141,7 @@ class TrainingLoop:
     def run(
         self, state: State, keeper: Keeper, watch: Callable[[int], None], key: jax.Array
     ) -> Optimised:
-        """Train until all fits have settled or the steps end.
-
-        Raises
-        ------
-        InferenceError
-            If an ELBO becomes infinite or undefined.
-        """
+        """Train until all fits have settled or the steps end."""
         s, every = self.settings, self.settings.evaluate_every
         kept = keeper.load(Kept(state, []))
         state, trace = kept.state, list(kept.losses)
@@ -226,7 +208,10 @@ class TrainingLoop:
             return -(jnp.mean(density(draws)) + weight * self.family.entropy(params))
         key_draws, key_layers, key_terms = jax.random.split(key, 3)
         if self.information is None:
-            key_layers = _quick(key_layers)
+            # XLA's own generator takes a fraction of the time of JAX's default on a processor; its numbers are the
+            # same on the same machine and versions alone, which is all that a seed promises.
+            bits = jax.random.bits(key_layers, (4,), jnp.uint32)
+            key_layers = jax.random.wrap_key_data(bits, impl="rbg")
         draws = objective.draw(params, key_draws, s.draws_a_step)
         likelihood = jnp.mean(objective.likelihood(params, key_layers, draws, self._data(rows)))
         prior = jnp.mean(objective.log_prior(params, draws))
@@ -305,11 +290,3 @@ class TrainingLoop:
         total = np.stack(trace).sum(axis=1).astype(np.float64)
         tolerance = self.settings.tolerance
         return np.array([has_settled(column, tolerance) for column in total.T.tolist()])
-
-
-def _quick(key: jax.Array) -> jax.Array:
-    """A key of XLA's own generator, which takes a fraction of the time of JAX's default on a processor.
-
-    The numbers of a step are the same on the same machine and versions, which is all that a seed promises.
-    """
-    return jax.random.wrap_key_data(jax.random.bits(key, (4,), jnp.uint32), impl="rbg")

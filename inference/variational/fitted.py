@@ -36,17 +36,22 @@ SYMMETRISED, MEAN_FIELD = "symmetrised-vi", "advi-meanfield"
 def fitted(
     target: Target, posterior: xr.DataTree, *, fit: int = 0, evaluation: int | None = None
 ) -> tuple[SymmetryLayout, GaussianFamily, Parameters]:
-    """Return the approximation of a target with interchangeable parts, at the end or at an evaluation of its trace.
-
-    Raises
-    ------
-    ValueError
-        If the posterior is of a method that tells no such parameters or of another target, or there is no such fit or
-        evaluation.
-    """
-    group = _parameters(posterior, fit)
+    """Return the approximation of a target with interchangeable parts, at the end or at an evaluation of its trace."""
+    method = str(posterior.attrs.get(schema.METHOD, "an unknown method"))
+    group = posterior[schema.VARIATIONAL].to_dataset() if schema.VARIATIONAL in posterior else None
+    if group is None or method not in (SYMMETRISED, MEAN_FIELD) or "loc" not in group:
+        by = " on Stan's engine" if method == MEAN_FIELD else ""
+        raise ArgumentError(
+            f"`posterior` was made by {method!r}{by}; give one of `symmetrised_vi`, or of `advi` with "
+            "family='meanfield' and engine='numpyro'."
+        )
+    check_count("fit", fit, least=0)
+    fits = group.sizes.get("chain", 1)
+    if fit >= fits:
+        raise ArgumentError(f"`fit` is {fit}; the posterior has {fits}, counted from 0.")
+    group = group.isel(chain=fit) if "chain" in group.dims else group
     layout = layout_of(target)
-    if any(not chart.exact for chart in layout.density.charts.values()) and _is_advi(posterior):
+    if method == MEAN_FIELD and not all(c.exact for c in layout.density.charts.values()):
         raise ArgumentError(
             "`posterior` is of `advi`, whose coordinates of a simplex no exchange of its weights moves; give one of "
             "`symmetrised_vi`."
@@ -60,45 +65,21 @@ def fitted(
             f"has {layout.density.size}. Give the target that was approximated."
         )
     if evaluation is not None:
-        group = _traced(group, evaluation)
+        if schema.LOC_TRACE not in group:
+            raise ArgumentError(
+                f"`evaluation` is {evaluation}, but the posterior tells its parameters at the end alone; fit it by "
+                "`advi` with trace_parameters=True, or leave `evaluation` out."
+            )
+        check_count("evaluation", evaluation, least=0)
+        if evaluation >= (known := group.sizes["evaluation"]):
+            raise ArgumentError(
+                f"`evaluation` is {evaluation}; the trace has {known}, counted from 0."
+            )
+        there = group[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
+        group = there.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
     kind = jnp.result_type(float)
     described = {str(n): jnp.asarray(group[n].values, kind) for n in group.data_vars}
     return layout, family, family.restore(described)
-
-
-def _parameters(posterior: xr.DataTree, fit: int) -> xr.Dataset:
-    """The group `variational`, of one fit."""
-    method = str(posterior.attrs.get(schema.METHOD, "an unknown method"))
-    group = posterior[schema.VARIATIONAL].to_dataset() if schema.VARIATIONAL in posterior else None
-    if group is None or method not in (SYMMETRISED, MEAN_FIELD) or "loc" not in group:
-        by = " on Stan's engine" if method == MEAN_FIELD else ""
-        raise ArgumentError(
-            f"`posterior` was made by {method!r}{by}; give one of `symmetrised_vi`, or of `advi` with "
-            "family='meanfield' and engine='numpyro'."
-        )
-    check_count("fit", fit, least=0)
-    fits = group.sizes.get("chain", 1)
-    if fit >= fits:
-        raise ArgumentError(f"`fit` is {fit}; the posterior has {fits}, counted from 0.")
-    return group.isel(chain=fit) if "chain" in group.dims else group
-
-
-def _traced(group: xr.Dataset, evaluation: int) -> xr.Dataset:
-    """The parameters at an evaluation."""
-    if schema.LOC_TRACE not in group:
-        raise ArgumentError(
-            f"`evaluation` is {evaluation}, but the posterior tells its parameters at the end alone; fit it by `advi` "
-            "with trace_parameters=True, or leave `evaluation` out."
-        )
-    check_count("evaluation", evaluation, least=0)
-    if evaluation >= (known := group.sizes["evaluation"]):
-        raise ArgumentError(f"`evaluation` is {evaluation}; the trace has {known}, counted from 0.")
-    there = group[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
-    return there.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
-
-
-def _is_advi(posterior: xr.DataTree) -> bool:
-    return str(posterior.attrs.get(schema.METHOD)) == MEAN_FIELD
 
 
 @dataclass(frozen=True)
@@ -123,26 +104,9 @@ def log_density(
 ) -> LogDensities:
     """Log densities of a fitted approximation and of its average over the group.
 
-    Parameters
-    ----------
-    target : Target
-        That `symmetrised_vi` approximated.
-    posterior : DataTree
-        What it returned, or what was loaded from its file.
-    values : mapping
-        Value of every variable at some points, (point, ...), in the natural space.
-    fit : int
-        Which fit.
-
-    Returns
-    -------
-    LogDensities
-
-    Raises
-    ------
-    ValueError
-        If the posterior is of another method or target, there is no such fit, names differ, a weight vector has more
-        coordinates here than its values say, or parts are coupled in a group too large to go through.
+    `values` holds every variable at some points, (point, ...), in the natural space. A weight vector that has more
+    coordinates here than its values say is refused, and so are components that are coupled in a group too large to go
+    through.
     """
     if str(posterior.attrs.get(schema.METHOD)) != SYMMETRISED:
         raise ArgumentError(

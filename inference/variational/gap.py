@@ -13,7 +13,6 @@ that keep all their weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from functools import partial
 
@@ -24,7 +23,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from onebasin.base.arguments import checks_arguments
-from onebasin.base.card import Card, Part, Words, measured, number
+from onebasin.base.card import Card, Words, measured, number
 from onebasin.base.checks import check_class, check_count, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
@@ -34,8 +33,7 @@ from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target, check_target
 
-from ..mutual_information import LogRatios
-from ..mutual_information.interval import from_values, sides
+from ..mutual_information import LogRatios, from_values, sides
 from .fitted import fitted
 from .gaussians import GaussianFamily, Parameters, sample
 from .layout import PartColumns, SymmetryLayout
@@ -84,7 +82,31 @@ class MixtureGap(Shown):
     log_order: float
 
     def _card(self) -> Card:
-        return of_gap(self)
+        """Show the gap, its meaning, and each layer's part."""
+        if self.layers.empty:
+            words = "The target has no interchangeable components, so that its only mode is mixed with nothing."
+            return Card("There is no mixture to compare with", (Words(words),))
+        total = self.total
+        value = f"{number(total.lower, 4)} to {number(total.upper, 4)} nats"
+        bounds = Words(
+            "So much higher than the Gaussian's own ELBO is that of its mixture over the symmetry: at least "
+            f"{measured(total.lower, total.lower_mcse)}, at most {measured(total.upper, total.upper_mcse)}, and never "
+            f"more than {number(self.log_order, 4)}."
+        )
+        meaning = Words(
+            "It is zero where all units are the same, and largest where all of them are apart."
+        )
+        heads = ("", "units", "gap ≥", "gap ≤", "most")
+        rows = tuple(
+            (
+                row.layer,
+                str(row.units),
+                *(number(v, 4) for v in (row.lower, row.upper, row.log_order)),
+            )
+            for row in self.layers.itertuples()
+        )
+        table = Table(heads, rows, "each layer's part, nats")
+        return Card(f"Gap to the symmetric mixture: {value}", (bounds, meaning, table))
 
 
 @checks_arguments
@@ -175,7 +197,11 @@ def mixture_gap(
             )
         key_draws, key_terms = jax.random.split(key_for(Purpose.MIXTURE_GAP, seed))
         terms = _Terms(layout, family, p, sample(family, p, key_draws, draws), permutations)
-        return terms.gap(key_terms, _names(target, layout))
+        names = [
+            f"hidden{number}" if target.is_network else ", ".join(block.sites)
+            for number, block in enumerate(layout.blocks, start=1)
+        ]
+        return terms.gap(key_terms, names)
 
 
 @dataclass(frozen=True)
@@ -265,36 +291,3 @@ def _bounds(lower: Values, upper: Values, log_order: float) -> Bounds:
     both = from_values(lower, upper, log_order, jnp.ones_like(lower))
     each = (both.lower, both.upper, both.lower_mcse, both.upper_mcse)
     return Bounds(*(float(value) for value in each))
-
-
-def _names(target: Target, layout: SymmetryLayout) -> list[str]:
-    """Name the hidden layers of a network, or the variables of each block of other targets."""
-    if target.is_network:
-        return [f"hidden{number + 1}" for number in range(len(layout.blocks))]
-    return [", ".join(block.sites) for block in layout.blocks]
-
-
-def of_gap(gap: MixtureGap) -> Card:
-    """Show the gap, its meaning, and each layer's part."""
-    if gap.layers.empty:
-        words = "The target has no interchangeable components, so that its only mode is mixed with nothing."
-        return Card("There is no mixture to compare with", (Words(words),))
-    total = gap.total
-    value = f"{number(total.lower, 4)} to {number(total.upper, 4)} nats"
-    return Card(f"Gap to the symmetric mixture: {value}", tuple(_parts(gap)))
-
-
-def _parts(gap: MixtureGap) -> Iterator[Part]:
-    total = gap.total
-    yield Words(
-        f"So much higher than the Gaussian's own ELBO is that of its mixture over the symmetry: at least "
-        f"{measured(total.lower, total.lower_mcse)}, at most {measured(total.upper, total.upper_mcse)}, and never more "
-        f"than {number(gap.log_order, 4)}."
-    )
-    yield Words("It is zero where all units are the same, and largest where all of them are apart.")
-    heads = ("", "units", "gap ≥", "gap ≤", "most")
-    rows = tuple(
-        (row.layer, str(row.units), *(number(v, 4) for v in (row.lower, row.upper, row.log_order)))
-        for row in gap.layers.itertuples()
-    )
-    yield Table(heads, rows, "each layer's part, nats")

@@ -66,13 +66,7 @@ class GaussianFamily(ABC):
         """Parameters from what `describe` names."""
 
     def ratios(self, p: Parameters, draws: jax.Array, columns: PartColumns) -> LogRatios:
-        """Log densities of parts under each other's distributions.
-
-        Raises
-        ------
-        ValueError
-            If the family couples the parts, so that they have none.
-        """
+        """Log densities of parts under each other's distributions."""
         raise ArgumentError(
             f"`family` is {self.word!r}, which couples the components, so that they have no separate distributions. "
             "Use mutual_information='infonce', or family='meanfield'."
@@ -378,13 +372,7 @@ GAUSSIANS: Mapping[str, Callable[[int], GaussianFamily]] = {
 
 
 def family_of(name: str, layout: SymmetryLayout, rank: int) -> GaussianFamily:
-    """The family of this name on a layout.
-
-    Raises
-    ------
-    ValueError
-        If "block" is asked for where parts share coordinates.
-    """
+    """The family of this name on a layout."""
     if name == "meanfield":
         return MeanField(layout.density.size)
     if name == "lowrank":

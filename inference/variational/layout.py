@@ -32,7 +32,6 @@ from onebasin.models.symmetry.blocks import Block, axes_of, discrete
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
-from ..contracts.density import Values
 from ..density.charts import Softmax, is_simplex
 from ..density.network import density_of
 from ..density.numpyro import NumpyroDensity
@@ -145,7 +144,11 @@ class SymmetryLayout:
         """The parts of a block that has some, but for the coordinates in some sites."""
         places = block.view(self.density.places())
         kept = [move for move in block.moves if move.site not in without]
-        rows = [_rows(places[move.site], move.axes, block.size) for move in kept]
+        rows = []
+        for move in kept:
+            own = places[move.site]
+            own = np.moveaxis(own, move.axes[0], 0) if move.axes else own
+            rows.append(own.reshape(block.size, -1))
         index = np.concatenate(rows, axis=1) if rows else np.zeros((block.size, 0), np.int64)
         flipped = [np.full(r.shape[1], m.flipped) for m, r in zip(kept, rows, strict=True)]
         return PartColumns(index, np.concatenate(flipped) if block.has_flips and kept else None)
@@ -185,7 +188,11 @@ class SymmetryLayout:
 
     def elements(self) -> Element:
         """All group elements, along a leading axis; the identity first."""
-        single = [_elements(block) for block in self.blocks]
+        single = []
+        for block in self.blocks:
+            orders = itertools.permutations(range(block.size))
+            signs = [(1, -1) if block.has_flips else (1,)] * block.size
+            single.append(list(itertools.product(orders, list(itertools.product(*signs)))))
         combined = list(itertools.product(*single))
         return [
             (
@@ -201,7 +208,16 @@ class SymmetryLayout:
         for block, (permutation, signs) in zip(self.blocks, element, strict=True):
             values = block.view(values)
             for move in block.moves:
-                values[move.site] = _moved(values[move.site], move, permutation, signs)
+                own = values[move.site]
+                if not move.axes:
+                    own = own * signs[0]
+                for axis in move.axes:
+                    own = jnp.take(own, permutation, axis=axis)
+                    if move.flipped:
+                        shape = [1] * own.ndim
+                        shape[axis] = len(permutation)
+                        own = own * signs.reshape(shape).astype(own.dtype)
+                values[move.site] = own
             for site in block.complements:
                 values[site] = jnp.where(permutation[0] == 1, -values[site], values[site])
             values = values if block.declared is None else block.declared.unstack(values, 0)
@@ -209,18 +225,14 @@ class SymmetryLayout:
 
 
 def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> SymmetryLayout:
-    """The layout of a target's declared symmetry.
-
-    Raises
-    ------
-    ValueError
-        If the target has no exchangeable parts, or if its symmetry moves the unconstrained space
-        in a way that is no exchange of coordinates.
-    """
+    """The layout of a target's declared symmetry."""
     density = density_of(target, progress)
     shapes = {name: chart.event_shape for name, chart in density.charts.items()}
     # What is derived from the parameters follows them; names that are not there were refused before.
-    declared = (_of_parameters(block, shapes) for block in discrete(target.symmetry))
+    declared = (
+        block if set(block.variables) <= set(shapes) else block.restricted(shapes)
+        for block in discrete(target.symmetry)
+    )
     known = tuple(block for block in declared if block is not None)
     if not known:
         raise ArgumentError(
@@ -238,11 +250,29 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
             blocks.append(Parts(size, moves, turned, None if block.stacked is block else block))
         else:
             blocks.append(Parts(1, tuple(Move(name, (), True) for name in block.variables)))
-    return _verified(SymmetryLayout(density, tuple(blocks)), group, target.name)
-
-
-def _of_parameters(block: Block[Any], shapes: Mapping[str, tuple[int, ...]]) -> Block[Any] | None:
-    return block if set(block.variables) <= set(shapes) else block.restricted(shapes)
+    layout = SymmetryLayout(density, tuple(blocks))
+    # Checked on random vectors: moving coordinates moves values as declared.
+    constrain = layout.density.constrain
+    compare = jax.jit(lambda v, e: (constrain(v), constrain(layout.act(e, v))))
+    for seed in range(3):
+        key_vector, key_element = jax.random.split(jax.random.key(seed))
+        element = layout.random(key_element)
+        try:
+            before, moved = compare(jax.random.normal(key_vector, (layout.density.size,)), element)
+        except (ValueError, TypeError) as error:
+            raise _no_exchange(target.name) from error
+        declared_values = {n: np.asarray(value) for n, value in before.items()}
+        for own, parts, (order, signs) in zip(group.symmetry, blocks, element, strict=True):
+            flips = np.asarray(signs) if parts.has_flips else None
+            change = (np.asarray(order), flips) if own.axes else (np.asarray(signs[0] == -1),)
+            declared_values = own.act(declared_values, *change)
+        for site, value in declared_values.items():
+            tolerance = 100 * float(jnp.finfo(value.dtype).eps)
+            if moved[site].shape != value.shape or not np.allclose(
+                moved[site], value, rtol=tolerance, atol=tolerance
+            ):
+                raise _no_exchange(target.name, site)
+    return layout
 
 
 def _moves(
@@ -264,44 +294,6 @@ def _moves(
     return density, tuple(moves)
 
 
-def _verified(layout: SymmetryLayout, group: Group, name: str) -> SymmetryLayout:
-    """Check on random vectors that moving coordinates moves values as declared."""
-    compare = jax.jit(lambda v, e: _both_ways(layout, v, e))
-    for seed in range(3):
-        key_vector, key_element = jax.random.split(jax.random.key(seed))
-        element = layout.random(key_element)
-        try:
-            before, moved = compare(jax.random.normal(key_vector, (layout.density.size,)), element)
-        except (ValueError, TypeError) as error:
-            raise _no_exchange(name) from error
-        for site, value in _act(group, layout, element, before).items():
-            tolerance = 100 * float(jnp.finfo(value.dtype).eps)
-            if moved[site].shape != value.shape or not np.allclose(
-                moved[site], value, rtol=tolerance, atol=tolerance
-            ):
-                raise _no_exchange(name, site)
-    return layout
-
-
-def _both_ways(
-    layout: SymmetryLayout, vector: jax.Array, element: Element
-) -> tuple[Values, Values]:
-    """Values at a vector, and at the vector moved."""
-    return layout.density.constrain(vector), layout.density.constrain(layout.act(element, vector))
-
-
-def _act(
-    group: Group, layout: SymmetryLayout, element: Element, values: Values
-) -> dict[str, np.ndarray]:
-    """Move values as the symmetry declares."""
-    out = {name: np.asarray(value) for name, value in values.items()}
-    for declared, block, (order, signs) in zip(group.symmetry, layout.blocks, element, strict=True):
-        flips = np.asarray(signs) if block.has_flips else None
-        part = (np.asarray(order), flips) if declared.axes else (np.asarray(signs[0] == -1),)
-        out = declared.act(out, *part)
-    return out
-
-
 def _no_exchange(name: str, site: str = "") -> ValueError:
     which = f" (of {site})" if site else ""
     return ArgumentError(
@@ -309,28 +301,3 @@ def _no_exchange(name: str, site: str = "") -> ValueError:
         "what the symmetry keeps apart. State the variable in another way, with a prior whose support treats all "
         "components in the same way."
     )
-
-
-def _rows(places: np.ndarray, axes: tuple[int, ...], size: int) -> np.ndarray:
-    first = np.moveaxis(places, axes[0], 0) if axes else places
-    return first.reshape(size, -1)
-
-
-def _moved(values: jax.Array, move: Move, permutation: jax.Array, signs: jax.Array) -> jax.Array:
-    if not move.axes:
-        return values * signs[0]
-    for axis in move.axes:
-        values = jnp.take(values, permutation, axis=axis)
-        if move.flipped:
-            shape = [1] * values.ndim
-            shape[axis] = len(permutation)
-            values = values * signs.reshape(shape).astype(values.dtype)
-    return values
-
-
-def _elements(block: Parts) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    orders = itertools.permutations(range(block.size))
-    signs = (
-        itertools.product((1, -1), repeat=block.size) if block.has_flips else [(1,) * block.size]
-    )
-    return list(itertools.product(orders, list(signs)))

@@ -24,8 +24,16 @@ from .engine import Optimised, TrainingLoop
 from .gaussians import GaussianFamily, Parameters, sample
 from .symmetrised import Symmetrised
 
-Described = Mapping[str, tuple[tuple[str, ...], jax.Array]]
-"""Parameters of a family under their names in files, with their axes."""
+SIDES = {
+    **dict.fromkeys(
+        ("elbo", "final_elbo", "symmetrised_elbo", "symmetrised_elbo_lower"),
+        "lower bound of the log evidence",
+    ),
+    "information_lower": "lower bound of the mutual information",
+    "information_upper": "upper bound of the mutual information",
+    "symmetrised_elbo_upper": "upper bound of the symmetrised ELBO, no bound of the log evidence",
+}
+"""The bound that each number is, in expectation over draws."""
 
 
 def found_by_advi(
@@ -48,17 +56,12 @@ def found_by_advi(
         "attempts": list(attempts),
     }
     if job.start is not None:
-        how["start"] = _digest(job.start)
+        digest = hashlib.sha256()
+        for name in sorted(job.start):
+            values = np.ascontiguousarray(job.start[name], np.float64)
+            digest.update(f"{name}{values.shape}".encode() + values.tobytes())
+        how["start"] = digest.hexdigest()
     return replace(one_chain(draws, stats, variational, converged=converged), attributes=how)
-
-
-def _digest(start: Mapping[str, Any]) -> str:
-    """SHA-256 of the given values, in the order of their names."""
-    digest = hashlib.sha256()
-    for name in sorted(start):
-        values = np.ascontiguousarray(start[name], np.float64)
-        digest.update(f"{name}{values.shape}".encode() + values.tobytes())
-    return digest.hexdigest()
 
 
 def elbo_trace(
@@ -120,7 +123,9 @@ def symmetrised(
     )
     variables |= {n: (("chain", *dims[n]), np.asarray(v)) for n, v in described.items()}
     dataset = xr.Dataset(variables)
-    for name, side in _sides(optimiser.information.side).items():
+    traced = {"exact": "without bias", "lower": "lower bound of it"}[optimiser.information.side]
+    dataset["information"].attrs["side"] = f"the mutual information, {traced}"
+    for name, side in SIDES.items():
         dataset[name].attrs["side"] = side
     return Found(
         {name: np.asarray(v) for name, v in values.items()},
@@ -131,22 +136,6 @@ def symmetrised(
         },
         {schema.VARIATIONAL: dataset},
     )
-
-
-def _sides(traced: str) -> dict[str, str]:
-    """Say what each number bounds, in expectation over draws."""
-    words = {"exact": "without bias", "lower": "lower bound of it"}
-    evidence = "lower bound of the log evidence"
-    return {
-        "elbo": evidence,
-        "final_elbo": evidence,
-        "information": f"the mutual information, {words[traced]}",
-        "symmetrised_elbo": evidence,
-        "information_lower": "lower bound of the mutual information",
-        "information_upper": "upper bound of the mutual information",
-        "symmetrised_elbo_lower": evidence,
-        "symmetrised_elbo_upper": "upper bound of the symmetrised ELBO, no bound of the log evidence",
-    }
 
 
 def draw_fit(
@@ -173,15 +162,13 @@ def parameter_traces(
     each = [family.describe(jax.tree.map(lambda leaf: leaf[0], p)) for p in recorded]
     dims = ("evaluation", "param")
     loc = np.stack([np.asarray(d["loc"][1]) for d in each])
-    sds = np.stack([_sds(d) for d in each])
-    return {schema.LOC_TRACE: (dims, loc), schema.SCALE_TRACE: (dims, sds)}
-
-
-def _sds(described: Described) -> np.ndarray:
-    """Standard deviations (param,) of a diagonal or of a full covariance."""
-    if "scale" in described:
-        return np.asarray(described["scale"][1])
-    return np.linalg.norm(np.asarray(described["scale_tril"][1]), axis=1)
+    sds = [
+        np.asarray(d["scale"][1])
+        if "scale" in d
+        else np.linalg.norm(np.asarray(d["scale_tril"][1]), axis=1)
+        for d in each
+    ]
+    return {schema.LOC_TRACE: (dims, loc), schema.SCALE_TRACE: (dims, np.stack(sds))}
 
 
 def _reported(optimiser: TrainingLoop, params: Parameters, key: jax.Array) -> dict[str, jax.Array]:

@@ -20,21 +20,14 @@ import xarray as xr
 
 from onebasin.base.errors import AdviFailed, ArgumentError
 from onebasin.base.files.leftovers import working_folder
-from onebasin.base.precision import precision
-from onebasin.models.target import Target
 from onebasin.stan import command
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.output import Output, read
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
-from onebasin.stan.translation import ProgramInfo
 
 from ..contracts.method import Found, Job
-from ..density.network import NetworkDensity
-from ..density.start import check_names
-from ..mcmc.stan import SIGNIFICANT_FIGURES
-from ..mcmc.stan_start import write
+from ..mcmc.stan_start import SIGNIFICANT_FIGURES, init_values, write
 from .advi import Advi
 from .result import elbo_trace, found_by_advi
 
@@ -79,15 +72,7 @@ ATTEMPTS = (
 
 
 def fit(job: Job[Advi]) -> Found:
-    """Fit the approximation.
-
-    Raises
-    ------
-    ValueError
-        If a setting asks for what Stan cannot do.
-    AdviFailed
-        If all attempts failed.
-    """
+    """Fit the approximation."""
     target, settings, bars = job.target, job.method, job.bars
     _check(settings)
     tried: list[dict[str, Any]] = []
@@ -112,13 +97,30 @@ def fit(job: Job[Advi]) -> Found:
                     diagnostics=folder / "elbo.csv",
                     digits=SIGNIFICANT_FIGURES,
                 )
-                arguments = _arguments(job, attempt, init, files)
+                start = command.CommandStart(
+                    seed=(job.seed + attempt.seed_offset) % 2**32, init=init or attempt.init_radius
+                )
+                arguments = command.variational(
+                    settings.family,
+                    files,
+                    start,
+                    iterations=settings.iterations,
+                    gradient_samples=settings.gradient_samples,
+                    elbo_samples=settings.elbo_samples,
+                    evaluate_every=settings.evaluate_every,
+                    tolerance=settings.tolerance,
+                    draws=settings.draws,
+                    eta=attempt.eta,
+                )
                 told = _NotConverged(watch)
                 printed = run(ready, arguments, folder, watch=told)
                 output = read(files.output, printed=printed)
                 return _read(job, output, folder, told.converged, tried, attempt)
             except StanRunError as error:
-                tried.append({**asdict(attempt), "error": _cause(error)})
+                # The line that says why, without the program's name.
+                lines = str(error).splitlines()
+                causes = (s.strip() for s in lines if "rror" in s or "xception" in s)
+                tried.append({**asdict(attempt), "error": next(causes, lines[-1])})
     raise AdviFailed(
         f"Stan's {settings.family} ADVI failed on {target.name!r} in all {len(tried)} attempts (searched and smaller "
         f"eta, other starts); the last time: {tried[-1]['error']}.",
@@ -157,41 +159,6 @@ class _NotConverged:
         self._watch(printed)
 
 
-def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A start as values of the program's own parameters; CmdStan refuses shapes and values that they cannot have."""
-    if target.is_network:
-        with precision("float64"):
-            density = NetworkDensity.of(target)
-            return pack_unconstrained(density.target, density.unravel(density.given_start(start)))
-    check_names(start, info.parameters)
-    return start
-
-
-def _arguments(
-    job: Job[Advi], attempt: Attempt, init: Path | None, files: command.Files
-) -> list[str]:
-    s, seed = job.method, (job.seed + attempt.seed_offset) % 2**32
-    start = command.CommandStart(seed=seed, init=init or attempt.init_radius)
-    return command.variational(
-        s.family,
-        files,
-        start,
-        iterations=s.iterations,
-        gradient_samples=s.gradient_samples,
-        elbo_samples=s.elbo_samples,
-        evaluate_every=s.evaluate_every,
-        tolerance=s.tolerance,
-        draws=s.draws,
-        eta=attempt.eta,
-    )
-
-
-def _cause(error: StanRunError) -> str:
-    """The line that says why, without the program's name."""
-    lines = str(error).splitlines()
-    return next((line.strip() for line in lines if "rror" in line or "xception" in line), lines[-1])
-
-
 def _read(
     job: Job[Advi],
     output: Output,
@@ -200,28 +167,21 @@ def _read(
     tried: list[dict[str, Any]],
     attempt: Attempt,
 ) -> Found:
-    draws, lp, log_q = _draws(job.target, output)
+    # The first row of Stan's file is the mean and no draw.
+    variables = {name: values[1:] for name, values in output.variables.items()}
+    draws = name_draws(job.target, variables)
     if not all(np.isfinite(values).all() for values in draws.values()):
         raise StanRunError("Error: the fitted approximation has draws that are not finite.")
-    iteration, elbo = _read_elbo(folder / "elbo.csv")
+    # Rows of the diagnostic file: iteration, seconds, ELBO.
+    lines = (folder / "elbo.csv").read_text().splitlines()
+    rows = [line.split(",") for line in lines if line[:1].isdigit()]
+    iteration, elbo = [int(row[0]) for row in rows], [float(row[2]) for row in rows]
     return found_by_advi(
         job,
         draws,
-        {"lp": lp, "log_q": log_q},
+        {"lp": output.method["log_p__"][1:], "log_q": output.method["log_g__"][1:]},
         xr.Dataset(elbo_trace(iteration, elbo)),
         converged=converged,
         steps=iteration[-1] if iteration else 0,
         attempts=[*tried, {**asdict(attempt), "error": ""}],
     )
-
-
-def _draws(target: Target, output: Output) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-    """Draws of the variables, lp and log q; the first row of Stan's file is the mean and no draw."""
-    variables = {name: values[1:] for name, values in output.variables.items()}
-    return name_draws(target, variables), output.method["log_p__"][1:], output.method["log_g__"][1:]
-
-
-def _read_elbo(path: Path) -> tuple[list[int], list[float]]:
-    """Iterations and ELBO from the diagnostic file: rows of iteration, seconds, ELBO."""
-    rows = [line.split(",") for line in path.read_text().splitlines() if line[:1].isdigit()]
-    return [int(row[0]) for row in rows], [float(row[2]) for row in rows]

@@ -29,13 +29,7 @@ Density = Callable[[jax.Array], jax.Array]
 
 
 def check_start(target: Target, layout: SymmetryLayout, density: Density) -> Evidence:
-    """Try random elements at random points before anything is fitted.
-
-    Raises
-    ------
-    SymmetryError
-        If one changes the log density.
-    """
+    """Try random elements at random points before anything is fitted."""
     keys = jax.random.split(jax.random.key(0), POINTS)
     found = _try(layout, density, [jax.random.normal(k, (layout.density.size,)) for k in keys])
     if found.real.any():

@@ -251,13 +251,7 @@ class Information:
 
 
 def choose_estimator(name: str, family: GaussianFamily, layout: SymmetryLayout) -> str:
-    """Resolve "auto", and refuse what does not fit.
-
-    Raises
-    ------
-    ValueError
-        If the word is unknown, or the estimator needs parts that are independent, or fewer parts.
-    """
+    """Resolve "auto", and refuse what does not fit."""
     choose("mutual_information", name, CHOICES)
     by_parts = layout.has_parts and family.factorises
     few = layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
@@ -265,7 +259,14 @@ def choose_estimator(name: str, family: GaussianFamily, layout: SymmetryLayout) 
         small = max(block.size for block in layout.blocks) <= MAX_EXACT
         return ("exact" if small else "fractional") if by_parts else ("exact" if few else "infonce")
     if name == "exact":
-        _check_exact(layout, by_parts, few)
+        if by_parts:
+            for block in layout.blocks:
+                check_size(block.size)
+        elif not few:
+            raise ArgumentError(
+                f"`mutual_information` is 'exact', but this family or symmetry couples the components, and the group "
+                f"has more than {MAX_ELEMENTS} elements to go through. Use 'infonce', or family='meanfield'."
+            )
     elif name not in ("none", "infonce") and not by_parts:
         raise ArgumentError(
             f"`mutual_information` is {name!r}, which needs components that are independent under q; this family or "
@@ -275,25 +276,8 @@ def choose_estimator(name: str, family: GaussianFamily, layout: SymmetryLayout) 
 
 
 def check_permutations(name: str, permutations: int) -> None:
-    """Refuse InfoNCE with the identity alone.
-
-    Raises
-    ------
-    ValueError
-        If K is below 2.
-    """
+    """Refuse InfoNCE with the identity alone."""
     if name == "infonce" and permutations < 2:
         raise ArgumentError(
             f"`permutations` is {permutations}; InfoNCE needs 2 or more, the identity included: with one it is zero."
-        )
-
-
-def _check_exact(layout: SymmetryLayout, by_parts: bool, few: bool) -> None:
-    if by_parts:
-        for block in layout.blocks:
-            check_size(block.size)
-    elif not few:
-        raise ArgumentError(
-            f"`mutual_information` is 'exact', but this family or symmetry couples the components, and the group has "
-            f"more than {MAX_ELEMENTS} elements to go through. Use 'infonce', or family='meanfield'."
         )

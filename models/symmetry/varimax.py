@@ -2,10 +2,10 @@
 
 The criterion of loadings b (component, row) is ``sum_j [sum_i b_ji^4 - (sum_i b_ji^2)^2 / rows]``, without Kaiser's
 normalisation of the rows. `varimax` turns every pair of components to its own optimum until no pair turns (Kaiser 1958,
-Psychometrika 23), which never lowers the criterion. `refine` climbs from starts near an optimum by gradients with steps
-of Barzilai and Borwein (1988, IMA Journal of Numerical Analysis 8), by matrix products alone: many components take a
-tenth of the time. Convention: a rotation (component, component) multiplies loadings (component, row) from the
-left.
+Psychometrika 23), which never lowers the criterion. `refine` climbs from starts near an optimum by gradients over each
+plane's curvature, with steps of Barzilai and Borwein (1988, IMA Journal of Numerical Analysis 8), by matrix products
+alone: many components take a tenth of the time. Convention: a rotation (component, component) multiplies loadings
+(component, row) from the left.
 """
 
 from __future__ import annotations
@@ -20,14 +20,18 @@ Rotations = Float[np.ndarray, "draw component component"]
 
 SWEEPS, TURNED = 100, 1e-9
 """Sweeps over all pairs at most, and the angle in radians below which a pair rests."""
-STEPS, STEP = 300, 1e-6
-"""Steps of `refine` at most, and the size in radians below which a draw rests."""
+STEPS, STEP = 300, {"float32": 1e-5, "float64": 1e-6}
+"""Steps of `refine` at most, and the size in radians below which a draw rests, by precision."""
+FRESH = 3
+"""Steps after which the curvature is found again. It is odd: some draws would go round in cycles of two steps."""
 LARGE = 0.7
 """Angle in radians by which a draw turns at most in a step."""
 FLAT = 0.02
-"""Curvature, relative to the largest, that a pair of components is given at least."""
+"""Curvature that a plane of two components is given at least, relative to that of two simple ones of their size."""
+SURE = 1e-4
+"""Relative gain of the criterion that rounding cannot make."""
 _ROUNDS = 24
-_CACHE = 2**21
+_CACHE = 2**19
 """Bytes of loadings that are climbed with at a time, which a core keeps at hand."""
 
 
@@ -71,76 +75,93 @@ def _angle(
     return np.asarray(np.arctan2(sine, cosine) / 4)
 
 
-def refine(
-    loadings: Loadings, start: Rotations, like: Float[np.ndarray, "component row"]
-) -> Rotations:
-    """Climb from starts that bring each draw near loadings at an optimum, to the optimum of each draw.
+def refine(loadings: Loadings, start: Rotations) -> Rotations:
+    """Climb from starts near an optimum to the optimum of each draw.
 
     Parameters
     ----------
     loadings : array (draw, component, row)
-        As they came.
+        As they came, in single or double precision, in which they are climbed with: single precision takes half of the
+        time, and finds angles to about 1e-5.
     start : array (draw, component, component)
         Rotations to begin with.
-    like : array (component, row)
-        What the starts bring draws near; its curvature scales the steps.
+
+    Returns
+    -------
+    array (draw, component, component)
+        Rotations in double precision.
     """
-    inverse, step = _inverse_curvature(like), max(1, _CACHE // (8 * like.size))
+    step = max(1, _CACHE // max(loadings[:1].nbytes, 1))
     pieces = [slice(first, first + step) for first in range(0, len(loadings), step)]
-    return np.concatenate([start[:0], *(_climb(loadings[p], start[p], inverse) for p in pieces)])
+    found = [_climb(loadings[piece], start[piece]) for piece in pieces]
+    return np.concatenate([np.empty((0, *start.shape[1:])), *found])
 
 
-def _climb(
-    loadings: Loadings, start: Rotations, inverse: Float[np.ndarray, "component component"]
-) -> Rotations:
-    turns, climbing = start.copy(), np.arange(len(loadings))
-    here = start @ loadings
-    slope, length = _slope(here), np.ones((len(here), 1, 1))
-    for _ in range(STEPS):
+def _climb(loadings: Loadings, start: Rotations) -> Rotations:
+    least = STEP[loadings.dtype.name]
+    here = start.astype(loadings.dtype) @ loadings
+    products, spare = here @ np.swapaxes(here, 1, 2), np.empty_like(here)
+    inverse, (slope, first) = _inverse_curvature(here, products), _slope(here, products, spare)
+    turns, last, climbing = np.asarray(start, np.float64).copy(), first.copy(), np.arange(len(here))
+    length = np.ones((len(here), 1, 1), here.dtype)
+    for step in range(1, STEPS + 1):
         towards = slope * inverse
         turned, shrunk = _exponential(length * towards)
-        here, turns[climbing] = turned @ here, turned @ turns[climbing]
-        before, slope = slope, _slope(here)
+        here, spare = np.matmul(turned, here, out=spare), here
+        products = turned @ products @ np.swapaxes(turned, 1, 2)
+        turns[climbing] = turned @ turns[climbing]
+        before, (slope, last[climbing]) = slope, _slope(here, products, spare)
         change = -(towards * (slope - before)).sum(axis=(1, 2), keepdims=True)
-        size = shrunk * length * (towards * before).sum(axis=(1, 2), keepdims=True)
-        length = np.where(change > 0, np.clip(size / np.where(change > 0, change, 1), 0.2, 10.0), 1)
-        moving = np.abs(slope * inverse).max(axis=(1, 2), initial=0.0) > STEP
+        gain = shrunk * length * (towards * before).sum(axis=(1, 2), keepdims=True)
+        length = np.where(change > 0, np.clip(gain / np.where(change > 0, change, 1), 0.2, 10.0), 1)
+        if not step % FRESH:
+            inverse, length = _inverse_curvature(here, products), np.ones_like(length)
+        moving = np.abs(slope * inverse).max(axis=(1, 2), initial=0.0) > least
         climbing = climbing[moving]
         if not len(climbing):
             break
         if not moving.all():
-            here, slope, length = here[moving], slope[moving], length[moving]
+            here, slope, inverse = here[moving], slope[moving], inverse[moving]
+            length, products, spare = length[moving], products[moving], spare[moving]
     turns = nearest_rotation(turns)
-    lost = criterion(turns @ loadings) < criterion(start @ loadings) * (1 - 1e-12)
+    lost = ~(last > first * (1 + SURE))
+    lost[lost] = criterion(turns[lost] @ loadings[lost]) < criterion(
+        start[lost] @ loadings[lost]
+    ) * (1 - 1e-12)
     lost[climbing] = True
     if lost.any():
-        turns[lost] = varimax(start[lost] @ loadings[lost]) @ start[lost]
+        turns[lost] = varimax(start[lost] @ loadings[lost].astype(np.float64)) @ start[lost]
     return turns
 
 
-def _slope(loadings: Loadings) -> Rotations:
-    """A quarter of the criterion's gradient: the skew matrix whose exponential climbs."""
+def _slope(
+    loadings: Loadings, products: Rotations, spare: Loadings
+) -> tuple[Rotations, Float[np.ndarray, " draw"]]:
+    """A quarter of the criterion's gradient, the skew matrix whose exponential climbs; and the criterion.
+
+    `products` are inner products of the components; `spare` is overwritten.
+    """
+    rows = loadings.shape[2]
+    np.square(loadings, out=spare)
+    spare *= loadings
+    fourth = spare @ np.swapaxes(loadings, 1, 2)
+    second = np.diagonal(products, axis1=1, axis2=2)
+    value = np.trace(fourth, axis1=1, axis2=2) - np.square(second).sum(axis=1) / rows
+    fourth -= second[:, :, None] / rows * products
+    return fourth - np.swapaxes(fourth, 1, 2), value
+
+
+def _inverse_curvature(loadings: Loadings, products: Rotations) -> Rotations:
+    """One over the curvature of every plane of two components; 0 for a component with itself, and for two of zeros."""
     squares = np.square(loadings)
-    squares -= squares.mean(axis=2, keepdims=True)
-    squares *= loadings
-    product = squares @ np.swapaxes(loadings, 1, 2)
-    return np.asarray(product - np.swapaxes(product, 1, 2))
-
-
-def _inverse_curvature(
-    loadings: Float[np.ndarray, "component row"],
-) -> Float[np.ndarray, "component component"]:
-    """One over the curvature of every plane of two components at an optimum; 0 for a component with itself."""
-    squares = loadings**2
-    fourth, second = squares @ squares.T, squares.sum(axis=1)
-    own, rows = np.diag(fourth), loadings.shape[1]
-    curvature = own[:, None] + own - 6 * fourth
-    curvature -= ((second[:, None] - second) ** 2 - 4 * (loadings @ loadings.T) ** 2) / rows
-    apart = ~np.eye(len(own), dtype=bool)
-    least = FLAT * curvature.max(initial=0.0, where=apart)
-    if least <= 0:
-        return apart / np.maximum(fourth.max(initial=0.0), np.finfo(float).tiny)
-    return np.asarray(apart / np.maximum(curvature, least))
+    fourth, second = squares @ np.swapaxes(squares, 1, 2), squares.sum(axis=2)
+    own = np.diagonal(fourth, axis1=1, axis2=2)
+    simple = own[:, :, None] + own[:, None]
+    gap = np.square(second[:, :, None] - second[:, None]) - 4 * np.square(products)
+    curvature = np.abs(simple - 6 * fourth - gap / loadings.shape[2])
+    curvature = np.maximum(curvature, FLAT * simple)
+    apart = ~np.eye(loadings.shape[1], dtype=bool) & (simple > 0)
+    return np.asarray(apart / np.where(apart, curvature, 1), loadings.dtype)
 
 
 def _exponential(skew: Rotations) -> tuple[Rotations, Float[np.ndarray, "draw 1 1"]]:
@@ -152,7 +173,7 @@ def _exponential(skew: Rotations) -> tuple[Rotations, Float[np.ndarray, "draw 1 
     bound = np.sqrt(np.abs(square).sum(axis=2, keepdims=True).max(axis=1, keepdims=True))
     shrunk = LARGE / np.maximum(bound, LARGE)
     skew, square = shrunk * skew, shrunk**2 * square
-    eye = np.eye(skew.shape[1])
+    eye = np.eye(skew.shape[1], dtype=skew.dtype)
     turned = eye + skew + square / 2 + (square @ skew) / 6
     return turned @ (1.5 * eye - 0.5 * (np.swapaxes(turned, 1, 2) @ turned)), shrunk
 
@@ -160,19 +181,22 @@ def _exponential(skew: Rotations) -> tuple[Rotations, Float[np.ndarray, "draw 1 
 def nearest_rotation(matrices: Float[np.ndarray, "draw component component"]) -> Rotations:
     """Return the orthogonal matrix nearest to each, reflections allowed, by Newton and Schulz's iteration.
 
+    In the precision of the matrices.
+
     Matrices that are singular, or nearly so, are decomposed instead.
     """
-    bound = np.sqrt(
-        np.abs(matrices).sum(axis=1).max(axis=1) * np.abs(matrices).sum(axis=2).max(axis=1)
-    )
-    eye = np.eye(matrices.shape[1])
-    turns = matrices / np.where(bound > 0, bound, 1)[:, None, None]
+    eye, precision = np.eye(matrices.shape[1], dtype=matrices.dtype), np.finfo(matrices.dtype).eps
+    product = np.swapaxes(matrices, 1, 2) @ matrices
+    bound = np.abs(product).sum(axis=2).max(axis=1)[:, None, None]
+    bound = np.where(bound > 0, bound, 1)
+    turns, product = matrices / np.sqrt(bound), product / bound
     for _ in range(_ROUNDS):
-        product = np.swapaxes(turns, 1, 2) @ turns
+        rest = np.abs(product - eye).max(initial=0.0)
         turns = turns @ (1.5 * eye - 0.5 * product)
-        if np.abs(product - eye).max(initial=0.0) < 1e-7:  # its square is left
+        if rest < np.sqrt(precision):  # its square is left
             break
-    far = np.abs(np.swapaxes(turns, 1, 2) @ turns - eye).max(axis=(1, 2)) > 1e-12
+        product = np.swapaxes(turns, 1, 2) @ turns
+    far = np.abs(np.swapaxes(turns, 1, 2) @ turns - eye).max(axis=(1, 2)) > 5000 * precision
     if far.any():
         left, _, right = np.linalg.svd(matrices[far])
         turns[far] = left @ right

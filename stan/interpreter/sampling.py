@@ -28,7 +28,7 @@ def nuts(model: Model, arguments: Arguments) -> None:
     library = model.library
     options, adaptation = _options(arguments), new_options("metric")
     kept = model.start(options, arguments, "inits"), _adapted(adaptation, arguments, model.dim)
-    draws = arguments.whole("num_samples", 1000)
+    draws = options.samples + (options.warmup if options.save_warmup else 0)
     names = [library.stanli_sampler_column_name(place).decode() for place in range(_STATS)]
     points, stats = DoubleRows(draws, max(1, model.dim)), DoubleRows(draws, _STATS)
     rows, report = DoubleRows(draws, len(model.columns)), SampleReport()
@@ -90,6 +90,7 @@ def _options(arguments: Arguments) -> Structure:
     options.chains = 1
     options.warmup = arguments.whole("num_warmup", 1000)
     options.samples = arguments.whole("num_samples", 1000)
+    options.save_warmup = arguments.whole("save_warmup", 0)
     options.delta = arguments.number("adapt.delta", 0.8)
     options.max_depth = arguments.whole("max_depth", 10)
     return options

@@ -188,7 +188,7 @@ def sample(cell: Cell, context: Context) -> xr.DataTree:
         method,
         engine=cell.engine,
         seed=cell.seed,
-        checkpoint=context.checkpoint if method.resumes else None,
+        checkpoint=context.checkpoint if method.keeps else None,
         predictive_mb=0,  # studies predict at points of their own
         check_symmetry=False,
         progress=context.progress,

@@ -86,9 +86,21 @@ def test_other_data_than_the_recorded_are_not_used(onebasin, run, here):
     said = " ".join((answer.out + answer.err).split())
     assert answer.code == 0
     assert (
-        "not checked on the log density: it could not be evaluated (the program and the data"
+        "not checked on the log density: it could not be evaluated (the recorded data of m.stan are"
         in said
     )
+
+
+def test_the_text_in_the_file_is_interpreted_only_if_the_user_says_so(onebasin, run, here):
+    (here / "m.stan").write_text(PROGRAM + "// changed")
+    command = ("align", run, "--exchangeable", "theta,mu", "--out", "aligned.nc")
+    answer = onebasin(*command)
+    said = " ".join((answer.out + answer.err).split())
+    assert "its program m.stan is not where the run's command names it" in said
+    assert "or --program recorded if you trust the text" in said
+    trusted = onebasin(*command, "--program", "recorded", "--force")
+    said = " ".join((trusted.out + trusted.err).split())
+    assert "log density unchanged at all 300 moved draws" in said
 
 
 def test_a_program_that_is_named_comes_first(onebasin, run, here):

@@ -1,5 +1,6 @@
 """`onebasin doctor`: what is found, what is missing, and what to do."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -283,6 +284,22 @@ def test_a_cache_in_which_make_cannot_work_is_no_working_cmdstan(onebasin, monke
     assert answer.code == 1
     assert answer.json["engines"] == {"numpyro": True, "stanli": True, "cmdstan": False}
     assert "has the character ' ' in its path" in answer.err
+
+
+@each("there", [True, False])
+def test_a_cache_that_cannot_be_written_is_in_the_way_of_cmdstan_alone(
+    onebasin, monkeypatch, tmp_path, there
+):
+    """The others compile each time."""
+    monkeypatch.setattr(stan, "existing_cmdstan", lambda: FOUND if there else None)
+    if not there:
+        monkeypatch.setitem(sys.modules, "httpstan", None)
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and real(path, mode))
+    answer = onebasin("doctor", "--json")
+    assert answer.json["engines"] == {"numpyro": True, "stanli": True, "cmdstan": False}
+    assert (answer.code, "or set XDG_CACHE_HOME" in answer.err) == (int(there), there)
+    assert not checks_of(answer)["cache"]["ok"]
 
 
 def test_a_cache_that_others_may_write_to_is_told(onebasin, cmdstan, monkeypatch, tmp_path):

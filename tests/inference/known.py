@@ -8,6 +8,7 @@ import arviz_stats
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+import xarray as xr
 from numpyro import distributions as dist
 
 from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, Target
@@ -45,6 +46,18 @@ def linear_target(num_obs: int = 40) -> NetworkTarget:
     y = x @ np.array([1.0, -0.5]) + 0.7 * rng.normal(size=num_obs)
     network = Network(2, (1,), 1, activation="identity", biases=False, readout="sum")
     return BayesianNetwork(network, Gaussian(noise_sd=0.7)).condition(x, y, name="linear")
+
+
+def assert_known(post: xr.DataTree) -> None:
+    """Hold the moments of a posterior of the known target against the truth."""
+    x, tau = post["x"].to_numpy(), post["tau"].to_numpy()
+    for i in range(2):
+        assert_mean(x[..., i], MEAN[i])
+        assert_mean((x[..., i] - MEAN[i]) ** 2, COVARIANCE[i, i])
+    assert_mean((x[..., 0] - MEAN[0]) * (x[..., 1] - MEAN[1]), COVARIANCE[0, 1])
+    assert_mean(tau, SHAPE / RATE)
+    # Third moment: a symmetric target could not show a wrong sign.
+    assert_mean((tau - SHAPE / RATE) ** 3, 2 * SHAPE / RATE**3, min_ess=100)
 
 
 def assert_mean(draws: np.ndarray, truth: float, *, min_ess: float = 200.0) -> None:

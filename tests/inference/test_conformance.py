@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -292,10 +293,49 @@ def in_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return out
 
 
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def dies_after(limit: int | None, patch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Let hours pass between two looks at the clock, and the process die after so many files; gives their counter."""
+    clock = SimpleNamespace(monotonic=count(0.0, 3600.0).__next__)
+    for module in (places, checkpoint):
+        patch.setattr(module, "time", clock)
+    real, lock, done = WRITE, threading.Lock(), [0]
+
+    def write(*arguments: Any) -> None:
+        with lock:
+            if done[0] == limit:
+                raise Killed
+            done[0] += 1
+            real(*arguments)
+
+    patch.setattr(checkpoint, "write", write)
+    return lambda: done[0]
+
+
+WRITE = checkpoint.write
+
+
+def resumes(case: Case) -> bool:
+    """CmdStan's chains go on with other numbers (`mcmc/test_stan_resume.py`)."""
+    return case.method.kind.resumes and not case.by_stan
+
+
 @cache
+def first_run(case: Case) -> tuple[xr.DataTree, int]:
+    """The posterior of a case, kept on its way where it can be, and the number of its files; the tests share it."""
+    how = {"seed": 1, "predictive_mb": LIMIT_MB}
+    if not resumes(case):
+        return run(case, **how), 0
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        written = dies_after(None, patch)
+        return run(case, **how, checkpoint=Path(folder) / "whole"), written()
+
+
 def posterior(case: Case) -> xr.DataTree:
-    """The posterior of a case, which the tests share."""
-    return run(case, seed=1, predictive_mb=LIMIT_MB)
+    return first_run(case)[0]
 
 
 def draws_of(tree: xr.DataTree, method: Example) -> dict[str, np.ndarray]:
@@ -327,7 +367,9 @@ def test_the_seed_decides_the_draws_and_progress_is_shown_in_terminals(
     terminal = in_terminal(monkeypatch)
     other = run(case, seed=2, progress=False)
     assert terminal.getvalue() == ""
-    again = run(case, seed=1)  # in a terminal, progress is shown without being asked for
+    again = run(
+        case, seed=1
+    )  # in a terminal, progress is shown without being asked for; nothing is kept
     assert terminal.getvalue() != ""
     assert_same(again, first)
     assert differ(other, first)
@@ -463,48 +505,18 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch, *, but_its_check: bool = False
     monkeypatch.setattr("onebasin.inference.variational.engine.TrainingLoop.run", unreached)
 
 
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
-@pytest.fixture
-def writes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], Callable[[], int]]:
-    """Let hours pass between two looks at the clock, and the process die after so many files; gives their counter."""
-    clock = SimpleNamespace(monotonic=count(0.0, 3600.0).__next__)
-    for module in (places, checkpoint):
-        monkeypatch.setattr(module, "time", clock)
-    real, lock = checkpoint.write, threading.Lock()
-
-    def dies_after(limit: int | None) -> Callable[[], int]:
-        done = [0]
-
-        def write(*arguments: Any) -> None:
-            with lock:
-                if done[0] == limit:
-                    raise Killed
-                done[0] += 1
-                real(*arguments)
-
-        monkeypatch.setattr(checkpoint, "write", write)
-        return lambda: done[0]
-
-    return dies_after
-
-
-@parametrised([case for case in CASES if case.method.kind.resumes and not case.by_stan])
+@parametrised([case for case in CASES if resumes(case)])
 def test_a_run_that_was_killed_ends_as_an_undisturbed_one(
-    case: Case, tmp_path: Path, writes
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed half-way, as counted in files; CmdStan's chains go on with other numbers (`mcmc/test_stan_resume.py`)."""
-    written = writes(None)
-    assert_same(run(case, seed=1, checkpoint=tmp_path / "whole"), posterior(case))
-    whole = written()
-    written = writes(whole // 2)
+    """Killed half-way, as counted in files."""
+    undisturbed, whole = first_run(case)
+    written = dies_after(whole // 2, monkeypatch)
     with pytest.raises(Killed):
-        run(case, seed=1, checkpoint=tmp_path / "killed")
+        run(case, seed=1, checkpoint=tmp_path)
     assert written() == whole // 2 > 0
-    written = writes(None)
-    assert_same(run(case, seed=1, checkpoint=tmp_path / "killed"), posterior(case))
+    written = dies_after(None, monkeypatch)
+    assert_same(run(case, seed=1, checkpoint=tmp_path), undisturbed)
     assert written() < whole
 
 

@@ -1,4 +1,4 @@
-"""Programs as people write them: hierarchies, mixtures, an ODE, a Gaussian process, slices in threads.
+"""Programs as people write them: hierarchies, mixtures, an ODE, slices in threads.
 
 Log densities are held to NumPy's and SciPy's, posteriors to quadrature on a grid. Programs come from the
 user's cache of compiled ones, so that only the first run of the tests compiles them.
@@ -13,7 +13,7 @@ import cmdstanpy
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
 from onebasin.stan.compile import compile_program
 
@@ -87,21 +87,6 @@ def test_centred_eight_schools_run_and_are_reported_as_hard(caplog):
     assert fit.divergences.sum() > 0  # the funnel that the other form is there to avoid
 
 
-def test_logistic_regression_matches_quadrature(rng):
-    x = rng.normal(size=(40, 1))
-    y = rng.binomial(1, expit(0.5 + 1.5 * x[:, 0]))
-    fit = sample(
-        known("logistic"), {"N": 40, "x": x.tolist(), "y": y.tolist()}, chains=4, iter_sampling=1000
-    )
-    alpha, beta = np.meshgrid(np.linspace(-3, 4, 281), np.linspace(-2, 6, 321), indexing="ij")
-    eta = alpha[..., None] + beta[..., None] * x[:, 0]
-    density = -np.logaddexp(0, np.where(y, -eta, eta)).sum(-1)
-    density += stats.norm(0, 2).logpdf(alpha) + stats.norm(0, 2).logpdf(beta)
-    draws = fit.draws_xr()
-    assert_expectation(draws.alpha.values.T, expectation(density, alpha))
-    assert_expectation(draws.beta.values[..., 0].T, expectation(density, beta))
-
-
 def test_mixture_has_the_density_of_a_sum(rng):
     y = np.r_[rng.normal(-2, 1, 15), rng.normal(3, 0.5, 10)]
     data = {"K": 2, "N": 25, "y": y.tolist()}
@@ -140,31 +125,6 @@ def test_ode_is_solved_and_its_rate_found(rng):
     density = stats.lognorm(1).logpdf(grid)
     density += stats.norm.logpdf(y, np.exp(-grid[:, None] * time), 0.1).sum(-1)
     assert_expectation(fit.draws_xr("rate").rate.values.T, expectation(density, grid))
-
-
-def test_hierarchical_gaussian_process_has_the_density_of_its_covariances(rng):
-    x = np.linspace(0, 4, 6)
-    y = np.sin(x) + 0.3 * rng.normal(size=(2, 6))
-    data = {"G": 2, "N": 6, "x": x.tolist(), "y": y.tolist()}
-
-    def covariance(scale: float) -> np.ndarray:
-        return scale**2 * np.exp(-0.5 * (x[:, None] - x) ** 2)
-
-    def log_density(point: dict) -> float:
-        z, sigma = np.array(point["z"]), point["sigma"]
-        root = np.linalg.cholesky(covariance(point["shared_scale"]) + 1e-9 * np.eye(6))
-        noise = covariance(point["group_scale"]) + sigma**2 * np.eye(6)
-        density = stats.multivariate_normal(root @ z, noise).logpdf(y).sum()
-        density += stats.norm.logpdf(z).sum() + stats.lognorm(1, scale=np.exp(-1)).logpdf(sigma)
-        for name in ("shared_scale", "group_scale"):
-            density += stats.lognorm(1).logpdf(point[name])
-        return float(density)
-
-    points = [
-        {"z": rng.normal(size=6).tolist(), "shared_scale": a, "group_scale": b, "sigma": s}
-        for a, b, s in [(1.0, 0.5, 0.3), (0.2, 1.5, 0.7), (2.0, 0.1, 0.2)]
-    ]
-    assert_log_density(known("gaussian_process"), data, log_density, points)
 
 
 def test_integer_quantities_stay_integers():

@@ -20,7 +20,7 @@ from .conftest import autoregression
 
 @each(
     ("chains", "draws", "size", "rho"),
-    [(4, 110, 20, 0.0), (4, 60, 2, 0.0), (4, 250, 20, 0.5), (2, 150, 200, 0.0)],
+    [(4, 110, 10, 0.0), (4, 60, 2, 0.0), (4, 250, 10, 0.5), (2, 150, 40, 0.0)],
 )
 def test_equal_distributions_are_called_different_in_at_most_five_percent(chains, draws, size, rho):
     rng, repeats = np.random.default_rng(31), 60

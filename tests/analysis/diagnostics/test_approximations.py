@@ -130,6 +130,8 @@ def test_draws_of_several_labellings_are_usable_modulo_labels(
     if answer == "aligned":
         assert np.abs(diagnosis.shown.loc[["mu[0]", "mu[1]"], "mean"]).min() > 3
         assert diagnosis.aligned.switching.distance == pytest.approx(gap, abs=0.5)
+        after = ob.diagnose(diagnosis.aligned.alignment.posterior)
+        assert after.verdict == "usable" and after.judgement.rows[0].outcome == "passed"
         assert not any("overlap" in warning for warning in diagnosis.aligned.warnings)
 
 

@@ -101,6 +101,15 @@ def test_a_stuck_chain_is_named_with_its_run(make_mcmc, rng):
     assert found.judgement.rows[2].outcome == "failed"
 
 
+def test_a_probability_that_rounds_to_one_is_not_stuck(make_mcmc, rng):
+    share = np.minimum(1 - 10 ** rng.normal(-6.0, 0.5, size=(*SHAPE, 2)), 1.0)
+    share[2, 100:260, 1] = 1.0
+    values = regression(rng) | {"share": share}
+    assert "stuck" not in diagnose(make_mcmc(values)).causes
+    share[2, 100:260, 1] = np.median(share)
+    assert diagnose(make_mcmc(values)).causes == ("stuck",)
+
+
 def test_a_metropolis_chain_repeats_draws_honestly(make_mcmc, rng):
     moves = rng.random(SHAPE) < 0.3
     moves[:, 0] = True
@@ -215,12 +224,12 @@ def test_what_was_not_seen_is_never_passed(make_mcmc, rng, chains, stats, row):
 def test_generated_quantities_do_not_decide(make_mcmc, rng):
     values = regression(rng)
     values["log_lik"] = np.cumsum(rng.normal(size=(*SHAPE, 40)), axis=1)
-    values["z"] = np.repeat(np.arange(4), 500).reshape(SHAPE) % 2
+    values["z"] = (np.repeat(np.arange(4), 500).reshape(SHAPE) % 2)[..., None]
     found = diagnose(make_mcmc(values))
     assert found.verdict == "usable"
     said = " ".join(found.judgement.left_out)
     assert "Not used for the verdict: `log_lik` (generated quantities, as their names say)" in said
-    assert "of their 40 entries" in said
+    assert "40 of 40 entries" in said
     assert "Not used for the verdict: `z` (whole numbers" in said
     assert diagnose(make_mcmc(values), var_names="log_lik").verdict == "unusable"
 
@@ -295,9 +304,9 @@ def test_an_answer_without_labels_does_not_send_to_aligned_draws(make_mcmc, rng)
 
 def test_bad_entries_of_a_variable_whose_name_has_brackets_are_counted(make_mcmc, rng):
     labels = np.repeat(np.arange(4), 500).reshape(SHAPE) % 2
-    found = diagnose(make_mcmc(regression(rng) | {"z[1]": labels}))
+    found = diagnose(make_mcmc(regression(rng) | {"z[1]": labels[..., None]}))
     (said,) = (s for s in found.judgement.left_out if "z[1]" in s)
-    assert said.endswith("R-hat is above 1.05 for 1 of their 1 entries.")
+    assert said.endswith("R-hat is above 1.05 for 1 of 1 entry.")
 
 
 def test_a_precision_has_its_neck_where_it_is_large(rng):

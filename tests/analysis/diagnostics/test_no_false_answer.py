@@ -26,6 +26,55 @@ def test_a_parameter_that_no_symmetry_moves_is_judged_like_any_other(make_mcmc, 
     assert (row.outcome, "`alpha`" in row.sentence) == ("failed", True), row
 
 
+def test_single_integers_about_which_chains_disagree_forbid_use(make_mcmc, rng):
+    """Two changepoints in whole years, in one order in two chains and in the other in the rest."""
+    first, second = (rng.integers(at, at + 5, size=SHAPE) for at in (28, 68))
+    swapped = (np.arange(4) % 2 == 1)[:, None]
+    draws = regression(rng)
+    assert diagnose(make_mcmc(draws | {"tau1": first, "tau2": second})).verdict == "usable"
+    apart = {"tau1": np.where(swapped, second, first), "tau2": np.where(swapped, first, second)}
+    found = diagnose(make_mcmc(draws | apart))
+    assert (found.verdict, found.causes) == ("unusable", ("modes",))
+    assert "`tau1` and `tau2`" in found.judgement.sentence
+    assert not any("tau1" in sentence for sentence in found.judgement.left_out)
+    assert found.judgement.rows[0].outcome == "not judged"
+
+
+def test_allocations_are_judged_by_the_numbers_of_the_new_places(make_mcmc, rng):
+    """As floats too, as tables hold them: they follow the labels, and alignment does not leave them behind."""
+    draws = mixture(rng)
+    place = np.argsort(draws["mu"], axis=2)[..., ::-1]
+    z = np.where(rng.random((*SHAPE, 4)) < 0.9, place[..., [0, 1, 2, 0]], place[..., [1, 2, 0, 2]])
+    found = diagnose(make_mcmc(draws | {"z": z + 1.0}), symmetry="mu,sigma")
+    rows = [f"z[{k}]" for k in range(4)]
+    assert found.verdict == "aligned"
+    assert found.parameters.loc[rows, "rhat"].min() > 1.2
+    assert found.shown.loc[rows, "rhat"].max() < 1.02
+    said = " ".join((*found.judgement.left_out, *found.aligned.warnings))
+    assert "R-hat is above" not in said and "still differ" not in said
+
+
+def test_an_angle_that_is_cut_open_has_no_sign(make_mcmc, rng):
+    """Its mode lies where the circle is cut; that of `x` and its mirror image lie apart."""
+    angle = (rng.normal(np.pi, 0.4, size=SHAPE) + np.pi) % (2 * np.pi) - np.pi
+    assert diagnose(make_mcmc({"angle": angle} | regression(rng))).verdict == "usable"
+    x = rng.normal(np.pi, 0.4, size=SHAPE) * rng.choice([-1, 1], size=SHAPE)
+    assert diagnose(make_mcmc({"x": x} | regression(rng))).exchangeable == ("+-x:",)
+
+
+def test_label_free_quantities_that_are_slow_are_named_where_labels_overlap(make_mcmc, rng):
+    common = rng.normal(size=SHAPE)
+    for place in range(1, SHAPE[1]):
+        common[:, place] = 0.9 * common[:, place - 1] + 0.44 * common[:, place]
+    mu = rng.normal(size=(*SHAPE, 3))
+    quick, slow = (
+        diagnose(make_mcmc({"mu": each}), symmetry="mu") for each in (mu, mu + common[..., None])
+    )
+    assert (quick.verdict, slow.verdict) == ("invariant", "unusable")
+    assert slow.causes == ("labels", "short")
+    assert "`mean(mu)` has" in slow.judgement.causes[1].evidence
+
+
 def loadings(rng, angle):
     """Loadings of two factors, turned by an angle draw by draw."""
     base = np.random.default_rng(5).normal(size=(8, 2))
@@ -62,6 +111,15 @@ def test_labels_that_differ_in_height_are_no_equal_modes(make_mcmc, rng):
     assert "weigh modes" in remedies
     row = found.judgement.rows[0]
     assert row.outcome == "not judged", row
+
+
+def test_chains_of_one_labelling_in_two_modes_have_no_labels_that_switch(make_mcmc, rng):
+    """The symmetry is declared, all chains have one labelling, and one lies elsewhere."""
+    mu = 9.0 * np.arange(3) + rng.normal(size=(*SHAPE, 3))
+    mu[2] += np.array([0.0, 4.0, 0.0])
+    found = diagnose(make_mcmc({"mu": mu}), symmetry="mu")
+    assert (found.verdict, found.causes) == ("unusable", ("modes",))
+    assert "one labelling" in found.judgement.rows[0].sentence
 
 
 def test_a_chain_in_a_lower_mode_is_no_part_of_a_symmetry(make_mcmc, rng):

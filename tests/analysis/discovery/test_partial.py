@@ -52,7 +52,7 @@ def test_what_moves_together_is_not_aligned_in_part(make_mcmc, rng, switch, name
     tree = make_mcmc({name: draws[name] for name in names})
     resolved = resolve(tree, look=True)
     assert (resolved.source, resolved.blocks) == ("partial", ())
-    assert resolved.reason == "`log_share` differ between labellings in the same way."
+    assert resolved.reason == "`log_share` differs between labellings in the same way."
     with pytest.raises(ob.OnebasinError, match=r"cannot be aligned.*in the same way"):
         align(tree)
     found = diagnose(tree)
@@ -138,7 +138,7 @@ def test_a_symmetry_that_the_file_records_as_incomplete_is_believed(make_mcmc, r
     tree = make_mcmc({"theta": draws["theta"]}, attrs={schema.SYMMETRY_FOUND: json.dumps(record)})
     resolved = resolve(tree, look=True)
     assert (resolved.source, "`(a1, a2) and theta:0`" in resolved.reason) == ("partial", True)
-    with pytest.raises(ob.OnebasinError, match="would leave them behind"):
+    with pytest.raises(ob.OnebasinError, match="would leave what changes with the labels behind"):
         align(tree, "theta")
     tree.attrs[schema.SYMMETRY_FOUND] = "no JSON"
     assert resolve(tree, look=True).source == "found"

@@ -14,8 +14,7 @@ import onebasin as ob
 from onebasin.inference.calibration import compiled
 from onebasin.inference.calibration.compiled import CompiledChains, CompiledDensities
 from onebasin.inference.calibration.drawn import simulated
-from onebasin.inference.calibration.fits import CompiledFits
-from onebasin.inference.calibration.inferring import _together
+from onebasin.inference.calibration.fits import CompiledFits, together
 from onebasin.truth.problems import PROBLEMS
 
 from ...each import each
@@ -67,8 +66,8 @@ def test_chains_from_optima_are_those_of_nuts():
 
 def test_chains_from_fits_are_not_compiled_together():
     """Their program has no fit: each would start at a random point."""
-    assert _together(FAMILY, ob.Nuts(init="fit")) is None
-    assert _together(FAMILY, ob.Nuts()) is not None
+    assert together(FAMILY, ob.Nuts(init="fit")) is None
+    assert together(FAMILY, ob.Nuts()) is not None
 
 
 def test_a_simulation_without_an_optimum_has_failed_alone():

@@ -61,9 +61,22 @@ def test_log_density_of_the_known_target_is_scipys() -> None:
 @each("make", [regression, mixture])
 def test_parts_add_up(make) -> None:
     density = density_of(make())
-    for vector in density.random_starts(jax.random.split(jax.random.key(1), 3), 2.0):
+
+    @jax.jit
+    @jax.vmap
+    def both(vector: jax.Array) -> tuple[jax.Array, jax.Array]:
         parts = density.log_prior(vector) + jnp.sum(density.log_likelihood(vector))
-        assert float(parts) == pytest.approx(float(density.log_density(vector)), rel=1e-12)
+        return parts, density.log_density(vector)
+
+    starts = density.random_starts(jax.random.split(jax.random.key(1), 3), 2.0)
+    np.testing.assert_allclose(*both(starts), rtol=1e-12)
+
+
+def test_a_start_depends_on_its_key_alone() -> None:
+    density, keys = density_of(regression()), jax.random.split(jax.random.key(2), 11)
+    few, many = (density.random_starts(keys[:count], 2.0) for count in (3, 11))
+    assert many.shape == (11, density.size)
+    np.testing.assert_array_equal(few, many[:3])
 
 
 def test_some_observations_of_a_network() -> None:

@@ -15,8 +15,6 @@ from scipy.stats import norm
 from onebasin.inference.mutual_information import (
     Estimate,
     LogRatios,
-    barber_agakov,
-    chain_information,
     exact,
     information,
     interval,
@@ -175,16 +173,6 @@ def test_separated_layers_earn_both_groups() -> None:
     network = Network(100.0, 20, seed=1)
     found = layered_interval(jax.random.key(1), network.full(), network.chains())
     np.testing.assert_allclose([found.lower, found.upper], 2 * np.log(24), rtol=1e-9)
-
-
-def test_information_of_chains_is_the_sum_over_layers() -> None:
-    network, _ = case(0.4)
-    key, chains = jax.random.key(2), network.chains()
-    found = jax.jit(lambda c: chain_information(key, exact(), c))(chains)
-    expected = [exact_values(chain, control=True).mean() for chain in chains]
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    below = jax.jit(lambda c: chain_information(key, barber_agakov(), c))(chains)
-    assert (below < found + 0.05).all() and (below > found - 1.0).all()
 
 
 @each(("layers", "lengths"), [(0, [1]), (1, []), (2, [2, 0]), (1, [2])])

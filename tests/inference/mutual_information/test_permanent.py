@@ -11,20 +11,16 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
-from onebasin.inference.mutual_information import log_ratios
 from onebasin.inference.mutual_information.permanent import (
     MAX_PARTS,
-    exact_marginals,
     log_permanent,
     log_permanent_and_marginals,
 )
 
 from ...each import each
-from .cases import Parts, all_permutations, marginals_by_sum, parts
+from .cases import all_permutations, marginals_by_sum
 
 RANGES = [1.0, 30.0, 1e3, 1e6]
-BY_NUMBERS = jax.jit(exact_marginals)
-BY_LOGS = jax.jit(jax.vmap(log_permanent_and_marginals))
 
 
 def by_sum(matrix: np.ndarray) -> float:
@@ -71,46 +67,9 @@ def test_large_ranges_end_at_the_best_assignment(rng: np.random.Generator, dtype
     np.testing.assert_allclose(marginals.sum(2), 1.0, rtol=rtol)
 
 
-@each(("size", "flips"), [(1, True), (2, False), (3, True), (6, False)])
-def test_marginals_by_numbers_are_those_of_the_sum(size: int, flips: bool) -> None:
-    ratios = parts(size, 1.0, draws=4, seed=size).ratios(flips=flips)
-    found = jax.jit(exact_marginals)(ratios)
-    expected = [marginals_by_sum(np.asarray(matrix)) for matrix in ratios.total]
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
-
-
-@each("dtype", [jnp.float32, jnp.float64])
-def test_marginals_by_numbers_are_those_by_logs_at_any_range(dtype: type) -> None:
-    """Of draws from q, from parts that are alike to parts that are a million nats apart; two are twins."""
-    rng = np.random.default_rng(5)
-    for delta in (0.0, 1.0, 10.0, 1e3, 1e6):
-        loc = np.sqrt(delta / 4) * rng.standard_normal((7, 4))
-        loc[1] = loc[0]
-        ratios = Parts(loc, rng.uniform(0.5, 2.0, (7, 4)), 20, 1).ratios()
-        ratios = jax.tree.map(lambda x: x.astype(dtype), ratios)
-        found = BY_NUMBERS(ratios)
-        assert found.dtype == dtype
-        expected = BY_LOGS(ratios.total)[1]
-        np.testing.assert_allclose(found, expected, atol=1e-9 if dtype == jnp.float64 else 1e-5)
-
-
-@each("dtype", [jnp.float32, jnp.float64])
-def test_marginals_by_numbers_are_stochastic_for_any_matrix(
-    rng: np.random.Generator, dtype: type
-) -> None:
-    matrices = np.stack([r * rng.uniform(-1, 1, (7, 7)) for r in RANGES])
-    found = BY_NUMBERS(log_ratios(jnp.asarray(matrices, dtype)))
-    np.testing.assert_allclose(found.sum(1), 1.0, rtol=1e-5)
-    np.testing.assert_allclose(found.sum(2), 1.0, rtol=1e-5)
-
-
 def test_too_large_a_matrix_is_refused() -> None:
     size = MAX_PARTS + 1
     with pytest.raises(
         ValueError, match=rf"{size} components; .* at most {MAX_PARTS} .*`importance`"
     ):
         log_permanent(jnp.zeros((size, size)))
-    with pytest.raises(
-        ValueError, match=rf"{size} components; .* at most {MAX_PARTS} .*`importance`"
-    ):
-        exact_marginals(log_ratios(jnp.zeros((1, size, size))))

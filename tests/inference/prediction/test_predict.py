@@ -6,6 +6,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+import xarray as xr
 
 import onebasin as ob
 from onebasin.base.errors import OnebasinError
@@ -95,12 +96,23 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
     path = ob.save(run, tmp_path / "run.nc")
     new = {"n": 1, "x": [2.0], "y": [0.0]}
     (tmp_path / "new.json").write_text(json.dumps(new))
-    found = ob.predict(path, tmp_path / "new.json")
+    found = ob.predict(path, tmp_path / "new.json", model="recorded")
     want = run.posterior["a"] + 2 * run.posterior["b"]
     np.testing.assert_allclose(found.predictions["mu"][..., 0], want, rtol=1e-6)
+    run.attrs["command"] = "onebasin sample line.stan line.json"
+    ob.save(run, path, force=True)
+    with pytest.raises(
+        OnebasinError, match=r"not where the run's command names it.* 'recorded', if"
+    ):
+        ob.predict(path, new)
+    (tmp_path / "line.stan").write_text(run.attrs["program"])  # next to the posterior
+    xr.testing.assert_equal(ob.predict(path, new).predictions, found.predictions)
+    (tmp_path / "line.stan").write_text(run.attrs["program"] + "// changed")
+    with pytest.raises(OnebasinError, match="with the recorded text"):
+        ob.predict(path, new)
     run.attrs["data_sha256"] = "of others"
-    with pytest.raises(OnebasinError, match="does not keep all data"):
-        ob.predict(run, new)
+    with pytest.raises(OnebasinError, match=r"the recorded data of .* are not there"):
+        ob.predict(run, new, model="recorded")
 
 
 @each(

@@ -16,8 +16,7 @@ from onebasin.base.errors import AdviFailed
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference import Advi, advi, infer
 from onebasin.inference.density.network import NetworkDensity, density_of
-from onebasin.inference.mcmc.stan_start import write
-from onebasin.inference.variational.stan import init_values
+from onebasin.inference.mcmc.stan_start import init_values, write
 from onebasin.models import NetworkTarget
 from onebasin.networks import (
     BayesianNetwork,

@@ -46,6 +46,11 @@ def network() -> xr.DataTree:
     return infer(classification(), replace(QUICK, fits=2, batch_size=6), seed=3)
 
 
+@pytest.fixture(scope="module")
+def parts() -> xr.DataTree:
+    return infer(mixture(), replace(QUICK, steps=600))
+
+
 def test_fit_finds_a_posterior_that_is_a_symmetrised_gaussian(fitted: xr.DataTree) -> None:
     """Its evidence is one: the symmetrised ELBO reaches zero, which the ELBO misses by the information."""
     v = fitted["variational"]
@@ -106,16 +111,19 @@ def test_training_ends_early_where_the_trace_is_level() -> None:
     assert np.all(tree["variational"]["settled"] == 1)
 
 
-@pytest.mark.parametrize(
-    "family",
-    ["meanfield", *(pytest.param(f, marks=pytest.mark.slow) for f in ("block", "lowrank"))],
-)
+def check_mixture(tree: xr.DataTree) -> None:
+    np.testing.assert_allclose(tree["posterior"]["theta"].values.sum(-1), 1)
+    assert 0 < float(tree["variational"]["information_lower"][0]) <= np.log(6) + 1e-9
+
+
+def test_mixtures_are_fitted(parts: xr.DataTree) -> None:
+    check_mixture(parts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["block", "lowrank"])
 def test_mixtures_are_fitted_by_every_family(family: str) -> None:
-    tree = infer(mixture(), replace(replace(QUICK, steps=600), family=family))
-    theta = tree["posterior"]["theta"].values
-    np.testing.assert_allclose(theta.sum(-1), 1)
-    v = tree["variational"]
-    assert 0 < float(v["information_lower"][0]) <= np.log(6) + 1e-9
+    check_mixture(infer(mixture(), replace(QUICK, steps=600, family=family)))
 
 
 def test_shared_axes_are_gone_through() -> None:
@@ -178,17 +186,16 @@ def test_log_density_of_many_parts_is_enclosed() -> None:
     assert not np.allclose(again[0], base)
 
 
-def test_log_density_refuses_what_it_does_not_know(fitted: xr.DataTree) -> None:
+def test_log_density_refuses_what_it_does_not_know(fitted: xr.DataTree, parts: xr.DataTree) -> None:
     with pytest.raises(ValueError, match="`fit` is 3; the posterior has 1"):
         log_density(two_modes(), fitted, {"w": np.zeros((1, 2))}, fit=3)
     with pytest.raises(ValueError, match="`start` lacks w"):
         log_density(two_modes(), fitted, {})
     with pytest.raises(ValueError, match="coordinates; the target 'network'"):
         log_density(regression(), fitted, {})
-    tree = infer(mixture(), replace(QUICK, steps=20))
-    values = {n: v.values[0] for n, v in tree["posterior"].data_vars.items()}
+    values = {n: v.values[0] for n, v in parts["posterior"].data_vars.items()}
     with pytest.raises(ValueError, match="`values` of theta do not tell"):
-        log_density(mixture(), tree, values)
+        log_density(mixture(), parts, values)
 
 
 def test_targets_without_symmetry_are_refused() -> None:

@@ -121,7 +121,7 @@ def gradients(information: Information, p: Parameters, num: int, seed: int) -> n
 
 
 @cache
-def true_gradient(name: str, family: str, num: int = 20_000) -> np.ndarray:
+def true_gradient(name: str, family: str, num: int) -> np.ndarray:
     """Derivatives of the sum over all elements, through the draws."""
     information, p = made(name, family, "exact")
     q = information.family
@@ -147,24 +147,30 @@ UNBIASED = [
 @pytest.mark.parametrize(("name", "family"), UNBIASED)
 def test_term_has_the_gradient_of_the_information(name: str, family: str) -> None:
     information, p = made(name, family, "exact")
-    found = gradients(information, p, 20_000, seed=1)
-    truth = true_gradient(name, family)
+    num = 5_000 if family == "lowrank" else 20_000  # whose elements are gone through at every draw
+    found = gradients(information, p, num, seed=1)
+    truth = true_gradient(name, family, num)
     error = np.sqrt(found.var(axis=0) / len(found) + truth.var(axis=0) / len(truth))
     assert np.all(np.abs(found.mean(axis=0) - truth.mean(axis=0)) < 5 * error + 1e-12)
     assert np.linalg.norm(truth.mean(axis=0)) > 20 * np.linalg.norm(error) / np.sqrt(error.size)
 
 
-DISTANCES = {"fractional": 0.2, "importance": 0.2, "barber_agakov": 0.2, "bethe": 0.8}
-"""Largest distance from the true gradient, relative to its norm; Bethe's marginals are too sure (0.66 measured)."""
+DISTANCES = {
+    "fractional": (0.2, 5_000),
+    "importance": (0.2, 5_000),
+    "barber_agakov": (0.2, 5_000),
+    "bethe": (0.8, 1_000),
+}
+"""Largest distance from the true gradient, relative to its norm, and draws; Bethe's marginals are too sure (0.66)."""
 
 
 @pytest.mark.parametrize("estimator", DISTANCES)
 def test_other_terms_point_where_the_information_grows(estimator: str) -> None:
     information, p = made("one layer", "meanfield", estimator)
-    truth = true_gradient("one layer", "meanfield").mean(axis=0)
-    found = gradients(information, p, 5_000, seed=1).mean(axis=0)
-    distance = np.linalg.norm(found - truth) / np.linalg.norm(truth)
-    assert distance < DISTANCES[estimator]
+    largest, num = DISTANCES[estimator]
+    truth = true_gradient("one layer", "meanfield", 20_000).mean(axis=0)
+    found = gradients(information, p, num, seed=1).mean(axis=0)
+    assert np.linalg.norm(found - truth) / np.linalg.norm(truth) < largest
 
 
 @each("name", ["one layer", "two layers"])
@@ -188,12 +194,15 @@ def test_two_layers_train_on_the_better_chain() -> None:
     draws = draws_of(information.family, p, 50)
     chains = information.layout.chains()
     key = jax.random.key(0)
-    values = [jax.jit(lambda p, c=c: information._chain_value(p, key, draws, c))(p) for c in chains]
-    slopes = [
-        jax.jit(jax.grad(lambda p, c=c: information._chain(p, key, draws, c)))(p)["loc"]
-        for c in chains
-    ]
-    found = jax.jit(jax.grad(lambda p: information.term(p, key, draws)))(p)["loc"]
+
+    @jax.jit
+    def every(p: Parameters) -> tuple[list[jax.Array], list[jax.Array], jax.Array]:
+        values = [information._chain_value(p, key, draws, c) for c in chains]
+        slopes = [jax.grad(lambda p, c=c: information._chain(p, key, draws, c))(p) for c in chains]
+        found = jax.grad(lambda p: information.term(p, key, draws))(p)
+        return values, [slope["loc"] for slope in slopes], found["loc"]
+
+    values, slopes, found = every(p)
     better = int(np.argmax(values))
     np.testing.assert_allclose(found, slopes[better], rtol=1e-9)
     assert not np.allclose(slopes[0], slopes[1])
