@@ -116,15 +116,16 @@ def weigh(
 ) -> Weighted:
     """Draw, weigh and adapt, a round after the other; first from the fits, one a distinct optimum.
 
-    After each of `rounds`, `done` is called with its number. There are up to `more_rounds` more, of twice as many draws,
-    where the weights of a quantity leave it open whether they are good; and `tail_rounds` for its tail where they still
-    do and all weights are good.
+    After each of `rounds`, `done` is called with its number. There are up to `more_rounds` more, of twice as many
+    draws, where the weights of a quantity leave it open whether they are good; and `tail_rounds` for its tail where
+    they still do and all weights are good.
     """
     count = max(1000, 20 * counted.size)
     current = _Round(tuple(fits), np.full(len(fits), 1 / len(fits)), count)
     past: list[_Round] = []
     vectors, lp = np.empty((0, counted.size)), np.empty(0)
     densities = np.empty((0, 0))  # of every round's proposals at all draws
+    log_q = np.empty(0)
     number, most, last = 0, rounds, rounds + more_rounds
     while number < most:
         used = current if number < last else _with_tails(counted, current, vectors, lp - log_q)
@@ -195,16 +196,7 @@ def _adapted(current: _Round, points: Points, log_weights: LogWeights) -> _Round
     wanted = min(10 * size + 50, len(points) / 2)
     each = current.by_component(points)
     responsible = np.exp(each - logsumexp(each, axis=0))
-    # Weights to the largest power up to 1 at which they are worth so many draws; their sum is 1.
-    finite = np.where(np.isfinite(log_weights), log_weights, -1e300)
-    finite = np.maximum(finite - finite.max(), -1e300)
-    if worth(finite) < wanted:
-        low, high = 0.0, 1.0
-        for _ in range(30):
-            middle = (low + high) / 2
-            low, high = (middle, high) if worth(middle * finite) >= wanted else (low, middle)
-        finite = low * finite
-    own = responsible * np.exp(finite - logsumexp(finite))
+    own = responsible * np.exp(_tempered(log_weights, wanted))
     components = []
     for component, weights in zip(current.components, own, strict=True):
         total = weights.sum()
@@ -215,3 +207,16 @@ def _adapted(current: _Round, points: Points, log_weights: LogWeights) -> _Round
     plain = responsible @ np.exp(log_weights - logsumexp(log_weights))
     shares = (1 - LEAST_SHARE) * plain / plain.sum() + LEAST_SHARE / len(plain)
     return replace(current, components=tuple(components), shares=shares)
+
+
+def _tempered(log_weights: LogWeights, wanted: float) -> LogWeights:
+    """Weights to the largest power up to 1 at which they are worth so many draws; their sum is 1."""
+    finite = np.where(np.isfinite(log_weights), log_weights, -1e300)
+    finite = np.maximum(finite - finite.max(), -1e300)
+    if worth(finite) < wanted:
+        low, high = 0.0, 1.0
+        for _ in range(30):
+            middle = (low + high) / 2
+            low, high = (middle, high) if worth(middle * finite) >= wanted else (low, middle)
+        finite = low * finite
+    return finite - logsumexp(finite)
