@@ -71,16 +71,6 @@ def check_path(argument: str, value: Any) -> Path:
     return Path(text)
 
 
-def nearby(path: Path) -> str:
-    """Ask for the file with nearly the name of one that is missing, as a sentence to add; empty where there is none."""
-    try:
-        names = [file.name for file in path.parent.iterdir()]
-    except OSError:
-        return ""
-    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.8)
-    return f" Did you mean {path.with_name(near[0])}?" if near else ""
-
-
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 

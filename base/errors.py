@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -198,3 +199,13 @@ def check_seed(seed: int) -> None:
 def made_from(key: str, why: str) -> str:
     """Say that a cell of a study has no posterior since one that it is made from has none."""
     return f"made from {key}, which failed: {why}"
+
+
+def nearby(path: Path) -> str:
+    """Ask for the file with nearly the name of one that is missing, as a sentence to add; empty where there is none."""
+    try:
+        names = [file.name for file in path.parent.iterdir()]
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.8)
+    return f" Did you mean {path.with_name(near[0])}?" if near else ""

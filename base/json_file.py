@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .checks import nearby
+from .errors import nearby
 from .jsonable import parse_json
 
 

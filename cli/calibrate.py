@@ -134,7 +134,7 @@ def _family(
     exchangeable: list[str] | None,
 ) -> Iterator[Family]:
     """The family that the words say; modules of the user's can be imported meanwhile."""
-    from onebasin.analysis.alignment.align import aligned_quantity
+    from onebasin.analysis.alignment.quantity import aligned_quantity
     from onebasin.base.json_file import read_json_file
     from onebasin.inference.calibration.family import Family
     from onebasin.models.numpyro_file import loaded, model_file_in

@@ -6,7 +6,7 @@ A view of a posterior is called by its file's name in messages.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +109,18 @@ def files_of(runs: Sequence[Path]) -> list[Path]:
     from onebasin.posteriors.naming import expanded
 
     return [file for run in runs for file in expanded(run)]
+
+
+def claimed(out: Path, read: Sequence[Path], *, force: bool) -> AbstractContextManager[object]:
+    """Claim the posterior file of `--out`, made from files that are read."""
+    from onebasin.base.errors import PosteriorFileError
+    from onebasin.base.files.outputs import claim
+    from onebasin.posteriors.writing import format_of
+
+    replaces = format_of(out, argument="--out").replaces
+    return claim(
+        out, force=force, error=PosteriorFileError, argument="--out", inputs=read, replaces=replaces
+    )
 
 
 def title(runs: Sequence[Path]) -> Path:

@@ -94,21 +94,12 @@ def align(
     prepare_jax_if_used()
     from onebasin.analysis.alignment import align as align_tree
     from onebasin.analysis.alignment.switching import one_labelling
-    from onebasin.base.errors import PosteriorFileError
-    from onebasin.base.files.outputs import claim
-    from onebasin.posteriors.writing import format_of, write_tree
+    from onebasin.posteriors.writing import write_tree
 
     inputs.symmetry(exchangeable)  # refused before anything is read
     out = out or Path(f"{inputs.title(run).stem}-aligned.nc")
     read = [*run, *([Path(reference)] if inputs.names_file(reference) else [])]
-    with claim(
-        out,
-        force=force,
-        error=PosteriorFileError,
-        argument="--out",
-        inputs=inputs.files_of(read),
-        replaces=format_of(out, argument="--out").replaces,
-    ):
+    with inputs.claimed(out, inputs.files_of(read), force=force):
         view = inputs.read(run, program=program, data=data)
         symmetry = inputs.symmetry_of(exchangeable, view)
         with console.alignment_bar() as progress:
@@ -196,20 +187,11 @@ def convert(
     force: Force = False,
 ) -> None:
     """Write a posterior in another format, which the suffix of --out says; join runs of one into one file."""
-    from onebasin.base.errors import PosteriorFileError
-    from onebasin.base.files.outputs import claim
-    from onebasin.posteriors.writing import format_of, write_tree
+    from onebasin.posteriors.writing import write_tree
 
     from . import console
 
-    with claim(
-        out,
-        force=force,
-        error=PosteriorFileError,
-        argument="--out",
-        inputs=inputs.files_of(run),
-        replaces=format_of(out, argument="--out").replaces,
-    ):
+    with inputs.claimed(out, inputs.files_of(run), force=force):
         view = inputs.read(run)
         _ = view.posterior  # which refuses what is no posterior
         write_tree(view.tree, out, new=not force)

@@ -30,27 +30,15 @@ def predict(
     """Predict at new data with the draws of a posterior, and show mean, sd and interval of every prediction."""
     prepare_jax()
     quieten_stan()
-    from onebasin.base.errors import PosteriorFileError
-    from onebasin.base.files.outputs import claim
     from onebasin.base.table import frame_table
     from onebasin.inference.prediction.models import read_new_data
     from onebasin.inference.prediction.predict import predict as predict_at
-    from onebasin.posteriors.writing import format_of, write_tree
+    from onebasin.posteriors.writing import write_tree
 
     fresh = read_new_data(new)
     with ExitStack() as files:
         if out is not None:
-            replaces = format_of(out, argument="--out").replaces
-            files.enter_context(
-                claim(
-                    out,
-                    force=force,
-                    error=PosteriorFileError,
-                    argument="--out",
-                    inputs=[*inputs.files_of(run), new],
-                    replaces=replaces,
-                )
-            )
+            files.enter_context(inputs.claimed(out, [*inputs.files_of(run), new], force=force))
         model = inputs.model(program, data, files)
         view = inputs.read(run)
         found: Any = predict_at(view, fresh, model=model, seed=seed, progress=console.say)

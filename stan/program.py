@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_path, nearby
-from onebasin.base.errors import ArgumentError
+from onebasin.base.checks import check_path
+from onebasin.base.errors import ArgumentError, nearby
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.cache import make_user_cache
 from onebasin.base.text import shown

@@ -7,7 +7,8 @@
 """
 
 from .align import align
-from .result import Alignment, element_of
+from .moving import element_of
+from .result import Alignment
 from .rule import AlignmentRule
 from .switching import Switching, switching
 

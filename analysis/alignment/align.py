@@ -17,14 +17,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import choose
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.models.symmetry.words import as_symmetry
-from onebasin.posteriors import schema
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 
 from .checking import check_alignment
@@ -37,7 +34,6 @@ from .parts import move, take
 from .preparation import choose_scales, choose_symmetry, prepare, whole_element
 from .result import Alignment
 from .rule import REFERENCES, AlignmentRule, AlignmentTarget
-from .units import FeatureUnits
 
 Progress = Callable[[int, int], None]
 
@@ -154,18 +150,16 @@ def align(
         prepared = prepare(view, resolved.blocks, cost, x, gauge, max_bytes, team)
         features = prepared.features(view.posterior, view.argument).in_units()
         units = features.units
-        if earlier:
-            _refuse_other_rule(earlier.rule, rule)
+        for word in ("cost", "gauge"):
+            ours = getattr(rule, word)
+            theirs = getattr(earlier.rule, word) if earlier else ours
+            if theirs != ours:
+                raise ArgumentError(
+                    f"`reference` is an alignment with {word}={theirs!r}, and `{word}` is {ours!r}: give the same."
+                )
         fixed = None if aim is None else _reference_of(aim, features)
-        rule = replace(
-            rule,
-            scales=choose_scales(
-                earlier.rule.scales if earlier and scales is None else scales,
-                prepared.model,
-                features,
-                units,
-            ),
-        )
+        given = earlier.rule.scales if earlier and scales is None else scales
+        rule = replace(rule, scales=choose_scales(given, prepared.model, features, units))
         inner = units.scales_into(rule.scales)
         if fixed is None and not isinstance(reference, str):
             fixed = about(prepared.mean_of(reference, features), inner)
@@ -174,6 +168,10 @@ def align(
         before, after = _distances(problem, matched, inner)
     if progress:
         progress(features.total, features.total)
+    # Of features as they came: the logarithms of variances know the unit, distances do not.
+    sizes = {name: math.prod(features.shapes[name]) for name in features.names}
+    logs = sum(size * math.log(units.unit[name]) for name, size in sizes.items())
+    logs = 0.0 if matched.reference.factor == 1.0 else logs
     aligned = Alignment(
         source=view,
         symmetry=prepared.symmetry,
@@ -182,7 +180,7 @@ def align(
         rule=rule,
         element=whole_element(features, matched.parts),
         target=AlignmentTarget(matched.reference, units),
-        cost=_as_came(matched, features, units),
+        cost=tuple(cost + logs for cost in matched.trace),
         converged=matched.converged,
         distance_before=before.reshape(features.reader.lead),
         distance_after=after.reshape(features.reader.lead),
@@ -199,26 +197,26 @@ def _find(
 ) -> Iterated:
     """Match the draws as the rule says; `fixed` is what another posterior gives."""
     limits = {"max_sweeps": rule.max_sweeps, "restarts": rule.restarts, "seed": rule.seed}
-    start = _row(rule.reference_draw, problem.features)
+    features, (chain, draw) = problem.features, rule.reference_draw
+    chains, draws = features.reader.lead
+    if not (0 <= chain < chains and 0 <= draw < draws):
+        raise ArgumentError(
+            f"`reference_draw` is {rule.reference_draw}, but there are {chains} chains of {draws} draws; count "
+            "both from 0."
+        )
+    start = chain * draws + draw
     if rule.reference in ("mean", "gaussian"):
-        starts = _starts(start, problem.features.total, rule)
+        others = np.delete(np.arange(features.total), start)
+        rng = np.random.default_rng(rule.seed)
+        more = rng.choice(others, size=min(rule.restarts - 1, len(others)), replace=False)
+        starts = (start, *(int(row) for row in more))
         return iterate(problem, rule.reference, scales, starts, **limits)
-    reference = fixed or about(problem.features.read_one(start), scales)
+    reference = fixed or about(features.read_one(start), scales)
     matched = match(problem, reference, **limits)
     swept = matched.swept
     # What a draw costs is its distance, unless weights are another alignment's.
     distances = None if rule.reference == "alignment" else swept.cost
     return Iterated(swept.parts, reference, matched.trace, matched.converged, distances)
-
-
-def _refuse_other_rule(earlier: AlignmentRule, rule: AlignmentRule) -> None:
-    """Refuse the reference of an alignment that matched something else."""
-    for word in ("cost", "gauge"):
-        theirs, ours = getattr(earlier, word), getattr(rule, word)
-        if theirs != ours:
-            raise ArgumentError(
-                f"`reference` is an alignment with {word}={theirs!r}, and `{word}` is {ours!r}: give the same."
-            )
 
 
 def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReference:
@@ -232,34 +230,6 @@ def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReferenc
                 f"shape {shape}: give one of the same model and symmetry."
             )
     return aim.into(features.units)
-
-
-def _as_came(matched: Iterated, features: Features, units: FeatureUnits) -> tuple[float, ...]:
-    """Costs by sweep of features as they came: the logarithms of variances know the unit, distances do not."""
-    if matched.reference.factor == 1.0:
-        return matched.trace
-    sizes = {name: math.prod(features.shapes[name]) for name in features.names}
-    logs = sum(size * math.log(units.unit[name]) for name, size in sizes.items())
-    return tuple(cost + logs for cost in matched.trace)
-
-
-def _row(place: tuple[int, int], features: Features) -> int:
-    """Number of a draw, chains in one row."""
-    chains, draws = features.reader.lead
-    chain, draw = place
-    if not (0 <= chain < chains and 0 <= draw < draws):
-        raise ArgumentError(
-            f"`reference_draw` is {place}, but there are {chains} chains of {draws} draws; count "
-            "both from 0."
-        )
-    return chain * draws + draw
-
-
-def _starts(first: int, total: int, rule: AlignmentRule) -> tuple[int, ...]:
-    others = np.delete(np.arange(total), first)
-    rng = np.random.default_rng(rule.seed)
-    more = rng.choice(others, size=min(rule.restarts - 1, len(others)), replace=False)
-    return (first, *(int(row) for row in more))
 
 
 def _reporter(
@@ -302,60 +272,3 @@ def _distances(
 
         problem.workers.over(chunk.stop - chunk.start, piece)
     return before, after if matched.distance is None else matched.distance
-
-
-Values = Mapping[str, np.ndarray]
-
-
-@checks_arguments
-def aligned_quantity(
-    symmetry: Symmetry | str, *, reference: str = "gaussian"
-) -> Callable[..., dict[str, np.ndarray]]:
-    """Make a test quantity of `calibrate`: parameters in one labelling, which all draws agree on.
-
-    The draws and the truth among them are aligned together, with a Gaussian that is fitted to all of them. The rule
-    does not know which of them is the truth: so if draws are of the posterior, the truth's rank is uniform after
-    alignment as before.
-
-    Parameters
-    ----------
-    symmetry : tuple of blocks or str
-        Modulo what; blocks that keep the likelihood alone, as positive scalings do, are left out.
-    reference : {"gaussian", "mean", "draw"}
-        As of `align`.
-
-    Returns
-    -------
-    callable
-        From values (point, ...) and data to the variables that the symmetry moves, (point, ...).
-
-    Raises
-    ------
-    TypeError
-        If it is no symmetry.
-
-    Examples
-    --------
-    >>> aligned = ob.truth.aligned_quantity("mu,sigma")
-    >>> values = {"mu": np.array([[-2.0, 1.0], [1.1, -1.9], [-2.1, 0.9]]), "sigma": np.ones((3, 2))}
-    >>> bool(np.ptp(aligned(values, None)["mu"], axis=0).max() < 0.5)
-    True
-    """
-    known = equal_modes(as_symmetry(symmetry))
-    moved = tuple(dict.fromkeys(name for block in known for name in block.variables))
-
-    def quantity(values: Values, data: object) -> dict[str, np.ndarray]:
-        del data
-        arrays = {
-            name: (
-                (*schema.SAMPLE_DIMS, *(f"{name}_dim_{at}" for at in range(values[name].ndim - 1))),
-                values[name][None],
-            )
-            for name in moved
-        }
-        tree = xr.DataTree.from_dict({schema.POSTERIOR: xr.Dataset(arrays)})
-        found = align(tree, known, reference=reference, gauge="keep", threads=1)
-        aligned = found.posterior[schema.POSTERIOR].to_dataset()
-        return {name: aligned[name].values[0] for name in moved}
-
-    return quantity

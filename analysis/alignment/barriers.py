@@ -33,7 +33,7 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from ..predictive.points import Points
 
 if TYPE_CHECKING:
-    from onebasin.models.networks.bayesian import BayesianNetwork
+    pass
 
 
 Values = Mapping[str, np.ndarray]
@@ -68,43 +68,12 @@ class Barrier:
 
 
 def barrier(first: Values, second: Values, loss: Loss, *, num_points: int = 25) -> Barrier:
-    """Measure the loss along the line between pairs of networks.
+    """Measure the loss along the line between pairs of networks (pair, *event), at so many points, ends included.
 
-    Parameters
-    ----------
-    first, second : mapping of str to array (pair, *event)
-        Weights at the two ends, under the same names and of the same shapes.
-    loss : callable
-        From weights (pair, *event) to losses (pair,); called once a point.
-    num_points : int
-        Points on the line, ends included.
-
-    Returns
-    -------
-    Barrier
-        Losses and heights.
-
-    Raises
-    ------
-    ValueError
-        If names or shapes differ, there are fewer than 2 points, or `loss` returns another shape.
+    `loss` goes from weights (pair, *event) to losses (pair,), and is called once a point. Other names or shapes at the
+    two ends are refused.
     """
     check_count("num_points", num_points, least=2, most=10**6)
-    pairs = _check(first, second)
-    position = np.linspace(0.0, 1.0, num_points)
-    losses = np.empty((pairs, num_points))
-    for place, t in enumerate(position):
-        here = np.asarray(loss({n: (1 - t) * first[n] + t * second[n] for n in first}))
-        if here.shape != (pairs,):
-            raise ArgumentError(
-                f"`loss` returned an array of shape {here.shape} for {pairs} networks; return one "
-                f"number for each, ({pairs},)."
-            )
-        losses[:, place] = here
-    return Barrier(position, losses)
-
-
-def _check(first: Values, second: Values) -> int:
     if set(first) != set(second) or not first:
         raise ArgumentError(
             f"`first` holds {', '.join(first) or 'nothing'} and `second` {', '.join(second) or 'nothing'}; "
@@ -116,13 +85,21 @@ def _check(first: Values, second: Values) -> int:
                 f"`first` holds {name} of shape {first[name].shape}, and `second` of shape "
                 f"{second[name].shape}; give (pair, ...), the same in both."
             )
-    pairs = {name: len(array) for name, array in first.items()}
-    if len(set(pairs.values())) > 1:
-        raise ArgumentError(f"`first` holds different numbers of networks by variable: {pairs}.")
-    return next(iter(pairs.values()))
-
-
-Networks = Mapping[str, np.ndarray]
+    numbers = {name: len(array) for name, array in first.items()}
+    if len(set(numbers.values())) > 1:
+        raise ArgumentError(f"`first` holds different numbers of networks by variable: {numbers}.")
+    pairs = next(iter(numbers.values()))
+    position = np.linspace(0.0, 1.0, num_points)
+    losses = np.empty((pairs, num_points))
+    for place, t in enumerate(position):
+        here = np.asarray(loss({n: (1 - t) * first[n] + t * second[n] for n in first}))
+        if here.shape != (pairs,):
+            raise ArgumentError(
+                f"`loss` returned an array of shape {here.shape} for {pairs} networks; return one "
+                f"number for each, ({pairs},)."
+            )
+        losses[:, place] = here
+    return Barrier(position, losses)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,7 +128,14 @@ class Barriers(Shown):
     most: int
 
     def _card(self) -> Card:
-        return of_barriers(self)
+        sides = {"as they came": self.as_they_came, "aligned": self.aligned}
+        rows = tuple(
+            (name, *(number(q) for q in np.quantile(side.height, (0.5, 0.9, 1.0))))
+            for name, side in sides.items()
+        )
+        caption = "rise of the loss, nats an observation"
+        table = Table(("", "median", "90 %", "largest"), rows, caption)
+        return Card("Barriers between draws", (Words(self.sentence), table))
 
     @property
     def sentence(self) -> str:
@@ -213,15 +197,39 @@ def barriers(
     >>> found.aligned.loss.shape
     (2, 5)
     """
+    from onebasin.models.networks.likelihood import Gaussian
+
     from .networks import align_networks, network_loss  # here: it loads JAX
 
     check_count("pairs", pairs, most=10**6)
     check_seed(seed)
     view = as_view(posterior)
-    model = _network_of(view)
-    points = _data(view, model, x, y)
+    model = view.network
+    if model is None:
+        raise ArgumentError(
+            f"`{view.argument}` is of no network, and a barrier is the loss between networks: give a posterior whose "
+            "attribute `model` describes one."
+        )
+    if not blocks_of(model.symmetry, Exchangeable):
+        raise ArgumentError(
+            f"`{view.argument}` is of a network whose hidden units have an order (its parametrisation), so that there "
+            "is nothing to match: give one with free biases."
+        )
+    if (x is None) != (y is None):
+        raise ArgumentError(
+            "`x` and `y` belong together: give both, or neither for the data that the posterior keeps."
+        )
+    x, y = (view.x, view.y) if x is None else (x, y)
+    points = None if x is None else Points.of(model, x, y)
+    if points is None or points.y is None:
+        raise ArgumentError(
+            f"`{view.argument}` keeps no data, which the loss is of: give `x` and `y`."
+        )
     chosen = _choose_pairs(view, pairs, np.random.default_rng(seed))
-    first, second = (_networks(view, model, chosen[:, end]) for end in (0, 1))
+    there = [name for name in model.network.shapes if name in view.variables]
+    first, second = (
+        {n: view.values(n)[*chosen[:, end].T].astype(np.float64) for n in there} for end in (0, 1)
+    )
     moved, counts = [], []
     for pair in range(len(chosen)):
         one, other = ({n: v[pair : pair + 1] for n, v in ends.items()} for ends in (first, second))
@@ -229,8 +237,10 @@ def barriers(
         moved.append(found)
         counts.append(count)
     aligned = {name: np.concatenate([each[name] for each in moved]) for name in second}
-    assert points.y is not None  # see `_data`
-    loss = network_loss(_with_noise(model, view), points.x, points.y)
+    if model.infers_noise:  # of one size all along the line: the posterior's geometric mean
+        sigma = float(np.exp(np.log(view.values("sigma")).mean()))
+        model = replace(model, likelihood=Gaussian(noise_sd=sigma))
+    loss = network_loss(model, points.x, points.y)
     layers = np.concatenate([np.stack(count.layers, axis=-1)[0] for count in counts])
     return Barriers(
         pairs=chosen,
@@ -240,37 +250,6 @@ def barriers(
         layers=layers,
         most=sum(units - 1 for units in model.network.hidden),
     )
-
-
-def _network_of(view: View) -> BayesianNetwork:
-    if view.network is None:
-        raise ArgumentError(
-            f"`{view.argument}` is of no network, and a barrier is the loss between networks: give a posterior whose "
-            "attribute `model` describes one."
-        )
-    if not blocks_of(view.network.symmetry, Exchangeable):
-        raise ArgumentError(
-            f"`{view.argument}` is of a network whose hidden units have an order (its parametrisation), so that there "
-            "is nothing to match: give one with free biases."
-        )
-    return view.network
-
-
-def _data(view: View, model: BayesianNetwork, x: Any, y: Any) -> Points:
-    if (x is None) != (y is None):
-        raise ArgumentError(
-            "`x` and `y` belong together: give both, or neither for the data that the posterior keeps."
-        )
-    points = (
-        Points.of(model, view.x if x is None else x, view.y if y is None else y)
-        if (x is not None or view.x is not None)
-        else None
-    )
-    if points is None or points.y is None:
-        raise ArgumentError(
-            f"`{view.argument}` keeps no data, which the loss is of: give `x` and `y`."
-        )
-    return points
 
 
 def _choose_pairs(view: View, pairs: int, rng: np.random.Generator) -> np.ndarray:
@@ -286,30 +265,3 @@ def _choose_pairs(view: View, pairs: int, rng: np.random.Generator) -> np.ndarra
             chosen[pair, :, 0] = 0
             chosen[pair, :, 1] = rng.choice(draws, 2, replace=False)
     return chosen
-
-
-def _networks(view: View, model: BayesianNetwork, places: np.ndarray) -> dict[str, np.ndarray]:
-    """The networks at some places (pair, 2)."""
-    there = [name for name in model.network.shapes if name in view.variables]
-    return {n: view.values(n)[places[:, 0], places[:, 1]].astype(np.float64) for n in there}
-
-
-def _with_noise(model: BayesianNetwork, view: View) -> BayesianNetwork:
-    """The network with noise of one known size: the posterior's geometric mean, where it was inferred."""
-    from onebasin.models.networks.likelihood import Gaussian
-
-    if not model.infers_noise:
-        return model
-    sigma = float(np.exp(np.log(view.values("sigma")).mean()))
-    return replace(model, likelihood=Gaussian(noise_sd=sigma))
-
-
-def of_barriers(found: Barriers) -> Card:
-    """Show how far the loss rises between networks, before and after alignment."""
-    sides = {"as they came": found.as_they_came, "aligned": found.aligned}
-    rows = tuple(
-        (name, *(number(q) for q in np.quantile(side.height, (0.5, 0.9, 1.0))))
-        for name, side in sides.items()
-    )
-    table = Table(("", "median", "90 %", "largest"), rows, "rise of the loss, nats an observation")
-    return Card("Barriers between draws", (Words(found.sentence), table))

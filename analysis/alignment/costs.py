@@ -111,18 +111,10 @@ def targets(
     reference: AlignmentReference,
     turned: Collection[str] = (),
 ) -> Targets:
-    """Prepare a reference for `cost_matrices`, in the precision of the draws.
+    """Prepare a reference for `cost_matrices`, in the precision of the draws (draw, *event).
 
-    Parameters
-    ----------
-    values : mapping of str to array (draw, *event)
-        Draws, every variable with one axis in the block.
-    block : Block
-        One that permutes.
-    reference : AlignmentReference
-        What is matched.
-    turned : collection of str
-        Variables that `cost_matrices` will be given a `Turn` of.
+    Every variable has one axis in the block, which permutes; of those in `turned`, `cost_matrices` will be given a
+    `Turn`.
     """
     terms, constant = [], np.zeros(1)
     for name, places in block.axes.items():
@@ -148,26 +140,25 @@ def cost_matrices(
 ) -> tuple[
     Float[np.ndarray, "draw place component"], Float[np.ndarray, "draw place component"] | None
 ]:
-    """Costs of component i (column) at place j (row), less what does not depend on the assignment.
+    """Return costs of component i (column) at place j (row), less what does not depend on the assignment; and signs.
 
-    Parameters
-    ----------
-    values : mapping of str to array (draw, *event)
-        Draws.
-    aim : Targets
-        What is matched.
-    turns : mapping of str to Turn, optional
-        Of those variables with two axes whose other axis has been moved since.
-
-    Returns
-    -------
-    costs, signs
-        With flips each pair of components takes the better sign, which is in `signs`; it is None without.
+    `turns` are of those variables (draw, *event) with two axes whose other axis has been moved since. With flips each
+    pair of components takes the better sign, which is in the signs; they are None without.
     """
     fixed: list[_Factors] = []
     signed: list[_Factors] = []
     for term in aim.terms:
-        (signed if term.signed else fixed).append(_factors(values[term.name], term, turns or {}))
+        drawn, target = values[term.name], term.target
+        rows = np.moveaxis(drawn**2 if term.square else drawn, term.axis + 1, -1)
+        rows = rows if rows.ndim == 3 else rows.reshape(len(rows), -1, rows.shape[-1])
+        if turns and term.name in turns:
+            # Moving the reference the other way: whole rows of one matrix, not columns of every draw.
+            turn = turns[term.name]
+            target = np.take(target, turn.order, axis=0)
+            if turn.signs is not None and not term.square:
+                target *= turn.signs.astype(target.dtype)[:, :, None]
+            target = target.transpose(0, 2, 1)
+        (signed if term.signed else fixed).append((target, rows))
     like = values[aim.terms[0].name]
     ones = np.ones_like(like, shape=(len(like), 1, len(aim.constant)))
     costs = _product([*fixed, (aim.constant.astype(like.dtype), ones)])
@@ -183,20 +174,6 @@ _Factors = tuple[np.ndarray, np.ndarray]
 """(place, rest) or (draw, place, rest) of the reference, and (draw, rest, component) of the draws."""
 _THIN = 32
 """So many rows are added up faster in one matrix product than in several."""
-
-
-def _factors(values: np.ndarray, term: Term, turns: Mapping[str, Turn]) -> _Factors:
-    """Return the factors of inner products of each component of each draw with each place."""
-    rows = np.moveaxis(values**2 if term.square else values, term.axis + 1, -1)
-    rows = rows if rows.ndim == 3 else rows.reshape(len(rows), -1, rows.shape[-1])
-    if term.name not in turns:
-        return term.target, rows
-    # Moving the reference the other way: whole rows of one matrix, not columns of every draw.
-    turn = turns[term.name]
-    turned = np.take(term.target, turn.order, axis=0)
-    if turn.signs is not None and not term.square:
-        turned *= turn.signs.astype(turned.dtype)[:, :, None]
-    return turned.transpose(0, 2, 1), rows
 
 
 def _product(factors: list[_Factors]) -> np.ndarray:
@@ -269,16 +246,8 @@ class Moments:
     ) -> AlignmentReference:
         """Diagonal Gaussian: half the distance in its standard deviations, plus their logarithms.
 
-        Parameters
-        ----------
-        scales : mapping of str to float
-            Of every variable.
-        of_one_variance : collection of str
-            Variables all of whose entries have their mean variance.
-
-        References
-        ----------
-        Stephens 2000, Dealing with label switching in mixture models, JRSS B 62(4), section 4.
+        All entries of a variable `of_one_variance` have their mean variance. Source: Stephens 2000, Dealing with label
+        switching in mixture models, JRSS B 62(4), section 4.
         """
         weight, logs = {}, 0.0
         for name, scale in scales.items():

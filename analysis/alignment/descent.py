@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float
 
-from onebasin.models.symmetry.blocks import Block, Symmetry
-from onebasin.models.symmetry.elements import Shapes, differ
+from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.elements import differ
 from onebasin.models.symmetry.group import Group
 
 from .costs import AlignmentReference, Moments, distance
@@ -71,8 +71,13 @@ class MatchingProblem:
         """Draws between two reports, by what an assignment and the rest of a sweep take."""
         shapes = self.features.shapes
         matched = [b for b in self.symmetry if not single_numbers(b, shapes)]
-        entries = sum(math.prod(shape) for shape in shapes.values())
-        each = entries + sum(_work(block, shapes) for block in matched)
+        each = sum(math.prod(shape) for shape in shapes.values())  # in moves of one number
+        for block in matched:
+            size = block.size(shapes)
+            if method(block, shapes) == "enumeration":
+                each += min(ELEMENTS_AT_ONCE, round(math.exp(min(block.log_order(size), 10.0))))
+            else:
+                each += size**2 // 8
         return max(_AT_A_STRETCH // max(each, 1), self.workers.count)
 
     @property
@@ -84,14 +89,6 @@ class MatchingProblem:
                 return False
             seen |= set(block.variables)
         return True
-
-
-def _work(block: Block, shapes: Shapes) -> int:
-    """Estimate the work of solving a block for one draw, in moves of one number."""
-    size = block.size(shapes)
-    if method(block, shapes) == "enumeration":
-        return min(ELEMENTS_AT_ONCE, round(math.exp(min(block.log_order(size), 10.0))))
-    return size**2 // 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,20 +110,10 @@ def sweep(
     moments: Moments | None = None,
     squares: bool = False,
 ) -> Swept:
-    """Match every draw with the reference once, from where it is or for the first time.
+    """Match every draw with the reference once, from where it is (`before`), or for the first time.
 
-    Parameters
-    ----------
-    problem : MatchingProblem
-        What is matched.
-    reference : AlignmentReference
-        With what.
-    before : Swept, optional
-        Where draws are; without, they get their first element.
-    same : bool
-        Whether draws were matched with the same reference before: settled blocks stay as they are.
-    moments : Moments, optional
-        Takes in the aligned draws (`squares`: for variances too).
+    `same` says that draws were matched with the same reference before: settled blocks stay as they are. `moments` take
+    in the aligned draws (`squares`: for variances too).
     """
     features = problem.features
     total = features.total
@@ -191,18 +178,9 @@ def match(
     restarts: int,
     seed: int,
 ) -> Matched:
-    """Match every draw with a fixed reference.
+    """Match every draw with a fixed reference, in at most so many sweeps from each start.
 
-    Parameters
-    ----------
-    problem, reference
-        As of `sweep`.
-    max_sweeps : int
-        Sweeps at most, from each start.
-    restarts : int
-        Starts in all; one is enough where blocks are solved exactly.
-    seed : int
-        Of the random starts, which are the same elements whatever the chunks are.
+    One start is enough where blocks are solved exactly; random ones are the same elements whatever the chunks are.
     """
     best = _descend(problem, reference, sweep(problem, reference, None), max_sweeps)
     if problem.exact:
@@ -214,7 +192,14 @@ def match(
         nothing = np.zeros_like(best.swept.settled)
         everywhere = Swept(away, np.full(problem.features.total, np.inf), best.swept.moved, nothing)
         again = _descend(problem, reference, everywhere, max_sweeps)
-        best = _cheaper(best, again)
+        # Each draw keeps its cheaper element; the first on a tie.
+        better = again.swept.cost < best.swept.cost * (1 - 1e-12)
+        parts = copy(best.swept.parts)
+        put(parts, better, take(again.swept.parts, better))
+        cost = np.where(better, again.swept.cost, best.swept.cost)
+        kept = Swept(parts, cost, best.swept.moved, best.swept.settled)
+        trace = (*best.trace, float(cost.mean()))
+        best = Matched(kept, trace, best.converged and again.converged)
     return best
 
 
@@ -231,17 +216,3 @@ def _descend(
         swept = sweep(problem, reference, swept, same=True)
         trace.append(float(swept.cost.mean()))
     return Matched(swept, tuple(trace), bool(swept.settled.all()))
-
-
-def _cheaper(first: Matched, second: Matched) -> Matched:
-    """Keep each draw's cheaper element; the first on a tie."""
-    better = second.swept.cost < first.swept.cost * (1 - 1e-12)
-    parts = copy(first.swept.parts)
-    put(parts, better, take(second.swept.parts, better))
-    cost = np.where(better, second.swept.cost, first.swept.cost)
-    trace = (*first.trace, float(cost.mean()))
-    return Matched(
-        Swept(parts, cost, first.swept.moved, first.swept.settled),
-        trace,
-        first.converged and second.converged,
-    )

@@ -141,7 +141,22 @@ class DrawReader:
         entries = sum(int(np.prod(shape)) for shape in self.shapes.values())
         # The draws, as read and as moved; matrices of costs are made for a few draws at a time.
         each = 8 * 4 * (entries + self.extra)
-        return tuple(_split(*self.lead, max(1, self.max_bytes // each)))
+        at_most, (chains, draws) = max(1, self.max_bytes // each), self.lead
+        found = []
+        if at_most >= draws:
+            whole = at_most // draws
+            for first in range(0, chains, whole):
+                last = min(first + whole, chains)
+                found.append(
+                    Chunk(slice(first, last), slice(0, draws), first * draws, last * draws)
+                )
+            return tuple(found)
+        for chain in range(chains):
+            for first in range(0, draws, at_most):
+                own, some = slice(chain, chain + 1), slice(first, min(first + at_most, draws))
+                base = chain * draws
+                found.append(Chunk(own, some, base + some.start, base + some.stop))
+        return tuple(found)
 
     def read(self, chunk: Chunk) -> Arrays:
         """Return a chunk's arrays (draw, *event)."""
@@ -155,13 +170,7 @@ class DrawReader:
         return {name: _real(v[chain, draw].values) for name, v in self.variables.items()}
 
     def check_finite(self) -> None:
-        """Refuse draws that are not finite.
-
-        Raises
-        ------
-        ValueError
-            If there is one; the message names variable, chain and draw.
-        """
+        """Refuse draws that are not finite; the message names variable, chain and draw."""
         for chunk in self.chunks:
             for name, values in self.read(chunk).items():
                 bad = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
@@ -176,20 +185,6 @@ class DrawReader:
 
 def _real(values: np.ndarray) -> np.ndarray:
     return values if values.dtype.kind == "f" else values.astype(np.float64)
-
-
-def _split(chains: int, draws: int, at_most: int) -> Iterator[Chunk]:
-    if at_most >= draws:
-        whole = at_most // draws
-        for first in range(0, chains, whole):
-            last = min(first + whole, chains)
-            yield Chunk(slice(first, last), slice(0, draws), first * draws, last * draws)
-        return
-    for chain in range(chains):
-        for first in range(0, draws, at_most):
-            last = min(first + at_most, draws)
-            base = chain * draws
-            yield Chunk(slice(chain, chain + 1), slice(first, last), base + first, base + last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,13 +211,7 @@ class Workers:
 
 @contextmanager
 def workers(threads: int | None = None) -> Iterator[Workers]:
-    """Start threads, as many as there are cores by default.
-
-    Raises
-    ------
-    ValueError
-        If `threads` is not a positive whole number.
-    """
+    """Start threads, as many as there are cores by default."""
     if threads is not None:
         check_count("threads", threads, most=1024)
     count = threads or available_cores()

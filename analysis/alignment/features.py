@@ -10,7 +10,7 @@ minus their inner product have the same optimal assignment, as the sums of squar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -37,8 +37,6 @@ from .rotations import find_rotations
 from .units import FeatureUnits, factors, find_units, rescale
 
 if TYPE_CHECKING:
-    import jax
-
     from onebasin.models.networks.architecture import Network
     from onebasin.models.networks.bayesian import BayesianNetwork
 
@@ -84,13 +82,7 @@ class Features:
         return self.found_units
 
     def in_units(self, units: FeatureUnits | None = None) -> Features:
-        """The same features in units of their own, or in those of other ones.
-
-        Raises
-        ------
-        ValueError
-            If their spread is lost in rounding.
-        """
+        """Return the same features in units of their own, or in those of other ones."""
         if units is None:
             chunks = map(self._read, self.chunks)
             units = find_units(chunks, self.names, self.symmetry, self.reader.argument)
@@ -165,13 +157,7 @@ class Features:
 
 
 def weights(reader: DrawReader, declared: Symmetry, gauge: str, team: Workers) -> Features:
-    """Take the variables themselves as features, counterparts side by side, components that rotate made simple.
-
-    Raises
-    ------
-    UnclearRotation
-        If varimax has no clear optimum.
-    """
+    """Take the variables themselves as features, counterparts side by side, components that rotate made simple."""
     rotations = blocks_of(declared, Rotation)
     rotated = tuple(find_rotations(reader, block, team) for block in rotations)
     moving = stacked_blocks(discrete(declared))
@@ -185,23 +171,23 @@ def activations(
     model: BayesianNetwork,
     x: Float[np.ndarray, "obs in"],
 ) -> Features:
-    """Take the hidden units' activations on inputs `x` as features.
-
-    Raises
-    ------
-    ValueError
-        If a block does not permute the units of one hidden layer.
-    """
+    """Take the hidden units' activations on inputs `x` as features; every block permutes one hidden layer."""
     import jax.numpy as jnp
 
     moving = tuple(_layer_block(block, model.network) for block in equal_modes(declared))
     inputs = jnp.asarray(x)
 
     def transform(values: Arrays) -> Arrays:
-        layers = model.network.layers[:-1]
-        needed = [name for layer in layers for name in (layer.weight, layer.bias) if name]
-        hidden = _hidden(model.network, {n: jnp.asarray(values[n]) for n in needed}, inputs)
-        return {name: np.asarray(h) for name, h in hidden.items()}
+        # `Network.apply` without its last layer: (draw, obs, hidden) of every hidden layer.
+        hidden: Arrays = {}
+        h = jnp.broadcast_to(inputs[None], (len(next(iter(values.values()))), *inputs.shape))
+        for number, layer in enumerate(model.network.layers[:-1], start=1):
+            h = h @ jnp.asarray(values[str(layer.weight)])
+            if layer.bias:
+                h = h + jnp.asarray(values[layer.bias])[:, None, :]
+            h = model.network.nonlinearity.function(h)
+            hidden[f"hidden{number}"] = np.asarray(h)
+        return hidden
 
     return Features(reader, declared, moving, gauge, transform)
 
@@ -214,18 +200,3 @@ def _layer_block(block: Block, network: Network) -> Exchangeable:
         f"`cost` is 'activations', but {block!r} does not permute the units of one hidden layer; "
         "use cost='weights', or the network's own symmetry."
     )
-
-
-def _hidden(network: Network, draws: Mapping[str, jax.Array], x: jax.Array) -> dict[str, jax.Array]:
-    """Activations (draw, obs, hidden) of every hidden layer: `Network.apply` without its last layer."""
-    import jax.numpy as jnp
-
-    out: dict[str, jax.Array] = {}
-    h = jnp.broadcast_to(x[None], (len(next(iter(draws.values()))), *x.shape))
-    for number, layer in enumerate(network.layers[:-1], start=1):
-        h = h @ draws[str(layer.weight)]
-        if layer.bias:
-            h = h + draws[layer.bias][:, None, :]
-        h = network.nonlinearity.function(h)
-        out[f"hidden{number}"] = h
-    return out

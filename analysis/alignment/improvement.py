@@ -36,20 +36,9 @@ _MOST = 0.75
 def improve(
     symmetry: Symmetry, values: Values, reference: AlignmentReference, parts: Parts, settled: Flags
 ) -> Parts:
-    """Solve every block that is not settled, one after the other.
+    """Solve every block that is not settled, one after the other, for draws (draw, *event) as they came.
 
-    Parameters
-    ----------
-    symmetry : Symmetry
-        The blocks.
-    values : mapping of str to array (draw, *event)
-        Draws as they came.
-    reference : AlignmentReference
-        What they are matched with.
-    parts : Parts
-        Where they are.
-    settled : array (draw, block)
-        What need not be solved; brought up to date in place.
+    `settled` (draw, block) tells what need not be solved, and is brought up to date in place.
     """
     parts = copy(parts)
     for place, block in enumerate(symmetry):
@@ -82,23 +71,7 @@ def solve_among(
     parts: Parts,
     reference: AlignmentReference,
 ) -> Part:
-    """Solve one block, the others where they are.
-
-    Parameters
-    ----------
-    symmetry : Symmetry
-        All blocks.
-    place : int
-        Which one.
-    block : Block
-        That block, or what it does to some of its variables.
-    values : mapping of str to array (draw, *event)
-        Draws as they came.
-    parts : Parts
-        Where they are.
-    reference : AlignmentReference
-        What they are matched with.
-    """
+    """Solve one block, or what it does to some of its variables, the others where they are; draws are as they came."""
     turns = _turns(symmetry, place, block, values, parts)
     moved = [name for name in block.variables if name not in turns]
     seen = dict(values) | move(values, symmetry, parts, moved, without=place)
@@ -115,20 +88,15 @@ def _turns(
     for name in block.variables:
         movers = [p for p, b in enumerate(symmetry) if p != place and name in b.variables]
         if values[name].ndim == 3 and len(movers) == 1:
-            turn = _turn(symmetry[movers[0]], name, parts[movers[0]])
-            if turn is not None:
-                turns[name] = turn
+            mover, part = symmetry[movers[0]], parts[movers[0]]
+            if name in mover.axes and len(axes_of(mover.axes[name])) == 1:
+                permutation, signs = cast(Permuted, part)
+                back = np.argsort(permutation, axis=1)
+                if signs is None or name not in mover.flipped:
+                    turns[name] = Turn(back)
+                else:
+                    turns[name] = Turn(back, np.take_along_axis(signs, back, axis=1))
     return turns
-
-
-def _turn(block: Block, name: str, part: Part) -> Turn | None:
-    if name not in block.axes or len(axes_of(block.axes[name])) != 1:
-        return None
-    permutation, signs = cast(Permuted, part)
-    back = np.argsort(permutation, axis=1)
-    if signs is None or name not in block.flipped:
-        return Turn(back)
-    return Turn(back, np.take_along_axis(signs, back, axis=1))
 
 
 def first_parts(

@@ -47,22 +47,10 @@ def iterate(
     restarts: int,
     seed: int,
 ) -> Iterated:
-    """Align draws with their own mean or diagonal Gaussian.
+    """Align draws with their own mean or diagonal Gaussian, from each of some draws, chains in one row.
 
-    Parameters
-    ----------
-    problem : MatchingProblem
-        What is matched.
-    kind : {"mean", "gaussian"}
-        What is estimated.
-    scales : mapping of str to float
-        Of every feature.
-    starts : tuple of int
-        The draws to start from, chains in one row.
-    max_sweeps : int
-        Improvements of the reference at most, from each start.
-    restarts, seed : int
-        Of the first matching, see `descent.match`.
+    The reference is improved at most `max_sweeps` times from each; `restarts` and `seed` are of the first matching, see
+    `descent.match`.
     """
     runs = [
         _run(problem, kind, scales, start, max_sweeps, restarts, seed + number)
@@ -73,7 +61,23 @@ def iterate(
         # By more than rounding: two starts that end alike differ in their last digits.
         if run.trace[-1] < best.trace[-1] - 1e-9 * abs(best.trace[-1]):
             best = run
-    return _in_labels_of(problem, best, starts[0])
+    # Everything is moved by one element, so that the first start keeps the labels that it came with.
+    group, symmetry = problem.group, problem.symmetry
+    back = group.inverse(take(best.parts, slice(starts[0], starts[0] + 1)))
+    every = tuple(on_arrays(p, lambda a: np.repeat(a, problem.features.total, 0)) for p in back)
+    names = problem.features.names
+    mean = move({n: m[None] for n, m in best.reference.mean.items()}, symmetry, back, names)
+    weight = dict(best.reference.weight)
+    by_entry = {n: np.asarray(w)[None] for n, w in weight.items() if np.ndim(w)}
+    if by_entry:
+        weight |= {n: w[0, ...] for n, w in move(by_entry, *bare(symmetry, back), by_entry).items()}
+    moved = AlignmentReference(
+        {n: m[0, ...] for n, m in mean.items()},
+        weight,
+        best.reference.offset,
+        best.reference.factor,
+    )
+    return Iterated(group.compose(best.parts, every), moved, best.trace, best.converged)
 
 
 def _run(
@@ -127,20 +131,3 @@ def _estimate(
     if kind == "mean":
         return about(moments.mean(), scales)
     return moments.gaussian(scales, of_one_variance(problem.symmetry, problem.features.shapes))
-
-
-def _in_labels_of(problem: MatchingProblem, run: Iterated, row: int) -> Iterated:
-    """Move everything by one element, so that one draw keeps the labels that it came with."""
-    group, symmetry = problem.group, problem.symmetry
-    back = group.inverse(take(run.parts, slice(row, row + 1)))
-    every = tuple(on_arrays(p, lambda a: np.repeat(a, problem.features.total, 0)) for p in back)
-    names = problem.features.names
-    mean = move({n: m[None] for n, m in run.reference.mean.items()}, symmetry, back, names)
-    weight = dict(run.reference.weight)
-    by_entry = {n: np.asarray(w)[None] for n, w in weight.items() if np.ndim(w)}
-    if by_entry:
-        weight |= {n: w[0, ...] for n, w in move(by_entry, *bare(symmetry, back), by_entry).items()}
-    moved = AlignmentReference(
-        {n: m[0, ...] for n, m in mean.items()}, weight, run.reference.offset, run.reference.factor
-    )
-    return Iterated(group.compose(run.parts, every), moved, run.trace, run.converged)

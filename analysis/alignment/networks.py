@@ -35,22 +35,7 @@ _AT_ONCE = 16
 def align_networks(
     model: BayesianNetwork, reference: Values, others: Values
 ) -> tuple[dict[str, np.ndarray], Transpositions]:
-    """Align networks to one.
-
-    Parameters
-    ----------
-    model : BayesianNetwork
-        Their architecture.
-    reference : mapping of str to array (1, ...)
-        The network that the others are aligned to.
-    others : mapping of str to array (network, ...)
-        The networks.
-
-    Returns
-    -------
-    tuple of dict and Transpositions
-        The networks aligned, and the transpositions that it took, by hidden layer (1, network).
-    """
+    """Align networks (network, ...) to one, and count the transpositions that it took, by hidden layer (1, network)."""
     symmetry = blocks_of(model.symmetry, Exchangeable)
     found = align(
         as_draws(model, others),

@@ -59,25 +59,9 @@ def move(
     *,
     without: int | None = None,
 ) -> dict[str, np.ndarray]:
-    """Move draws (draw, *event) by every block, or by all but one.
+    """Move draws (draw, *event) by every permuting or complementing block, or by all but number `without`.
 
-    Parameters
-    ----------
-    values : mapping of str to array
-        Draws.
-    symmetry : Symmetry
-        `Exchangeable` and `Complement` blocks.
-    parts : sequence of Part
-        One element a draw.
-    names : iterable of str
-        The variables to return.
-    without : int, optional
-        Number of the block that stays out.
-
-    Returns
-    -------
-    dict
-        The moved variables; one that no block moved is the array that was given.
+    A variable that no block moved is the array that was given.
     """
     moved = {name: values[name] for name in names}
     for place, (block, part) in enumerate(zip(symmetry, parts, strict=True)):

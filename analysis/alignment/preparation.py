@@ -6,7 +6,7 @@ finds it; 1 where it never varies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,7 +21,6 @@ from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..discovery.candidate import Candidate
 from ..discovery.density import advice
 from ..discovery.resolve import Resolved, resolve
 from .draws import DrawReader, Workers
@@ -61,13 +60,7 @@ class Preparation:
     team: Workers
 
     def features(self, dataset: xr.Dataset, argument: str = "posterior") -> Features:
-        """Check a posterior and make its features.
-
-        Raises
-        ------
-        ValueError
-            If a variable is missing, its shape does not fit the symmetry, or a draw is not finite.
-        """
+        """Check a posterior, whose draws have to be finite and fit the symmetry, and make its features."""
         names = tuple(dict.fromkeys(n for block in self.symmetry for n in block.variables))
         if self.inputs is None or self.model is None:
             reader = self._reader(dataset, names, argument, 0)
@@ -85,13 +78,7 @@ class Preparation:
         return reader
 
     def mean_of(self, other: Posterior, own: Features) -> dict[str, np.ndarray]:
-        """Mean of another posterior's features.
-
-        Raises
-        ------
-        ValueError
-            If a variable has another shape than the posterior's own.
-        """
+        """Return the mean of another posterior's features, of the same shapes."""
         view = as_view(other, "reference")
         dataset = view.posterior
         shapes = event_shapes(dataset, own.reader.names)
@@ -118,19 +105,26 @@ def prepare(
     max_bytes: int,
     team: Workers,
 ) -> Preparation:
-    """Gather the settings that alignment needs in addition to the draws.
-
-    Raises
-    ------
-    ValueError
-        If the symmetry is empty, or activations have no network or no inputs.
-    """
+    """Gather the settings that alignment needs in addition to the draws."""
     if not symmetry:
         raise ArgumentError(
             "`symmetry` has no blocks: there is nothing to align; give at least one."
         )
     model = view.network
-    inputs = _inputs(view, model, x) if cost == "activations" else None
+    inputs = None
+    if cost == "activations":
+        if model is None:
+            raise ArgumentError(
+                f"`cost` is 'activations', but `{view.argument}` has no attribute `model` that describes a "
+                "network; use cost='weights'."
+            )
+        x = view.x if x is None else x
+        if x is None:
+            raise ArgumentError(
+                "`cost` is 'activations', which needs inputs: give `x` (obs, in), or a posterior that "
+                "keeps its own in the group `constant_data`."
+            )
+        inputs = check_inputs(x, model.network.in_dim)
     return Preparation(symmetry, model, inputs, gauge, max_bytes, team)
 
 
@@ -155,12 +149,7 @@ def whole_element(features: Features, parts: Parts) -> Element:
 def choose_symmetry(view: View, symmetry: Any) -> Resolved:
     """Resolve the symmetry to align by: what was asked for, what the posterior declares, or what its draws show.
 
-    Raises
-    ------
-    TypeError
-        If `symmetry` is neither blocks nor words of them.
-    ValueError
-        If a word cannot be read, what the posterior declares does not hold, or there is nothing to align by.
+    What does not hold is refused, and where there is nothing to align by.
     """
     resolved = resolve(view, symmetry)
     if resolved.source == "refuted":
@@ -176,34 +165,17 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
                 why += " joins such modes: `ob.sample_modes` estimates their masses."
             raise ArgumentError(f"`posterior` cannot be aligned. {why}")
         if not resolved.blocks:
+            what = "no labels that switch: there is nothing to align"
+            if shown := resolved.candidates:
+                what = f"that components of {shown[0].word} change places and overlap, which no alignment undoes"
+                what += " for sure"
+                if shown[0].turns:
+                    what = f"that components rotate, by {shown[0].word!r}: declare it to align by varimax"
             raise ArgumentError(
-                "`symmetry` is not given, `posterior` declares none, and its draws show "
-                f"{_unclear(resolved.candidates)}. Give blocks or words of what is interchangeable, such as 'mu,sigma'."
+                f"`symmetry` is not given, `posterior` declares none, and its draws show {what}. Give blocks "
+                "or words of what is interchangeable, such as 'mu,sigma'."
             )
     return resolved
-
-
-def _unclear(seen: Sequence[Candidate]) -> str:
-    if not seen:
-        return "no labels that switch: there is nothing to align"
-    if seen[0].turns:
-        return f"that components rotate, by {seen[0].word!r}: declare it to align by varimax"
-    return f"that components of {seen[0].word} change places and overlap, which no alignment undoes for sure"
-
-
-def _inputs(view: View, model: BayesianNetwork | None, x: Any) -> np.ndarray:
-    if model is None:
-        raise ArgumentError(
-            f"`cost` is 'activations', but `{view.argument}` has no attribute `model` that describes a "
-            "network; use cost='weights'."
-        )
-    x = view.x if x is None else x
-    if x is None:
-        raise ArgumentError(
-            "`cost` is 'activations', which needs inputs: give `x` (obs, in), or a posterior that "
-            "keeps its own in the group `constant_data`."
-        )
-    return check_inputs(x, model.network.in_dim)
 
 
 def choose_scales(
@@ -212,13 +184,7 @@ def choose_scales(
     features: Features,
     units: FeatureUnits,
 ) -> dict[str, float]:
-    """Return the scale of every feature: the one given, the prior's, or the draws' spread.
-
-    Raises
-    ------
-    ValueError
-        If `given` names what is not matched, or a scale is not positive.
-    """
+    """Return the scale of every feature: the one given, the prior's, or the draws' spread."""
     given = dict(given or {})
     for name, scale in given.items():
         check_positive(f"scales[{name!r}]", scale)

@@ -8,11 +8,9 @@ reads it back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
-from math import prod
-from operator import itemgetter
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,26 +18,24 @@ import xarray as xr
 from jaxtyping import Bool, Float
 
 from onebasin.base.card import Card, FactList, Part, Words
-from onebasin.base.errors import ArgumentError
-from onebasin.base.files.claims import ClaimError
-from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.base.showing import Shown
-from onebasin.base.table import Flag
 from onebasin.models.symmetry.blocks import Rotation, Symmetry, blocks_of, to_json
 from onebasin.models.symmetry.describe import in_words
-from onebasin.models.symmetry.elements import Element, Rotated, labels_of, on_arrays
+from onebasin.models.symmetry.elements import Element, Rotated, labels_of
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
-from onebasin.posteriors.scratch import Scratch, close_with
+from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.view import View
 
 from ..discovery.density import DensityCheck, compare_densities, spelt
 from ..discovery.resolve import resolve
 from .allocations import Allocation, allocations_in, renumbered
-from .draws import workers
+from .moving import Moved, moved
 from .rule import AlignmentRule, AlignmentTarget
 
+_SMALLEST = {"permutation": np.int32, "signs": np.int8, "swapped": np.int8}
+"""Types that hold the arrays of an element exactly."""
 PerDraw = Float[np.ndarray, "chain draw"]
 
 
@@ -204,7 +200,8 @@ class Alignment(Shown):
                 if array is not None:
                     own = (f"block{place}_part", f"block{place}_from")
                     dims = (*schema.SAMPLE_DIMS, *own)[: array.ndim]
-                    variables[f"block{place}_{word}"] = (dims, _compact(word, array))
+                    kept = array.astype(_SMALLEST.get(word, array.dtype))
+                    variables[f"block{place}_{word}"] = (dims, kept)
         for name, array in self.reference.items():
             dims = tuple(f"reference_{name}_dim_{axis}" for axis in range(array.ndim))
             variables[f"reference_{name}"] = (dims, array)
@@ -219,7 +216,28 @@ class Alignment(Shown):
         return xr.Dataset(variables, attrs=attributes)
 
     def _card(self) -> Card:
-        return of_alignment(self)
+        moved, draws = self.relabelled.mean(), self.distance_after.size
+        before, after = self.distance_before.mean(), self.distance_after.mean()
+        what = "No draw had to be moved"
+        if moved:
+            what = (
+                f"{100 * moved:.3g} % of {draws:,} draws were moved: their squared distance to the reference is "
+                f"{after / before:.2g} of what it was"
+            )
+        then = "`.posterior` holds the aligned draws, and `ob.diagnose` judges them."
+        parts: list[Part] = [Words(f"{what}. {then}")]
+        if not self.converged:
+            more = f"Parts still moved in the last of {self.sweeps} sweeps: give more with `max_sweeps`."
+            parts.append(Words(more, flag="warn"))
+        facts = FactList.of(
+            ("modulo", in_words(self.symmetry)),
+            ("found", ", ".join(f"`{word}`" for word in self.found)),
+            ("renumbered", ", ".join(self.allocations)),
+            ("sweeps", str(self.sweeps)),
+        )
+        density = "" if self.density is None else self.density.sentence
+        small = [Words(text, small=True) for text in (density, self.caveat, self.text) if text]
+        return Card("Aligned draws", (*parts, facts, *small), "" if self.converged else "warn")
 
     def to_tree(self) -> xr.DataTree:
         """Return the aligned posterior with the group `alignment` in it."""
@@ -227,160 +245,3 @@ class Alignment(Shown):
         tree[schema.ALIGNMENT] = xr.DataTree(self.to_dataset())
         close_with(tree, self.posterior)
         return tree
-
-
-def element_of(dataset: xr.Dataset, symmetry: Symmetry) -> Element:
-    """Read the elements back from what `Alignment.to_dataset` made.
-
-    Raises
-    ------
-    ValueError
-        If the dataset lacks a block's array.
-    """
-    return tuple(
-        block.read_part(partial(_array, dataset, place)) for place, block in enumerate(symmetry)
-    )
-
-
-def _array(dataset: xr.Dataset, place: int, word: str) -> np.ndarray:
-    name = f"block{place}_{word}"
-    if name not in dataset:
-        raise ArgumentError(
-            f"`dataset` lacks {name}; give the group `alignment` that was saved with this symmetry."
-        )
-    return dataset[name].values
-
-
-def _compact(word: str, array: np.ndarray) -> np.ndarray:
-    """The smallest type that holds the values exactly."""
-    if word == "permutation":
-        return array.astype(np.int32)
-    return array.astype(np.int8) if word in ("signs", "swapped") else array
-
-
-def of_alignment(alignment: Alignment) -> Card:
-    """Show the variables that were moved, how much that brought, and the rule."""
-    flag: Flag = "" if alignment.converged else "warn"
-    return Card("Aligned draws", tuple(_of_alignment(alignment)), flag)
-
-
-def _of_alignment(alignment: Alignment) -> Iterator[Part]:
-    moved, draws = alignment.relabelled.mean(), alignment.distance_after.size
-    before, after = alignment.distance_before.mean(), alignment.distance_after.mean()
-    what = (
-        "No draw had to be moved"
-        if moved == 0
-        else f"{100 * moved:.3g} % of {draws:,} draws were moved"
-    )
-    closer = (
-        f": their squared distance to the reference is {after / before:.2g} of what it was"
-        if moved
-        else ""
-    )
-    yield Words(
-        f"{what}{closer}. `.posterior` holds the aligned draws, and `ob.diagnose` judges them."
-    )
-    if not alignment.converged:
-        yield Words(
-            f"Parts still moved in the last of {alignment.sweeps} sweeps: give more with `max_sweeps`.",
-            flag="warn",
-        )
-    yield FactList.of(
-        ("modulo", in_words(alignment.symmetry)),
-        ("found", ", ".join(f"`{word}`" for word in alignment.found)),
-        ("renumbered", ", ".join(alignment.allocations)),
-        ("sweeps", str(alignment.sweeps)),
-    )
-    if alignment.density is not None and alignment.density.sentence:
-        yield Words(alignment.density.sentence, small=True)
-    if alignment.caveat:
-        yield Words(alignment.caveat, small=True)
-    yield Words(alignment.text, small=True)
-
-
-Arrays = dict[str, np.ndarray]
-
-
-@dataclass(frozen=True, eq=False)
-class Moved:
-    """Moved variables, and what holds them on disk, where they are there; it is removed when it is closed."""
-
-    variables: Mapping[str, xr.DataArray]
-    filed: xr.DataTree | None = None
-
-
-def moved(dataset: xr.Dataset, group: Group, element: Element, argument: str) -> Moved:
-    """Move every draw by its element.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The variables that move.
-    group : Group
-        Of the symmetry.
-    element : Element
-        Leading axes (chain, draw).
-    argument : str
-        What messages call the posterior.
-
-    Raises
-    ------
-    ValueError
-        If the disk has no room for them.
-    """
-    first = {str(n): v.transpose(*schema.SAMPLE_DIMS, ...) for n, v in dataset.data_vars.items()}
-    filed = None
-    if any(map(is_read_later, first.values())):
-        try:
-            with workers(1):
-                filed = _filed(first, group, element)
-        except ClaimError as error:
-            raise ArgumentError(f"`{argument}` cannot be aligned: it {error}.") from error
-        there = filed[schema.POSTERIOR].data_vars
-        made = {n: _named(there[n], variable) for n, variable in first.items()}
-    else:
-        whole = group.act(element, {n: v.values for n, v in first.items()})
-        made = {n: variable.copy(data=whole[n]) for n, variable in first.items()}
-    return Moved({n: v.transpose(*dataset[n].dims) for n, v in made.items()}, filed)
-
-
-def _filed(variables: Mapping[str, xr.DataArray], group: Group, element: Element) -> xr.DataTree:
-    chains, draws = next(iter(variables.values())).shape[:2]
-    bytes_a_draw = sum(prod(v.shape[2:]) * v.dtype.itemsize for v in variables.values())
-    rows = max(1, PIECE // bytes_a_draw)
-    pieces = _pieces(variables, group, element, rows)
-    chain, first, values = next(pieces)
-    kinds = {n: (v.shape[1:], v.dtype) for n, v in values.items()}
-    scratch = Scratch(chains, draws, {schema.POSTERIOR: kinds}, rows=rows)
-    try:
-        while values:
-            for name, array in values.items():
-                scratch.put(schema.POSTERIOR, name, chain, first, array)
-            chain, first, values = next(pieces, (0, 0, {}))
-    except BaseException:
-        scratch.remove()
-        raise
-    return scratch.tree({}, lazy=True)
-
-
-def _pieces(
-    variables: Mapping[str, xr.DataArray], group: Group, element: Element, rows: int
-) -> Iterator[tuple[int, int, Arrays]]:
-    """Moved draws (draw, ...), some of a chain at a time: its number, that of the first of them, arrays."""
-    chains, draws = next(iter(variables.values())).shape[:2]
-    for chain in range(chains):
-        for first in range(0, draws, rows):
-            place = (chain, slice(first, first + rows))
-            own = tuple(on_arrays(part, itemgetter(place)) for part in element)
-            yield (
-                chain,
-                first,
-                dict(group.act(own, {n: v[place].values for n, v in variables.items()})),
-            )
-
-
-def _named(values: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
-    """Return a scratch's values with the axes, labels and attributes of the original variable."""
-    axes = dict(zip(values.dims, like.dims, strict=True))
-    bare = values.drop_vars(list(values.coords)).rename(axes)
-    return bare.assign_coords(like.coords).assign_attrs(like.attrs)

@@ -85,22 +85,7 @@ class Clarity:
 
 
 def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotated:
-    """Find the rotations that make the loadings of all draws simple, all of them near one another.
-
-    Parameters
-    ----------
-    reader : DrawReader
-        The draws.
-    block : Rotation
-        What rotates.
-    team : Workers
-        Threads.
-
-    Raises
-    ------
-    UnclearRotation
-        If varimax has no clear optimum.
-    """
+    """Find the rotations that make the loadings of all draws simple, all of them near one another."""
 
     def one(row: int) -> Loadings:
         draw = reader.read_one(*divmod(row, reader.num_draws))
@@ -110,7 +95,14 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
     count = int(np.clip(_WORK / (size**2 * rows), _LEAST, _MOST))
     chosen = np.unique(np.linspace(0, reader.total - 1, count).round().astype(int))
     some = np.concatenate([one(int(row)) for row in chosen])
-    mean = _simple_mean(some)
+    # The mean of draws that are turned to one another, at the best optimum of some random starts; its components are
+    # in order of size, with positive sums of cubes.
+    mean = procrustes(some)[0].mean(axis=0)
+    starts = np.concatenate([np.eye(len(mean))[None], _random(STARTS, len(mean))])
+    optima = refine(np.broadcast_to(mean, (len(starts), *mean.shape)), starts) @ mean
+    best = optima[criterion(optima).argmax()]
+    best = best[np.argsort(-np.square(best).sum(axis=1), kind="stable")]
+    mean = np.asarray(best * np.where((best**3).sum(axis=1, keepdims=True) < 0, -1, 1))
 
     def simple(draws: Loadings) -> Rotations:
         towards = mean.astype(draws.dtype) @ np.swapaxes(draws, 1, 2)
@@ -139,30 +131,10 @@ def _loadings(draws: Arrays, block: Rotation, dtype: type = np.float64) -> Loadi
     return np.ascontiguousarray(front.reshape(*front.shape[:2], -1), dtype)
 
 
-def _simple_mean(draws: Loadings) -> Float[np.ndarray, "component row"]:
-    """The mean of draws that are turned to one another, at the best optimum of some random starts.
-
-    Components are in order of size, with positive sums of cubes.
-    """
-    mean = procrustes(draws)[0].mean(axis=0)
-    starts = np.concatenate([np.eye(len(mean))[None], _random(STARTS, len(mean))])
-    found = refine(np.broadcast_to(mean, (len(starts), *mean.shape)), starts) @ mean
-    best = found[criterion(found).argmax()]
-    best = best[np.argsort(-np.square(best).sum(axis=1), kind="stable")]
-    return np.asarray(best * np.where((best**3).sum(axis=1, keepdims=True) < 0, -1, 1))
-
-
 def clarity(draws: Loadings, turns: Rotations, mean: Float[np.ndarray, "component row"]) -> Clarity:
-    """Measure to what degree draws agree about the rotation, given the rotations near one another that were found.
+    """Measure to what degree draws agree about the rotation, given those that make them simple near a mean.
 
-    Parameters
-    ----------
-    draws : array (draw, component, row)
-        Loadings as they came.
-    turns : array (draw, component, component)
-        Rotations that make them simple.
-    mean : array (component, row)
-        What they are near to.
+    Loadings (draw, component, row) are as they came.
     """
     simple = turns @ draws
     about = nearest_rotation(simple.mean(axis=0) @ np.swapaxes(simple, 1, 2))

@@ -32,6 +32,7 @@ from onebasin.posteriors.view import as_view
 
 from ..discovery.resolve import resolve
 from ..summaries.deciding import every_few
+from ..summaries.units import power_of_two
 from .align import align
 from .result import Alignment
 
@@ -81,29 +82,11 @@ def switching(
     noise: bool = True,
     seed: int = 0,
 ) -> Switching:
-    """Measure switching of labels, and the gain of alignment in comparison with its gain on noise.
+    """Measure switching of labels, and the gain of alignment by weights in comparison with its gain on noise.
 
-    Parameters
-    ----------
-    alignment : Alignment
-        Of a posterior by weights.
-    lags : sequence of int
-        Distances between draws of one chain.
-    noise : bool
-        Whether to align shuffled draws too, which takes as long as the alignment did.
-    seed : int
-        Of random elements and shuffling.
-
-    Returns
-    -------
-    Switching
-        A `ratio` close to `noise_ratio` says that draws are no closer to one mode than noise is.
-
-    Raises
-    ------
-    ValueError
-        If a lag is not a positive whole number, or noise is asked for after an alignment by
-        activations.
+    A `ratio` close to `noise_ratio` says that draws are no closer to one mode than noise is. Aligning noise, shuffled
+    draws, takes as long as the alignment did; after an alignment by activations it is refused. `lags` are distances
+    between draws of one chain.
     """
     for lag in lags:
         check_count("lags", lag)
@@ -181,6 +164,8 @@ def _distance(block: Block[Any], values: dict[str, np.ndarray]) -> float:
             continue
         parts = np.moveaxis(values[name], 2 + axes[0], 2)
         parts = parts.reshape(*parts.shape[:3], -1)
+        # In a unit of their own, so that squares are doubles whatever the size of the draws.
+        parts = parts / power_of_two(np.abs(parts).max(initial=0.0, keepdims=True))
         mean, variance = parts.mean(axis=(0, 1)), parts.var(axis=(0, 1))
         with np.errstate(divide="ignore", invalid="ignore"):
             both = (variance[:, None] + variance) / 2
@@ -189,7 +174,7 @@ def _distance(block: Block[Any], values: dict[str, np.ndarray]) -> float:
                 mirrored.append(np.nan_to_num(4 * mean**2 / variance).sum(axis=-1))
     found = [sum(mirrored)] if mirrored else []
     if pairs and len(pairs[0]) > 1:
-        total = sum(pairs)
+        total = np.sum(pairs, axis=0)
         found.append(total[np.triu_indices(len(total), 1)])
     return math.sqrt(np.concatenate(found).min()) if found else float("nan")
 
@@ -235,17 +220,10 @@ def shuffle_parts(
     symmetry: Symmetry,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """Give every component of every draw to a draw and a place at random.
+    """Give every component of every draw (chain, draw, *event) to a draw and a place at random.
 
-    Parameters
-    ----------
-    values : mapping of str to array (chain, draw, *event)
-        Draws.
-    symmetry : Symmetry
-        Blocks that permute; a component keeps its entries in all variables of its block together. Of a block that
-        has one component alone, noise.
-    rng : Generator
-        Source of the shuffling.
+    A component keeps its entries in all variables of its block together. Of a block that has one component alone,
+    noise.
     """
     lead = next(iter(values.values())).shape[:2]
     total = lead[0] * lead[1]
@@ -256,12 +234,17 @@ def shuffle_parts(
         if several:
             rows = rng.permuted(np.tile(np.arange(total), (size, 1)), axis=1)
             for name, places in block.axes.items():
-                flat[name] = _regroup(flat[name], rows, axes_of(places)[0])
+                axis = axes_of(places)[0] + 1
+                front = np.moveaxis(flat[name], axis, 0)
+                mixed = [part[order] for part, order in zip(front, rows, strict=True)]
+                flat[name] = np.moveaxis(np.stack(mixed), 0, axis)
         else:
             chosen = rng.choice(total, size=min(total, _MIXED), replace=False)
             mixing = rng.standard_normal((total, len(chosen))) / np.sqrt(len(chosen))
-            for name in block.variables:
-                flat[name] = _mixed(flat[name], mixing, chosen, name in block.complemented)
+            for name in block.variables:  # the second moments are about what does not move
+                centre = 0.5 if name in block.complemented else 0.0
+                some = flat[name][chosen].reshape(len(chosen), -1) - centre
+                flat[name] = (mixing @ some + centre).reshape(flat[name].shape)
     return {n: v.reshape(*lead, *v.shape[1:]) for n, v in flat.items()}
 
 
@@ -269,23 +252,6 @@ def _with_parts(symmetry: Symmetry, values: dict[str, np.ndarray]) -> list[tuple
     """Every block, and whether it moves several components, which can be shuffled."""
     shapes = {name: value.shape[2:] for name, value in values.items()}
     return [(block, block.size(shapes) > 1) for block in symmetry]
-
-
-def _mixed(
-    values: np.ndarray, mixing: np.ndarray, chosen: np.ndarray, complemented: bool
-) -> np.ndarray:
-    """Gaussian noise with the second moments that draws (draw, *event) have about what does not move."""
-    centre = 0.5 if complemented else 0.0
-    rows = values[chosen].reshape(len(chosen), -1) - centre
-    return (mixing @ rows + centre).reshape(values.shape)
-
-
-def _regroup(values: np.ndarray, rows: np.ndarray, axis: int) -> np.ndarray:
-    """Take component j of each draw from the draw `rows[j]` says."""
-    front = np.moveaxis(values, axis + 1, 0)
-    return np.moveaxis(
-        np.stack([part[order] for part, order in zip(front, rows, strict=True)]), 0, axis + 1
-    )
 
 
 IMPROBABLE = 0.01
@@ -341,24 +307,19 @@ class OneLabelling:
 def one_labelling(alignment: Alignment) -> OneLabelling | None:
     """Look whether all chains have one labelling; None where they do not."""
     blocks = equal_modes(alignment.symmetry)
-    if not _alike(alignment.element):
-        return None
-    order = Group(blocks, alignment.group.shapes).log_order
-    chains = alignment.distance_after.shape[0]
-    return OneLabelling(chains, order, resolve(alignment.source, alignment.symmetry).known)
-
-
-def _alike(element: Element) -> bool:
-    """Tell whether most draws of every chain have the median labels, component by component."""
-    alike: Any = True
-    for part in element:
+    alike: Any = True  # has a draw the median labels, component by component
+    for part in alignment.element:
         for labels in part:
             if labels is not None and not isinstance(part, Scaled):
                 flat = labels.reshape(*labels.shape[:2], -1)
                 for column in np.moveaxis(flat, 2, 0):
                     middle = np.partition(column, column.size // 2, axis=None)[column.size // 2]
                     alike = alike & (column == middle)
-    return alike is not True and bool((alike.mean(axis=1) >= MOST).all())
+    if alike is True or not (alike.mean(axis=1) >= MOST).all():
+        return None
+    order = Group(blocks, alignment.group.shapes).log_order
+    chains = alignment.distance_after.shape[0]
+    return OneLabelling(chains, order, resolve(alignment.source, alignment.symmetry).known)
 
 
 def _count(log_number: float) -> str:

@@ -37,7 +37,17 @@ class Transpositions(Shown):
     layers: tuple[Int[np.ndarray, "*lead"], ...]
 
     def _card(self) -> Card:
-        return of_transpositions(self)
+        total = self.total.ravel()
+        words = (
+            f"Draws are {number(np.median(total))} transpositions (median) from the common labelling, and up to "
+            f"{number(total.max())}: exchanges of two components each."
+        )
+        rows = tuple(
+            (f"block {place}", number(np.median(layer)), number(layer.max()))
+            for place, layer in enumerate(self.layers)
+        )
+        table = Table(("", "median", "most"), rows, "transpositions by block")
+        return Card("Transpositions", (Words(words), *([table] if len(rows) > 1 else [])))
 
     @property
     def total(self) -> Int[np.ndarray, "*lead"]:
@@ -81,23 +91,7 @@ def transpositions(posterior: Posterior | Alignment) -> Transpositions:
 def count_transpositions(
     permutation: Int[np.ndarray, "*lead component"],
 ) -> Int[np.ndarray, "*lead"]:
-    """Count the transpositions of many permutations.
-
-    Parameters
-    ----------
-    permutation : integer array (*lead, component)
-        Permutations of 0, 1, ..., n - 1.
-
-    Returns
-    -------
-    array (*lead)
-        n less the number of cycles.
-
-    Raises
-    ------
-    ValueError
-        If a row is not a permutation.
-    """
+    """Count the transpositions of permutations of 0, 1, ..., n - 1: n less the number of cycles."""
     size = permutation.shape[-1]
     if not np.array_equal(
         np.sort(permutation, axis=-1), np.broadcast_to(np.arange(size), permutation.shape)
@@ -116,14 +110,9 @@ def count_transpositions(
 
 
 def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " component"]:
-    """Draw a permutation that `num` transpositions make and no fewer.
+    """Draw a permutation that `num` transpositions make and no fewer; `num` is less than `size`.
 
     Each exchange joins two cycles, so that none undoes another.
-
-    Raises
-    ------
-    ValueError
-        If there is no such permutation: `num` is `size` or more.
     """
     if not 0 <= num < size:
         raise ArgumentError(
@@ -139,36 +128,10 @@ def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " 
 
 
 def transpositions_of(element: Element) -> Transpositions:
-    """Count the transpositions of a group element, such as an alignment's.
-
-    Parameters
-    ----------
-    element : Element
-        Any leading axes.
-
-    Raises
-    ------
-    ValueError
-        If no block of it permutes.
-    """
+    """Count the transpositions of a group element, such as an alignment's; one of its blocks has to permute."""
     layers = tuple(count_transpositions(part.permutation) for part in permuted_parts(element))
     if not layers:
         raise ArgumentError(
             "`element` has no permutation; give one of a symmetry that exchanges parts."
         )
     return Transpositions(layers)
-
-
-def of_transpositions(found: Transpositions) -> Card:
-    """Show how many exchanges of two components brought draws into one labelling."""
-    total = found.total.ravel()
-    words = (
-        f"Draws are {number(np.median(total))} transpositions (median) from the common labelling, and up to "
-        f"{number(total.max())}: exchanges of two components each."
-    )
-    rows = tuple(
-        (f"block {place}", number(np.median(layer)), number(layer.max()))
-        for place, layer in enumerate(found.layers)
-    )
-    table = Table(("", "median", "most"), rows, "transpositions by block")
-    return Card("Transpositions", (Words(words), *([table] if len(rows) > 1 else [])))

@@ -66,13 +66,7 @@ class FeatureUnits:
         return {n: np.asarray(self.centre[n] + self.unit[n] * v) for n, v in values.items()}
 
     def scales_into(self, scales: Mapping[str, float]) -> dict[str, float]:
-        """Take scales into these units.
-
-        Raises
-        ------
-        ValueError
-            If a scale is so far from the draws' spread that its square is no double.
-        """
+        """Take scales into these units; refuse one so far from the draws' spread that its square is no double."""
         for name, scale in scales.items():
             if not 1e-150 <= scale / self.unit[name] <= 1e150:
                 raise ArgumentError(
@@ -85,31 +79,18 @@ class FeatureUnits:
 def find_units(
     chunks: Iterable[Arrays], names: tuple[str, ...], symmetry: Symmetry, argument: str
 ) -> FeatureUnits:
-    """Find the units of features.
-
-    Parameters
-    ----------
-    chunks : iterable of dict of str to array (draw, *event)
-        All features, a piece at a time.
-    names : tuple of str
-        Those that are matched.
-    symmetry : Symmetry
-        Of the features.
-    argument : str
-        What messages call the posterior.
-
-    Raises
-    ------
-    ValueError
-        If a feature's spread is lost in the rounding of its size.
-    """
+    """Find the units of features (draw, *event), a piece at a time; refuse a spread that is lost in rounding."""
     found: dict[str, _Spread] = {}
     for values in chunks:
         for name in names:
             if name not in found:
-                found[name] = _Spread.about(
-                    values[name], _fixed_centre(name, symmetry), _axes(name, symmetry)
-                )
+                blocks = [block for block in symmetry if name in block.variables]
+                centre = 0.5 if any(name in block.complemented for block in blocks) else None
+                centre = 0.0 if any(name in block.flipped for block in blocks) else centre
+                # Along the axis of draws, and those along which blocks exchange entries.
+                moved = [axes_of(block.axes[name]) for block in blocks if name in block.axes]
+                axes = (0, *sorted({axis + 1 for own in moved for axis in own}))
+                found[name] = _Spread.about(values[name], centre, axes)
             found[name].add(values[name])
     for name, spread in found.items():
         spread.refuse_lost(name, argument)
@@ -122,19 +103,6 @@ def find_units(
         },
         spread={n: s.size for n, s in found.items()},
     )
-
-
-def _fixed_centre(name: str, symmetry: Symmetry) -> float | None:
-    """The centre that a symmetry dictates; None where it may be chosen."""
-    if any(name in block.flipped for block in symmetry):
-        return 0.0
-    return 0.5 if any(name in block.complemented for block in symmetry) else None
-
-
-def _axes(name: str, symmetry: Symmetry) -> tuple[int, ...]:
-    """The axis of draws, and those along which blocks exchange entries."""
-    blocks = [block for block in symmetry if name in block.axes]
-    return (0, *sorted({axis + 1 for block in blocks for axis in axes_of(block.axes[name])}))
 
 
 @dataclass(eq=False)
@@ -216,22 +184,7 @@ Values = dict[str, np.ndarray]
 
 
 def factors(values: Values, symmetry: Symmetry, gauge: str) -> list[Scaled]:
-    """Find the factors that bring draws (draw, *event) into a gauge.
-
-    Parameters
-    ----------
-    values : dict of str to array
-        Draws.
-    symmetry : Symmetry
-        All blocks; those that rescale are looked at.
-    gauge : {"balanced", "unit", "keep"}
-        Which.
-
-    Returns
-    -------
-    list of Scaled
-        (draw, component), one for each `Rescalable` block.
-    """
+    """Find the factors (draw, component) that bring draws (draw, *event) into a gauge, for each `Rescalable` block."""
     blocks = blocks_of(symmetry, Rescalable)
     product = [np.ones(_norms(values, block.incoming).shape) for block in blocks]
     if gauge == "keep":
@@ -239,7 +192,14 @@ def factors(values: Values, symmetry: Symmetry, gauge: str) -> list[Scaled]:
     for _ in range(_ROUNDS):
         largest = 0.0
         for place, block in enumerate(blocks):
-            factor = _factor(values, block, gauge)
+            incoming = _norms(values, block.incoming)
+            if gauge == "unit" or not block.outgoing:
+                factor = np.where(incoming > 0, 1 / np.where(incoming > 0, incoming, 1), 1)
+            else:
+                outgoing = _norms(values, block.outgoing)
+                alive = (incoming > 0) & (outgoing > 0)
+                ratio = np.where(alive, outgoing, 1), np.where(alive, incoming, 1)
+                factor = np.sqrt(ratio[0]) / np.sqrt(ratio[1])
             values = block.act(values, factor)
             product[place] = product[place] * factor
             largest = max(largest, float(np.abs(np.log(factor)).max(initial=0.0)))
@@ -253,15 +213,6 @@ def rescale(values: Values, symmetry: Symmetry, scaled: list[Scaled]) -> Values:
     for block, part in zip(blocks_of(symmetry, Rescalable), scaled, strict=True):
         values = block.act(values, part.factors)
     return values
-
-
-def _factor(values: Values, block: Rescalable, gauge: str) -> np.ndarray:
-    incoming = _norms(values, block.incoming)
-    if gauge == "unit" or not block.outgoing:
-        return np.where(incoming > 0, 1 / np.where(incoming > 0, incoming, 1), 1)
-    outgoing = _norms(values, block.outgoing)
-    alive = (incoming > 0) & (outgoing > 0)
-    return np.sqrt(np.where(alive, outgoing, 1)) / np.sqrt(np.where(alive, incoming, 1))
 
 
 def _norms(values: Values, axes: Mapping[str, int]) -> np.ndarray:

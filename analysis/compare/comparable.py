@@ -26,15 +26,7 @@ if TYPE_CHECKING:
 
 
 def check_comparable(views: Mapping[str, View], truth: str) -> None:
-    """Refuse posteriors of another network, or of other data, than the truth's.
-
-    Parametrisations and priors may differ.
-
-    Raises
-    ------
-    ValueError
-        If networks or likelihoods differ, only some are of a network, or data differ that both keep.
-    """
+    """Refuse posteriors of another network, or of other data, than the truth's; priors may differ."""
     for view in views.values():
         _ = view.posterior  # it says what is wrong with a tree that holds no draws
     ours = _facts(views[truth].network)
@@ -71,22 +63,10 @@ class Shared:
 
 
 def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
-    """Find the variables that posteriors without a network can be compared on.
+    """Find the variables that posteriors without a network can be compared on, the reference first.
 
     A sampled parameter that a symmetry leaves in place has no labels. A quantity computed from parameters may have
     some. It is compared if no symmetry is used, or if a check of the symmetry on the log density found it unchanged.
-
-    Parameters
-    ----------
-    views
-        The posteriors, the reference first.
-    symmetry
-        Modulo what they are compared.
-
-    Raises
-    ------
-    ValueError
-        If they share no variable, or one has no axis of chains or draws.
     """
     for view in views.values():
         for variable in view.variables:
@@ -103,7 +83,16 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
         held = "; ".join(f"`{name}` has {', '.join(own)}" for name, own in shapes.items())
         raise ArgumentError(f"`posteriors` share no variable of the same shape: {held}.")
     moved = {variable for block in symmetry for variable in block.variables}
-    carriers = _may_carry_labels(reference) if moved else set()
+    carriers: set[str] = set()
+    if moved:  # the computed quantities that no check found to be the same under every labelling
+        computed, evidence = (
+            {*reference.kinds.named("transformed", "generated")},
+            reference.symmetry_evidence,
+        )
+        if evidence is None or evidence.skipped or not (evidence.points or evidence.draws):
+            carriers = computed - {*(evidence.derived if evidence else ())}
+        else:
+            carriers = computed & {*evidence.left_behind, *evidence.random}
     with_labels = tuple(v for v in names if v in carriers and v not in moved)
     kept = tuple(v for v in names if v not in with_labels)
     if not kept:
@@ -114,23 +103,8 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     return Shared(kept, only_in, with_labels)
 
 
-def _may_carry_labels(view: View) -> set[str]:
-    """Name the computed quantities that no check found to be the same under every labelling."""
-    computed = set(view.kinds.named("transformed", "generated"))
-    evidence = view.symmetry_evidence
-    if evidence is None or evidence.skipped or not (evidence.points or evidence.draws):
-        return computed - set(evidence.derived if evidence else ())
-    return computed & {*evidence.left_behind, *evidence.random}
-
-
 def stored_points(view: View, model: BayesianNetwork, name: str) -> Points:
-    """Return the data that a network's posterior was fitted to and keeps.
-
-    Raises
-    ------
-    ValueError
-        If it keeps no inputs.
-    """
+    """Return the data that a network's posterior was fitted to and keeps."""
     if view.x is None:
         raise ArgumentError(
             f"`x` is not given, and `{name}` keeps no inputs in the group `constant_data`: give "
@@ -202,11 +176,8 @@ def _equal(a: np.ndarray, b: np.ndarray) -> bool:
 def labelled_as(view: View, other: View, names: Sequence[str]) -> View:
     """Give variables of a posterior the axes and labels that they have in another one.
 
-    Returns
-    -------
-    View
-        One that holds these variables alone; the posterior itself where its entries have these names already, and
-        where variables are missing or of other shapes, which is for the comparison to refuse.
+    The view holds these variables alone. It is the posterior itself where its entries have these names already, and
+    where variables are missing or of other shapes, which is for the comparison to refuse.
     """
     shapes = [(shape_of(view, name), shape_of(other, name)) for name in names]
     if any(own is None or own != theirs for own, theirs in shapes):
@@ -225,20 +196,16 @@ def _labelled(variable: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
     axes = dict(zip(_axes(variable), _axes(like), strict=True))
     for own, theirs in axes.items():
         if own in variable.coords and theirs in like.coords:
-            order = _order(variable.coords[own].values, like.coords[theirs].values)
-            variable = variable if order is None else variable.isel({own: order})
+            labels, wanted = (
+                variable.coords[own].values.tolist(),
+                like.coords[theirs].values.tolist(),
+            )
+            place = {label: number for number, label in enumerate(labels)}
+            if len(place) == len(labels) and set(place) == set(wanted):
+                variable = variable.isel({own: [place[label] for label in wanted]})
     bare = variable.drop_vars([c for c in variable.coords if c not in schema.SAMPLE_DIMS])
-    labels = {dim: like.coords[dim].values for dim in axes.values() if dim in like.coords}
-    return bare.rename(axes).assign_coords(labels)
-
-
-def _order(labels: np.ndarray, wanted: np.ndarray) -> list[int] | None:
-    """Places of the wanted labels; None where they are others, or in order already."""
-    place = {label: number for number, label in enumerate(labels.tolist())}
-    if len(place) < len(labels) or set(place) != set(wanted.tolist()):
-        return None
-    order = [place[label] for label in wanted.tolist()]
-    return None if order == sorted(order) else order
+    coords = {dim: like.coords[dim].values for dim in axes.values() if dim in like.coords}
+    return bare.rename(axes).assign_coords(coords)
 
 
 def shape_of(view: View, name: str) -> tuple[int, ...] | None:

@@ -12,7 +12,7 @@ It deliberately weighs nothing up: a posterior may predict as the truth does and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -41,12 +41,13 @@ from .result import MOMENTS, WEIGHTS, Comparison
 from .two_sample import two_sample
 from .words import FLOOR, Setting, say, warn
 
-if TYPE_CHECKING:
-    from onebasin.models.networks.bayesian import BayesianNetwork
-
-
 Progress = Callable[[int, int], None]
 Rows = dict[str, dict[str, Any]]
+_COLUMNS = {
+    "parameters": MOMENTS,
+    "classification": (*CLASS_DISTANCES, *CLASS_SCORES),
+    "regression": (*REGRESSION_DISTANCES, *REGRESSION_SCORES),
+}
 
 
 @checks_arguments
@@ -129,7 +130,7 @@ def compare(
     points = _points(views[truth], truth, x, y)
     rows: Rows = {name: {} for name in (*views, FLOOR)}
     if model is not None and points is not None:
-        _predict(rows, views, truth, model, points, seed)
+        _predict(rows, views, truth, points, seed)
     frame, obstacles, shared = None, {}, None
     moments: dict[str, MomentComparison] = {}
     if weights or model is None:
@@ -143,18 +144,22 @@ def compare(
         frame = fit_frame(views[truth], blocks, var_names=names, progress=progress)
         obstacles = _obstacles(views, truth, frame)
         compared = {name: view for name, view in views.items() if name not in obstacles}
-        aligned = _align(compared, truth, frame, progress)
+        aligned = {  # of the truth the half that had no part in the common labelling
+            name: frame.align(frame.rest if name == truth else view, progress=progress)
+            for name, view in compared.items()
+        }
         if weights:
             _weigh(rows, aligned, truth, frame, permutations, seed)
-        if model is None:
-            moments = {
-                name: compare_moments(aligned[truth], view, var_names=tuple(frame.shapes))
-                for name, view in aligned.items()
-                if name != truth
-            }
-            for name, found in moments.items():
+        for name, view in aligned.items() if model is None else ():
+            if name != truth:
+                found = compare_moments(aligned[truth], view, var_names=tuple(frame.shapes))
                 rows[name] |= {column: getattr(found, column) for column in MOMENTS}
-    table = _table(rows, model)
+                moments[name] = found
+    kind = "classification" if model is not None and model.is_classifier else "regression"
+    kind = "parameters" if model is None else kind
+    filled = {c: [row.get(c) for row in rows.values()] for c in (*_COLUMNS[kind], *WEIGHTS)}
+    table = pd.DataFrame(filled, index=pd.Index(rows, name="posterior"))
+    table = table.astype({c: float for c in table if c != "verdict"})
     setting = Setting(
         truth=truth,
         targets={name: str(view.attribute(schema.TARGET, "")) for name, view in views.items()},
@@ -167,8 +172,8 @@ def compare(
         shared=shared,
         caveat=resolved.caveat if frame and frame.alignment else "",
     )
-    notes, warnings = say(setting, table), warn(setting, table)
-    return Comparison(_kind(model), truth, table, notes, warnings, moments, frame)
+    notes, warnings = tuple(say(setting, table)), tuple(warn(setting, table))
+    return Comparison(kind, truth, table, notes, warnings, moments, frame)
 
 
 def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
@@ -202,21 +207,16 @@ def _points(truth: View, name: str, x: Any, y: Any) -> Points | None:
     return None
 
 
-def _kind(model: BayesianNetwork | None) -> str:
-    if model is None:
-        return "parameters"
-    return "classification" if model.is_classifier else "regression"
-
-
 def _predict(
     rows: Rows,
     views: Mapping[str, View],
     truth: str,
-    model: BayesianNetwork,
     points: Points,
     seed: int,
 ) -> None:
     """Fill in what the posteriors predict, each by a network of its own parametrisation and noise."""
+    model = views[truth].network
+    assert model is not None
     first, second = halves(views[truth])
     measured = dict(views) | {FLOOR: second}
     predicted = {
@@ -249,16 +249,6 @@ def _obstacles(views: Mapping[str, View], truth: str, frame: CommonFrame) -> dic
     return obstacles
 
 
-def _align(
-    views: Mapping[str, View], truth: str, frame: CommonFrame, progress: Progress | None
-) -> dict[str, View]:
-    """Bring posteriors into the common labelling; of the truth the half that had no part in it."""
-    return {
-        name: frame.align(frame.rest if name == truth else view, progress=progress)
-        for name, view in views.items()
-    }
-
-
 def _weigh(
     rows: Rows,
     aligned: Mapping[str, View],
@@ -276,15 +266,3 @@ def _weigh(
         rows[name] |= {column: getattr(distance, column) for column in WEIGHTS[:-1]}
         rows[name]["num_draws"] = len(pair[1])
     rows[truth]["num_draws"] = len(samples[truth])
-
-
-def _table(rows: Rows, model: BayesianNetwork | None) -> pd.DataFrame:
-    columns: tuple[str, ...] = MOMENTS
-    if model is not None and model.is_classifier:
-        columns = (*CLASS_DISTANCES, *CLASS_SCORES)
-    elif model is not None:
-        columns = (*REGRESSION_DISTANCES, *REGRESSION_SCORES)
-    index = pd.Index(rows, name="posterior")
-    filled = {c: [row.get(c) for row in rows.values()] for c in (*columns, *WEIGHTS)}
-    table = pd.DataFrame(filled, index=index)
-    return table.astype({c: float for c in table if c != "verdict"})

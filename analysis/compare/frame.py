@@ -75,13 +75,7 @@ class CommonFrame:
     rest: View
 
     def align(self, posterior: Posterior, *, progress: Progress | None = None) -> View:
-        """Bring a posterior of the same variables into the common labelling, its entries under the reference's names.
-
-        Raises
-        ------
-        ValueError
-            If the posterior has other variables or shapes, or a draw is not finite.
-        """
+        """Bring a posterior of the same variables into the common labelling, under the reference's names of entries."""
         view = as_view(posterior)
         self.check(view)
         view = labelled_as(view, self.rest, tuple(self.shapes))
@@ -93,24 +87,9 @@ class CommonFrame:
     def sample(
         self, aligned: Posterior, *, max_draws: int = MAX_DRAWS
     ) -> Float[np.ndarray, "kept param"]:
-        """Divide aligned draws by the scale, and keep those that are nearly independent.
+        """Divide aligned draws by the scale, and keep about `max_draws` at most that are nearly independent.
 
-        Parameters
-        ----------
-        aligned
-            What `align` returned, or a part of it.
-        max_draws
-            About how many are kept at most.
-
-        Returns
-        -------
-        array (kept, param)
-            Every k-th draw of each chain, k by `thinning.stride`; all of a fit and of an ensemble, up to `max_draws`.
-
-        Raises
-        ------
-        ValueError
-            If a draw is not finite, or there are fewer than 4 draws a chain.
+        Every k-th draw of each chain, k by `thinning.stride`; all of a fit and of an ensemble.
         """
         view = as_view(aligned)
         draws = _draws(view, tuple(self.shapes))
@@ -127,13 +106,7 @@ class CommonFrame:
         return kept
 
     def check(self, view: View) -> None:
-        """Refuse a posterior of other variables or shapes.
-
-        Raises
-        ------
-        ValueError
-            The message names them.
-        """
+        """Refuse a posterior of other variables or shapes."""
         shapes = _shapes(view, None)
         absent = [name for name in self.shapes if name not in shapes]
         extra = [name for name in shapes if name not in self.shapes and not self.chosen]
@@ -159,38 +132,23 @@ def fit_frame(
     var_names: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> CommonFrame:
-    """Fit labelling and scale on the first half of a posterior.
+    """Fit labelling and scale on the first half of a posterior; the second is kept as `rest`.
 
-    Parameters
-    ----------
-    reference
-        The posterior; its second half is kept as `rest`.
-    symmetry
-        Modulo what; by default what the posterior declares, be it nothing.
-    var_names
-        Variables to compare; all by default.
-    progress
-        Called with draws gone through and draws in all.
-
-    Returns
-    -------
-    CommonFrame
-        Reference, scale, and the half that was not used.
-
-    Raises
-    ------
-    ValueError
-        If a variable is unknown or not finite, or halves would have fewer than 4 draws a chain.
+    Modulo the symmetry that is given, by default what the posterior declares, be it nothing.
     """
     view = as_view(reference)
     shapes = _shapes(view, var_names)
     first, rest = halves(view)
     blocks = resolve(view, symmetry).equal_modes
     alignment = align(first, blocks, progress=progress) if blocks else None
-    draws = _draws(
-        as_view(alignment.posterior, view.argument) if alignment else first, tuple(shapes)
-    )
-    scale, fixed = _spread(draws)
+    aligned = as_view(alignment.posterior, view.argument) if alignment else first
+    draws = _draws(aligned, tuple(shapes))
+    scales, constants = [np.empty(0)], [np.empty(0)]
+    for values in draws.blocks():
+        units = units_of(values)
+        scales.append(np.where(units.constant, 1.0, units.sd_of(values)))
+        constants.append(np.where(units.constant, units.centre, np.nan))
+    scale, fixed = np.concatenate(scales), np.concatenate(constants)
     if len(fixed) and np.isfinite(fixed).all():
         raise ArgumentError(
             f"`{view.argument}` does not vary: the draws of {', '.join(shapes)} are the same up to rounding, so that "
@@ -201,24 +159,8 @@ def fit_frame(
     )
 
 
-def _spread(draws: Draws) -> tuple[np.ndarray, np.ndarray]:
-    """Scale of each parameter, and what those are that never vary."""
-    scale, fixed = [np.empty(0)], [np.empty(0)]
-    for values in draws.blocks():
-        units = units_of(values)
-        scale.append(np.where(units.constant, 1.0, units.sd_of(values)))
-        fixed.append(np.where(units.constant, units.centre, np.nan))
-    return np.concatenate(scale), np.concatenate(fixed)
-
-
 def halves(posterior: Posterior) -> tuple[View, View]:
-    """Split a posterior into its first chains and the others; a single chain into earlier and later draws.
-
-    Raises
-    ------
-    ValueError
-        If a half would have fewer than 4 draws a chain.
-    """
+    """Split a posterior into its first chains and the others; a single chain into earlier and later draws."""
     view = as_view(posterior)
     view.check_sampled()
     sizes = view.posterior.sizes

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,7 +96,18 @@ def compare_models(
                 "`models` must map two names or more to posteriors, or be one posterior with `by='chain'` or "
                 "`by='mode'`."
             )
-        found = {str(name): _of_model(str(name), held, var_name) for name, held in models.items()}
+        found = {}
+        for name, held in models.items():
+            if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
+                view = as_view(held, f"models[{str(name)!r}]")
+                pointwise = LogLikelihood.of(_terms(view, var_name))
+                found[str(name)] = leave_one_out(pointwise, view.posterior)
+            elif held.elpd_i is not None:
+                found[str(name)] = held
+            else:
+                raise ArgumentError(
+                    f"`models[{str(name)!r}]` has no values of single observations: give `ob.loo(posterior)`."
+                )
         return _compared(found, method)
     choose("by", by, ("chain", "mode"))
     view = as_view(models)
@@ -105,17 +117,6 @@ def compare_models(
     terms = _terms(view, var_name)
     shares = {name: _part_of(view, terms, mask) for name, mask in masks.items()}
     return _compared(shares, method, view, masks)
-
-
-def _of_model(name: str, held: Any, var_name: str | None) -> ELPDData:
-    if hasattr(held, "elpd") and hasattr(held, "elpd_i"):
-        if held.elpd_i is None:
-            raise ArgumentError(
-                f"`models[{name!r}]` has no values of single observations: give `ob.loo(posterior)`."
-            )
-        return held
-    view = as_view(held, f"models[{name!r}]")
-    return leave_one_out(LogLikelihood.of(_terms(view, var_name)), view.posterior)
 
 
 def _terms(view: View, var_name: str | None) -> xr.DataArray:
@@ -129,12 +130,22 @@ def _terms(view: View, var_name: str | None) -> xr.DataArray:
 
 def _parts(view: View, by: str) -> dict[str, np.ndarray]:
     """Return which draws (chain, draw) are of each chain or mode."""
+    from scipy.sparse.csgraph import connected_components
+
     chains, draws = view.num_chains, view.num_draws
     stat = view.stat(schema.MODE)
     if by == "mode" and stat is not None:
         labels = stat
     elif by == "mode":
-        labels = np.repeat(_modes(view)[:, None], draws, axis=1)
+        # Chains are linked where every parameter has a small R-hat in both.
+        names = [name for name in view.variables if view.kinds.of.get(name) == "parameter"]
+        rows = np.moveaxis(view.draws(names or None).values, -1, 0)
+        linked = np.zeros((chains, chains), bool)
+        for first, second in combinations(range(chains), 2):
+            found = rhat(rows[:, [second, first]])
+            linked[second, first] = np.nanmax(found, initial=1.0) <= AGREE
+        modes = connected_components(linked, directed=False)[1]
+        labels = np.repeat(modes[:, None], draws, axis=1)
     else:
         labels = np.repeat(np.arange(chains)[:, None], draws, axis=1)
     kinds = np.unique(labels)
@@ -145,21 +156,6 @@ def _parts(view: View, by: str) -> dict[str, np.ndarray]:
             + ("." if by == "chain" or chains == 1 else "; `by='chain'` compares its chains.")
         )
     return {f"{by} {int(kind)}": labels == kind for kind in kinds}
-
-
-def _modes(view: View) -> np.ndarray:
-    """Return the number of each chain's mode: chains are linked where every parameter has a small R-hat in both."""
-    from scipy.sparse.csgraph import connected_components
-
-    names = [name for name in view.variables if view.kinds.of.get(name) == "parameter"]
-    rows = np.moveaxis(view.draws(names or None).values, -1, 0)
-    count = view.num_chains
-    linked = np.zeros((count, count), bool)
-    for first in range(count):
-        for second in range(first):
-            found = rhat(rows[:, [first, second]])
-            linked[first, second] = np.nanmax(found, initial=1.0) <= AGREE
-    return connected_components(linked, directed=False)[1]
 
 
 def _part_of(view: View, terms: xr.DataArray, mask: np.ndarray) -> ELPDData:
@@ -202,10 +198,6 @@ def _compared(
         "unweighted": logsumexp(each + np.log(counts / counts.sum()), axis=1),
     }
     first = next(iter(found.values())).elpd_i
-    pointwise = pd.DataFrame(columns, index=_labels(first))
+    places = (",".join(map(str, place)) for place in np.ndindex(*first.shape))
+    pointwise = pd.DataFrame(columns, index=[f"{first.name or 'y'}[{place}]" for place in places])
     return ModelComparison(table, dict(found), pointwise, view, masks)
-
-
-def _labels(elpd_i: xr.DataArray) -> list[str]:
-    name = str(elpd_i.name or "y")
-    return [f"{name}[{','.join(map(str, place))}]" for place in np.ndindex(*elpd_i.shape)]

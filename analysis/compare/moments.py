@@ -18,7 +18,7 @@ from scipy.special import ndtr, ndtri
 from onebasin.base.errors import ArgumentError
 from onebasin.base.jsonable import json_safe
 from onebasin.posteriors.draws import Draws
-from onebasin.posteriors.view import Posterior, View, as_view
+from onebasin.posteriors.view import Posterior, as_view
 
 from ..summaries.sampler import NAN
 from ..summaries.summary import summary
@@ -87,33 +87,21 @@ def compare_moments(
     min_ess: float = 200.0,
     d_bound: float = 0.1,
 ) -> MomentComparison:
-    """Compare the means of two posteriors, parameter by parameter.
+    """Compare the means of two posteriors, parameter by parameter, in the variables that both have or that are chosen.
 
-    Parameters
-    ----------
-    a, b
-        The posteriors.
-    var_names
-        Variables to compare; by default all that both have.
-    rhat_max, min_ess
-        The gate: a parameter is compared only where both posteriors' R-hat is at most, and bulk ESS
-        at least, this. A variational fit has no R-hat and passes on ESS; a single Markov chain has
-        none either and does not pass.
-    d_bound
-        Largest |d| that may still be called agreement.
-
-    Returns
-    -------
-    MomentComparison
-        Table and verdict.
-
-    Raises
-    ------
-    ValueError
-        If the posteriors share no variable, or a shared one has unlike shapes.
+    The gate: a parameter is compared only where both posteriors' R-hat is at most `rhat_max`, and their bulk ESS at
+    least `min_ess`. A variational fit has no R-hat and passes on ESS; a single Markov chain has none either and does
+    not pass. `d_bound` is the largest |d| that may still be called agreement.
     """
     first, second = as_view(a, "a"), as_view(b, "b")
-    names = _shared(first, second, var_names)
+    names = (
+        [n for n in first.variables if n in second.variables] if var_names is None else var_names
+    )
+    if not names and var_names is None:
+        raise ArgumentError(
+            f"`a` and `b` share no variable: `a` has {', '.join(first.variables)}, `b` "
+            f"has {', '.join(second.variables)}."
+        )
     second = labelled_as(second, first, [names] if isinstance(names, str) else names)
     draws_a, draws_b = first.draws(names), second.draws(names)
     if draws_a.names != draws_b.names:
@@ -137,18 +125,6 @@ def compare_moments(
     elif not gated and largest_d <= d_bound and power >= POWER:
         verdict = "agree"
     return MomentComparison(table, largest_z, largest_d, z_bound, d_bound, gated, power, verdict)
-
-
-def _shared(a: View, b: View, var_names: str | Sequence[str] | None) -> str | Sequence[str]:
-    if var_names is not None:
-        return var_names
-    shared = [name for name in a.variables if name in b.variables]
-    if not shared:
-        raise ArgumentError(
-            f"`a` and `b` share no variable: `a` has {', '.join(a.variables)}, `b` "
-            f"has {', '.join(b.variables)}."
-        )
-    return shared
 
 
 def _table(

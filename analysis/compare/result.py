@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from onebasin.base.card import Card, Part, Words, in_brief, number
+from onebasin.base.card import Card, Words, in_brief, number
 from onebasin.base.jsonable import json_safe
 from onebasin.base.showing import Shown
 from onebasin.base.table import Table
@@ -79,7 +79,18 @@ class Comparison(Shown):
         return tuple(f"`{name}`: {said}" for name, said in sentences(self))
 
     def _card(self) -> Card:
-        return of_comparison(self)
+        table = self.table
+        shown = [*table.index.drop(FLOOR)[: MOST + 1], FLOOR]
+        known = [name for name in _MEASURES if name in table and table[name].notna().any()]
+        rows = tuple(
+            (_MEASURES[name], *(number(table[name].loc[one]) for one in shown)) for name in known
+        )
+        more = f", {MOST} of {len(table) - 2} posteriors" if len(table) - 2 > MOST else ""
+        words = [Words(sentence, name=name) for name, sentence in sentences(self)]
+        warnings = [Words(sentence, flag="warn") for sentence in self.warnings]
+        notes = [Words(sentence, small=True) for sentence in self.notes]
+        on_its_side = Table(("", *map(str, shown)), rows, f"{self.kind}{more}")
+        return Card(f"Compared with {self.truth}", (*words, *warnings, on_its_side, *notes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain types for JSON, numbers that are not finite as None."""
@@ -95,6 +106,10 @@ MOST = 8
 """Posteriors that are shown."""
 WEAK = 0.05
 """p-value below which nothing is said to be alike."""
+_PREDICTIONS = {
+    "total_variation": "class probabilities differ by {} in total variation",
+    "mean_distance": "mean predictions lie {} sds away",
+}
 _MEASURES = {
     "agreement": "same class as the truth",
     "total_variation": "total variation",
@@ -114,46 +129,26 @@ _MEASURES = {
 }
 
 
-def of_comparison(comparison: Comparison) -> Card:
-    """Sentences, the table on its side, notes."""
-    words = [Words(sentence, name=name) for name, sentence in sentences(comparison)]
-    warnings = [Words(sentence, flag="warn") for sentence in comparison.warnings]
-    notes = [Words(sentence, small=True) for sentence in comparison.notes]
-    parts: tuple[Part, ...] = (*words, *warnings, _table(comparison), *notes)
-    return Card(f"Compared with {comparison.truth}", parts)
-
-
 def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Say of each posterior how it predicts and where its draws lie, next to the truth's own halves."""
     table = comparison.table
     floor = table.loc[FLOOR]
     mixed = not floor.get("energy_p", math.nan) <= SMALL
     for name, row in table.drop(index=[comparison.truth, FLOOR]).iloc[:MOST].iterrows():
-        said = [
-            part
-            for part in (
-                _prediction(row, floor),
-                _moments(row, comparison.moments.get(str(name))),
-                _draws(row, mixed),
-            )
-            if part
-        ]
+        said = []
+        for measure, text in _PREDICTIONS.items():
+            if measure in row and math.isfinite(row[measure]):
+                apart, baseline = number(row[measure], 2), number(floor[measure], 2)
+                said.append(f"{text.format(apart)}, the truth's own halves by {baseline}")
+                break
+        found = comparison.moments.get(str(name))
+        said += [] if found is None else [_moments(found)]
+        draws = _draws(row, mixed)
+        said += [draws] if draws else []
         yield str(name), f"{'; '.join(said)}." if said else "Nothing could be compared."
 
 
-def _prediction(row: pd.Series, floor: pd.Series) -> str:
-    for measure, text in (
-        ("total_variation", "class probabilities differ by {} in total variation"),
-        ("mean_distance", "mean predictions lie {} sds away"),
-    ):
-        if measure in row and math.isfinite(row[measure]):
-            return f"{text.format(number(row[measure], 2))}, the truth's own halves by {number(floor[measure], 2)}"
-    return ""
-
-
-def _moments(row: pd.Series, found: MomentComparison | None) -> str:
-    if found is None:
-        return ""
+def _moments(found: MomentComparison) -> str:
     if found.verdict == "differ":
         trusted = found.table.loc[~found.table["gated"]]
         beyond = int((trusted["z"].abs() > found.z_bound).sum())
@@ -189,14 +184,3 @@ def _draws(row: pd.Series, mixed: bool) -> str:
     if p <= WEAK:
         return f"draws may lie elsewhere (energy test, p = {number(p, 2)})"
     return f"the energy test does not tell draws apart (p = {number(p, 2)})"
-
-
-def _table(comparison: Comparison) -> Table:
-    table = comparison.table
-    shown = [*table.index.drop(FLOOR)[: MOST + 1], FLOOR]
-    known = [name for name in _MEASURES if name in table and table[name].notna().any()]
-    rows = tuple(
-        (_MEASURES[name], *(number(table[name].loc[one]) for one in shown)) for name in known
-    )
-    more = f", {MOST} of {len(table) - 2} posteriors" if len(table) - 2 > MOST else ""
-    return Table(("", *map(str, shown)), rows, f"{comparison.kind}{more}")

@@ -23,21 +23,10 @@ def independent_draws(
     autocorrelated: bool = True,
     max_draws: int = MAX_DRAWS,
 ) -> Float[np.ndarray, "kept param"]:
-    """Take every k-th draw of each chain, so far apart that they may be permuted.
+    """Take every k-th draw of each chain, so far apart that they may be permuted, each chain's last draw among them.
 
-    Parameters
-    ----------
-    values : array (chain, draw, param)
-        Draws.
-    autocorrelated : bool
-        Whether they are of Markov chains; if not, all are taken, up to `max_draws`.
-    max_draws : int
-        About how many are kept at most; comparing takes memory with its square.
-
-    Returns
-    -------
-    array (kept, param)
-        The draws kept, chains one after the other, each chain's last draw among them.
+    All draws (chain, draw, param) are taken, up to `max_draws`, where they are not autocorrelated; comparing takes
+    memory with the square of their number.
     """
     return thin(_unnamed(values), autocorrelated=autocorrelated, max_draws=max_draws)
 
@@ -52,25 +41,14 @@ def thin(
 
 
 def stride(values: Float[np.ndarray, "chain draw param"]) -> int:
-    """Return how many draws lie between two that may be taken for independent.
+    """Return how many draws lie between two that may be taken for independent, from 1 to the length of a chain.
 
-    Each parameter is taken for a first-order autoregression with its bulk ESS, whose correlation r at
-    the stride would let the squared distance of means grow by (1 + r) / (1 - r). The stride is the smallest
-    at which the growths of all parameters add up to no more than a twentieth of the null distribution's
-    standard deviation, were parameters independent. That is about 3.5 times the draws per effective draw
-    for one parameter and more for many, since errors of many parameters add up faster than chance does.
-    A negative correlation counts as a positive one of its size.
-    At most 500 parameters, evenly spaced, are looked at; those that never vary do not count.
-
-    Parameters
-    ----------
-    values : array (chain, draw, param)
-        Draws, at least 4 a chain.
-
-    Returns
-    -------
-    int
-        From 1 to the length of a chain.
+    Each parameter is taken for a first-order autoregression with its bulk ESS, whose correlation r at the stride would
+    let the squared distance of means grow by (1 + r) / (1 - r). The stride is the smallest at which the growths of all
+    parameters add up to no more than a twentieth of the null distribution's standard deviation, were parameters
+    independent. That is about 3.5 times the draws per effective draw for one parameter and more for many, since errors
+    of many parameters add up faster than chance does. A negative correlation counts as a positive one of its size. At
+    most 500 parameters, evenly spaced, are looked at; those that never vary do not count.
     """
     return _stride(_unnamed(values))
 
@@ -81,7 +59,19 @@ def _unnamed(values: Float[np.ndarray, "chain draw param"]) -> Draws:
 
 def _stride(draws: Draws) -> int:
     size = len(draws.names)
-    correlation = _correlations(draws)
+    # Of neighbours in a first-order autoregression of each parameter's ESS.
+    chosen = np.linspace(0, size - 1, min(size, _ENTRIES)).astype(np.intp)
+    ess = [np.empty(0)]
+    for part in draws.parts():
+        here = chosen[(chosen >= part.start) & (chosen < part.stop)] - part.start
+        values = draws.read(part)[..., here]
+        values = np.moveaxis(values[..., ~is_constant(values)], -1, 0)
+        if len(values):
+            ess.append(bulk_ess(values))
+    per_effective = draws.num_chains * draws.num_draws / np.concatenate(ess)
+    # Chains that jump to and fro have more effective draws than draws, but their spreads do not, nor does
+    # every second draw: so the correlation's size counts, whatever its sign.
+    correlation = np.abs((per_effective - 1) / (per_effective + 1))
     if not len(correlation):
         return 1
     varying = size / min(size, _ENTRIES) * len(correlation)
@@ -95,20 +85,3 @@ def _stride(draws: Draws) -> int:
         else:
             low = middle + 1
     return low
-
-
-def _correlations(draws: Draws) -> Float[np.ndarray, " entry"]:
-    """Size of the correlation of neighbours in a first-order autoregression of each parameter's ESS."""
-    size = len(draws.names)
-    chosen = np.linspace(0, size - 1, min(size, _ENTRIES)).astype(np.intp)
-    ess = [np.empty(0)]
-    for part in draws.parts():
-        here = chosen[(chosen >= part.start) & (chosen < part.stop)] - part.start
-        values = draws.read(part)[..., here]
-        values = np.moveaxis(values[..., ~is_constant(values)], -1, 0)
-        if len(values):
-            ess.append(bulk_ess(values))
-    per_effective = draws.num_chains * draws.num_draws / np.concatenate(ess)
-    # Chains that jump to and fro have more effective draws than draws, but their spreads do not, nor does
-    # every second draw: so the correlation's size counts, whatever its sign.
-    return np.abs((per_effective - 1) / (per_effective + 1))

@@ -62,33 +62,14 @@ class TwoSample:
 def two_sample(
     a: Sample, b: Other, *, permutations: int = 499, seed: int = 0, bandwidth: float | None = None
 ) -> TwoSample:
-    """Compare two samples of independent draws.
+    """Compare two samples of independent draws (draw, param) by both distances, with p-values by permutation.
 
-    Parameters
-    ----------
-    a, b : array (draw, param)
-        The samples, in the same variables and units.
-    permutations : int
-        Relabellings of the pooled draws that the p-values are made from.
-    seed : int
-        Of the permutations.
-    bandwidth : float, optional
-        Of the kernel; by default the median distance between pooled draws.
-
-    Returns
-    -------
-    TwoSample
-        Both distances with their p-values.
-
-    Raises
-    ------
-    ValueError
-        If a sample has one draw, its variables are other ones, or a value is not finite.
+    The kernel's bandwidth is by default the median distance between pooled draws.
 
     References
     ----------
-    Székely and Rizzo 2013, Energy statistics, J. Statist. Plann. Inference 143. Gretton, Borgwardt, Rasch,
-    Schölkopf and Smola 2012, A kernel two-sample test, JMLR 13.
+    Székely and Rizzo 2013, Energy statistics, J. Statist. Plann. Inference 143. Gretton, Borgwardt, Rasch, Schölkopf
+    and Smola 2012, A kernel two-sample test, JMLR 13.
     """
     check_count("permutations", permutations, most=10**6)
     a, b = _checked(a, b)
@@ -100,7 +81,18 @@ def two_sample(
     observed = _statistics(pairs, labels)[:, 0]
     p_values = np.full(2, np.nan)
     if min(len(a), len(b)) >= MIN_DRAWS:
-        p_values = _p_values(pairs, len(a), observed, permutations, seed)
+        # The share of relabellings, the one found among them, with a statistic as large.
+        rng = np.random.default_rng(seed)
+        pooled = pairs.shape[1]
+        rounding = 1e-12 * np.abs(pairs).max(axis=(1, 2))
+        as_large = np.ones(2)
+        for start in range(0, permutations, _BATCH):
+            batch = min(_BATCH, permutations - start)
+            labels = np.zeros((batch, pooled))
+            chosen = rng.permuted(np.tile(np.arange(pooled), (batch, 1)), axis=1)[:, : len(a)]
+            np.put_along_axis(labels, chosen, 1.0, axis=1)
+            as_large += (_statistics(pairs, labels) >= (observed - rounding)[:, None]).sum(axis=1)
+        p_values = as_large / (permutations + 1)
         p_values = np.where(np.isfinite(observed), p_values, np.nan)
     return TwoSample(
         energy=unit * float(observed[0]),
@@ -114,15 +106,10 @@ def two_sample(
 
 
 def energy_distance(a: Sample, b: Other, *, unbiased: bool = True) -> float:
-    """Return the squared energy distance.
+    """Return the squared energy distance of two samples (draw, param).
 
-    Parameters
-    ----------
-    a, b : array (draw, param)
-        The samples.
-    unbiased : bool
-        Whether a draw's distance from itself is left out of the means, which makes it without bias; or
-        not, which makes it the distance of the two empirical distributions, never below zero.
+    Without bias a draw's distance from itself is left out of the means; with it, it is the distance of the two
+    empirical distributions, never below zero.
     """
     a, b = _checked(a, b)
     distances, unit = _distances(np.concatenate([a, b]))
@@ -130,16 +117,10 @@ def energy_distance(a: Sample, b: Other, *, unbiased: bool = True) -> float:
 
 
 def mmd(a: Sample, b: Other, *, bandwidth: float | None = None, unbiased: bool = True) -> float:
-    """Return the squared maximum mean discrepancy of a Gaussian kernel.
+    """Return the squared maximum mean discrepancy of two samples (draw, param) by a Gaussian kernel.
 
-    Parameters
-    ----------
-    a, b : array (draw, param)
-        The samples.
-    bandwidth : float, optional
-        The kernel's standard deviation; by default the median distance between pooled draws.
-    unbiased : bool
-        As in `energy_distance`.
+    Its standard deviation, the bandwidth, is by default the median distance between pooled draws; without bias as in
+    `energy_distance`.
     """
     a, b = _checked(a, b)
     kernel, _ = _kernel(*_distances(np.concatenate([a, b])), bandwidth)
@@ -221,24 +202,3 @@ def _statistics(
     within_second = rows.sum(axis=-1, keepdims=True) - touching - between
     inside = within_first / (first * (first - 1)) + within_second / (second * (second - 1))
     return 2 * between / (first * second) - inside
-
-
-def _p_values(
-    pairs: Float[np.ndarray, "statistic pooled pooled"],
-    size: int,
-    observed: Float[np.ndarray, " statistic"],
-    permutations: int,
-    seed: int,
-) -> Float[np.ndarray, " statistic"]:
-    """Share of relabellings, the one found among them, with a statistic as large."""
-    rng = np.random.default_rng(seed)
-    pooled = pairs.shape[1]
-    rounding = 1e-12 * np.abs(pairs).max(axis=(1, 2))
-    as_large = np.ones(2)
-    for start in range(0, permutations, _BATCH):
-        batch = min(_BATCH, permutations - start)
-        labels = np.zeros((batch, pooled))
-        chosen = rng.permuted(np.tile(np.arange(pooled), (batch, 1)), axis=1)[:, :size]
-        np.put_along_axis(labels, chosen, 1.0, axis=1)
-        as_large += (_statistics(pairs, labels) >= (observed - rounding)[:, None]).sum(axis=1)
-    return as_large / (permutations + 1)

@@ -65,17 +65,8 @@ class Setting:
     caveat: str = ""
 
 
-def say(setting: Setting, table: pd.DataFrame) -> tuple[str, ...]:
+def say(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
     """Tell what was compared with what."""
-    return tuple(_sentences(setting, table))
-
-
-def warn(setting: Setting, table: pd.DataFrame) -> tuple[str, ...]:
-    """Tell what to beware of."""
-    return tuple(_warnings(setting, table))
-
-
-def _sentences(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
     if setting.points is not None:
         number = len(setting.points.x)
         where = f"that `{setting.truth}` was fitted to and keeps" if setting.own_points else "given"
@@ -112,7 +103,8 @@ def _sentences(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
         yield f"Draws of `{name}` are compared in prediction alone: {why.rstrip('.')}."
 
 
-def _warnings(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
+def warn(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
+    """Tell what to beware of."""
     if setting.own_points and setting.points is not None:
         yield "The points are training data, where scores are optimistic; give other points to see predictions."
     ours = setting.targets[setting.truth]

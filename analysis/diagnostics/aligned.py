@@ -17,7 +17,8 @@ import pandas as pd
 
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.posteriors.draws import Draws, variable_of
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import Draws, event_shapes, variable_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import align, switching
@@ -25,7 +26,7 @@ from ..alignment.switching import one_labelling
 from ..discovery.resolve import resolve
 from ..summaries.summary import rhats, summary
 from .invariants import invariants
-from .measure import measure
+from .measure import Facts, measure
 from .result import AlignedDiagnosis, Diagnosis
 from .verdict import Extreme
 
@@ -51,22 +52,12 @@ def diagnose_aligned(
     raw: Diagnosis | None = None,
     **options: Any,
 ) -> AlignedDiagnosis:
-    """Diagnose a posterior raw and modulo its symmetry.
+    """Diagnose a posterior raw and modulo a symmetry, by default the one that it declares.
 
-    Parameters
-    ----------
-    posterior, symmetry
-        The posterior, and modulo what; by default what it declares. Positive scalings are no symmetry of a posterior.
-    held_out
-        Also fit the reference on the first half of the chains, of four at least, and report the others' R-hat.
-    noise
-        Compare with the alignment of shuffled draws, which takes as long again.
-    progress
-        Called with draws gone through and draws in all.
-    raw
-        What `measure` found of the draws as they came, if that is known already.
-    **options
-        Further arguments of `align`.
+    Positive scalings are no symmetry of a posterior. `held_out` fits the reference on the first half of the chains too,
+    of four at least, and reports the others' R-hat. `noise` compares with the alignment of shuffled draws, which takes
+    as long again. `raw` is what `measure` found of the draws as they came, if that is known already; `options` are
+    those of `align`.
     """
     view = as_view(posterior)
     declared = resolve(view, symmetry).blocks
@@ -160,19 +151,14 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     else:
         yield resolve(diagnosis.alignment.source, diagnosis.alignment.symmetry).status
         yield from () if density is None or not density.sentence else (density.sentence,)
-    yield _rhats(diagnosis)
-
-
-def _rhats(diagnosis: AlignedDiagnosis) -> str:
     raw, aligned, fixed = diagnosis.raw.rhat, diagnosis.aligned.rhat, diagnosis.invariant_rhat
     if math.isnan(raw.value) or math.isnan(aligned.value):
         why = " ".join(diagnosis.raw.notes[:1]) or "nothing that moved varies."
-        return f"R-hat cannot be compared before and after: {why}"
-    return (
-        f"Worst R-hat: {raw.value:.3f} raw, {aligned.value:.3f} aligned"
-        + (f", {diagnosis.held_out_rhat.value:.3f} held out" if diagnosis.held_out_rhat else "")
-        + (f", {fixed.value:.3f} of label-free quantities." if fixed.parameter else ".")
-    )
+        yield f"R-hat cannot be compared before and after: {why}"
+        return
+    held_out = f", {diagnosis.held_out_rhat.value:.3f} held out" if diagnosis.held_out_rhat else ""
+    free = f", {fixed.value:.3f} of label-free quantities" if fixed.parameter else ""
+    yield f"Worst R-hat: {raw.value:.3f} raw, {aligned.value:.3f} aligned{held_out}{free}."
 
 
 def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
@@ -194,7 +180,13 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     one = one_labelling(diagnosis.alignment)
     if one is not None and one.improbable:
         yield one.sentence
-    left = _left_out(diagnosis)
+    # Variables that no block moves, and whose chains disagree although those of the moved ones agree.
+    rhat = diagnosis.raw.parameters["rhat"].drop(index=diagnosis.aligned.parameters.index)
+    left: list[str] = []
+    if diagnosis.aligned.rhat.value <= APART < diagnosis.raw.rhat.value:
+        known, numbered = diagnosis.raw.kinds.of, diagnosis.alignment.allocations
+        names = dict.fromkeys(variable_of(name, known) for name in rhat[rhat > APART].index)
+        left = [name for name in names if name not in numbered]
     if left:
         differ, it = ("differs", "it") if len(left) == 1 else ("differ", "them")
         yield (
@@ -229,16 +221,6 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         )
 
 
-def _left_out(diagnosis: AlignedDiagnosis) -> list[str]:
-    """Variables that no block moves, and whose chains disagree although those of the moved ones agree."""
-    rhat = diagnosis.raw.parameters["rhat"].drop(index=diagnosis.aligned.parameters.index)
-    if diagnosis.aligned.rhat.value > APART or diagnosis.raw.rhat.value <= APART:
-        return []
-    known, numbered = diagnosis.raw.kinds.of, diagnosis.alignment.allocations
-    names = dict.fromkeys(variable_of(name, known) for name in rhat[rhat > APART].index)
-    return [name for name in names if name not in numbered]
-
-
 def _far(diagnosis: AlignedDiagnosis) -> bool:
     """Tell whether the lower mode is negligible, and not for Monte Carlo errors alone."""
     heights = diagnosis.raw.heights
@@ -254,3 +236,22 @@ def _heights(diagnosis: AlignedDiagnosis) -> str:
         return f" Mean log density by chain: {means}, equal within Monte Carlo errors."
     negligible = " Chains far below the highest sit in negligible modes: start from an optimum."
     return f" Mean log density by chain: {means}." + negligible * _far(diagnosis)
+
+
+def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
+    """Choose the blocks to divide out: those given, else those declared, as far as all of their variables are there."""
+    view = facts.view
+    if given is not None:
+        return equal_modes(given)
+    if schema.ALIGNMENT in view.tree.attrs:
+        return ()
+    there = event_shapes(view.posterior)
+    blocks = resolve(view).equal_modes
+    for block in blocks:
+        block.check(there)
+    decide, measured = set(facts.values), set(facts.raw.variables)
+    return tuple(
+        block
+        for block in blocks
+        if decide & set(block.variables) and measured >= set(block.variables)
+    )

@@ -70,23 +70,18 @@ def of_chains(case: Case) -> Verdict:
         headline.append(own_words("modes", case.modes.sentence))
     rows = (_labels_row(labels, raw, case), _predictions_row(case, answer), _sampler(raw, causes))
     words = labels.words if answer != "unusable" or case.keeps_heights else ()
-    more = tuple(_beside(case, answer))
-    return Verdict(answer, tuple(headline), rows, causes, words, more)
+    more = [*alike_parts(case.before)] if answer == "usable" and labels.state == "none" else []
+    if answer == "unusable" and raw.method == "mclmc" and case.before.view.network:
+        more.append(Reason("network", "not judged", "as an ensemble"))
+    if (points := case.given or case.points) and (case.given or answer != "partly"):
+        more.append(points.reason("points agree" if answer == "unusable" else "points"))
+    if case.modes is not None and case.modes.remark:
+        more.append(own_words("modes", case.modes.remark))
+    return Verdict(answer, tuple(headline), rows, causes, words, tuple(more))
 
 
 def _do_not_use(cause: Reason, **numbers: Any) -> Reason:
     return Reason("answer", "failed", "do not use", {"why": cause.evidence} | numbers)
-
-
-def _beside(case: Case, answer: Answer) -> Iterator[Reason]:
-    if answer == "usable" and case.labels.state == "none":
-        yield from alike_parts(case.before)
-    if answer == "unusable" and case.before.raw.method == "mclmc" and case.before.view.network:
-        yield Reason("network", "not judged", "as an ensemble")
-    if (points := case.given or case.points) and (case.given or answer != "partly"):
-        yield points.reason("points agree" if answer == "unusable" else "points")
-    if case.modes is not None and case.modes.remark:
-        yield own_words("modes", case.modes.remark)
 
 
 def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterator[Reason]:
@@ -99,7 +94,17 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
     if answer == "usable":
         yield from _usable(case)
     elif answer == "aligned":
-        yield _aligned(case)
+        numbers: dict[str, Any] = {
+            "least": "at least " if labels.found else "",
+            "names": labels.variables,
+            "move": "move together" if len(labels.variables) > 1 else "moves",
+            "before": case.before.worst_rhat.value,
+            "after": case.after.worst_rhat.value,
+            "limits": raw.numbers.limits_of("rhat"),
+        } | ({"words": labels.words} if labels.words else {})
+        apart = numbers["before"] > case.limits.deciding_rhat
+        kind = "aligned" if apart else "aligned at every draw"
+        yield Reason("answer", "passed", "aligned by rotation" if labels.rotated else kind, numbers)
     elif answer == "partly" and case.points is not None:
         yield case.points.reason("usable at points", "answer")
     else:
@@ -135,22 +140,6 @@ def _usable(case: Case) -> Iterator[Reason]:
         yield Reason("labels", "passed", "one labelling")
     if raw.num_chains > 1 and (missing := _missing(raw)):
         yield Reason("sampler", "not judged", "nothing recorded", {"what": missing})
-
-
-def _aligned(case: Case) -> Reason:
-    labels, before = case.labels, case.before.worst_rhat.value
-    numbers: dict[str, Any] = {
-        "least": "at least " if labels.found else "",
-        "names": labels.variables,
-        "move": "move together" if len(labels.variables) > 1 else "moves",
-        "before": before,
-        "after": case.after.worst_rhat.value,
-        "limits": case.before.raw.numbers.limits_of("rhat"),
-    } | ({"words": labels.words} if labels.words else {})
-    apart = before > case.limits.deciding_rhat
-    if labels.rotated:
-        return Reason("answer", "passed", "aligned by rotation", numbers)
-    return Reason("answer", "passed", "aligned" if apart else "aligned at every draw", numbers)
 
 
 def overlap(labels: Labels) -> Reason:

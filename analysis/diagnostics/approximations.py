@@ -162,9 +162,14 @@ def of_weights(facts: Facts) -> Verdict | None:
         return _refused(facts, "heavy weights", numbers | own)
     if draws < LEAST:
         return _refused(facts, "few worth", numbers | {"least": LEAST})
-    moved = _drifting(facts)
-    if moved is not None:
-        return _refused(facts, "chains drift", {"move": moved[0], "name": moved[1]})
+    moved: list[tuple[float, str]] = []  # locations or spreads, by standard errors
+    if (drift := facts.view.group(schema.DRIFT)) is not None:
+        for name, entries in _entries(facts, drift).items():
+            moves = np.abs(drift[name].to_numpy()).reshape(2, -1).max(axis=0)
+            moved += [(float(m), e) for m, e in zip(moves, entries, strict=True) if m > DRIFTS]
+    if moved:
+        farthest = max(moved)
+        return _refused(facts, "chains drift", {"move": farthest[0], "name": farthest[1]})
     means, sds = not_carried(facts)
     own = {"even": "all but equal"} if even else {"khat": khat, "limits": (limit,)}
     row = Reason(PREDICTIONS, "passed", "worth of weights", numbers | own)
@@ -174,7 +179,13 @@ def of_weights(facts: Facts) -> Verdict | None:
         )
     if 2 * len(means) > sum(map(len, _entries(facts, group).values())):
         return _refused(facts, "tails of most", {"names": means})
-    cause = _heavy(means, sds)
+    only = tuple(entry for entry in sds if entry not in means)
+    one = len({*means, *sds}) == 1
+    told: dict[str, object] = {"tail": "its tail is" if one else "their tails are"}
+    told |= {"means": means} if means else {}
+    told |= {"sds": only} if only else {}
+    told |= {"then": ". "} if means and only else {}
+    cause = Reason("tails", "failed", "heavy tails", told)
     others = "the other means" if means else "the means"
     said = Reason("answer", "warned", "usable in part", {"others": others})
     rows = _rows(facts, replace(row, outcome="warned"))
@@ -187,17 +198,6 @@ def _refused(facts: Facts, kind: str, numbers: Mapping[str, object]) -> Verdict:
     said = Reason("answer", "failed", "bad fit")
     rows = _rows(facts, replace(cause, name=PREDICTIONS))
     return Verdict("unusable", (said, cause), rows, (cause,))
-
-
-def _heavy(means: Entries, sds: Entries) -> Reason:
-    """Name the means and standard deviations that cannot be used."""
-    only = tuple(entry for entry in sds if entry not in means)
-    one = len({*means, *sds}) == 1
-    numbers: dict[str, object] = {"tail": "its tail is" if one else "their tails are"}
-    numbers |= {"means": means} if means else {}
-    numbers |= {"sds": only} if only else {}
-    numbers |= {"then": ". "} if means and only else {}
-    return Reason("tails", "failed", "heavy tails", numbers)
 
 
 def _entries(facts: Facts, group: xr.Dataset) -> dict[str, tuple[str, ...]]:
@@ -217,28 +217,7 @@ def not_carried(facts: Facts) -> tuple[Entries, Entries]:
         tails = tails_of(group[name].to_numpy(), log_ratio, log_weight)
         for found, each in zip(khats, (tails.mean, tails.square), strict=True):
             found += [(k, e) for k, e in zip(each, entries, strict=True) if not np.isnan(k)]
-    means, sds = (_beyond(sorted(found, reverse=True), limit) for found in khats)
-    return means, sds
-
-
-def _beyond(khats: list[tuple[float, str]], limit: float) -> Entries:
-    """Name the entries above the limit; where there is one, the draws miss a tail, and the others' limit is lower."""
-    if khats and khats[0][0] > limit:
-        limit = min(limit, LINKED)
-    return tuple(entry for k, entry in khats if k > limit)
-
-
-def _drifting(facts: Facts) -> tuple[float, str] | None:
-    """Return the largest move of a location or a spread, in standard errors, and the entry; None if all stay."""
-    group = facts.view.group(schema.DRIFT)
-    if group is None:
-        return None
-    moves = [
-        (float(move), entry)
-        for name, entries in _entries(facts, group).items()
-        for move, entry in zip(
-            np.abs(group[name].to_numpy()).reshape(2, -1).max(axis=0), entries, strict=True
-        )
-        if move > DRIFTS
-    ]
-    return max(moves, default=None)
+    means, sds = (sorted(found, reverse=True) for found in khats)
+    # Where one is above the limit, the draws miss a tail, and the others' limit is lower.
+    least = [min(limit, LINKED) if own and own[0][0] > limit else limit for own in (means, sds)]
+    return tuple(e for k, e in means if k > least[0]), tuple(e for k, e in sds if k > least[1])

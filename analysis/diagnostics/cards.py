@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from onebasin.base.card import Card, Fact, FactList, Part, Words
 
@@ -11,8 +11,17 @@ from .verdict import Verdict
 
 def card_of_verdict(verdict: Verdict, table: Sequence[Part]) -> Card:
     """Show the answer with its rows and what to do; then the table, and what is not used for the verdict."""
-    besides = (Words(sentence, small=True) for sentence in verdict.left_out)
-    return Card(verdict.heading, (*_answer(verdict), *table, *besides), verdict.flag)
+    parts: list[Part] = [Words(verdict.in_short)]
+    parts.append(FactList(tuple(Fact(row.name, row.sentence, row.flag) for row in verdict.rows)))
+    lines: list[tuple[str, str]] = []
+    for name, evidence, remedy in verdict.steps:
+        lines.append(("why", f"{name}: {evidence}" if evidence else name))
+        lines.append(("what to do", remedy))
+    parts += [FactList.of(*lines)] if lines else []
+    for remark in verdict.own_remarks:
+        parts += [Words(sentence, flag=remark.flag) for sentence in remark.sentences]
+    parts += [*table, *(Words(sentence, small=True) for sentence in verdict.left_out)]
+    return Card(verdict.heading, tuple(parts), verdict.flag)
 
 
 def card_of_numbers(checks: str, warnings: Sequence[str], table: Sequence[Part]) -> Card:
@@ -20,20 +29,6 @@ def card_of_numbers(checks: str, warnings: Sequence[str], table: Sequence[Part])
     first = Words(f"{checks[:1].upper()}{checks[1:]}.")
     words = (Words(sentence, flag="warn") for sentence in warnings)
     return Card("Numbers of a posterior", (first, *words, *table))
-
-
-def _answer(verdict: Verdict) -> Iterator[Part]:
-    yield Words(verdict.in_short)
-    yield FactList(tuple(Fact(row.name, row.sentence, row.flag) for row in verdict.rows))
-    lines = [
-        line
-        for name, evidence, remedy in verdict.steps
-        for line in (("why", f"{name}: {evidence}" if evidence else name), ("what to do", remedy))
-    ]
-    if lines:
-        yield FactList.of(*lines)
-    for remark in verdict.own_remarks:
-        yield from (Words(sentence, flag=remark.flag) for sentence in remark.sentences)
 
 
 def card_of_alignment(

@@ -47,32 +47,30 @@ def longest_run(
     free: Bool[np.ndarray, " param"],
     moved: Bool[np.ndarray, "chain step"],
 ) -> EqualRun | None:
-    """Find the longest run of equal draws that is too long to be honest; None where there is none.
+    """Find the longest run of equal draws that is too long to be honest, of entries that vary; None without one.
 
-    An entry that stays at an end of its range while others move is no such run: a probability that rounds to 1.
-
-    Parameters
-    ----------
-    values
-        Draws of entries.
-    free
-        Which of them vary.
-    moved
-        At which steps from one draw to the next anything moved.
+    An entry that stays at an end of its range while others move is no such run: a probability that rounds to 1. `moved`
+    tells at which steps from one draw to the next anything moved.
     """
     draws = values.shape[1]
     same = values[:, 1:] == values[:, :-1]
     ends = (values[:, 1:] == values.min(axis=(0, 1))) | (values[:, 1:] == values.max(axis=(0, 1)))
     same &= ~(ends & moved[..., None])
     share = same.mean(axis=1)
-    honest = _honest(np.median(share, axis=0), draws)
+    with np.errstate(divide="ignore"):  # the longest run that a share of repeats explains
+        repeats = np.clip(np.median(share, axis=0), 0, 1 - 1e-9)
+        explained = -3 * np.log(draws) / np.log(repeats)
+    honest = np.minimum(np.maximum(max(SHARE * draws, LEAST_RUN), explained), 0.99 * draws)
     chains, entries = np.nonzero((share * (draws - 1) + 1 > honest) & free)
-    runs = [(_longest(same[c, :, p]), int(c), int(p)) for c, p in zip(chains, entries, strict=True)]
-    long = [(length, chain, first) for (length, first), chain, p in runs if length > honest[p]]
-    if not long:
-        return None
-    length, chain, first = max(long, key=lambda run: run[0])
-    return EqualRun(chain, first, length)
+    long = []
+    for chain, entry in zip(chains, entries, strict=True):
+        changes = np.concatenate([[True], ~same[chain, :, entry], [True]])
+        starts: Int[np.ndarray, " change"] = np.flatnonzero(changes)
+        lengths = np.diff(starts)
+        place = int(lengths.argmax())
+        run = EqualRun(int(chain), int(starts[place]), int(lengths[place]))
+        long += [run] if run.length > honest[entry] else []
+    return max(long, key=lambda run: run.length, default=None)
 
 
 def narrow_chains(values: Mapping[str, np.ndarray]) -> dict[str, int]:
@@ -83,21 +81,6 @@ def narrow_chains(values: Mapping[str, np.ndarray]) -> dict[str, int]:
         if len(variance) > 2 and variance.min() < NARROW * np.median(variance):
             found[name] = int(variance.argmin())
     return found
-
-
-def _honest(share: Float[np.ndarray, " param"], draws: int) -> Float[np.ndarray, " param"]:
-    """The longest run that a share of repeats explains."""
-    with np.errstate(divide="ignore"):
-        explained = -3 * np.log(draws) / np.log(np.clip(share, 0, 1 - 1e-9))
-    return np.minimum(np.maximum(max(SHARE * draws, LEAST_RUN), explained), 0.99 * draws)
-
-
-def _longest(same: Bool[np.ndarray, " step"]) -> tuple[int, int]:
-    """Length and first draw of the longest run, of which draws equal those before them."""
-    ends: Int[np.ndarray, " change"] = np.flatnonzero(np.concatenate([[True], ~same, [True]]))
-    lengths = np.diff(ends)
-    place = int(lengths.argmax())
-    return int(lengths[place]), int(ends[place])
 
 
 GOES_WITH = 0.5
@@ -169,12 +152,20 @@ def find_funnel(values: Values, diverging: Bool[np.ndarray, "chain draw"] | None
 
 def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]:
     # Ranks within chains: chains in different modes differ in everything, which is no funnel.
-    spreads = {
-        name: _ranks_by_chain(spread)
-        for name, v in values.items()
-        if (spread := _spread(v)) is not None
-    }
-    for variable, name, scale in _scales(values):
+    spreads = {}
+    scales: list[tuple[str, str, Float[np.ndarray, "chain draw"]]] = []
+    for name, drawn in values.items():
+        flat = drawn.reshape(drawn.shape[0] * drawn.shape[1], -1)
+        square = flat.var(axis=1) if flat.shape[1] > 1 else np.zeros(1)
+        if square.min() > 0:  # a vector: its mean square about its mean over entries
+            spreads[name] = _ranks_by_chain(np.log(square).reshape(drawn.shape[:2]))
+        # Scales are scalars, and entries of short positive vectors.
+        if drawn.ndim == 2:
+            scales.append((name, name, drawn))
+        elif drawn.ndim == 3 and drawn.shape[2] <= SHORT_VECTOR and drawn.min(initial=1.0) > 0:
+            entries = range(drawn.shape[2])
+            scales += [(name, f"{name}[{place}]", drawn[..., place]) for place in entries]
+    for variable, name, scale in scales:
         ranks, within = _ranks(scale.ravel()), _ranks_by_chain(scale)
         for vector, spread in spreads.items():
             if vector == variable:
@@ -186,27 +177,6 @@ def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]
                     Funnel(name, variable, vector, abs(r), large),
                     1 - ranks if large else ranks,
                 )
-
-
-def _scales(values: Values) -> Iterator[tuple[str, str, Float[np.ndarray, "chain draw"]]]:
-    """Scalars, and entries of short positive vectors: variable, name, draws."""
-    for name, drawn in values.items():
-        if drawn.ndim == 2:
-            yield name, name, drawn
-        elif drawn.ndim == 3 and drawn.shape[2] <= SHORT_VECTOR and drawn.min(initial=1.0) > 0:
-            for place in range(drawn.shape[2]):
-                yield name, f"{name}[{place}]", drawn[..., place]
-
-
-def _spread(
-    drawn: Float[np.ndarray, "chain draw *event"],
-) -> Float[np.ndarray, "chain draw"] | None:
-    """Log mean square of a vector about its mean over entries, draw by draw; None where it is no vector."""
-    flat = drawn.reshape(drawn.shape[0] * drawn.shape[1], -1)
-    if flat.shape[1] < 2:
-        return None
-    square = flat.var(axis=1)
-    return np.log(square).reshape(drawn.shape[:2]) if square.min() > 0 else None
 
 
 def _ranks_by_chain(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, " all"]:
@@ -295,12 +265,7 @@ def settled(
 ) -> tuple[bool, bool]:
     """Tell whether chains have settled, each by itself, and whether they have if heights are known to differ.
 
-    Parameters
-    ----------
-    values
-        The worst entries.
-    half_rhat
-        R-hat between the two halves of every chain.
+    By the worst entries, and R-hat between the two halves of every chain.
     """
     ess = float(np.nanmedian(chain_ess(values)))
     agrees = float(np.nanmedian(np.nanmax(half_rhat, axis=0))) < SETTLED_RHAT

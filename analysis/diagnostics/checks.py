@@ -38,23 +38,43 @@ COLUMNS = {"R-hat": "rhat", "bulk ESS": "ess_bulk", "tail ESS": "ess_tail"}
 def check(diagnosis: Diagnosis) -> tuple[Reason, ...]:
     """Judge a posterior by every check that applies to it."""
     sampler, fit = diagnosis.sampler, diagnosis.variational
-    checks: list[Reason | None] = [_varies(diagnosis), _finite(diagnosis)]
+    # Entries that never vary (a unit, a triangle of zeros) are structure.
+    checks = [Reason("varying parameters", "passed")]
+    if len(diagnosis.constants) >= len(diagnosis.parameters):
+        still = {"names": diagnosis.constants}
+        checks = [Reason("varying parameters", "not judged", "nothing varies", still)]
+    if broken := diagnosis.broken:  # finite in some draws, not in all or in none
+        name = max(broken, key=lambda name: broken[name])
+        numbers = {"name": name, "bad": broken[name], "draws": diagnosis.total_draws}
+        outcome: Outcome = "failed" if any(map(diagnosis.decides, broken)) else "warned"
+        own = numbers | _named(tuple(broken))
+        checks.append(Reason("finite draws", outcome, "some not finite", own))
     if sampler is not None and not sampler.sampled:
         checks += [Reason("sampling", "not judged", "nothing sampled"), _rhat(diagnosis)]
         checks += [_ess(diagnosis, word) for word in ("Bulk", "Tail")]
     elif sampler is not None:
-        checks += [_moves(sampler), _rhat(diagnosis), _log_density(diagnosis, sampler)]
+        if stuck := sampler.stuck_chains:
+            checks.append(Reason("moving chains", "failed", "never moved", {"chains": stuck}))
+        else:
+            checks.append(Reason("moving chains", "passed"))
+        checks += [_rhat(diagnosis), _log_density(diagnosis, sampler)]
         checks += [_ess(diagnosis, word) for word in ("Bulk", "Tail")]
         if diagnosis.has_chains:
             checks.append(_divergences(diagnosis, sampler))
             if diagnosis.method not in ("hmc", "mclmc"):  # which have no trees
                 checks.append(_tree_depth(diagnosis, sampler))
             # The momentum of MCLMC keeps its length: there is no energy to explore.
-            own = _step_size_bias if diagnosis.method == "mclmc" else _bfmi
-            checks.append(own(diagnosis, sampler))
+            is_mclmc = diagnosis.method == "mclmc"
+            checks.append(_step_size_bias(sampler) if is_mclmc else _bfmi(diagnosis, sampler))
     if fit is not None:
-        checks += [_optimiser(fit), _elbo(fit), _khat(fit)]
-    return tuple(found for found in checks if found is not None)
+        if fit.converged is not None:  # else nothing was optimised, or its criterion was not kept
+            stopped = Reason("optimiser", "failed", "optimiser stopped")
+            checks.append(Reason("optimiser", "passed") if fit.converged else stopped)
+        if fit.elbo_evaluations:
+            lost = Reason("ELBO", "failed", "elbo", {"elbo": fit.elbo})
+            checks.append(Reason("ELBO", "passed") if math.isfinite(fit.elbo) else lost)
+        checks.append(_khat(fit))
+    return tuple(checks)
 
 
 def notes(diagnosis: Diagnosis) -> Iterator[Reason]:
@@ -134,36 +154,6 @@ def own_words(name: str, fact: str) -> Reason:
 
 def _named(names: tuple[str, ...]) -> dict[str, Any]:
     return {"names": names, "count": len(names)}
-
-
-def _finite(diagnosis: Diagnosis) -> Reason | None:
-    """Draws of one entry are all finite or none of them is; what is finite in some draws is broken."""
-    broken = diagnosis.broken
-    if not broken:
-        return None
-    decides = any(diagnosis.decides(name) for name in broken)
-    name = max(broken, key=lambda name: broken[name])
-    numbers = {"name": name, "bad": broken[name], "draws": diagnosis.total_draws}
-    return Reason(
-        "finite draws",
-        "failed" if decides else "warned",
-        "some not finite",
-        numbers | _named(tuple(broken)),
-    )
-
-
-def _varies(diagnosis: Diagnosis) -> Reason:
-    """There is something to judge; entries that never vary (a unit, a triangle of zeros) are structure."""
-    name = "varying parameters"
-    if len(diagnosis.constants) < len(diagnosis.parameters):
-        return Reason(name, "passed")
-    return Reason(name, "not judged", "nothing varies", {"names": diagnosis.constants})
-
-
-def _moves(sampler: SamplerSummary) -> Reason:
-    if not sampler.stuck_chains:
-        return Reason("moving chains", "passed")
-    return Reason("moving chains", "failed", "never moved", {"chains": sampler.stuck_chains})
 
 
 def _rhat(diagnosis: Diagnosis) -> Reason:
@@ -317,7 +307,7 @@ def _not_finite(
     return Reason(name, outcome, "statistic not finite", numbers | {"draws": diagnosis.total_draws})
 
 
-def _step_size_bias(_: Diagnosis, sampler: SamplerSummary) -> Reason:
+def _step_size_bias(sampler: SamplerSummary) -> Reason:
     """Judge microcanonical dynamics by energy errors and gradients at the draws; passed where it was adjusted."""
     variance, found = sampler.energy_variance, sampler.identities
     if sampler.acceptance_per_chain:
@@ -357,22 +347,6 @@ def bounds(sampler: SamplerSummary) -> dict[str, float]:
     if found is None:
         return {}
     return {"most_shift": found.shift.most, "most_spread": found.spread.most}
-
-
-def _optimiser(fit: VariationalSummary) -> Reason | None:
-    if fit.converged is None:
-        return None  # said nowhere today: nothing was optimised, or its criterion was not kept
-    if fit.converged:
-        return Reason("optimiser", "passed")
-    return Reason("optimiser", "failed", "optimiser stopped")
-
-
-def _elbo(fit: VariationalSummary) -> Reason | None:
-    if not fit.elbo_evaluations:
-        return None
-    if math.isfinite(fit.elbo):
-        return Reason("ELBO", "passed")
-    return Reason("ELBO", "failed", "elbo", {"elbo": fit.elbo})
 
 
 def _khat(fit: VariationalSummary) -> Reason:

@@ -67,7 +67,17 @@ def sentences_of(kind: str, numbers: Mapping[str, Any]) -> Sentences:
         return Sentences("")
     template = SENTENCES[kind]
     texts = (template,) if isinstance(template, str) else template
-    fact, *more = (_filled(text, numbers) for text in texts)
+    writer = _Writer(numbers.get("limits", ()))
+    filled = []
+    for text in texts:
+        pieces = re.split(r"\[\[|\]\]", text)
+        wanted = (
+            piece
+            for place, piece in enumerate(pieces)
+            if place % 2 == 0 or all(f in numbers for _, f, _, _ in writer.parse(piece) if f)
+        )
+        filled.append("".join(writer.vformat(piece, (), numbers) for piece in wanted))
+    fact, *more = filled
     meaning, remedy = more if len(more) == 2 else ("", *(more or ("",)))
     if not fact.startswith("k-hat"):
         fact = fact[:1].upper() + fact[1:]
@@ -77,17 +87,6 @@ def sentences_of(kind: str, numbers: Mapping[str, Any]) -> Sentences:
 def ended(text: str) -> str:
     """End a text with a full stop, unless it has one or is empty."""
     return text if not text or text.endswith(".") else f"{text}."
-
-
-def _filled(template: str, numbers: Mapping[str, Any]) -> str:
-    writer = _Writer(numbers.get("limits", ()))
-    pieces = re.split(r"\[\[|\]\]", template)
-    wanted = (
-        piece
-        for place, piece in enumerate(pieces)
-        if place % 2 == 0 or all(f in numbers for _, f, _, _ in writer.parse(piece) if f)
-    )
-    return "".join(writer.vformat(piece, (), numbers) for piece in wanted)
 
 
 class _Writer(Formatter):

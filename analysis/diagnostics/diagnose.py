@@ -9,26 +9,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from onebasin.base.arguments import checks_arguments
-from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view
+from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 
 from ..discovery.density import LeavesPosterior
-from ..predictive.convergence import summarise_predictions
-from .aligned import diagnose_aligned
+from .aligned import declared_blocks, diagnose_aligned
 from .answers import blamed, of_chains, of_stopped
 from .approximations import modulo, of_others
 from .checks import besides, check, notes, remarks
 from .judge import Case, not_finite, stuck
-from .labels import Labels, declared_blocks, look_for_labels
+from .labels import Labels, look_for_labels
 from .measure import Facts, gather, measure
-from .points import Points
+from .points import points_at
 from .result import AlignedDiagnosis, Diagnosis
-from .verdict import Verdict, said_once
+from .verdict import said_once
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +117,8 @@ def diagnose(
     facts = gather(view, raw)
     cause = not_finite(facts)
     aligned: AlignedDiagnosis | None = None
-    points = None if x is None else _at(view, raw, x)
+    several = raw.has_chains and raw.num_chains > 1
+    points = None if x is None else points_at(view, x, raw.limits, raw.num_chains if several else 0)
     deciding = raw.deciding
     if cause is not None:
         verdict = of_stopped(facts, cause)
@@ -143,18 +141,15 @@ def diagnose(
         verdict, aligned = of_chains(case), labels.aligned
         if verdict.answer in ("invariant", "partly") or labels.state == "overlap":
             deciding = tuple(name for name in deciding if name not in labels.variables)
-    return _answered(replace(raw, aligned=aligned, deciding=deciding, points=points), verdict)
-
-
-def _at(view: View, raw: Diagnosis, x: ArrayLike) -> Points | None:
-    """Judge a network's predictions at inputs."""
-    if view.network is not None and (raw.num_chains < 2 or not raw.has_chains):
-        raise ArgumentError(
-            f"`x` is given, but `{view.argument}` is not of several chains, which predictions are judged by; omit `x`."
-        )
-    outputs = summarise_predictions(view, x)
-    rows = np.arange(np.shape(x)[0])
-    return Points.of(outputs, rows, raw.limits, raw.num_chains, training=False)
+    # The checks are judged by what the answer rests on; then comes what it leaves open.
+    diagnosis = replace(raw, aligned=aligned, deciding=deciding, points=points, judgement=verdict)
+    diagnosis = replace(diagnosis, checks=blamed(check(diagnosis), verdict.causes))
+    open_ = (*remarks(diagnosis, verdict), *verdict.remarks)
+    return replace(
+        diagnosis,
+        judgement=replace(verdict, remarks=open_, besides=tuple(besides(diagnosis))),
+        notes=said_once(notes(diagnosis)),
+    )
 
 
 @checks_arguments
@@ -211,15 +206,3 @@ def _labels(
         if given is not None:
             raise
         return Labels("partial", facts, blocks, reason=refusal.reason)
-
-
-def _answered(diagnosis: Diagnosis, verdict: Verdict) -> Diagnosis:
-    """Judge the checks by what the answer rests on, and add what it leaves open."""
-    diagnosis = replace(diagnosis, judgement=verdict)
-    diagnosis = replace(diagnosis, checks=blamed(check(diagnosis), verdict.causes))
-    open_ = (*remarks(diagnosis, verdict), *verdict.remarks)
-    return replace(
-        diagnosis,
-        judgement=replace(verdict, remarks=open_, besides=tuple(besides(diagnosis))),
-        notes=said_once(notes(diagnosis)),
-    )

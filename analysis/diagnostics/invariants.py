@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, combinations, combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 import xarray as xr
@@ -77,35 +77,37 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
         blocks = equal_modes(symmetry)
         names = tuple(dict.fromkeys(name for block in blocks for name in block.variables))
         units = _largest(view, names, blocks)
-        plain = stacked_blocks(blocks)
-        found += _by_pieces(
-            view, names, lambda piece: _of_blocks(plain, stack(blocks, piece, 2), units)
-        )
+        stacked = stacked_blocks(blocks)
+
+        def measure(draws: Piece) -> list[tuple[str, np.ndarray]]:
+            piece = stack(blocks, draws, 2)
+            own: list[tuple[str, np.ndarray]] = []
+            for block in (block for block in stacked if block.discrete is block):
+                own += _of_block(block, piece, units)
+            for block in blocks_of(stacked, Rotation):
+                own += _of_rotation(block, piece, units)
+            return own
+
+        found += _by_pieces(view, names, measure)
     if not found:
         return Draws((), np.empty((view.num_chains, view.num_draws, 0)))
-    rounding = _rounding(view, symmetry)
-    columns = [_without_rounding(v.reshape(*v.shape[:2], -1), rounding) for _, v in found]
-    named = zip(found, columns, strict=True)
-    labels = [entries.get(label) or _numbered(label, flat.shape[2]) for (label, _), flat in named]
-    return Draws(tuple(chain.from_iterable(labels)), np.concatenate(columns, axis=-1))
-
-
-def _rounding(view: View, symmetry: Symmetry) -> float:
-    """Relative error of sums of draws that were computed in single precision; 0 where all are double."""
-    names = {name for block in symmetry for name in block.variables} & {*view.variables}
-    kinds = {view.posterior[name].dtype for name in names}
-    return SINGLE * float(np.finfo(np.float32).eps) if np.dtype(np.float32) in kinds else 0.0
-
-
-def _without_rounding(
-    values: Float[np.ndarray, "chain draw quantity"], relative: float
-) -> Float[np.ndarray, "chain draw quantity"]:
-    """Make quantities constant that vary by no more than rounding, such as the sum of a simplex in single precision."""
-    if not relative:
-        return values
-    low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
-    still = high - low <= relative * np.maximum(np.abs(low), np.abs(high))
-    return np.where(still, values[:1, :1], values)
+    # Such as the sum of a simplex in single precision, which varies by no more than rounding.
+    moved = {name for block in symmetry for name in block.variables} & {*view.variables}
+    single = np.dtype(np.float32) in {view.posterior[name].dtype for name in moved}
+    rounding = SINGLE * float(np.finfo(np.float32).eps)
+    labels: list[str] = []
+    columns = []
+    for label, drawn in found:
+        values = drawn.reshape(*drawn.shape[:2], -1)
+        if single:
+            low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
+            still = high - low <= rounding * np.maximum(np.abs(low), np.abs(high))
+            values = np.where(still, values[:1, :1], values)
+        columns.append(values)
+        count = values.shape[2]
+        numbered = [label] if count == 1 else [f"{label}[{number}]" for number in range(count)]
+        labels += entries.get(label) or numbered
+    return Draws(tuple(labels), np.concatenate(columns, axis=-1))
 
 
 def _by_pieces(
@@ -122,20 +124,9 @@ def _pieces(view: View, names: Sequence[str]) -> Iterator[Piece]:
     count = -(-sum(8 * view.posterior[name].size for name in names) // PIECE)
     step = max(1, view.num_draws // max(1, count))
     for first in range(0, view.num_draws, step):
-        yield {name: _values(view, name, slice(first, first + step)) for name in names}
-
-
-def _numbered(label: str, count: int) -> list[str]:
-    return [label] if count == 1 else [f"{label}[{number}]" for number in range(count)]
-
-
-def _of_blocks(blocks: Symmetry, piece: Piece, largest: Units) -> list[tuple[str, np.ndarray]]:
-    plain = [block for block in blocks if block.discrete is block]
-    rotations = blocks_of(blocks, Rotation)
-    return [
-        *(found for block in plain for found in _of_block(block, piece, largest)),
-        *(found for block in rotations for found in _of_rotation(block, piece, largest)),
-    ]
+        rows = slice(first, first + step)
+        some = {name: checked(view.posterior[name], view.argument)[:, rows] for name in names}
+        yield {name: np.asarray(drawn.values, np.float64) for name, drawn in some.items()}
 
 
 def _of_block(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.ndarray]]:
@@ -148,7 +139,13 @@ def _of_block(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.
         quantities.append(_mean_square(name, values, axes, largest[name]))
     quantities += _of_pairs(block, piece, largest)
     for name in (name for name in block.flipped if name not in block.axes):
-        quantities += _of_whole(name, piece[name], largest[name])
+        values = piece[name]
+        if values.ndim == 2:
+            quantities.append((f"|{name}|", np.abs(values)))
+        else:
+            axes = tuple(range(2, values.ndim))
+            quantities.append((f"|mean({name})|", np.abs(values.mean(axis=axes))))
+            quantities.append(_mean_square(name, values, axes, largest[name]))
     for name in block.complemented:
         quantities.append((f"|{name} - 1/2|", np.abs(piece[name] - 0.5)))
     return quantities
@@ -209,16 +206,6 @@ def _by_part(
     return (flat**2 if squared else flat).mean(axis=-1)
 
 
-def _of_whole(name: str, values: np.ndarray, largest: float) -> list[tuple[str, np.ndarray]]:
-    if values.ndim == 2:
-        return [(f"|{name}|", np.abs(values))]
-    axes = tuple(range(2, values.ndim))
-    return [
-        (f"|mean({name})|", np.abs(values.mean(axis=axes))),
-        _mean_square(name, values, axes, largest),
-    ]
-
-
 def _mean_square(
     name: str, values: np.ndarray, axes: tuple[int, ...], largest: float
 ) -> tuple[str, np.ndarray]:
@@ -233,11 +220,6 @@ def _unit(largest: float) -> float:
     """One, as a rule, so that quantities of two posteriors can be compared; a power of two for extreme numbers."""
     ordinary = largest == 0 or _LEAST <= largest <= 1 / _LEAST
     return 1.0 if ordinary else float(power_of_two(np.asarray(largest)))
-
-
-def _values(view: View, name: str, rows: slice) -> np.ndarray:
-    some = checked(view.posterior[name], view.argument)[:, rows]
-    return np.asarray(some.values, dtype=np.float64)
 
 
 def _largest(view: View, names: Sequence[str], blocks: Symmetry) -> Units:

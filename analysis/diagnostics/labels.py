@@ -20,10 +20,8 @@ from onebasin.models.symmetry.blocks import (
     Symmetry,
     axes_of,
     blocks_of,
-    equal_modes,
 )
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import as_view
 
 from ..alignment.rotations import UnclearRotation
@@ -33,7 +31,7 @@ from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
 from ..discovery.partial import companions, ties_chains
 from ..discovery.quantities import with_quantities
-from ..discovery.resolve import judged, resolve
+from ..discovery.resolve import judged
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
 from .invariants import invariants
@@ -144,8 +142,23 @@ def look_for_labels(
     except UnclearRotation as refusal:
         others = tuple(block for block in declared if block.discrete is block)
         rest = look_for_labels(facts, others, held_out=held_out, noise=noise, progress=progress)
-        return _unrotated(rest, declared, refusal.reason)
-    after = facts.moved(_aligned_values(aligned, facts))
+        turning = tuple(n for block in blocks_of(declared, Rotation) for n in block.variables)
+        found = tuple(c for c in rest.found if not {slot.name for slot in c.slots} & {*turning})
+        return replace(
+            rest,
+            state="partial" if rest.state == "partial" and found else "overlap",
+            declared=declared,
+            found=found,
+            aligned=None,
+            turning=turning,
+            unclear=refusal.reason,
+        )
+    view = as_view(aligned.alignment.posterior)
+    names = {name for block in aligned.alignment.symmetry for name in block.variables}
+    moved = {n: view.values(n)[:, :: facts.step] for n in facts.values if n in names}
+    after = facts.moved(
+        {n: np.asarray(np.where(np.isfinite(v), v, 0.0), np.float64) for n, v in moved.items()}
+    )
     if facts.view.network is not None:
         return Labels(_state(facts, declared, ()), after, declared, aligned=aligned)
     return _search(facts, after, declared, aligned, held_out, progress)
@@ -206,21 +219,6 @@ def _search(
     return Labels(state, after, declared, aligned=aligned, turning=turning)
 
 
-def _unrotated(rest: Labels, declared: Symmetry, unclear: str) -> Labels:
-    """The labels of a posterior whose rotations are not aligned, from those modulo everything else."""
-    turning = tuple(n for block in blocks_of(declared, Rotation) for n in block.variables)
-    found = tuple(c for c in rest.found if not {slot.name for slot in c.slots} & {*turning})
-    return replace(
-        rest,
-        state="partial" if rest.state == "partial" and found else "overlap",
-        declared=declared,
-        found=found,
-        aligned=None,
-        turning=turning,
-        unclear=unclear,
-    )
-
-
 def _turning(candidates: tuple[Candidate, ...]) -> tuple[str, ...]:
     """Variables of the first candidate that turns."""
     turns = next((each for each in candidates if each.turns), None)
@@ -271,29 +269,3 @@ def _alike(block: Block, facts: Facts) -> bool:
         if (np.abs(mean - centre) > ALIKE * np.abs(errors[name])).any():
             return False
     return True
-
-
-def _aligned_values(aligned: AlignedDiagnosis, facts: Facts) -> dict[str, np.ndarray]:
-    view = as_view(aligned.alignment.posterior)
-    names = {n for block in aligned.alignment.symmetry for n in block.variables}
-    moved = {n: view.values(n)[:, :: facts.step] for n in facts.values if n in names}
-    return {n: np.asarray(np.where(np.isfinite(v), v, 0.0), np.float64) for n, v in moved.items()}
-
-
-def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
-    """Choose the blocks to divide out: those given, else those declared, as far as all of their variables are there."""
-    view = facts.view
-    if given is not None:
-        return equal_modes(given)
-    if schema.ALIGNMENT in view.tree.attrs:
-        return ()
-    there = event_shapes(view.posterior)
-    blocks = resolve(view).equal_modes
-    for block in blocks:
-        block.check(there)
-    decide, measured = set(facts.values), set(facts.raw.variables)
-    return tuple(
-        block
-        for block in blocks
-        if decide & set(block.variables) and measured >= set(block.variables)
-    )

@@ -11,10 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from jaxtyping import Int
+from numpy.typing import ArrayLike
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.jsonable import json_safe
 from onebasin.base.table import Column, Flag, Table, TableCell
+from onebasin.posteriors.view import View
 
+from ..predictive.convergence import summarise_predictions
 from .verdict import Limits, Reason
 
 FEW = 0.1
@@ -149,3 +153,13 @@ class Points:
                 "points": self.table.reset_index().to_dict("records"),
             }
         )
+
+
+def points_at(view: View, x: ArrayLike, limits: Limits, chains: int) -> Points | None:
+    """Judge a network's predictions at inputs (obs, in), by its several Markov chains; 0 where it has none."""
+    if view.network is not None and chains < 2:
+        raise ArgumentError(
+            f"`x` is given, but `{view.argument}` is not of several chains, which predictions are judged by; omit `x`."
+        )
+    outputs = summarise_predictions(view, x)
+    return Points.of(outputs, np.arange(np.shape(x)[0]), limits, chains, training=False)

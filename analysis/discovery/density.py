@@ -73,12 +73,8 @@ def compare_densities(
 ) -> DensityCheck:
     """Compare the log density at all draws that were moved, in even steps where that takes too long.
 
-    `moved` holds the aligned variables, `where` tells which draws were moved, and `words` by what.
-
-    Raises
-    ------
-    LeavesPosterior
-        If the log density changes at a draw.
+    A change at a draw is refused. `moved` holds the aligned variables, `where` tells which draws were moved, and
+    `words` by what.
     """
     rows, began = np.flatnonzero(where), time.perf_counter()
     if not len(rows):
@@ -97,7 +93,15 @@ def compare_densities(
         if time.perf_counter() - began > SECONDS:
             break
     if real.any():
-        raise _refusal(view, rows, size, real, words)
+        worst = int(np.where(real, np.nan_to_num(size, posinf=np.inf), -1.0).argmax())
+        chain, draw = divmod(int(rows[worst]), view.num_draws)
+        chains = sorted({str(row // view.num_draws) for row in rows[real]}, key=int)
+        reason = (
+            f"It changes the log density of {int(real.sum()):,} of {len(rows):,} moved draws, in chain"
+            f"{'s' * (len(chains) > 1)} {in_brief(chains, _NAMED)}, by up to {size[worst]:.3g} nats (chain {chain}, "
+            f"draw {draw}): the draws would leave the posterior."
+        )
+        raise LeavesPosterior(view.argument, words, reason, advice(view))
     told = int(np.isfinite(size).sum())
     silent = "" if told else "it is finite, or precise enough, at no draw as stored"
     return DensityCheck(len(rows), told, time.perf_counter() - began, silent)
@@ -166,20 +170,6 @@ def _differences(
 def _rows(variable: xr.DataArray, rows: np.ndarray) -> np.ndarray:
     values = variable.transpose(*schema.SAMPLE_DIMS, ...).values
     return np.asarray(values.reshape(-1, *values.shape[2:])[rows])
-
-
-def _refusal(
-    view: View, rows: np.ndarray, size: np.ndarray, real: np.ndarray, words: str
-) -> LeavesPosterior:
-    worst = int(np.where(real, np.nan_to_num(size, posinf=np.inf), -1.0).argmax())
-    chain, draw = divmod(int(rows[worst]), view.num_draws)
-    chains = sorted({str(row // view.num_draws) for row in rows[real]}, key=int)
-    reason = (
-        f"It changes the log density of {int(real.sum()):,} of {len(rows):,} moved draws, in chain"
-        f"{'s' * (len(chains) > 1)} {in_brief(chains, _NAMED)}, by up to {size[worst]:.3g} nats (chain {chain}, draw "
-        f"{draw}): the draws would leave the posterior."
-    )
-    return LeavesPosterior(view.argument, words, reason, advice(view))
 
 
 def advice(view: View) -> str:

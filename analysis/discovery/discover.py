@@ -69,24 +69,16 @@ def discover(
     seed: int = 0,
     known: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[Candidate, ...]:
-    """Find which components change labels between or within chains.
+    """Find which components of real, finite variables (chain, draw, *event) change labels between or within chains.
 
-    Parameters
-    ----------
-    values : mapping of str to array (chain, draw, *event)
-        Real variables, all finite.
-    rhat : callable
-        R-hat of entries side by side.
-    seed : int
-        Of starts and noise.
-    known : mapping of str to array (param,), optional
-        R-hat of some variables' entries in C order, which need not be computed again.
+    `known` has R-hat of some variables' entries in C order, which need not be computed again; `seed` is of starts and
+    noise.
 
     Returns
     -------
-    tuple of Candidate
-        Those by which draws can be aligned, in the order in which they were found, each on draws aligned by those
-        before it. Last one that is not certain, whose components overlap or turn into one another, if there is one.
+    tuple of Candidate     Those by which draws can be aligned, in the order in which they were found, each on draws
+    aligned by those before     it. Last one that is not certain, whose components overlap or turn into one another, if
+    there is one.
     """
     bad = {name: np.asarray(each).ravel() > BAD_RHAT for name, each in (known or {}).items()}
     bad |= {n: bad_entries(v, rhat) for n, v in values.items() if n not in bad}
@@ -206,8 +198,14 @@ class _Search:
     def _lens(self, slot: Slot) -> Lens | None:
         """A slot's lens; None where it cannot be a seed nor move along."""
         values = self.searched[slot.name]
-        if not self.num_bad and not slot.mirrors and not _switches(slot, values):
-            return None
+        if not self.num_bad and not slot.mirrors:
+            # Where labels change all the time, entries are spread about as wide as they are large.
+            raw = slot.raw(values)
+            squares = np.mean(raw**2, axis=(0, 1))
+            kept = squares > 1e-24 * squares.max(initial=0.0)
+            ratio = raw.var(axis=0).mean(axis=0)[kept] / squares[kept]
+            if not kept.any() or not ratio.mean() >= 0.5:
+                return None
         lens = Lens.of(slot, values)
         return lens if lens.matrix.size else None
 
@@ -295,15 +293,6 @@ def thinned(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray,
     return np.concatenate(
         list(values[:, rows])
     )  # a reshape does not know how many rows have no entries
-
-
-def _switches(slot: Slot, values: Float[np.ndarray, "draw ..."]) -> bool:
-    """Tell whether entries are spread about as wide as they are large, as where labels change all the time."""
-    raw = slot.raw(values)
-    squares = np.mean(raw**2, axis=(0, 1))
-    kept = squares > 1e-24 * squares.max(initial=0.0)
-    ratio = raw.var(axis=0).mean(axis=0)[kept] / squares[kept]
-    return bool(kept.any() and ratio.mean() >= 0.5)
 
 
 def _signs_change(sorting: Sorting) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from .candidate import Candidate, CandidateNumbers
 from .counterparts import apart
@@ -102,12 +102,22 @@ def judged_entries(moving: Moving, values: Values, bad: Mapping[str, np.ndarray]
     before = np.concatenate([bad[slot.name] for slot in moving.slots])[rows]
 
     def moved(by: Sequence[tuple[Permutations, Signs]]) -> np.ndarray:
-        chosen = _chosen(moving.slots, rows, bad)
-        parts = [_flat(moved_values(slot, values[slot.name], by))[..., at] for slot, at in chosen]
+        parts, first = [], 0
+        for slot in moving.slots:
+            last = first + bad[slot.name].size
+            at = rows[(rows >= first) & (rows < last)] - first
+            parts.append(_flat(moved_values(slot, values[slot.name], by))[..., at])
+            first = last
         return np.concatenate(parts, axis=2)
 
     def common() -> np.ndarray:
-        return moved([_mode(*element) for element in elements])
+        frequent = []
+        for permutation, signs in elements:
+            found, counts = np.unique(np.hstack([permutation, signs]), axis=0, return_counts=True)
+            size, shape = permutation.shape[1], (len(permutation), found.shape[1])
+            every = np.broadcast_to(found[counts.argmax()], shape)
+            frequent.append((every[:, :size].astype(int), every[:, size:]))
+        return moved(frequent)
 
     return MovedEntries(before, moved(elements), common, len(rows) / total)
 
@@ -252,25 +262,6 @@ def _spread_of_all(values: np.ndarray) -> float:
 
 def _flat(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "chain draw param"]:
     return values.reshape(*values.shape[:2], -1)
-
-
-def _chosen(
-    slots: Sequence[Slot], rows: Int[np.ndarray, " entry"], bad: Mapping[str, np.ndarray]
-) -> Iterator[tuple[Slot, Int[np.ndarray, " entry"]]]:
-    """Which entries of each slot's variable the numbers of all entries are."""
-    first = 0
-    for slot in slots:
-        last = first + bad[slot.name].size
-        yield slot, rows[(rows >= first) & (rows < last)] - first
-        first = last
-
-
-def _mode(permutation: Permutations, signs: Signs) -> tuple[Permutations, Signs]:
-    """The most frequent element, for every draw."""
-    rows, counts = np.unique(np.hstack([permutation, signs]), axis=0, return_counts=True)
-    common = np.broadcast_to(rows[counts.argmax()], (len(permutation), rows.shape[1]))
-    size = permutation.shape[1]
-    return common[:, :size].astype(int), common[:, size:]
 
 
 def _closest(moving: Moving) -> tuple[tuple[int, int], float]:

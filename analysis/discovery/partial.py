@@ -40,15 +40,7 @@ SHARE = 0.05
 
 
 def companions(candidates: Sequence[Candidate], values: Values) -> tuple[str, ...]:
-    """Name the variables that follow the labels of candidates and that none of them moves.
-
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-        Those that draws would be aligned by.
-    values : mapping of str to array (chain, draw, *event)
-        The draws of all parameters as they came.
-    """
+    """Name the variables (chain, draw, *event) that follow the labels of candidates and that none of them moves."""
     moved = {name for candidate in candidates for name in candidate.values}
     labels = [candidate.labels for candidate in candidates]
     return followers(labels, {n: v for n, v in values.items() if n not in moved})
@@ -65,7 +57,14 @@ def in_one_order(candidates: Sequence[Candidate], values: Values) -> tuple[str, 
     sizes = {candidate.size for candidate in candidates} - {1}
     moved = {name for candidate in candidates for name in candidate.values}
     others = ((n, v) for n, v in values.items() if n not in moved and v.ndim == 3)
-    return tuple(n for n, v in others if v.shape[2] in sizes and _ascends(v))
+    found = []
+    for name, drawn in others:
+        flat = drawn.reshape(-1, drawn.shape[2])
+        if drawn.shape[2] in sizes and (np.diff(flat) > 0).all():
+            # They would not ascend if one of them were another draw's.
+            mixed = np.roll(flat[:, :-1], len(flat) // 2, axis=0) > flat[:, 1:]
+            found += [name] if mixed.mean() > OVERLAP else []
+    return tuple(found)
 
 
 def ties_chains(candidates: Sequence[Candidate]) -> bool:
@@ -105,17 +104,19 @@ def _differ(
 
 def followers(labels: Sequence[Labels], others: Values, *, sure: bool = False) -> tuple[str, ...]:
     """Name the variables that follow labels of draws; where `sure`, chains that agree have to show it."""
+
+    def follows(drawn: np.ndarray, own: Labels) -> bool:
+        of_chain, alone = of_chains(own)
+        return _between_chains(drawn, of_chain, sure) if alone else _within_chains(drawn, own)
+
     flat = {n: v.reshape(*v.shape[:2], -1) for n, v in others.items()}
-    return tuple(n for n, v in flat.items() if any(_follows(v, each, sure) for each in labels))
+    return tuple(n for n, v in flat.items() if any(follows(v, each) for each in labels))
 
 
 def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]:
     """Name what moves with some variables as the file records it, where a search on the density found no word for all.
 
-    Returns
-    -------
-    tuple of str
-        A sentence part a symmetry, such as ``(mu1, mu2) and theta:0``; empty where nothing is recorded.
+    A sentence part a symmetry, such as ``(mu1, mu2) and theta:0``; empty where nothing is recorded.
     """
     named = set(variables)
     moved = []
@@ -128,21 +129,6 @@ def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]
         if block.get("status") == "incomplete" and words & named and words - named:
             moved.append(moves)
     return tuple(moved)
-
-
-def _follows(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels, sure: bool) -> bool:
-    of_chain, alone = of_chains(labels)
-    if alone:
-        return _between_chains(drawn, of_chain, sure)
-    return _within_chains(drawn, labels)
-
-
-def _ascends(drawn: Float[np.ndarray, "chain draw part"]) -> bool:
-    """Tell whether parts ascend at every draw, though they would not if one of them were another draw's."""
-    flat = drawn.reshape(-1, drawn.shape[2])
-    if not (np.diff(flat) > 0).all():
-        return False
-    return bool((np.roll(flat[:, :-1], len(flat) // 2, axis=0) > flat[:, 1:]).mean() > OVERLAP)
 
 
 def _between_chains(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,50 +70,25 @@ def judge(moving: Moving, gain: Gain, entries: MovedEntries, *, first: bool) -> 
     `first` says whether nothing was found before.
     """
     signed = any(slot.signed for slot in moving.slots)
+    certainty, left = gain.sorting.certainty, gain.beside_noise
     after = split_rhat(entries.own) > BAD_RHAT
     repaired = round(float((entries.before & ~after).sum()) / entries.share)
     if entries.before.any():
-
-        def by_chain() -> bool:
-            return bool(np.mean(~(split_rhat(entries.common()) > BAD_RHAT)) >= MENDED)
-
+        # Labels differ between chains, and whole chains' elements or sure draws' repair that.
         repairs = bool(np.mean(~after) >= MENDED)
-        certain = repairs and _mends(gain, by_chain)
-        ambiguous = first and repairs and _perhaps_repairs(gain, repaired, signed=signed)
+        certain = repairs and gain.gain < 0.9 and certainty >= 0.985 and left < 0.75
+        if repairs and not certain and gain.gain < 0.9 and certainty >= 0.8 and left < 0.9:
+            certain = bool(np.mean(~(split_rhat(entries.common()) > BAD_RHAT)) >= MENDED)
+        little = left < (0.6 if signed else 0.8) and certainty > 0.8
+        ambiguous = first and repairs and little and (gain.switching > 0.8 or repaired > 0)
     else:
-        certain = _alternates(gain)
+        # Labels change at every draw, or there is nothing.
+        changing = gain.switching > 0.9
+        certain = changing and gain.gain < 0.75 and left < 0.75 and certainty >= 0.985
         # An entry of a square belongs to two parts, so that noise of single parts is no yardstick for squares alone.
         squares = all(len(slot.axes) == 2 for slot in moving.slots)
-        ambiguous = not signed and not squares and _perhaps_alternates(gain)
+        overlap = (left < 0.8 and certainty > 0.8) or (left < 0.6 and certainty > 0.5)
+        ambiguous = not signed and not squares and changing and gain.gain < 0.9 and overlap
     if not (certain or ambiguous):
         return None
     return Proposal(moving, gain, certain, repaired)
-
-
-def _mends(gain: Gain, by_chain: Callable[[], bool]) -> bool:
-    """Some entry was bad: labels differ between chains, and whole chains' elements or sure draws' repair that."""
-    certainty, left = gain.sorting.certainty, gain.beside_noise
-    if gain.gain >= 0.9:
-        return False
-    return (certainty >= 0.985 and left < 0.75) or (certainty >= 0.8 and left < 0.9 and by_chain())
-
-
-def _perhaps_repairs(gain: Gain, repaired: int, *, signed: bool) -> bool:
-    little = gain.beside_noise < (0.6 if signed else 0.8)
-    return little and gain.sorting.certainty > 0.8 and (gain.switching > 0.8 or repaired > 0)
-
-
-def _alternates(gain: Gain) -> bool:
-    """None was bad: labels change at every draw, or there is nothing."""
-    return (
-        gain.switching > 0.9
-        and gain.gain < 0.75
-        and gain.beside_noise < 0.75
-        and gain.sorting.certainty >= 0.985
-    )
-
-
-def _perhaps_alternates(gain: Gain) -> bool:
-    certainty, left = gain.sorting.certainty, gain.beside_noise
-    overlap = (left < 0.8 and certainty > 0.8) or (left < 0.6 and certainty > 0.5)
-    return gain.switching > 0.9 and gain.gain < 0.9 and overlap

@@ -5,7 +5,7 @@ Everything that judges, aligns, compares or draws a posterior modulo a symmetry 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
@@ -88,23 +88,9 @@ class Resolved:
 
 
 def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> Resolved:
-    """Decide which symmetry a posterior has.
+    """Decide which symmetry a posterior has: blocks or words of them that were given come first, the file's own second.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        The posterior.
-    given : Symmetry, str or sequence of str, optional
-        Blocks, or words of them, that the caller gave: they come first. The file's own come second.
-    look : bool
-        Whether the draws are searched where there are neither.
-
-    Raises
-    ------
-    TypeError
-        If `given` is neither blocks nor words.
-    ValueError
-        If a word cannot be read, or the file's attribute describes no symmetry.
+    `look` has the draws searched where there are neither.
     """
     view = as_view(posterior)
     evidence = view.symmetry_evidence
@@ -118,7 +104,15 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
         blocks = view.declared_symmetry
         source = "declared" if blocks else "none"
     if look and not blocks and source != "given":
-        candidates, reason, alone = _search(view)
+        names, _ = deciding(view)
+        values = looked_at(view, names)
+        values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
+        found = discover(values)
+        certain = tuple(each for each in found if each.certain)
+        certain, reason, alone = judged(view, certain, values)
+        if not reason:
+            certain = tuple(with_quantities(view, each, names) for each in certain)
+        candidates = (*certain, *(each for each in found if not each.certain))
         blocks = tuple(each.block for each in candidates if each.certain)
         source = "found" if blocks else source
         if reason:
@@ -130,19 +124,9 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
         return Resolved(blocks, source, candidates, False, False, told, _if_any(used, told))
     known = view.network is not None if evidence is None else evidence.holds
     status = _if_any(used, _status(view))
-    return Resolved(blocks, source, candidates, True, known, _if_any(used, _caveat(view)), status)
-
-
-def _search(view: View) -> tuple[tuple[Candidate, ...], str, bool]:
-    """Search the parameters' draws, entries that are not finite as 0; the rest is as of `judged`."""
-    names, _ = deciding(view)
-    values = looked_at(view, names)
-    values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
-    found = discover(values)
-    certain, reason, alone = judged(view, tuple(each for each in found if each.certain), values)
-    if not reason:
-        certain = tuple(with_quantities(view, each, names) for each in certain)
-    return (*certain, *(each for each in found if not each.certain)), reason, alone
+    caveat = "" if view.network is not None else f"The symmetry is {UNRECORDED}."
+    caveat = _if_any(used, caveat if evidence is None else evidence.sentence)
+    return Resolved(blocks, source, candidates, True, known, caveat, status)
 
 
 def judged(
@@ -177,9 +161,16 @@ def judged(
         reason = f"{in_brief(recorded or left, NAMED)} {verb} between labellings in the same way."
     elif ordered := in_one_order(wider, values):
         reason = f"{in_brief(ordered, NAMED)} has its parts in one order at every draw."
-    elif differ := _differing(view, wider):
-        reason = f"Labellings differ in {in_brief(differ, NAMED)} after alignment, too."
-        alone = True
+    else:  # what differs though it was moved, and the log density if it does
+        own = [(name, v, each) for each in wider for name, v in each.values.items()]
+        lp = view.stat(schema.LP)
+        if lp is not None and np.isfinite(lp).all():
+            step = -(-view.num_draws // wider[0].labels.shape[1])
+            own += [(schema.LP, lp[:, ::step], each) for each in wider]
+        differ = tuple(dict.fromkeys(n for n, v, each in own if unlike(v, each.labels)))
+        if differ:
+            reason = f"Labellings differ in {in_brief(differ, NAMED)} after alignment, too."
+            alone = True
     return candidates if changed else wider, reason, alone
 
 
@@ -200,25 +191,8 @@ def _kept(view: View, candidate: Candidate, wider: Candidate) -> Candidate | Non
     return None
 
 
-def _differing(view: View, candidates: Sequence[Candidate]) -> tuple[str, ...]:
-    """Name what differs between labellings though it was moved, and the log density if it does."""
-    moved = [(name, v, each) for each in candidates for name, v in each.values.items()]
-    lp = view.stat(schema.LP)
-    if lp is not None and np.isfinite(lp).all():
-        count = candidates[0].labels.shape[1]
-        moved += [(schema.LP, lp[:, :: -(-view.num_draws // count)], c) for c in candidates]
-    return tuple(dict.fromkeys(n for n, v, each in moved if unlike(v, each.labels)))
-
-
 def _if_any(symmetry: Symmetry, sentence: str) -> str:
     return sentence if equal_modes(symmetry) else ""
-
-
-def _caveat(view: View) -> str:
-    """Say what nobody checked of the symmetry that a file declares."""
-    if view.symmetry_evidence is not None:
-        return view.symmetry_evidence.sentence
-    return "" if view.network is not None else f"The symmetry is {UNRECORDED}."
 
 
 def _status(view: View) -> str:

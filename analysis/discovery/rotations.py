@@ -66,20 +66,16 @@ def find_turning(
     *,
     some_bad: bool,
 ) -> list[Turning]:
-    """Find slots that turn, together with those that turn with them.
+    """Find free slots that turn, together with those that turn with them, by the searched draws (draw, *event).
 
-    Parameters
-    ----------
-    slots : sequence of Slot
-        All that are free.
-    searched : mapping of str to array (draw, *event)
-        The searched draws.
-    rng : Generator
-        Of noise.
-    some_bad : bool
-        Whether R-hat is bad anywhere; where it is not, only what turns all the time can be seen.
+    Where R-hat is not bad anywhere (`some_bad`), only what turns all the time can be seen.
     """
-    able = [slot for slot in slots if _can_turn(slot, searched)]
+    able = [
+        slot
+        for slot in slots
+        if slot.signed and len(slot.axes) == 1 and slot.size <= MOST
+        if searched[slot.name][0].size // slot.size >= slot.size
+    ]
     found: list[Turning] = []
     for slot in able:
         if any(slot.name == other.name for each in found for other in each.slots):
@@ -90,13 +86,6 @@ def find_turning(
         if (each := _turning(slot, features, able, searched, rng)) is not None:
             found.append(each)
     return found
-
-
-def _can_turn(slot: Slot, searched: Mapping[str, np.ndarray]) -> bool:
-    if not slot.signed or len(slot.axes) != 1 or slot.size > MOST:
-        return False
-    value = searched[slot.name]
-    return value[0].size // slot.size >= slot.size
 
 
 def _turning(
@@ -119,21 +108,17 @@ def _turning(
     expected = spread(procrustes(like)[0]) / spread(like)
     if left / sorting.spread >= FAR_MORE * expected:
         return None
-    along = [other for other in able if _comes_along(other, slot, searched, turns)]
-    together = (slot, *{other.name: other for other in along}.values())
+    along: dict[str, Slot] = {}
+    for other in able:
+        if other.name != slot.name and other.size == slot.size:
+            value = searched[other.name]
+            if spread(turn(other, value, turns)) < 0.95 * spread(value):
+                along[other.name] = other
+    together = (slot, *along.values())
     joint = procrustes(_entries(together, searched))[0]
     return Turning(
         together, joint.mean(axis=0), Gain(sorting, left / before, before / total, beside)
     )
-
-
-def _comes_along(
-    other: Slot, slot: Slot, searched: Mapping[str, np.ndarray], turns: Rotations
-) -> bool:
-    if other.name == slot.name or other.size != slot.size:
-        return False
-    value = searched[other.name]
-    return spread(turn(other, value, turns)) < 0.95 * spread(value)
 
 
 def procrustes(features: Features) -> tuple[Features, Rotations]:
@@ -162,8 +147,5 @@ def turn(
 
 def _entries(slots: Sequence[Slot], draws: Mapping[str, np.ndarray]) -> Features:
     """Some entries of each component, of all slots side by side."""
-    return np.concatenate([_some(slot.raw(draws[slot.name])) for slot in slots], axis=2)
-
-
-def _some(raw: Features) -> Features:
-    return raw[..., :: -(-raw.shape[2] // _ENTRIES)]
+    every = (slot.raw(draws[slot.name]) for slot in slots)
+    return np.concatenate([raw[..., :: -(-raw.shape[2] // _ENTRIES)] for raw in every], axis=2)

@@ -121,19 +121,15 @@ class Slot:
         if not self.axes:
             return values.reshape(len(values), 1, -1)
         if len(self.axes) == 2:
-            return _of_square(values)
+            # No order changes the diagonal entry, and the row and the column, sorted.
+            shape = (len(values), self.size, self.size - 1)
+            off = ~np.eye(self.size, dtype=bool)
+            rows = np.sort(values[:, off].reshape(shape), axis=2)
+            columns = np.sort(values.swapaxes(1, 2)[:, off].reshape(shape), axis=2)
+            diagonal = values[:, np.arange(self.size), np.arange(self.size)]
+            return np.concatenate([diagonal[..., None], rows, columns], axis=2)
         front = np.moveaxis(values, self.axes[0] + 1, 1)
         return front.reshape(len(values), self.size, -1)
-
-
-def _of_square(values: Float[np.ndarray, "draw row column"]) -> Features:
-    """Return features of component k that no order changes: its diagonal entry, its row and its column, sorted."""
-    size = values.shape[1]
-    off = ~np.eye(size, dtype=bool)
-    rows = np.sort(values[:, off].reshape(len(values), size, size - 1), axis=2)
-    columns = np.sort(values.swapaxes(1, 2)[:, off].reshape(len(values), size, size - 1), axis=2)
-    diagonal = values[:, np.arange(size), np.arange(size)]
-    return np.concatenate([diagonal[..., None], rows, columns], axis=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +156,14 @@ class Lens:
         unit = 1 / scale[kept]
         if len(unit) <= DIRECTIONS:
             return cls(slot, np.diag(1 / np.where(kept, scale, 1.0))[:, kept])
-        directions = _leading((raw[..., kept] * unit).reshape(-1, len(unit)))
+        flat = (raw[..., kept] * unit).reshape(-1, len(unit))
+        flat = flat[:: max(1, len(flat) // _ROWS)]
+        if flat.shape[1] <= len(flat):  # the directions of the largest mean square
+            directions = np.linalg.eigh(flat.T @ flat)[1][:, -DIRECTIONS:]
+        else:
+            squares, left = np.linalg.eigh(flat @ flat.T)
+            size = np.sqrt(np.maximum(squares[-DIRECTIONS:], 1e-12 * squares[-1]))
+            directions = flat.T @ left[:, -DIRECTIONS:] / size
         matrix = np.zeros((len(scale), directions.shape[1]))
         matrix[kept] = unit[:, None] * directions
         return cls(slot, matrix)
@@ -168,16 +171,6 @@ class Lens:
     def __call__(self, values: Float[np.ndarray, "draw ..."]) -> Features:
         """Features of draws."""
         return self.slot.raw(values) @ self.matrix
-
-
-def _leading(flat: Float[np.ndarray, "row entry"]) -> Float[np.ndarray, "entry direction"]:
-    """The directions of the largest mean square."""
-    flat = flat[:: max(1, len(flat) // _ROWS)]
-    if flat.shape[1] <= len(flat):
-        return np.linalg.eigh(flat.T @ flat)[1][:, -DIRECTIONS:]
-    squares, left = np.linalg.eigh(flat @ flat.T)
-    scale = np.sqrt(np.maximum(squares[-DIRECTIONS:], 1e-12 * squares[-1]))
-    return flat.T @ left[:, -DIRECTIONS:] / scale
 
 
 def is_cut_circle(drawn: Float[np.ndarray, "draw ..."]) -> bool:

@@ -14,7 +14,6 @@ change all the time) and ``beside_noise`` (A / V) / (A0 / V0), A0 and V0 those o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
@@ -115,10 +114,20 @@ def sort(
         permutation, signs = new, new_signs
         if moved <= _AT_REST:
             break
-    mean, variance = _moments(apply(features, signed, permutation, signs))
+    aligned = apply(features, signed, permutation, signs)
+    mean, variance = _moments(aligned)
     prices, _ = _prices(features, mean, variance, signed)
     cost = float(_taken(prices, permutation).sum(axis=1).mean())
-    certainty = _certainty(features, mean, variance, signed, permutation, signs)
+    # (draw, place, place's component)
+    ordered = np.take_along_axis(prices, permutation[:, None, :], axis=2)
+    own = np.diagonal(ordered, axis1=1, axis2=2)
+    rise = ordered + ordered.swapaxes(1, 2) - own[:, :, None] - own[:, None, :]
+    upper = np.triu_indices(prices.shape[1], 1)
+    odds = np.exp(-np.maximum(rise[:, upper[0], upper[1]], 0) / 2).sum(axis=1)
+    if signed.any():
+        flip = 4 * (aligned * (mean / variance))[..., signed].sum(axis=2)
+        odds = odds + np.exp(-np.maximum(flip, 0) / 2).sum(axis=1)
+    certainty = float((1 / (1 + odds)).mean())
     return Sorting(permutation, signs, mean, variance, cost, certainty)
 
 
@@ -132,12 +141,15 @@ def sort_by(
 
 
 def best_sorting(features: Features, signed: Mask, rng: np.random.Generator) -> Sorting:
-    """The best sorting from a few starts."""
-    rounds = _ROUNDS if features.shape[1] <= MANY else _FEW_ROUNDS
-    return min(
-        (sort(features, signed, start, rounds) for start in _starts(features, signed, rng)),
-        key=lambda sorting: sorting.cost,
-    )
+    """The best sorting from a few starts: as they came, by the leading direction, like a draw at random (twice)."""
+    few = features.shape[1] <= MANY
+    starts = [identity(features), _by_direction(features, signed)]
+    for row in rng.integers(len(features), size=2 if few else 0):
+        variance = np.maximum(features.var(axis=(0, 1)), _FLOOR) * np.ones_like(features[0])
+        starts.append(sort_by(features, signed, features[row], variance))
+    rounds = _ROUNDS if few else _FEW_ROUNDS
+    sortings = (sort(features, signed, start, rounds) for start in starts)
+    return min(sortings, key=lambda sorting: sorting.cost)
 
 
 def may_be_sorted(features: Features, signed: Mask, rng: np.random.Generator) -> bool:
@@ -147,18 +159,21 @@ def may_be_sorted(features: Features, signed: Mask, rng: np.random.Generator) ->
     return best_sorting(features[::2], signed, rng).certainty > 0.5
 
 
-def quick_sorting(features: Features, signed: Mask) -> Sorting:
-    """A sorting by the leading direction, bettered a few times: what is within some per cent of the best."""
-    return sort(features, signed, _by_direction(features, signed), rounds=3)
-
-
 def gain_of(features: Features, signed: Mask, rng: np.random.Generator, sorting: Sorting) -> Gain:
     """Measure what a sorting gains."""
     total = float(np.mean(features**2))
     before = float(features.var(axis=0).mean())
-    left = sorting.spread
-    beside = _beside_noise(left / total, features, signed, rng)
-    return Gain(sorting, left / before, before / total, beside)
+    left = sorting.spread / total
+    noise = noise_like(features, signed, rng)
+    # Some per cent off the best sorting: by the leading direction, bettered a few times.
+    quick = sort(noise, signed, _by_direction(noise, signed), rounds=3)
+    beside = left / _left_of(noise, quick)
+    if not beside < CLEAR:
+        noises = [noise]
+        if features.shape[1] <= MANY:
+            noises += [noise_like(features, signed, rng) for _ in range(NOISES - 1)]
+        beside = left / min(_left_of(each, best_sorting(each, signed, rng)) for each in noises)
+    return Gain(sorting, sorting.spread / before, before / total, beside)
 
 
 def gain_together(
@@ -248,40 +263,6 @@ def _assign(prices: np.ndarray) -> Permutations:
     return best
 
 
-def _certainty(
-    features: Features,
-    mean: np.ndarray,
-    variance: np.ndarray,
-    signed: Mask,
-    permutation: Permutations,
-    signs: Signs,
-) -> float:
-    prices, _ = _prices(features, mean, variance, signed)
-    ordered = np.take_along_axis(
-        prices, permutation[:, None, :], axis=2
-    )  # (draw, place, place's component)
-    own = np.diagonal(ordered, axis1=1, axis2=2)
-    rise = ordered + ordered.swapaxes(1, 2) - own[:, :, None] - own[:, None, :]
-    upper = np.triu_indices(prices.shape[1], 1)
-    odds = np.exp(-np.maximum(rise[:, upper[0], upper[1]], 0) / 2).sum(axis=1)
-    if signed.any():
-        aligned = apply(features, signed, permutation, signs)
-        flip = 4 * (aligned * (mean / variance))[..., signed].sum(axis=2)
-        odds = odds + np.exp(-np.maximum(flip, 0) / 2).sum(axis=1)
-    return float((1 / (1 + odds)).mean())
-
-
-def _starts(
-    features: Features, signed: Mask, rng: np.random.Generator
-) -> Sequence[tuple[Permutations, Signs]]:
-    """Propose starts: as they came; by the leading direction; like one draw taken at random (twice)."""
-    starts = [identity(features), _by_direction(features, signed)]
-    for row in rng.integers(len(features), size=2 if features.shape[1] <= MANY else 0):
-        variance = np.maximum(features.var(axis=(0, 1)), _FLOOR) * np.ones_like(features[0])
-        starts.append(sort_by(features, signed, features[row], variance))
-    return starts
-
-
 def _by_direction(features: Features, signed: Mask) -> tuple[Permutations, Signs]:
     """By size along the leading direction, with the sign that it has there where all features have one."""
     flat = features.reshape(-1, features.shape[2])
@@ -289,17 +270,6 @@ def _by_direction(features: Features, signed: Mask) -> tuple[Permutations, Signs
     sign = np.where(leading < 0, -1.0, 1.0) if signed.all() else np.ones_like(leading)
     order = np.argsort(leading * sign, axis=1, kind="stable")
     return order, np.take_along_axis(sign, order, axis=1)
-
-
-def _beside_noise(left: float, features: Features, signed: Mask, rng: np.random.Generator) -> float:
-    noise = noise_like(features, signed, rng)
-    beside = left / _left_of(noise, quick_sorting(noise, signed))
-    if beside < CLEAR:
-        return beside
-    noises = [noise]
-    if features.shape[1] <= MANY:
-        noises += [noise_like(features, signed, rng) for _ in range(NOISES - 1)]
-    return left / min(_left_of(each, best_sorting(each, signed, rng)) for each in noises)
 
 
 def _left_of(noise: Features, sorting: Sorting) -> float:

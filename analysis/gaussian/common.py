@@ -20,27 +20,25 @@ MOST = 10
 def parameter_table(mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray]) -> Table:
     """Every parameter where they are few, else the range of each variable."""
     if size_of(mean) <= MOST:
+        places = [(name, place) for name in mean for place in np.ndindex(np.shape(mean[name]))]
         rows = tuple(
-            (f"`{_entry(name, place)}`", number(mean[name][place]), number(sd[name][place]))
-            for name in mean
-            for place in np.ndindex(np.shape(mean[name]))
+            (
+                f"`{name}[{','.join(map(str, place))}]`" if place else f"`{name}`",
+                number(mean[name][place]),
+                number(sd[name][place]),
+            )
+            for name, place in places
         )
         return Table(("", "mean", "sd"), rows, "parameters")
     names = list(mean)[:MOST]
     more = f", {MOST} of {len(mean)} variables" if len(mean) > MOST else ""
-    ranges = tuple(
-        (f"`{n} {_shape(mean[n])}`".replace(" `", "`"), _range(mean[n]), _range(sd[n]))
-        for n in names
+    ranges = []
+    for name in names:
+        shape = f" ({', '.join(map(str, np.shape(mean[name])))})" if np.shape(mean[name]) else ""
+        ranges.append((f"`{name}{shape}`", _range(mean[name]), _range(sd[name])))
+    return Table(
+        ("", "mean", "sd"), tuple(ranges), f"smallest to largest entry of each variable{more}"
     )
-    return Table(("", "mean", "sd"), ranges, f"smallest to largest entry of each variable{more}")
-
-
-def _entry(name: str, place: tuple[int, ...]) -> str:
-    return f"{name}[{','.join(map(str, place))}]" if place else name
-
-
-def _shape(values: np.ndarray) -> str:
-    return f"({', '.join(map(str, np.shape(values)))})" if np.shape(values) else ""
 
 
 def _range(values: np.ndarray) -> str:
@@ -62,23 +60,10 @@ def of_target(attributes: Mapping[str, object]) -> str:
 def prediction_groups(
     source: View, draws: Mapping[str, np.ndarray], *, seed: int, limit_mb: float
 ) -> dict[str, xr.Dataset]:
-    """Groups to store with draws of a network's weights.
+    """Predict with draws (chain, draw, ...) of a network's weights: groups to store with them.
 
-    Parameters
-    ----------
-    source : View
-        The posterior that the Gaussian is of; says which network it is, and keeps its data.
-    draws : mapping of str to array (chain, draw, ...)
-        The Gaussian's.
-    seed : int
-        Of the draws.
-    limit_mb : float
-        Megabytes that the groups may take; see `posteriors.pointwise`.
-
-    Returns
-    -------
-    dict
-        None where the source is of no network or keeps no data, or the draws lack a variable.
+    They take at most `limit_mb` megabytes; there is none where the source is of no network or keeps no data, or the
+    draws lack a variable.
     """
     model = source.network
     if model is None or source.x is None or source.y is None:

@@ -170,21 +170,6 @@ def distil(
     """
     settings = given_or_default(settings, DistillationSettings, taker="distil")
     view = as_view(posterior)
-    model = _free_network(view)
-    rng = np.random.default_rng(seed)
-    points = _choose_points(check_inputs(x, model.network.in_dim), settings.points, rng)
-    lesson = _teach(model, _spread_out(view, settings.draws), points)
-    mean = _check_start(start, view, model.network)
-    state, losses = _optimise(model, settings, lesson, mean, jax.random.key(seed), progress)
-    return Distilled(
-        mean={name: np.asarray(v, np.float64) for name, v in state.mean.items()},
-        sd={name: np.exp(np.asarray(v, np.float64)) for name, v in state.log_sd.items()},
-        loss=np.asarray(losses),
-        source=view,
-    )
-
-
-def _free_network(view: View) -> BayesianNetwork:
     model = view.network
     if model is None:
         raise ArgumentError(
@@ -196,25 +181,26 @@ def _free_network(view: View) -> BayesianNetwork:
             f"`posterior` is of the parametrisation {model.parametrisation.label!r}, in whose "
             "constrained weights a Gaussian has no support: distil one with free weights and biases."
         )
-    return model
-
-
-def _choose_points(
-    x: Float[np.ndarray, "obs in"], num: int, rng: np.random.Generator
-) -> Float[np.ndarray, "point in"]:
-    """Half of the points at most are inputs as they are; the others are mixtures of two."""
+    rng = np.random.default_rng(seed)
+    x, num = check_inputs(x, model.network.in_dim), settings.points
+    # Half of the points at most are inputs as they are; the others are mixtures of two.
     kept = x if len(x) <= num // 2 else x[rng.choice(len(x), max(num // 2, 1), replace=False)]
     left, right = rng.integers(len(x), size=(2, num - len(kept)))
     weight = rng.uniform(size=(num - len(kept), 1))
-    return np.concatenate([kept, weight * x[left] + (1 - weight) * x[right]])
-
-
-def _spread_out(view: View, num: int) -> dict[str, np.ndarray]:
-    """Draws evenly spaced over all chains, as one chain."""
+    points = np.concatenate([kept, weight * x[left] + (1 - weight) * x[right]])
     total = view.num_chains * view.num_draws
-    rows = np.unique(np.linspace(0, total - 1, min(num, total)).round().astype(int))
+    rows = np.unique(np.linspace(0, total - 1, min(settings.draws, total)).round().astype(int))
     chains, draws = np.divmod(rows, view.num_draws)
-    return {name: view.values(name)[chains, draws][None] for name in view.variables}
+    spread = {name: view.values(name)[chains, draws][None] for name in view.variables}
+    lesson = _teach(model, spread, points)
+    mean = _check_start(start, view, model.network)
+    state, losses = _optimise(model, settings, lesson, mean, jax.random.key(seed), progress)
+    return Distilled(
+        mean={name: np.asarray(v, np.float64) for name, v in state.mean.items()},
+        sd={name: np.exp(np.asarray(v, np.float64)) for name, v in state.log_sd.items()},
+        loss=np.asarray(losses),
+        source=view,
+    )
 
 
 def _teach(
@@ -303,7 +289,13 @@ def _advance(
         y = lesson.features[batch][:, draws]
 
         def loss(q: tuple[Weights, Weights]) -> jax.Array:
-            ours = _features(model, settings, lesson, lesson.points[batch], key_weights, q)
+            mean, sd = q[0], {name: jnp.exp(value) for name, value in q[1].items()}
+            x, num = lesson.points[batch], settings.samples
+            ours = sample_outputs(key_weights, model.network, mean, sd, x, num).transpose(1, 0, 2)
+            if model.is_classifier:
+                ours = jnp.sqrt(jax.nn.softmax(ours) + _LEAST)
+            else:
+                ours = ours / lesson.scale[None, None, :]
             return jnp.mean(energy_score(ours, y))
 
         value, slope = jax.value_and_grad(loss)((state.mean, state.log_sd))
@@ -315,23 +307,6 @@ def _advance(
     return state, losses.mean()
 
 
-def _features(
-    model: BayesianNetwork,
-    settings: DistillationSettings,
-    lesson: _Lesson,
-    x: jax.Array,
-    key: jax.Array,
-    q: tuple[Weights, Weights],
-) -> Float[Array, "point sample out"]:
-    """Features of draws of the Gaussian with these means and logarithms of standard deviations."""
-    mean, log_sd = q
-    sd = {name: jnp.exp(value) for name, value in log_sd.items()}
-    outputs = sample_outputs(key, model.network, mean, sd, x, settings.samples).transpose(1, 0, 2)
-    if model.is_classifier:
-        return jnp.sqrt(jax.nn.softmax(outputs) + _LEAST)
-    return outputs / lesson.scale[None, None, :]
-
-
 _CLOSEST = 1e-12
 """Added to squared distances, whose root has no gradient at 0."""
 
@@ -339,19 +314,9 @@ _CLOSEST = 1e-12
 def energy_score(
     ours: Float[Array, "point sample out"], y: Float[Array, "point draw out"]
 ) -> Float[Array, " point"]:
-    """Estimate, without bias, the energy score of a distribution at every point.
+    """Estimate, without bias, the energy score at every point, of two draws or more that are judged by draws `y`.
 
-    Parameters
-    ----------
-    ours : array (point, sample, out)
-        Draws of the distribution that is judged, at least two.
-    y : array (point, draw, out)
-        Draws of what it should be.
-
-    Returns
-    -------
-    array (point,)
-        Mean distance to `y` less half the mean distance of two different draws.
+    Mean distance to `y` less half the mean distance of two different draws.
     """
     num = ours.shape[1]
     own = _distances(ours, ours) * (1 - jnp.eye(num, dtype=ours.dtype))[None]

@@ -44,7 +44,14 @@ class Distilled(Shown):
     source: View
 
     def _card(self) -> Card:
-        return of_distilled(self)
+        first, last = float(self.loss[0]), float(self.loss[-1])
+        of = of_target(self.source.attributes)
+        lead = (
+            f"A Gaussian with a diagonal covariance over {size_of(self.mean):,} weights, trained to predict as the "
+            f"posterior{of} does: the energy score of its predictions fell from {number(first)} to {number(last)}. "
+            "Compare `.sample(1000)` with the posterior by `ob.compare`."
+        )
+        return Card("Distilled Gaussian", (Words(lead), parameter_table(self.mean, self.sd)))
 
     def sample(
         self, num_draws: int, *, seed: int = 0, predictive_mb: float = LIMIT_MB
@@ -75,9 +82,12 @@ class Distilled(Shown):
         check_count("num_draws", num_draws)
         check_seed(seed)
         first = self.source.posterior.transpose(*schema.SAMPLE_DIMS, ...)
-        draws = weights_of(self.mean, self.sd, num_draws, seed) | _noise(
-            self.source, num_draws, seed
-        )
+        draws = weights_of(self.mean, self.sd, num_draws, seed)
+        model = self.source.network
+        if model is not None and model.infers_noise and "sigma" in self.source.variables:
+            there = self.source.values("sigma").reshape(-1)
+            rng = np.random.default_rng((seed, PURPOSE))
+            draws["sigma"] = rng.choice(there, (1, num_draws))
         variables = {name: (first[name].dims, values) for name, values in draws.items()}
         fit: dict[str, Any] = {"loss": ("evaluation", self.loss)}
         for name in self.mean:
@@ -105,25 +115,3 @@ def weights_of(
         name: (centre + sd[name] * rng.standard_normal((num_draws, *centre.shape)))[None]
         for name, centre in mean.items()
     }
-
-
-def _noise(source: View, num_draws: int, seed: int) -> dict[str, np.ndarray]:
-    """The noise's standard deviation, drawn from those of the source; nothing where it is known or not kept."""
-    model = source.network
-    if model is None or not model.infers_noise or "sigma" not in source.variables:
-        return {}
-    there = source.values("sigma").reshape(-1)
-    rng = np.random.default_rng((seed, PURPOSE))
-    return {"sigma": rng.choice(there, (1, num_draws))}
-
-
-def of_distilled(student: Distilled) -> Card:
-    """A Gaussian by predictions."""
-    first, last = float(student.loss[0]), float(student.loss[-1])
-    of = of_target(student.source.attributes)
-    lead = (
-        f"A Gaussian with a diagonal covariance over {size_of(student.mean):,} weights, trained to predict as the "
-        f"posterior{of} does: the energy score of its predictions fell from {number(first)} to {number(last)}. "
-        "Compare `.sample(1000)` with the posterior by `ob.compare`."
-    )
-    return Card("Distilled Gaussian", (Words(lead), parameter_table(student.mean, student.sd)))

@@ -115,13 +115,7 @@ def ledoit_wolf(z: Samples, spectrum: Spectrum) -> float:
 
 
 def shrunk(spectrum: Spectrum, shrinkage: float) -> Spectral:
-    """(1 - shrinkage) R + shrinkage I.
-
-    Raises
-    ------
-    ValueError
-        If it is singular in double precision.
-    """
+    """Return (1 - shrinkage) R + shrinkage I; refuse what is singular in double precision."""
     values = (1 - shrinkage) * spectrum.values + shrinkage
     size = spectrum.vectors.shape[0]
     _refuse_singular(values if values.size == size else np.append(values, shrinkage), shrinkage)
@@ -129,13 +123,7 @@ def shrunk(spectrum: Spectrum, shrinkage: float) -> Spectral:
 
 
 def stiffest(spectrum: Spectrum, shrinkage: float, rank: int) -> Spectral:
-    """The `rank` smallest eigenvalues as they are, one value for all others, the trace as it is.
-
-    Raises
-    ------
-    ValueError
-        If it is singular in double precision.
-    """
+    """Keep the `rank` smallest eigenvalues, one value for all others, and the trace; refuse what is singular."""
     values = (1 - shrinkage) * spectrum.values[-rank:] + shrinkage
     _refuse_singular(values, shrinkage)
     size = spectrum.vectors.shape[0]

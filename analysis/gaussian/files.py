@@ -52,22 +52,27 @@ def to_dataset(fit: GaussianFit) -> xr.Dataset:
 
 
 def from_dataset(dataset: xr.Dataset, data: Mapping[str, xr.Dataset] | None = None) -> GaussianFit:
-    """Read back what `to_dataset` made.
-
-    Raises
-    ------
-    ValueError
-        If the dataset is of another kind, or lacks a part.
-    """
+    """Read back what `to_dataset` made; refuse a dataset of another kind, or one that lacks a part."""
     if GROUP not in dataset.attrs:
         raise ArgumentError(f"`dataset` has no attribute `{GROUP}`; give what `to_dataset` made.")
     words = parse_json(dataset.attrs[GROUP])
-    layout = VariableLayout(tuple(map(_variable, words["variables"])), _coords(dataset))
-    loc, scale, structure = _array(dataset, "loc"), _array(dataset, "scale"), _structure(dataset)
+    variables = tuple(
+        Variable(each["name"], tuple(each["shape"]), tuple(each["dims"]), each["positive"])
+        for each in words["variables"]
+    )
+    coordinates = [str(name) for name in dataset if str(name).startswith("coordinate_")]
+    coords = {name.removeprefix("coordinate_"): dataset[name].values for name in coordinates}
+    loc, scale = _array(dataset, "loc"), _array(dataset, "scale")
+    structure: Structure
+    if "loadings" in dataset:
+        structure = Factors(_array(dataset, "loadings"), _array(dataset, "unique"))
+    else:
+        rest = float(_array(dataset, "rest"))
+        structure = Spectral(_array(dataset, "vectors"), _array(dataset, "values"), rest)
     attributes = {name: value for name, value in dataset.attrs.items() if name != GROUP}
     return GaussianFit(
         covariance=words["covariance"],
-        layout=layout,
+        layout=VariableLayout(variables, coords),
         loc=loc,
         scale=scale,
         structure=structure,
@@ -118,23 +123,6 @@ def load_gaussian(path: str | Path) -> GaussianFit:
         return from_dataset(groups.pop(GROUP), groups)
     except ValueError as error:
         raise GaussianFileError(f"{path} holds no whole fit: {error}") from error
-
-
-def _variable(words: Mapping[str, Any]) -> Variable:
-    shape, dims = tuple(words["shape"]), tuple(words["dims"])
-    return Variable(words["name"], shape, dims, words["positive"])
-
-
-def _coords(dataset: xr.Dataset) -> dict[str, np.ndarray]:
-    names = [str(name) for name in dataset if str(name).startswith("coordinate_")]
-    return {name.removeprefix("coordinate_"): dataset[name].values for name in names}
-
-
-def _structure(dataset: xr.Dataset) -> Structure:
-    if "loadings" in dataset:
-        return Factors(_array(dataset, "loadings"), _array(dataset, "unique"))
-    rest = float(_array(dataset, "rest"))
-    return Spectral(_array(dataset, "vectors"), _array(dataset, "values"), rest)
 
 
 def _array(dataset: xr.Dataset, name: str) -> np.ndarray:

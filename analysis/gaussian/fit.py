@@ -23,9 +23,8 @@ import xarray as xr
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count, choose
 from onebasin.base.errors import ArgumentError
-from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.posteriors import schema
-from onebasin.posteriors.view import Posterior, View, as_view
+from onebasin.posteriors.view import Posterior, as_view
 
 from ..summaries.units import is_constant, units_of
 from . import estimation
@@ -103,14 +102,29 @@ def fit_gaussian(
     view = as_view(posterior)
     names = _names("var_names", var_names, list(view.variables))
     positive = _names("positive", positive, names)
-    model = _network(view, names)
-    if model is not None and model.infers_noise and "sigma" in names:
-        positive = list(dict.fromkeys([*positive, "sigma"]))
+    if (model := view.network) is not None:
+        hidden = [layer for layer in model.network.layers if layer.hidden]
+        bound = {layer.weight for layer in hidden if model.parametrisation.unit_norm}
+        bound |= {layer.bias for layer in hidden if model.parametrisation.biases == "ordered"}
+        fixed = [name for name in names if name in bound]
+        if fixed:
+            raise ArgumentError(
+                f"`posterior` is of a network with the parametrisation {model.parametrisation.label}, in which "
+                f"{', '.join(fixed)} have unit norm or an order: a Gaussian has no support there. Sample "
+                "the free parametrisation and align it, or leave them out with `var_names`."
+            )
+        if model.infers_noise and "sigma" in names:
+            positive = list(dict.fromkeys([*positive, "sigma"]))
     layout = layout_of(view.posterior, names, positive)
     rows = _rows(view.posterior, layout)
     num_draws = rows.shape[0] * rows.shape[1]
     _check_numbers(covariance, rank, shrinkage, num_draws, layout.size)
-    loc, scale, z = _standardise(rows.reshape(num_draws, layout.size))
+    units = units_of(rows.reshape(1, num_draws, layout.size))
+    z = units.into(rows.reshape(num_draws, layout.size))  # then of mean 0 and mean square 1
+    mean = z.mean(axis=0)
+    z -= mean
+    spread = np.sqrt(np.square(z).mean(axis=0))
+    z /= spread
     structure, used = _estimate(covariance, z, rank, shrinkage)
     settings = {
         "covariance": covariance,
@@ -122,8 +136,8 @@ def fit_gaussian(
     return GaussianFit(
         covariance=covariance,
         layout=layout,
-        loc=loc,
-        scale=scale,
+        loc=units.centre + units.unit * mean,
+        scale=units.unit * spread * np.sqrt(num_draws / (num_draws - 1)),
         structure=structure,
         settings=settings,
         attributes={str(n): value for n, value in view.tree.attrs.items()},
@@ -145,38 +159,8 @@ def _names(argument: str, asked: str | Sequence[str] | None, there: list[str]) -
     return names
 
 
-def _network(view: View, names: Sequence[str]) -> BayesianNetwork | None:
-    """The network that the draws are of, if any.
-
-    Raises
-    ------
-    ValueError
-        If its parametrisation constrains one of the variables.
-    """
-    model = view.network
-    if model is None:
-        return None
-    hidden = [layer for layer in model.network.layers if layer.hidden]
-    bound = {layer.weight for layer in hidden if model.parametrisation.unit_norm}
-    bound |= {layer.bias for layer in hidden if model.parametrisation.biases == "ordered"}
-    fixed = [name for name in names if name in bound]
-    if fixed:
-        raise ArgumentError(
-            f"`posterior` is of a network with the parametrisation {model.parametrisation.label}, in which "
-            f"{', '.join(fixed)} have unit norm or an order: a Gaussian has no support there. Sample "
-            "the free parametrisation and align it, or leave them out with `var_names`."
-        )
-    return model
-
-
 def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
-    """The draws in a row, logarithms taken.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than 2, or one is not finite, not positive where it should be, or constant.
-    """
+    """Return the draws in a row, logarithms taken; refuse fewer than 2, and values without a density."""
     values = layout.values(dataset, "posterior")
     if values.shape[0] * values.shape[1] < 2:
         raise ArgumentError(
@@ -236,18 +220,6 @@ def _check_numbers(
         raise ArgumentError(
             f"`shrinkage` is {shrinkage!r}, and must lie between 0 (none) and 1 (the diagonal alone)."
         )
-
-
-def _standardise(rows: Samples) -> tuple[np.ndarray, np.ndarray, Samples]:
-    """Means, standard deviations (unbiased variance), and the draws with mean 0 and mean square 1."""
-    num, units = len(rows), units_of(rows[None])
-    z = units.into(rows)
-    mean = z.mean(axis=0)
-    z -= mean
-    spread = np.sqrt(np.square(z).mean(axis=0))
-    z /= spread
-    loc, scale = units.centre + units.unit * mean, units.unit * spread
-    return loc, scale * np.sqrt(num / (num - 1)), z
 
 
 def _estimate(

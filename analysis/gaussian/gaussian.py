@@ -8,7 +8,7 @@ constraints other than that: draws of a simplex or of ordered values are not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -65,7 +65,33 @@ class GaussianFit(Shown):
     data: Mapping[str, xr.Dataset] = field(default_factory=dict)
 
     def _card(self) -> Card:
-        return of_fit(self)
+        draws = self.settings.get("fitted_draws", 0)
+        parts: list[Part] = [
+            Words(
+                f"A Gaussian with the means and a {self.covariance} covariance of {draws:,} draws"
+                f"{of_target(self.attributes)}, {self.layout.size:,} parameters: one basin. Compare `.sample(1000)` "
+                "with the posterior by `ob.compare`."
+            )
+        ]
+        symmetry = schema.symmetry_of(self.attributes)
+        declared = () if schema.ALIGNMENT in self.attributes else equal_modes(symmetry)
+        if declared:
+            warned = (
+                f"The draws were not aligned, and the posterior declares {in_words(declared)}: where labels switch, "
+                "this Gaussian averages over them; fit `ob.align(posterior).posterior` instead."
+            )
+            parts.append(Words(warned, flag="warn"))
+        divided = self.gauge not in (None, "keep")
+        scalings = f"divided out, gauge {self.gauge}" if divided else "as they were sampled"
+        rank, shrinkage = self.settings.get("rank"), self.settings.get("shrinkage")
+        facts = FactList.of(
+            ("rank", "" if rank is None else str(rank)),
+            ("shrinkage", "" if shrinkage is None else number(shrinkage)),
+            ("logarithms", ", ".join(f"`{name}`" for name in self.log_fitted)),
+            ("scalings", scalings if equal_modes(symmetry) != symmetry else ""),
+        )
+        title = f"One Gaussian, {self.covariance} covariance"
+        return Card(title, (*parts, facts, parameter_table(self.mean, self.sd)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -241,35 +267,3 @@ class GaussianFit(Shown):
             schema.GRADIENT_EVALUATIONS: 0,
         }
         return tree
-
-
-def of_fit(fit: GaussianFit) -> Card:
-    """A Gaussian by moments."""
-    return Card(f"One Gaussian, {fit.covariance} covariance", tuple(_of_fit(fit)))
-
-
-def _of_fit(fit: GaussianFit) -> Iterator[Part]:
-    draws = fit.settings.get("fitted_draws", 0)
-    yield Words(
-        f"A Gaussian with the means and a {fit.covariance} covariance of {draws:,} draws{of_target(fit.attributes)}, "
-        f"{fit.layout.size:,} parameters: one basin. Compare `.sample(1000)` with the posterior by `ob.compare`."
-    )
-    aligned = schema.ALIGNMENT in fit.attributes
-    symmetry = schema.symmetry_of(fit.attributes)
-    declared = () if aligned else equal_modes(symmetry)
-    if declared:
-        yield Words(
-            f"The draws were not aligned, and the posterior declares {in_words(declared)}: where labels switch, this "
-            "Gaussian averages over them; fit `ob.align(posterior).posterior` instead.",
-            flag="warn",
-        )
-    divided = fit.gauge not in (None, "keep")
-    scalings = f"divided out, gauge {fit.gauge}" if divided else "as they were sampled"
-    rank, shrinkage = fit.settings.get("rank"), fit.settings.get("shrinkage")
-    yield FactList.of(
-        ("rank", "" if rank is None else str(rank)),
-        ("shrinkage", "" if shrinkage is None else number(shrinkage)),
-        ("logarithms", ", ".join(f"`{name}`" for name in fit.log_fitted)),
-        ("scalings", scalings if equal_modes(symmetry) != symmetry else ""),
-    )
-    yield parameter_table(fit.mean, fit.sd)

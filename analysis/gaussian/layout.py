@@ -64,14 +64,25 @@ class VariableLayout:
         return np.concatenate([np.full(v.size, v.positive) for v in self.variables])
 
     def values(self, draws: Mapping[str, Any] | xr.Dataset, argument: str = "draws") -> Rows:
-        """Put the values of draws side by side, no logarithms taken.
-
-        Raises
-        ------
-        ValueError
-            If a variable is missing or has another shape.
-        """
-        columns = [_columns(variable, draws, argument) for variable in self.variables]
+        """Put the values of draws side by side, no logarithms taken; refuse a missing variable or another shape."""
+        columns = []
+        for variable in self.variables:
+            if variable.name not in draws:
+                raise ArgumentError(
+                    f"`{argument}` lack {variable.name}; they hold {', '.join(map(str, draws)) or 'none'}. "
+                    "Give draws of the variables that were fitted."
+                )
+            values = draws[variable.name]
+            if isinstance(values, xr.DataArray):
+                _check(values, argument)
+                values = values.transpose(*SAMPLE_DIMS, ...)
+            array = np.asarray(values, dtype=np.float64)
+            if array.ndim < 2 or array.shape[2:] != variable.shape:
+                raise ArgumentError(
+                    f"`{argument}` hold {variable.name} of shape {array.shape}; "
+                    f"({', '.join(['chain', 'draw', *map(str, variable.shape)])}) is needed."
+                )
+            columns.append(array.reshape(*array.shape[:2], variable.size))
         leads = {column.shape[:2] for column in columns}
         if len(leads) > 1:
             raise ArgumentError(
@@ -131,13 +142,7 @@ class VariableLayout:
 def layout_of(
     dataset: xr.Dataset, names: Sequence[str], positive: Sequence[str], argument: str = "posterior"
 ) -> VariableLayout:
-    """Lay out some variables of a dataset.
-
-    Raises
-    ------
-    ValueError
-        If a variable has no dimensions chain and draw, or is not of floating point.
-    """
+    """Lay out some variables of a dataset; refuse one without chain and draw, or not of floating point."""
     variables: list[Variable] = []
     coords: dict[str, np.ndarray] = {}
     for name in names:
@@ -162,22 +167,3 @@ def _check(array: xr.DataArray, argument: str) -> None:
             f"`{argument}` holds {array.name} of type {array.dtype}; a Gaussian is fitted to "
             "floating point numbers only: leave the variable out with `var_names`."
         )
-
-
-def _columns(variable: Variable, draws: Mapping[str, Any] | xr.Dataset, argument: str) -> Rows:
-    if variable.name not in draws:
-        raise ArgumentError(
-            f"`{argument}` lack {variable.name}; they hold {', '.join(map(str, draws)) or 'none'}. "
-            "Give draws of the variables that were fitted."
-        )
-    values = draws[variable.name]
-    if isinstance(values, xr.DataArray):
-        _check(values, argument)
-        values = values.transpose(*SAMPLE_DIMS, ...)
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim < 2 or array.shape[2:] != variable.shape:
-        raise ArgumentError(
-            f"`{argument}` hold {variable.name} of shape {array.shape}; "
-            f"({', '.join(['chain', 'draw', *map(str, variable.shape)])}) is needed."
-        )
-    return array.reshape(*array.shape[:2], variable.size)

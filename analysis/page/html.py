@@ -4,7 +4,7 @@ Rows of tables are written here and not in a template, as there may be ten thous
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
@@ -27,14 +27,13 @@ _NO_MARK = '<span class="mark"></span>'
 def inline(text: str) -> Markup:
     """Escape text, with all that acts rather than shows, and set what stands in backticks as code."""
     escaped = str(escape(shown(text, lines=True)))
-    coded = re.sub(r"`([^`]+)`", _coded, escaped)
-    return Markup(_HYPHENATED.sub(r'<span class="nowrap">\g<0></span>', coded))
-
-
-def _coded(found: re.Match[str]) -> str:
     # Hyphens inside would let a line break in what is to be typed as it stands.
-    opened = '<code class="nowrap">' if len(found[1]) <= _UNBROKEN else "<code>"
-    return f"{opened}{found[1]}</code>"
+    coded = re.sub(
+        r"`([^`]+)`",
+        lambda hit: f"<code{' class="nowrap"' if len(hit[1]) <= _UNBROKEN else ''}>{hit[1]}</code>",
+        escaped,
+    )
+    return Markup(_HYPHENATED.sub(r'<span class="nowrap">\g<0></span>', coded))
 
 
 def paragraphs(text: str) -> Markup:
@@ -112,15 +111,14 @@ def flagged(table: Table) -> tuple[bool, ...]:
 def body(table: Table) -> Markup:
     """Write the bodies of a table: one of its rows, and two of each group, whose second folds."""
     writer = RowWriter(table.headings, table.numeric, flagged(table))
-    return Markup("\n".join(_bodies(table, writer)))
-
-
-def _bodies(table: Table, writer: RowWriter) -> Iterator[str]:
+    bodies = []
     if table.rows or not table.groups:
-        yield _body("", map(writer.write, table.rows))
+        bodies.append(_body("", map(writer.write, table.rows)))
     for group in table.groups:
-        yield _body("group", [writer.write_heading(group)])
-        yield _body("entries" if group.open else "entries folded", map(writer.write, group.rows))
+        folded = "entries" if group.open else "entries folded"
+        bodies.append(_body("group", [writer.write_heading(group)]))
+        bodies.append(_body(folded, map(writer.write, group.rows)))
+    return Markup("\n".join(bodies))
 
 
 def _body(kind: str, rows: Iterable[str]) -> str:

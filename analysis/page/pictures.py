@@ -40,26 +40,18 @@ _DROPPED = (
 
 
 def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG_BYTES) -> Markup:
-    """Return the markup of a figure.
+    """Return a figure as an `svg` or an `img` element.
 
-    Parameters
-    ----------
-    figure
-        The figure.
-    prefix
-        Prefix of its ids, unlike that of any other figure on the page.
-    alt
-        What stands for it where it cannot be seen.
-    max_svg_bytes
-        Above this, lines, points and areas are drawn as images inside it; above twice this, all is one image.
-
-    Returns
-    -------
-    markupsafe.Markup
-        An `svg` or an `img` element.
+    Its ids get a `prefix` unlike that of any other figure on the page; `alt` stands for it where it cannot be seen.
+    Above `max_svg_bytes` lines, points and areas are drawn as images inside it; above twice this, all is one image.
     """
     width = round(96 * float(figure.get_figwidth()))
-    marks = _vector_marks(figure)
+    marks = [
+        artist
+        for axes in figure.axes
+        for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.images)
+        if not artist.get_rasterized()
+    ]
     # a line has numbers alone; of every marker there is an element
     sizes = (
         points_of(m) * (12 if getattr(m, "get_marker", str)() == "None" else 80) for m in marks
@@ -72,21 +64,15 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
             view_box, body = _for_page(_svg_text(figure), prefix)
     if len(body) > 2 * max_svg_bytes:
         image = '<img class="raster" src="data:image/png;base64,{}" alt="{}" width="{}">'
-        return Markup(image).format(_png_text(figure), shown(alt), width)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", facecolor="white", metadata={"Software": None})
+        return Markup(image).format(
+            base64.b64encode(buffer.getvalue()).decode("ascii"), shown(alt), width
+        )
     head = '<svg role="img" aria-label="{}" style="--natural:{}px" viewBox="{}">{}</svg>'
     return Markup(head).format(
         shown(alt), width, view_box, Markup(body)
     )  # matplotlib escapes its text
-
-
-def _vector_marks(figure: Figure) -> list[Artist]:
-    """Everything in the axes, but for text, axes and frame, that is not drawn as an image."""
-    return [
-        artist
-        for axes in figure.axes
-        for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.images)
-        if not artist.get_rasterized()
-    ]
 
 
 @contextmanager
@@ -108,12 +94,6 @@ def _svg_text(figure: Figure) -> str:
     return buffer.getvalue()
 
 
-def _png_text(figure: Figure) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", facecolor="white", metadata={"Software": None})
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
 def _for_page(svg: str, prefix: str) -> tuple[str, str]:
     """Return the view box and the body of an SVG document, fit to stand in a page."""
     whole = re.search(r'<svg[^>]*\sviewBox="([^"]+)"[^>]*>(.*)</svg>', svg, re.S)
@@ -127,7 +107,17 @@ def _for_page(svg: str, prefix: str) -> tuple[str, str]:
     body = _COLOUR.sub(_without_greys, body)
     # A hundredth of a point is enough; the paths are most of the page's weight.
     body = re.sub(r'\sd="[^"]+"', lambda hit: re.sub(r"(\.\d\d)\d+", r"\1", hit[0]), body)
-    return whole[1], _renumbered(body.replace("xlink:href=", "href=").strip(), prefix)
+    body = body.replace("xlink:href=", "href=").strip()
+    # matplotlib salts ids at random, and a page should not change by itself; ids that nothing
+    # refers to are dropped.
+    used = dict.fromkeys(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', body))
+    names = {a or b: f"{prefix}-{place}" for place, (a, b) in enumerate(used)}
+    body = re.sub(
+        r'\sid="([^"]+)"', lambda hit: f' id="{names[hit[1]]}"' if hit[1] in names else "", body
+    )
+    body = re.sub(r'href="#([^"]+)"', lambda hit: f'href="#{names[hit[1]]}"', body)
+    body = re.sub(r"url\(#([^)]+)\)", lambda hit: f"url(#{names[hit[1]]})", body)
+    return whole[1], body
 
 
 def _without_greys(found: re.Match[str]) -> str:
@@ -138,15 +128,3 @@ def _without_greys(found: re.Match[str]) -> str:
     lightness = sum(parts) / (3 * 255)
     name = "grid" if lightness > 0.8 else "muted" if lightness > 0.3 else "ink"
     return f"var(--figure-{name})"
-
-
-def _renumbered(body: str, prefix: str) -> str:
-    # matplotlib salts ids at random, and a page should not change by itself; ids that nothing
-    # refers to are dropped.
-    used = dict.fromkeys(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', body))
-    names = {a or b: f"{prefix}-{place}" for place, (a, b) in enumerate(used)}
-    body = re.sub(
-        r'\sid="([^"]+)"', lambda hit: f' id="{names[hit[1]]}"' if hit[1] in names else "", body
-    )
-    body = re.sub(r'href="#([^"]+)"', lambda hit: f'href="#{names[hit[1]]}"', body)
-    return re.sub(r"url\(#([^)]+)\)", lambda hit: f"url(#{names[hit[1]]})", body)

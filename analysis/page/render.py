@@ -32,7 +32,6 @@ from .page import (
     FigureRow,
     Note,
     Part,
-    Provenance,
     Report,
     Section,
     Stat,
@@ -76,17 +75,23 @@ def render(report: Report) -> str:
     environment.filters["paragraphs"] = paragraphs
     environment.filters["mark"] = mark
     environment.filters["capitalised"] = lambda text: inline(text[:1].upper() + text[1:])
+    try:
+        version = metadata.version("onebasin")
+    except metadata.PackageNotFoundError:
+        version = ""
+    runs = report.provenance
+    common = [f for f in runs[0].facts if all(f in run.facts for run in runs)] if runs[1:] else []
     layout = Layout()
     sections = layout.sections(report.sections)
     return environment.get_template("report.html.j2").render(
         report=report,
         sections=sections,
         answers=[layout.answer(card) for card in report.answers],
-        common=_common_facts(report.provenance),
-        version=_version(),
+        common=common,
+        version=version,
         script=Markup(SCRIPT),
         font=FONT,
-        script_hash=_sha256(SCRIPT),
+        script_hash=base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode(),
     )
 
 
@@ -213,21 +218,3 @@ def put_text(page: str, output: Path, *, force: bool) -> Path:
     with replacing(output, new=not force) as part:
         part.write_text(page, encoding="utf-8")
     return output
-
-
-def _sha256(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _version() -> str:
-    try:
-        return metadata.version("onebasin")
-    except metadata.PackageNotFoundError:
-        return ""
-
-
-def _common_facts(runs: Sequence[Provenance]) -> tuple[tuple[str, str], ...]:
-    """Return the facts that all runs share; none where there is a single run."""
-    if len(runs) < 2:
-        return ()
-    return tuple(fact for fact in runs[0].facts if all(fact in run.facts for run in runs[1:]))

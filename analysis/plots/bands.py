@@ -59,26 +59,9 @@ class Curve:
 def predictive_band(
     coordinate: Line, draws: Float[np.ndarray, "chain draw obs"], *, mean: Line | None = None
 ) -> PredictiveBand:
-    """Summarise predictive draws along a coordinate.
+    """Summarise predictive draws of one output along a coordinate, in any order; the band is sorted by it.
 
-    Parameters
-    ----------
-    coordinate
-        Where the predictions are made, in any order.
-    draws
-        Predictive draws of one output.
-    mean
-        Predictive mean, where it is known without the error that noise brings; by default the draws'.
-
-    Returns
-    -------
-    PredictiveBand
-        Mean and bands, sorted by the coordinate.
-
-    Raises
-    ------
-    ValueError
-        If there is not one coordinate per prediction.
+    `mean` is the predictive mean where it is known without the error that noise brings; by default the draws'.
     """
     coordinate, draws = np.asarray(coordinate, np.float64), np.asarray(draws, np.float64)
     if draws.ndim != 3 or coordinate.shape != draws.shape[2:]:
@@ -117,21 +100,7 @@ def draw_predictive_bands(
     y_label: str = "y",
     columns: int = 2,
 ) -> Picture:
-    """Draw predictive bands over the data, one panel per posterior.
-
-    Parameters
-    ----------
-    bands
-        The bands, by the posterior's name.
-    data
-        Observed points, drawn in every panel.
-    truth
-        The true function, drawn in every panel.
-    x_label, y_label
-        Names of the axes, with units.
-    columns
-        Panels in a row.
-    """
+    """Draw predictive bands, one panel a posterior, over the data and the true function."""
     if not bands:
         raise ArgumentError("`bands` is empty: give the band of at least one posterior.")
     figure, panels = band_panels(bands, columns=columns, x_label=x_label, y_label=y_label)
@@ -202,13 +171,7 @@ def band_in_words(name: str, band: PredictiveBand, data: Curve | None) -> str:
 
 
 def truth_at(truth: Function, places: np.ndarray) -> Curve:
-    """The true function along one input.
-
-    Raises
-    ------
-    ValueError
-        If it does not return one value for each place.
-    """
+    """Evaluate the true function along one input; refuse it unless it returns one value for each place."""
     values = np.asarray(truth(places[:, None]), np.float64)
     if values.size != places.size:
         raise ArgumentError(

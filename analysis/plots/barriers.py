@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from onebasin.posteriors.view import Posterior
@@ -50,7 +49,13 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
     style_axes(
         right, x_label="transpositions that alignment made", y_label="barrier (nats per obs.)"
     )
-    beside = _spread_out(found.transpositions)
+    # Pairs of equal counts stand side by side, so that none hides another.
+    beside = found.transpositions.astype(np.float64)
+    for count in np.unique(found.transpositions):
+        same = np.flatnonzero(found.transpositions == count)
+        beside[same] += (
+            0.6 * (np.arange(len(same)) - (len(same) - 1) / 2) / max(len(found.transpositions), 1)
+        )
     for barrier, colour, label in (
         (found.as_they_came, _BEFORE, "as they came"),
         (found.aligned, _AFTER, "second draw aligned to the first"),
@@ -62,29 +67,17 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
         right.plot(beside, barrier.height, "o", color=colour, markersize=5, zorder=3)
     before, after = found.as_they_came.height, found.aligned.height
     right.vlines(beside, after, before, color=MUTED, linewidth=0.7)
-    _scale_heights(right, np.concatenate([before, after]))
+    # Heights of unlike size: a logarithmic axis, linear near zero.
+    heights = np.concatenate([before, after])
+    known = heights[np.isfinite(heights)]
+    top = float(known.max(initial=0.0))
+    if top > 0 and float(known.min()) < top / 20:
+        near = 10.0 ** np.floor(np.log10(top / 300))
+        right.set_yscale("symlog", linthresh=near, linscale=0.4)
+        right.set_ylim(bottom=min(0.0, float(known.min())), top=2 * top)
+        right.axhline(0.0, color=INK, linewidth=0.6, zorder=1)
     right.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     right.set_xlim(float(beside.min()) - 0.5, float(beside.max()) + 0.5)
     left.axhline(0.0, color=INK, linewidth=0.6, zorder=1)
     add_legend(figure, *left.get_legend_handles_labels())
     return figure.on_paper(found.sentence)
-
-
-def _spread_out(counts: np.ndarray) -> np.ndarray:
-    """Counts with those that are equal side by side, so that no pair hides another."""
-    places = counts.astype(np.float64)
-    for count in np.unique(counts):
-        same = np.flatnonzero(counts == count)
-        places[same] += 0.6 * (np.arange(len(same)) - (len(same) - 1) / 2) / max(len(counts), 1)
-    return places
-
-
-def _scale_heights(axes: Axes, heights: np.ndarray) -> None:
-    """Take a logarithmic axis, linear near zero, where heights are of unlike size."""
-    known = heights[np.isfinite(heights)]
-    top = float(known.max(initial=0.0))
-    if top > 0 and float(known.min()) < top / 20:
-        near = 10.0 ** np.floor(np.log10(top / 300))
-        axes.set_yscale("symlog", linthresh=near, linscale=0.4)
-        axes.set_ylim(bottom=min(0.0, float(known.min())), top=2 * top)
-        axes.axhline(0.0, color=INK, linewidth=0.6, zorder=1)

@@ -93,18 +93,13 @@ def plot_calibration(
             f"`quantities` asks for {asked}, but the calibration has {', '.join(calibration.names)}."
         )
     band = calibration.band()
-    panels = [
-        Panel(
-            name, band.points, _ecdf(calibration.shares(name), band.points), by_name[name].outside
-        )
-        for name in chosen
-    ]
+    panels = []
+    for name in chosen:
+        shares = calibration.shares(name)
+        ecdf = np.searchsorted(np.sort(shares), band.points, side="right") / len(shares)
+        panels.append(Panel(name, band.points, ecdf, by_name[name].outside))
     figure = draw_calibration(panels, band.lower, band.upper)
     return figure.on_paper(" ".join(calibration.sentences))
-
-
-def _ecdf(shares: np.ndarray, points: np.ndarray) -> np.ndarray:
-    return np.searchsorted(np.sort(shares), points, side="right") / len(shares)
 
 
 class Panel(NamedTuple):
@@ -119,15 +114,7 @@ class Panel(NamedTuple):
 def draw_calibration(
     panels: Sequence[Panel], lower: Float[np.ndarray, " point"], upper: Float[np.ndarray, " point"]
 ) -> Picture:
-    """Draw a panel a quantity, with the band that they share.
-
-    Parameters
-    ----------
-    panels : sequence of Panel
-        At least one.
-    lower, upper : array (point,)
-        Of the ECDF.
-    """
+    """Draw a panel a quantity, with the band of the ECDF that they share."""
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     figure = new_figure(2.7 * columns + 0.5, 1.9 * rows + 0.4)

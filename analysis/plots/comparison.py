@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from onebasin.base.arguments import checks_arguments
@@ -114,31 +113,20 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     rows = [str(name) for name in table.index if name != FLOOR]
     panels = {MEASURES[name]: table[name] for name in chosen}
     figure = draw_comparison(panels, rows, truth=comparison.truth, floor=FLOOR)
-    told = [_in_words(measure, values, rows) for measure, values in panels.items()]
+    told = []
+    for measure, values in panels.items():
+        shown = {name: values[name] for name in rows} | {"the baseline": values.get(FLOOR)}
+        numbers = [f"{name} {format_number(v)}" for name, v in shown.items() if pd.notna(v)]
+        told.append(f"{measure.label}: {', '.join(numbers)}.")
     return figure.on_paper(f"Compared with {comparison.truth}. {' '.join(told)}")
-
-
-def _in_words(measure: Measure, values: pd.Series, rows: Sequence[str]) -> str:
-    told = [f"{name} {format_number(values[name])}" for name in rows if pd.notna(values[name])]
-    if FLOOR in values and pd.notna(values[FLOOR]):
-        told.append(f"the baseline {format_number(values[FLOOR])}")
-    return f"{measure.label}: {', '.join(told)}."
 
 
 def draw_comparison(
     panels: Mapping[Measure, pd.Series], rows: Sequence[str], *, truth: str, floor: str
 ) -> Picture:
-    """Draw a panel a measure, posteriors in rows, the truth's own in ink.
+    """Draw a panel a measure, posteriors in rows from top to bottom, the truth's own in ink.
 
-    Parameters
-    ----------
-    panels
-        Values by posterior's name.
-    rows
-        The names, from top to bottom.
-    truth, floor
-        Names of what the others are compared with. The truth has no distance from itself: the baseline stands in its
-        row, hollow: the truth's halves from each other.
+    The truth has no distance from itself: the baseline `floor`, its halves from each other, stands in its row, hollow.
     """
     columns = min(2, len(panels))
     lines = -(-len(panels) // columns)
@@ -150,59 +138,47 @@ def draw_comparison(
         axes.set_yticks(range(len(rows)), [literal(shortened(n, LONGEST + 8)) for n in labels])
         axes.tick_params(axis="y", length=0, labelsize=TEXT_SIZE)
         axes.set_ylim(len(rows) - 0.5, -0.8)
-        _draw(axes, measure, values, rows, truth, floor)
+        own, limit = float(values.get(truth, np.nan)), float(values.get(floor, np.nan))
+        is_distance = bool(np.isnan(own))
+        for place, name in enumerate(rows):
+            hollow = is_distance and name == truth
+            value = limit if hollow else float(values[name])
+            if np.isfinite(value):
+                colour = INK if name == truth else ACCENT
+                face = "none" if hollow else colour
+                axes.plot(value, place, "o", color=colour, markerfacecolor=face, markersize=6)
+                axes.annotate(
+                    f"{value:.3g}".replace("-", "\N{MINUS SIGN}"),
+                    (value, place),
+                    (0, 6),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=TEXT_SIZE - 2,
+                    color=INK,
+                    bbox={
+                        "facecolor": PAPER,
+                        "edgecolor": "none",
+                        "pad": 0.5,
+                    },  # ends the dashed line
+                )
+        marked = measure.ideal if measure.ideal is not None else limit if is_distance else own
+        if np.isfinite(marked):
+            axes.axvline(marked, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+        axes.margins(x=0.16)
+        shown = values[values.notna()]
+        if is_distance and shown.min() > 0 and shown.max() > 20 * shown.min():
+            axes.set_xscale("log")
+            continue
+        if is_distance:
+            axes.axvline(0.0, color=INK, linewidth=0.6, zorder=1)
+        axes.locator_params(axis="x", nbins=5)
     for empty in grid[len(panels) :]:
         empty.set_visible(False)
-    _add_legend(figure, panels, truth)
-    return figure
-
-
-def _draw(
-    axes: Axes, measure: Measure, values: pd.Series, rows: Sequence[str], truth: str, floor: str
-) -> None:
-    own, limit = float(values.get(truth, np.nan)), float(values.get(floor, np.nan))
-    is_distance = bool(np.isnan(own))
-    for place, name in enumerate(rows):
-        hollow = is_distance and name == truth
-        value = limit if hollow else float(values[name])
-        if np.isfinite(value):
-            _mark(axes, place, value, INK if name == truth else ACCENT, hollow=hollow)
-    marked = measure.ideal if measure.ideal is not None else limit if is_distance else own
-    if np.isfinite(marked):
-        axes.axvline(marked, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
-    axes.margins(x=0.16)
-    shown = values[values.notna()]
-    if is_distance and shown.min() > 0 and shown.max() > 20 * shown.min():
-        axes.set_xscale("log")
-        return
-    if is_distance:
-        axes.axvline(0.0, color=INK, linewidth=0.6, zorder=1)
-    axes.locator_params(axis="x", nbins=5)
-
-
-def _mark(axes: Axes, place: int, value: float, colour: str, *, hollow: bool) -> None:
-    face = "none" if hollow else colour
-    axes.plot(value, place, "o", color=colour, markerfacecolor=face, markersize=6)
-    axes.annotate(
-        f"{value:.3g}".replace("-", "\N{MINUS SIGN}"),
-        (value, place),
-        (0, 6),
-        textcoords="offset points",
-        ha="center",
-        fontsize=TEXT_SIZE - 2,
-        color=INK,
-        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},  # the dashed line ends at it
-    )
-
-
-def _add_legend(figure: Picture, panels: Mapping[Measure, pd.Series], truth: str) -> None:
-    handles: list[Line2D] = []
-    labels: list[str] = []
+    handles = [Line2D([], [], color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))]
+    names = ["baseline, truth's own score, or right coverage"]
     if any(np.isnan(float(values.get(truth, np.nan))) for values in panels.values()):
-        handles.append(
-            Line2D([], [], color=INK, marker="o", markerfacecolor="none", linestyle="none")
-        )
-        labels.append("baseline: the truth's halves, from each other")
-    handles.append(Line2D([], [], color=MUTED, linewidth=0.9, linestyle=(0, (4, 3))))
-    labels.append("baseline, truth's own score, or right coverage")
-    add_legend(figure, handles, labels, columns=2)
+        circle = Line2D([], [], color=INK, marker="o", markerfacecolor="none", linestyle="none")
+        handles.insert(0, circle)
+        names.insert(0, "baseline: the truth's halves, from each other")
+    add_legend(figure, handles, names, columns=2)
+    return figure

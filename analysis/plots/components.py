@@ -90,6 +90,11 @@ class Row:
         lines = [values[(slice(None), slice(None), *place)].values for place in self.places]
         return np.stack(lines, axis=-1).astype(np.float64)
 
+    def only(self, kept: np.ndarray) -> Row:
+        """The row with these lines alone."""
+        places, labels = zip(*((self.places[k], self.labels[k]) for k in kept), strict=True)
+        return replace(self, places=places, labels=labels)
+
 
 def rows_of(
     view: View,
@@ -101,21 +106,8 @@ def rows_of(
 ) -> tuple[Row, ...]:
     """Choose what to draw: of every variable, or tuple of counterparts, the row that disagrees most; then the worst.
 
-    Parameters
-    ----------
-    view
-        The posterior as it came.
-    symmetry
-        Its blocks.
-    var_names
-        The variables to draw, in this order; by default the worst.
-    rows, components
-        How many rows, and lines in each, at most.
-
-    Raises
-    ------
-    ValueError
-        If a variable that is asked for is not moved by the symmetry.
+    `var_names` are drawn in this order, by default the worst; at most so many rows, and components in each. A variable
+    that the symmetry does not move is refused.
     """
     dataset = with_counterparts(view.posterior, symmetry)
     moved = list(dict.fromkeys(name for block in symmetry for name in block.stacked.variables))
@@ -140,7 +132,13 @@ def rows_of(
     else:
         chosen = sorted(found.values(), key=_worst, reverse=True)[:rows]
         chosen.sort(key=lambda row: moved.index(row.name))
-    return _of_few_parts(dataset, tuple(chosen), components or COMPONENTS)
+    # All rows of a block show the same few parts: those that disagree most in its worst row.
+    most, few = components or COMPONENTS, dict[int, np.ndarray]()
+    for row in sorted(chosen, key=_worst, reverse=True):
+        if len(row.places) > most and row.block not in few:
+            rhats = np.nan_to_num(rhat_of_entries(row.of(dataset)), nan=-np.inf)
+            few[row.block] = np.sort(np.argsort(-rhats, kind="stable")[:most])
+    return tuple(row.only(few[row.block]) if len(row.places) > most else row for row in chosen)
 
 
 def with_counterparts(dataset: xr.Dataset, symmetry: Symmetry) -> xr.Dataset:
@@ -219,25 +217,6 @@ def _largest(rhats: np.ndarray) -> float:
     return float(known.max()) if known.size else float("nan")
 
 
-def _of_few_parts(dataset: xr.Dataset, rows: tuple[Row, ...], most: int) -> tuple[Row, ...]:
-    """Keep the same few parts in all rows of a block: those that disagree most in its worst row."""
-    kept: dict[int, np.ndarray] = {}
-    for row in sorted(rows, key=_worst, reverse=True):
-        if len(row.places) > most and row.block not in kept:
-            rhats = np.nan_to_num(rhat_of_entries(row.of(dataset)), nan=-np.inf)
-            kept[row.block] = np.sort(np.argsort(-rhats, kind="stable")[:most])
-    return tuple(
-        row
-        if len(row.places) <= most
-        else replace(
-            row,
-            places=tuple(row.places[k] for k in kept[row.block]),
-            labels=tuple(row.labels[k] for k in kept[row.block]),
-        )
-        for row in rows
-    )
-
-
 @dataclass(frozen=True)
 class DrawKind:
     """The kind of draws.
@@ -260,38 +239,41 @@ def draw_columns(
     rows: Sequence[Row],
     kind: DrawKind,
 ) -> Picture:
-    """Draw every row's lines, in one column or several side by side.
-
-    Parameters
-    ----------
-    columns
-        Draws of every row by the column's heading, at least one column.
-    rows
-        The rows, the same in every column.
-    kind
-        What the draws are.
-    """
+    """Draw the lines of every row, in one column or several side by side, each under its heading."""
     several = {(row.labels, row.parts) for row in rows if len(row.labels) > 1}
     figure = new_figure(7.8 if len(columns) == 1 else 8.6, 1.5 * len(rows) + 0.9)
     grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True, sharey="row")
     for place, (heading, lines) in enumerate(columns.items()):
         for number, (row, values) in enumerate(zip(rows, lines, strict=True)):
+            order = f"{kind.draw}s of each {kind.group}, in order" if len(values) > 1 else kind.draw
             axes = style_axes(
                 grid[number, place],
                 title=heading if number == 0 else "",
                 y_label=shortened(row.title, LONGEST) if place == 0 else "",
-                x_label=_x_label(kind, len(values)) if number == len(rows) - 1 else "",
+                x_label=order if number == len(rows) - 1 else "",
             )
             _draw(axes, values, kind, POINTS // len(columns))
             if len(several) > 1 and len(row.labels) > 1 and place == len(columns) - 1:
-                _add_row_legend(axes, row)
+                handles, labels, heading = _named(row)
+                legend = axes.legend(
+                    handles,
+                    labels,
+                    title=heading or None,
+                    loc="center left",
+                    bbox_to_anchor=(1.0, 0.5),
+                    frameon=False,
+                    fontsize=TEXT_SIZE - 1,
+                    labelcolor=INK,
+                    handlelength=1.0,
+                    labelspacing=0.3,
+                )
+                legend.get_title().set(fontsize=TEXT_SIZE - 1, color=MUTED)
     if len(several) == 1:
-        _add_shared_legend(figure, next(row for row in rows if len(row.labels) > 1))
+        handles, labels, some = _named(next(row for row in rows if len(row.labels) > 1))
+        if some:
+            handles, labels = [Line2D([], [], linestyle="none"), *handles], [f"{some}:", *labels]
+        add_legend(figure, handles, labels, columns=5)
     return figure
-
-
-def _x_label(kind: DrawKind, groups: int) -> str:
-    return f"{kind.draw}s of each {kind.group}, in order" if groups > 1 else kind.draw
 
 
 def _draw(axes: Axes, values: Lines, kind: DrawKind, most: int) -> None:
@@ -315,19 +297,15 @@ def _draw(axes: Axes, values: Lines, kind: DrawKind, most: int) -> None:
     axes.set_xlim(0.5, chains * draws + 0.5)
     axes.locator_params(axis="y", nbins=4)
     if chains > 1:
-        _part_chains(axes, chains, draws, kind.group)
+        for chain in range(1, chains):
+            axes.axvline(chain * draws + 0.5, color=MUTED, linewidth=0.7)
+        middles = (np.arange(chains) + 0.5) * draws
+        names = [f"{kind.group} {k}" if chains <= 5 else str(k) for k in range(chains)]
+        every = max(1, -(-chains // NUMBERED))
+        axes.set_xticks(middles[::every], names[::every])
+        axes.tick_params(axis="x", length=0)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
-
-
-def _part_chains(axes: Axes, chains: int, draws: int, group: str) -> None:
-    for chain in range(1, chains):
-        axes.axvline(chain * draws + 0.5, color=MUTED, linewidth=0.7)
-    middles = (np.arange(chains) + 0.5) * draws
-    names = [f"{group} {k}" if chains <= 5 else str(k) for k in range(chains)]
-    every = max(1, -(-chains // NUMBERED))
-    axes.set_xticks(middles[::every], names[::every])
-    axes.tick_params(axis="x", length=0)
 
 
 def _named(row: Row) -> tuple[list[Line2D], list[str], str]:
@@ -335,27 +313,3 @@ def _named(row: Row) -> tuple[list[Line2D], list[str], str]:
     labels = [literal(shortened(label, LONGEST)) for label in row.labels]
     handles = [Line2D([], [], color=chain_colour(k), linewidth=2.5) for k in range(len(labels))]
     return handles, labels, f"{len(labels)} of {row.parts}" if len(labels) < row.parts else ""
-
-
-def _add_shared_legend(figure: Picture, row: Row) -> None:
-    handles, labels, heading = _named(row)
-    if heading:
-        handles, labels = [Line2D([], [], linestyle="none"), *handles], [f"{heading}:", *labels]
-    add_legend(figure, handles, labels, columns=5)
-
-
-def _add_row_legend(axes: Axes, row: Row) -> None:
-    handles, labels, heading = _named(row)
-    legend = axes.legend(
-        handles,
-        labels,
-        title=heading or None,
-        loc="center left",
-        bbox_to_anchor=(1.0, 0.5),
-        frameon=False,
-        fontsize=TEXT_SIZE - 1,
-        labelcolor=INK,
-        handlelength=1.0,
-        labelspacing=0.3,
-    )
-    legend.get_title().set(fontsize=TEXT_SIZE - 1, color=MUTED)

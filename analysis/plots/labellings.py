@@ -19,19 +19,17 @@ STRIP = 700
 
 
 def draw_labellings(numbers: Int[np.ndarray, "chain draw"]) -> Picture:
-    """Draw the labelling of every draw.
-
-    Parameters
-    ----------
-    numbers
-        Of every draw, 0 for the most frequent labelling, 1 for the next, ...
-    """
+    """Draw the labelling of every draw: 0 is the most frequent one, 1 the next, ..."""
     if not numbers.size:
         raise ArgumentError("`numbers` is empty: give the labelling of at least one draw.")
     chains, draws = numbers.shape
     known = min(int(numbers.max()) + 1, NAMED)
     colours = [*CHAIN_COLOURS[:known], GRID]
-    strips = _strips(np.minimum(numbers, known), known)
+    strips = np.minimum(numbers, known)
+    if draws > STRIP:
+        edges = np.linspace(0, draws, STRIP + 1).astype(int)
+        counts = [np.add.reduceat(strips == k, edges[:-1], axis=1) for k in range(known + 1)]
+        strips = np.stack(counts).argmax(axis=0)
     figure = new_figure(7.6, 0.28 * min(chains, 16) + 1.0)
     axes = figure.subplots()
     axes.imshow(
@@ -52,18 +50,6 @@ def draw_labellings(numbers: Int[np.ndarray, "chain draw"]) -> Picture:
     shown = names if numbers.max() < NAMED else [*names, "rarer ones"]
     add_legend(figure, [Patch(color=c) for c in colours[: len(shown)]], shown, columns=4)
     return figure
-
-
-def _strips(numbers: np.ndarray, most: int) -> np.ndarray:
-    """The most frequent labelling of every few draws."""
-    draws = numbers.shape[1]
-    if draws <= STRIP:
-        return numbers
-    edges = np.linspace(0, draws, STRIP + 1).astype(int)
-    counts = np.stack(
-        [np.add.reduceat(numbers == number, edges[:-1], axis=1) for number in range(most + 1)]
-    )
-    return counts.argmax(axis=0)
 
 
 def labellings_in_words(numbers: Int[np.ndarray, "chain draw"]) -> str:

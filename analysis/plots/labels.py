@@ -13,10 +13,11 @@ from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment.align import align
-from ..alignment.result import Alignment, event_shapes
+from ..alignment.result import Alignment
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..discovery.resolve import resolve
 from ..summaries.deciding import rhat_of_entries
@@ -66,7 +67,16 @@ def plot_labels(
     2
     """
     view = as_view(posterior)
-    blocks = _blocks(view, symmetry)
+    resolved = resolve(view, symmetry, look=True)
+    blocks = tuple(each.block for each in resolved.candidates) or resolved.equal_modes
+    if not blocks:
+        raise ArgumentError(
+            f"`symmetry` is not given, `{view.argument}` declares none, and its draws show no labels that switch: give "
+            "blocks or words of what is interchangeable, such as 'mu,sigma'."
+        )
+    shapes = event_shapes(view.posterior, view.variables)
+    for block in blocks:
+        block.check(shapes)
     chosen = _chosen(view, blocks, var_names, rows, components)
     return _drawn({"": with_counterparts(view.posterior, blocks)}, chosen, view)
 
@@ -115,12 +125,17 @@ def plot_aligned(
     view = alignment.source
     chosen = _chosen(view, alignment.symmetry, var_names, rows, components)
     after = as_view(alignment.posterior).posterior
-    columns = {
-        f"{what}{_worst(view, dataset, alignment.symmetry)}": with_counterparts(
-            dataset, alignment.symmetry
-        )
-        for what, dataset in (("As they came", view.posterior), ("Aligned", after))
-    }
+    moved = dict.fromkeys(name for block in alignment.symmetry for name in block.variables)
+    comparable = not (view.is_variational or view.is_ensemble)
+    columns = {}
+    for what, dataset in (("As they came", view.posterior), ("Aligned", after)):
+        worst = -np.inf  # R-hat of all that moves
+        for name in moved if comparable else ():
+            values = dataset[name].transpose("chain", "draw", ...).values
+            rhats = rhat_of_entries(values.reshape(*values.shape[:2], -1).astype(np.float64))
+            worst = max(worst, float(np.nanmax(rhats, initial=-np.inf)))
+        title = f"{what}: R-hat {worst:.2f}" if np.isfinite(worst) else what
+        columns[title] = with_counterparts(dataset, alignment.symmetry)
     return _drawn(columns, chosen, view)
 
 
@@ -137,21 +152,6 @@ def _alignment_of(posterior: object, symmetry: Symmetry | str | Sequence[str] | 
             )
         return posterior.aligned.alignment
     return align(posterior, symmetry)
-
-
-def _blocks(view: View, symmetry: Symmetry | str | Sequence[str] | None) -> Symmetry:
-    """Find blocks that change places: given, else declared, else seen in the draws, even if not sorted by alignment."""
-    resolved = resolve(view, symmetry, look=True)
-    blocks = tuple(each.block for each in resolved.candidates) or resolved.equal_modes
-    if not blocks:
-        raise ArgumentError(
-            f"`symmetry` is not given, `{view.argument}` declares none, and its draws show no labels that switch: give "
-            "blocks or words of what is interchangeable, such as 'mu,sigma'."
-        )
-    shapes = event_shapes(view.posterior, view.variables)
-    for block in blocks:
-        block.check(shapes)
-    return blocks
 
 
 def _chosen(
@@ -185,19 +185,6 @@ def _drawn(columns: Mapping[str, xr.Dataset], rows: Sequence[Row], view: View) -
     return draw_columns(values, rows, kind).on_paper(" ".join(told))
 
 
-def _worst(view: View, dataset: xr.Dataset, symmetry: Symmetry) -> str:
-    """The largest R-hat of all that moves, where chains can be compared."""
-    if view.is_variational or view.is_ensemble:
-        return ""
-    names = dict.fromkeys(name for block in symmetry for name in block.variables)
-    worst = -np.inf
-    for name in names:
-        values = dataset[name].transpose("chain", "draw", ...).values
-        rhats = rhat_of_entries(values.reshape(*values.shape[:2], -1).astype(np.float64))
-        worst = max(worst, float(np.nanmax(rhats, initial=-np.inf)))
-    return f": R-hat {worst:.2f}" if np.isfinite(worst) else ""
-
-
 LEVEL = 0.5
 """Share of a line's spread within chains by which medians may differ where chains are said to agree."""
 CHAINS, LINES = 8, 4
@@ -224,11 +211,21 @@ def lines_in_words(
 
 
 def _where(values: Float[np.ndarray, "chain draw"], group: str, follow: bool) -> str:
-    jumping = [chain for chain, draws in enumerate(values) if follow and _jumps(draws)]
+    jumping: dict[int, tuple[float, float]] = {}
+    for chain, draws in enumerate(values):
+        if follow and np.ptp(draws):
+            low, high, share, upper = two_levels(draws)
+            if share >= TWO_LEVELS and 0.02 < float(upper.mean()) < 0.98:
+                jumping[chain] = low, high
     if jumping:
-        low, high, _, _ = two_levels(values[jumping[0]])
+        low, high = next(iter(jumping.values()))
         levels = f"between {format_number(low)} and {format_number(high)}"
-        return f"jumps {levels} within {_chains(jumping, len(values), group)}"
+        within = f"{len(jumping)} of {len(values)} {group}s"
+        if len(jumping) == len(values):
+            within = f"every {group}" if len(values) > 1 else f"the {group}"
+        elif len(jumping) <= CHAINS:
+            within = f"{group}{'s' * (len(jumping) > 1)} {', '.join(map(str, jumping))}"
+        return f"jumps {levels} within {within}"
     medians = np.median(values, axis=1)
     ends = np.quantile(values, [0.05, 0.95], axis=1)
     if np.ptp(medians) <= LEVEL * float(np.median(ends[1] - ends[0])):
@@ -240,18 +237,3 @@ def _where(values: Float[np.ndarray, "chain draw"], group: str, follow: bool) ->
         return f"lies elsewhere from {group} to {group}, around {span}"
     levels = ", ".join(format_number(float(median)) for median in medians)
     return f"lies around {levels} in {group}s 0 to {len(values) - 1}"
-
-
-def _jumps(draws: Float[np.ndarray, " draw"]) -> bool:
-    if np.ptp(draws) == 0:
-        return False
-    _, _, share, upper = two_levels(draws)
-    return share >= TWO_LEVELS and 0.02 < float(upper.mean()) < 0.98
-
-
-def _chains(chains: Sequence[int], total: int, group: str) -> str:
-    if len(chains) == total:
-        return f"every {group}" if total > 1 else f"the {group}"
-    if len(chains) > CHAINS:
-        return f"{len(chains)} of {total} {group}s"
-    return (f"{group} " if len(chains) == 1 else f"{group}s ") + ", ".join(map(str, chains))

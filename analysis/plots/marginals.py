@@ -53,7 +53,7 @@ def plot_forest(
     >>> figure = ob.plot.forest(posterior)
     """
     quantities = _quantities(posterior, var_names, rows)
-    return draw_forest(quantities).on_paper(_intervals(quantities))
+    return draw_forest(quantities).on_paper(intervals(quantities))
 
 
 def plot_densities(
@@ -96,7 +96,7 @@ def plot_densities(
         aes={"color": ["chain"]},
         visuals={"credible_interval": False, "point_estimate": False, "point_estimate_text": False},
     )
-    return figure.on_paper(f"Densities, chain by chain. {_intervals(quantities)}")
+    return figure.on_paper(f"Densities, chain by chain. {intervals(quantities)}")
 
 
 def plot_ranks(
@@ -183,28 +183,27 @@ def intervals_in_words(
 
 def ranks_in_words(quantities: Mapping[str, Quantity], rhats: Mapping[str, float]) -> str:
     """Say of every quantity which chain's ranks lie furthest from even."""
-    return " ".join(
-        _ranks_of_one(name, values, rhats.get(name)) for name, values in quantities.items()
-    )
+    told = []
+    for name, values in quantities.items():
+        order = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
+        mean, rhat = order.mean(axis=1), rhats.get(name, np.nan)
+        chain = int(np.abs(mean - 0.5).argmax())
+        known = "" if np.isnan(rhat) else f" (R-hat {format_number(rhat, decimals=3)})"
+        side = "high" if mean[chain] > 0.5 else "low"
+        place = f"at the {100 * mean[chain]:.0f} % rank on average where 50 % is even"
+        if len(values) < 2:
+            told.append(f"{name}: one chain, whose ranks are even by construction.")
+        elif abs(mean[chain] - 0.5) < 0.05:
+            told.append(f"{name}: no chain lies higher or lower than the others{known}.")
+        else:
+            told.append(f"{name}: chain {chain} lies {side}, {place}{known}.")
+    return " ".join(told)
 
 
-def _intervals(quantities: Mapping[str, Quantity]) -> str:
+def intervals(quantities: Mapping[str, Quantity]) -> str:
+    """Say where the median of each quantity and 90 % of its draws lie."""
     ends = np.quantile(np.stack(list(quantities.values())), [0.05, 0.5, 0.95], axis=(1, 2))
     return intervals_in_words(list(quantities), *ends.tolist())
-
-
-def _ranks_of_one(name: str, values: Quantity, rhat: float | None) -> str:
-    if len(values) < 2:
-        return f"{name}: one chain, whose ranks are even by construction."
-    order = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
-    mean = order.mean(axis=1)
-    chain = int(np.abs(mean - 0.5).argmax())
-    known = "" if rhat is None or np.isnan(rhat) else f" (R-hat {format_number(rhat, decimals=3)})"
-    if abs(mean[chain] - 0.5) < 0.05:
-        return f"{name}: no chain lies higher or lower than the others{known}."
-    side = "high" if mean[chain] > 0.5 else "low"
-    place = f"at the {100 * mean[chain]:.0f} % rank on average where 50 % is even"
-    return f"{name}: chain {chain} lies {side}, {place}{known}."
 
 
 def _quantities(

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
 
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.errors import ArgumentError
@@ -82,13 +81,7 @@ class ElboTrace:
 
 
 def draw_elbo(traces: Mapping[str, ElboTrace]) -> Picture:
-    """Draw ELBO traces.
-
-    Parameters
-    ----------
-    traces
-        The traces, by the fit's name.
-    """
+    """Draw ELBO traces, by the name of the fit."""
     if not traces or not any(np.size(trace.elbo) for trace in traces.values()):
         raise ArgumentError("`traces` holds no ELBO: give at least one fit with recorded values.")
     figure = new_figure(7.6, 3.2)
@@ -108,15 +101,13 @@ def draw_elbo(traces: Mapping[str, ElboTrace]) -> Picture:
     axes.set_ylim(lower, upper)
     if hidden:
         early = "1 early value lies" if hidden == 1 else f"{hidden} early values lie"
-        _remark(axes, f"{early} below the axis")
+        remark = axes.text(
+            1.0, 1.01, f"{early} below the axis", ha="right", va="bottom", transform=axes.transAxes
+        )
+        remark.set(fontsize=TEXT_SIZE - 1, color=MUTED)
     if len(traces) > 1:
         add_legend(figure, axes.lines, list(traces), columns=3)
     return figure
-
-
-def _remark(axes: Axes, text: str) -> None:
-    remark = axes.text(1.0, 1.01, text, ha="right", va="bottom", transform=axes.transAxes)
-    remark.set(fontsize=TEXT_SIZE - 1, color=MUTED)
 
 
 def elbo_range(traces: Mapping[str, ElboTrace]) -> tuple[float, float]:

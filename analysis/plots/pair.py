@@ -69,11 +69,21 @@ def plot_pair(
     --------
     >>> figure = ob.plot.pair(posterior, "mu[0]", "mu[1]")
     """
+    from scipy.stats import spearmanr
+
     pairs, told = {}, []
     for name, view in views_of(posteriors).items():
         diverging = view.stat(schema.DIVERGING)
-        pairs[name] = Pair(_draws_of(view, first), _draws_of(view, second), diverging)
-        told.append(_in_words(name, first, second, pairs[name]))
+        pair = pairs[name] = Pair(_draws_of(view, first), _draws_of(view, second), diverging)
+        ends = []
+        for entry, values in ((first, pair.first), (second, pair.second)):
+            low, high = np.quantile(values, [0.05, 0.95])
+            ends.append(f"{entry} lies between {format_number(low)} and {format_number(high)}")
+        r = float(spearmanr(pair.first.ravel(), pair.second.ravel()).statistic)
+        ends.append(f"rank correlation {format_number(r, decimals=2)}")
+        if diverging is not None:
+            ends.append(f"divergences: {int(np.sum(diverging))}")
+        told.append(f"{name}: in 90 % of draws {ends[0]}, and {'; '.join(ends[1:])}.")
     figure = draw_pairs(titled(pairs), x_label=first, y_label=second, share_axes=share_axes)
     return figure.on_paper(" ".join(told))
 
@@ -88,20 +98,6 @@ def _draws_of(view: View, entry: str) -> np.ndarray:
             f"`{view.argument}` has no scalar parameter {entry!r}: choose one such as {known}."
         )
     return there.of(entry)
-
-
-def _in_words(name: str, first: str, second: str, pair: Pair) -> str:
-    from scipy.stats import spearmanr
-
-    r = float(spearmanr(pair.first.ravel(), pair.second.ravel()).statistic)
-    ends = []
-    for entry, values in ((first, pair.first), (second, pair.second)):
-        low, high = np.quantile(values, [0.05, 0.95])
-        ends.append(f"{entry} lies between {format_number(low)} and {format_number(high)}")
-    ends.append(f"rank correlation {format_number(r, decimals=2)}")
-    if pair.diverging is not None:
-        ends.append(f"divergences: {int(np.sum(pair.diverging))}")
-    return f"{name}: in 90 % of draws {ends[0]}, and {'; '.join(ends[1:])}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,19 +117,7 @@ def draw_pairs(
     share_axes: bool = True,
     columns: int = 3,
 ) -> Picture:
-    """Draw the scatter of two weights for several posteriors.
-
-    Parameters
-    ----------
-    pairs
-        The draws, by the posterior's name.
-    x_label, y_label
-        Names of the two weights.
-    share_axes
-        Whether all panels show the same ranges; otherwise each has its own, labelled ones.
-    columns
-        Panels in a row.
-    """
+    """Draw two quantities against each other, a panel a posterior; axes that are not shared are labelled in each."""
     if not pairs:
         raise ArgumentError("`pairs` is empty: give the draws of at least one posterior.")
     figure, panels = new_panels(
@@ -180,15 +164,7 @@ def draw_points(
 def draw_modes(
     points: Mapping[str, Float[np.ndarray, "draw 2"]], *, x_label: str, y_label: str
 ) -> Picture:
-    """Draw two quantities, by mode.
-
-    Parameters
-    ----------
-    points
-        The draws of every mode, by its name in the legend, the heaviest first.
-    x_label, y_label
-        Names of the two quantities.
-    """
+    """Draw two quantities, one colour a mode, by its name in the legend, the heaviest mode first."""
     if not points:
         raise ArgumentError("`points` is empty: give the draws of at least one mode.")
     figure = new_figure(4.6, 3.9)

@@ -17,13 +17,7 @@ Posteriors = Posterior | Mapping[str, Posterior]
 
 
 def views_of(posteriors: Posteriors) -> dict[str, View]:
-    """Open one posterior, or several by name.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """Open one posterior, or several by name."""
     alone = not _are_several(posteriors)
     return {
         name: as_view(posterior, "posterior" if alone else f"posteriors[{name!r}]")
@@ -32,13 +26,7 @@ def views_of(posteriors: Posteriors) -> dict[str, View]:
 
 
 def named(posteriors: Posteriors) -> dict[str, Posterior]:
-    """Give one posterior a name, and several theirs.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """Give one posterior a name, and several theirs; refuse an empty mapping."""
     if not _are_several(posteriors):
         return {ALONE: posteriors}
     if not posteriors:

@@ -15,9 +15,9 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import choose_variables, lay_out_columns
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from .marginals import draw_forest, intervals_in_words
+from .marginals import draw_forest, intervals, intervals_in_words
 from .style import ACCENT, Picture, add_legend, new_panels
-from .theme import Quantity, drawn, labels
+from .theme import drawn, labels
 
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -67,7 +67,8 @@ def plot_predictions(
     label, points = _input(view, values, x)
     if points is None:
         draws = lay_out_columns([values])
-        return _forest({n: draws.of(n) for n in draws.names[:rows]})
+        quantities = {n: draws.of(n) for n in draws.names[:rows]}
+        return draw_forest(quantities).on_paper(intervals(quantities))
     levels = np.quantile(values.values.reshape(-1, len(points)), _LEVELS, axis=0)
     levels, points = levels[:, np.argsort(points)], np.sort(points)
     figure, (axes,) = new_panels(
@@ -150,12 +151,6 @@ def plot_prior(
     spreads = ((name, before.of(name).std(), draws.of(name).std()) for name in shown)
     told = "; ".join(f"{n} {format_number(a)}, then {format_number(b)}" for n, a, b in spreads)
     return figure.on_paper(f"Densities before and after the data. Standard deviations: {told}.")
-
-
-def _forest(quantities: dict[str, Quantity]) -> Picture:
-    ends = np.quantile(np.stack(list(quantities.values())), [0.05, 0.5, 0.95], axis=(1, 2))
-    alt = intervals_in_words(list(quantities), *ends.tolist())
-    return draw_forest(quantities).on_paper(alt)
 
 
 def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | None]:

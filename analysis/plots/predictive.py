@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -31,9 +31,6 @@ from .bands import (
 from .posteriors import Posteriors, titled, views_of
 from .predictive_check import predictive_checks
 from .style import ACCENT, CHAIN_COLOURS, INK, MUTED, Picture, add_legend, new_panels
-
-if TYPE_CHECKING:
-    from onebasin.models.networks.bayesian import BayesianNetwork
 
 POINTS = 400
 """Points that are drawn at most, where each has an interval."""
@@ -101,7 +98,11 @@ def plot_predictive(
                 f"`{first.argument}` is of no network that could predict at `x`: leave `x`, `y` and `truth` out."
             )
         return predictive_checks(views)
-    points = _points(first, model, x, y)
+    if x is None and y is not None:
+        raise ArgumentError("`y` is given without `x`: give the inputs that it belongs to.")
+    if x is None and first.x is None:
+        raise ArgumentError(f"`{first.argument}` keeps no inputs to predict at: give `x`.")
+    points = Points.of(model, first.x if x is None else x, first.y if x is None else y)
     if not 0 <= output < model.network.out_dim:
         raise ArgumentError(
             f"`output` is {output}, and the network has {model.network.out_dim}: choose one of them, from 0."
@@ -119,15 +120,6 @@ def plot_predictive(
             f"`truth` is drawn over one input, and the network has {model.network.in_dim}: leave it out."
         )
     return _intervals(views, points, output, seed)
-
-
-def _points(view: View, model: BayesianNetwork, x: Any, y: Any) -> Points:
-    """Inputs, and what was observed there."""
-    if x is None and y is not None:
-        raise ArgumentError("`y` is given without `x`: give the inputs that it belongs to.")
-    if x is None and view.x is None:
-        raise ArgumentError(f"`{view.argument}` keeps no inputs to predict at: give `x`.")
-    return Points.of(model, view.x if x is None else x, view.y if x is None else y)
 
 
 def _bands(
@@ -255,7 +247,10 @@ def draw_reliability(found: Mapping[str, Reliability]) -> Picture:
     )
     for axes, one in zip(panels, found.values(), strict=True):
         confidence, accuracy, count = one.in_bins()
-        low, high = _interval(accuracy, count)
+        # About a 95 % interval of shares (Agresti and Coull 1998): two standard errors, of four more cases.
+        middle = (accuracy * count + 2) / (count + 4)
+        error = 2 * np.sqrt(middle * (1 - middle) / (count + 4))
+        low, high = np.maximum(middle - error, 0.0), np.minimum(middle + error, 1.0)
         _draw_equal(axes, 0, 1)
         axes.vlines(confidence, low, high, color=ACCENT, linewidth=1.2, alpha=0.6)
         axes.plot(
@@ -284,10 +279,3 @@ def _squares(
 
 def _draw_equal(axes: Axes, *ends: float) -> None:
     axes.plot(ends, ends, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), label="equal")
-
-
-def _interval(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """About a 95 % interval of shares (Agresti and Coull 1998): two standard errors, of four more cases."""
-    middle = (share * count + 2) / (count + 4)
-    error = 2 * np.sqrt(middle * (1 - middle) / (count + 4))
-    return np.maximum(middle - error, 0.0), np.minimum(middle + error, 1.0)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
@@ -51,35 +50,27 @@ def draw_checks(checks: Mapping[str, PredictedAndObserved]) -> Picture:
         share_axes=False,
     )
     for axes, check in zip(panels, checks.values(), strict=True):
-        _draw(axes, check)
+        every = max(1, -(-len(check.predicted) // SHOWN))
+        # No single outlier may hide the range of the observed values and most predicted ones.
+        ends = np.quantile(check.predicted, [0.001, 0.999])
+        low = min(float(check.observed.min()), float(ends[0]))
+        high = max(float(check.observed.max()), float(ends[1]))
+        margin = 0.04 * (high - low) or 1.0
+        low, high = low - margin, high + margin
+        for place, values in enumerate(check.predicted[::every]):
+            label = f"{len(check.predicted[::every])} predicted data sets" if place == 0 else None
+            x, y = _curve(values, check.is_stepped, low, high)
+            axes.plot(x, y, color=ACCENT, linewidth=0.6, alpha=0.35, label=label)
+        x, y = _curve(check.observed, check.is_stepped, low, high)
+        axes.plot(x, y, color=INK, linewidth=1.6, label="observed")
+        axes.set_xlabel(axes.get_xlabel() or check.name)
+        axes.set_ylabel("cumulative share" if check.is_stepped else "density")
+        axes.set_xlim(low, high)
+        axes.set_ylim(bottom=0)
+        axes.locator_params(nbins=5)
     handles, labels = panels[0].get_legend_handles_labels()
     add_legend(figure, handles, labels)
     return figure
-
-
-def _draw(axes: Axes, check: PredictedAndObserved) -> None:
-    every = max(1, -(-len(check.predicted) // SHOWN))
-    low, high = _range(check)
-    for place, values in enumerate(check.predicted[::every]):
-        label = f"{len(check.predicted[::every])} predicted data sets" if place == 0 else None
-        x, y = _curve(values, check.is_stepped, low, high)
-        axes.plot(x, y, color=ACCENT, linewidth=0.6, alpha=0.35, label=label)
-    x, y = _curve(check.observed, check.is_stepped, low, high)
-    axes.plot(x, y, color=INK, linewidth=1.6, label="observed")
-    axes.set_xlabel(axes.get_xlabel() or check.name)
-    axes.set_ylabel("cumulative share" if check.is_stepped else "density")
-    axes.set_xlim(low, high)
-    axes.set_ylim(bottom=0)
-    axes.locator_params(nbins=5)
-
-
-def _range(check: PredictedAndObserved) -> tuple[float, float]:
-    """Find the range of the observed values and most predicted ones, so that no single outlier hides them."""
-    ends = np.quantile(check.predicted, [0.001, 0.999])
-    low = min(float(check.observed.min()), float(ends[0]))
-    high = max(float(check.observed.max()), float(ends[1]))
-    margin = 0.04 * (high - low) or 1.0
-    return low - margin, high + margin
 
 
 def _curve(
@@ -104,7 +95,19 @@ def predictive_checks(views: Mapping[str, View]) -> Picture:
         for check in own:
             title = f"{name}: {check.name}" if several else name if len(views) > 1 else check.name
             checks[title] = check
-    told = [_check_in_words(title, check) for title, check in checks.items()]
+    told = []
+    for title, check in checks.items():
+        low, high = np.quantile(check.predicted, [0.05, 0.95], axis=0)
+        inside = 100 * float(((check.observed >= low) & (check.observed <= high)).mean())
+        sizes = []
+        for word, of in (("mean", np.mean), ("standard deviation", np.std)):
+            ends = np.quantile(of(check.predicted, axis=1), [0.05, 0.95])
+            sizes.append(
+                f"the observed {word} is {format_number(float(of(check.observed)))}, predicted are "
+                f"{format_number(float(ends[0]))} to {format_number(float(ends[1]))}"
+            )
+        share = f"{inside:.0f} % of observations lie in their 90 % intervals"
+        told.append(f"{title}: {'; '.join(sizes)}; {share}.")
     titled = checks if len(checks) > 1 else {"": next(iter(checks.values()))}
     return draw_checks(titled).on_paper(" ".join(told))
 
@@ -133,18 +136,3 @@ def _checks_of(view: View) -> list[PredictedAndObserved]:
             "`posterior_predictive` and `observed_data`, under one name and finite."
         )
     return found[:VARIABLES]
-
-
-def _check_in_words(title: str, check: PredictedAndObserved) -> str:
-    low, high = np.quantile(check.predicted, [0.05, 0.95], axis=0)
-    inside = 100 * float(((check.observed >= low) & (check.observed <= high)).mean())
-    told = []
-    for word, of in (("mean", np.mean), ("standard deviation", np.std)):
-        ends = np.quantile(of(check.predicted, axis=1), [0.05, 0.95])
-        told.append(
-            f"the observed {word} is {format_number(float(of(check.observed)))}, predicted are "
-            f"{format_number(float(ends[0]))} to {format_number(float(ends[1]))}"
-        )
-    return (
-        f"{title}: {'; '.join(told)}; {inside:.0f} % of observations lie in their 90 % intervals."
-    )

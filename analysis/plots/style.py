@@ -170,7 +170,9 @@ def new_panels(
         leftmost = place % wide == 0 or not share_axes
         style_axes(
             axes,
-            title=_wrapped(title, panel_size[0]),
+            title=textwrap.fill(
+                title, max(8, int(panel_size[0] * _CHARACTERS_PER_INCH)), break_on_hyphens=False
+            ),
             x_label=x_label if lowest else "",
             y_label=y_label if leftmost else "",
         )
@@ -219,8 +221,3 @@ def add_chain_legend(figure: Figure, num_chains: int) -> None:
         for chain in range(num_chains)
     ]
     add_legend(figure, handles, [f"chain {chain}" for chain in range(num_chains)], columns=8)
-
-
-def _wrapped(title: str, width: float) -> str:
-    """Break a title into lines that fit over a panel of this width in inches."""
-    return textwrap.fill(title, max(8, int(width * _CHARACTERS_PER_INCH)), break_on_hyphens=False)

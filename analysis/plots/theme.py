@@ -16,7 +16,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.collections import Collection, PathCollection
 from matplotlib.lines import Line2D
 
@@ -50,17 +49,7 @@ def few(
     diverging: Bool[np.ndarray, "chain draw"] | None = None,
     longest: int = LONGEST_LABEL,
 ) -> xr.DataTree:
-    """Put quantities into a posterior of their own, under labels that fit into a picture.
-
-    Parameters
-    ----------
-    quantities
-        Draws by name.
-    diverging
-        Which draws diverged, to be marked.
-    longest
-        Characters of a label.
-    """
+    """Put draws by name into a posterior of their own, under labels that fit; `diverging` marks those that diverged."""
     names = labels(quantities, longest=longest)
     groups = {"posterior": _dataset({names[name]: v for name, v in quantities.items()})}
     if diverging is not None and diverging.any():
@@ -99,26 +88,10 @@ def drawn(
     title: str = "",
     **options: Any,
 ) -> Picture:
-    """Draw with one of ArviZ's plots.
+    """Draw with one of ArviZ's plots, such as `arviz_plots.plot_rank`, in a figure of so many inches.
 
-    Parameters
-    ----------
-    plot
-        Such as `arviz_plots.plot_rank`.
-    data
-        What it takes.
-    height, width
-        Inches.
-    chains
-        Of how many chains a legend tells the colours; none where there are fewer than two.
-    legend
-        What the first colours stand for, where they are no chains'.
-    hidden
-        Marks of the plot that are left out, by ArviZ's names.
-    title
-        Over the figure.
-    **options
-        Further arguments of the plot.
+    The legend tells the colours of so many `chains`, or what the first colours stand for (`legend`). Marks that are
+    `hidden` go by ArviZ's names; `options` are further arguments of the plot.
     """
     from matplotlib import pyplot  # here: a page without such figures does without pyplot
 
@@ -128,10 +101,26 @@ def drawn(
         collection = plot(data, backend="matplotlib", figure_kwargs=size, **options)
         figure: Picture = collection.viz["figure"].item()
         pyplot.close(figure)
-    _hide(collection, hidden)
+    for name in hidden:
+        unwanted = collection.viz.children.get(name)
+        for variable in unwanted.data_vars.values() if unwanted is not None else ():
+            for mark in variable.values.ravel():
+                if isinstance(mark, Artist):
+                    mark.set_visible(False)
     figure.patch.set_alpha(0.0)
     for axes in figure.axes:
-        _dress(axes)
+        # ArviZ scales sizes by itself: these are ours. Heavy marks become images.
+        axes.set_facecolor("none")
+        axes.tick_params(colors=INK, labelsize=TEXT_SIZE - 1, length=3, width=0.6)
+        for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
+            text.set_fontsize(TEXT_SIZE)
+            text.set_color(INK)
+        marks = [
+            artist for artist in axes.get_children() if isinstance(artist, Line2D | Collection)
+        ]
+        heavy = sum(map(points_of, marks)) > POINTS_TO_RASTERISE
+        for artist in marks:
+            artist.set_rasterized(heavy and points_of(artist) > 2)
     if title:
         figure.suptitle(
             literal(title), x=0.01, ha="left", fontsize=TITLE_SIZE, color=INK, fontweight="bold"
@@ -167,28 +156,6 @@ def _our_settings() -> Iterator[None]:
     }
     with matplotlib.rc_context(settings), pyplot.ioff():
         yield
-
-
-def _hide(collection: PlotCollection, names: Sequence[str]) -> None:
-    for name in names:
-        marks = collection.viz.children.get(name)
-        for variable in marks.data_vars.values() if marks is not None else ():
-            for mark in variable.values.ravel():
-                if isinstance(mark, Artist):
-                    mark.set_visible(False)
-
-
-def _dress(axes: Axes) -> None:
-    """Give axes that ArviZ drew our sizes, which it scales by itself, and draw heavy marks as images."""
-    axes.set_facecolor("none")
-    axes.tick_params(colors=INK, labelsize=TEXT_SIZE - 1, length=3, width=0.6)
-    for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
-        text.set_fontsize(TEXT_SIZE)
-        text.set_color(INK)
-    marks = [artist for artist in axes.get_children() if isinstance(artist, Line2D | Collection)]
-    heavy = sum(map(points_of, marks)) > POINTS_TO_RASTERISE
-    for artist in marks:
-        artist.set_rasterized(heavy and points_of(artist) > 2)
 
 
 def points_of(artist: Artist) -> int:

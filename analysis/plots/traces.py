@@ -13,7 +13,6 @@ from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float, Int
-from matplotlib.axes import Axes
 
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count
@@ -111,27 +110,7 @@ class TraceRank:
 
 
 def trace_rank(name: str, draws: Float[np.ndarray, "chain draw"], *, bins: int = 20) -> TraceRank:
-    """Rank the draws of one quantity over all chains.
-
-    Parameters
-    ----------
-    name
-        Name for the axis.
-    draws
-        The draws.
-    bins
-        Bins of the rank histogram.
-
-    Returns
-    -------
-    TraceRank
-        What `draw_traces` draws.
-
-    Raises
-    ------
-    ValueError
-        If the draws are not (chain, draw) or not finite.
-    """
+    """Rank the finite draws of one quantity over all chains, for `draw_traces`."""
     draws = np.asarray(draws, dtype=np.float64)
     if draws.ndim != 2 or not draws.size or not np.isfinite(draws).all():
         raise ArgumentError(
@@ -145,15 +124,7 @@ def trace_rank(name: str, draws: Float[np.ndarray, "chain draw"], *, bins: int =
 
 
 def draw_traces(quantities: Sequence[TraceRank], *, title: str = "") -> Picture:
-    """Draw traces on the left and rank histograms on the right.
-
-    Parameters
-    ----------
-    quantities
-        What to draw, one row each.
-    title
-        Title over the figure.
-    """
+    """Draw traces on the left and rank histograms on the right, a row a quantity."""
     if not quantities:
         raise ArgumentError("`quantities` is empty: give at least one `trace_rank(name, draws)`.")
     rows = len(quantities)
@@ -161,8 +132,22 @@ def draw_traces(quantities: Sequence[TraceRank], *, title: str = "") -> Picture:
     grid = figure.subplots(rows, 2, squeeze=False, width_ratios=(1.9, 1.0))
     for row, quantity in enumerate(quantities):
         last = row == rows - 1
-        _draw_trace(grid[row, 0], quantity, x_label="draw" if last else "")
-        _draw_ranks(grid[row, 1], quantity, x_label="rank among all draws" if last else "")
+        trace, ranks = grid[row]
+        style_axes(trace, y_label=shortened(quantity.name, LONGEST), x_label="draw" if last else "")
+        style_axes(ranks, y_label="density", x_label="rank among all draws" if last else "")
+        ranks.axhline(1.0, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
+        edges = np.linspace(0, quantity.draws.size, quantity.rank_share.shape[1] + 1)
+        for chain, (values, heights) in enumerate(
+            zip(quantity.draws, quantity.rank_share, strict=True)
+        ):
+            colour, shown = chain_colour(chain), envelope(values)
+            trace.plot(shown + 1, values[shown], color=colour, linewidth=0.6, alpha=0.75)
+            ranks.stairs(heights, edges, baseline=None, color=colour, linewidth=1.2)
+        trace.set_xlim(1, max(quantity.draws.shape[1], 2))
+        trace.locator_params(axis="y", nbins=4)
+        ranks.set_xlim(0, quantity.draws.size)
+        ranks.set_ylim(0, max(2.0, 1.08 * float(quantity.rank_share.max())))
+        ranks.locator_params(nbins=3)
         for axes in grid[row]:
             axes.tick_params(labelbottom=last)
     chains = max(quantity.draws.shape[0] for quantity in quantities)
@@ -190,45 +175,24 @@ def envelope(
     return np.unique(np.asarray(places, dtype=np.int64))
 
 
-def _draw_trace(axes: Axes, quantity: TraceRank, *, x_label: str) -> None:
-    style_axes(axes, y_label=shortened(quantity.name, LONGEST), x_label=x_label)
-    num_draws = quantity.draws.shape[1]
-    for chain, values in enumerate(quantity.draws):
-        shown = envelope(values)
-        axes.plot(shown + 1, values[shown], color=chain_colour(chain), linewidth=0.6, alpha=0.75)
-    axes.set_xlim(1, max(num_draws, 2))
-    axes.locator_params(axis="y", nbins=4)
-
-
-def _draw_ranks(axes: Axes, quantity: TraceRank, *, x_label: str) -> None:
-    style_axes(axes, x_label=x_label, y_label="density")
-    edges = np.linspace(0, quantity.draws.size, quantity.rank_share.shape[1] + 1)
-    axes.axhline(1.0, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
-    for chain, heights in enumerate(quantity.rank_share):
-        axes.stairs(heights, edges, baseline=None, color=chain_colour(chain), linewidth=1.2)
-    axes.set_xlim(0, quantity.draws.size)
-    axes.set_ylim(0, max(2.0, 1.08 * float(quantity.rank_share.max())))
-    axes.locator_params(nbins=3)
-
-
 def traces_in_words(quantities: Mapping[str, Float[np.ndarray, "chain draw"]]) -> str:
     """Say of every quantity where each chain lies, and when it jumps."""
-    return " ".join(_one_in_words(name, values) for name, values in quantities.items())
-
-
-def _one_in_words(name: str, values: Float[np.ndarray, "chain draw"]) -> str:
-    told = [chain_in_words(draws) for draws in values]
-    if len(set(told)) == 1 and len(told) > 1:
-        return f"{name}: every chain {told[0]}."
-    lows, highs = (np.quantile(values, q, axis=1) for q in (0.05, 0.95))
-    middles = np.median(values, axis=1)
-    if not any("level" in text or "until" in text for text in told) and np.ptp(
-        middles
-    ) < 0.25 * np.median(highs - lows):
-        span = f"{format_number(lows.min())} and {format_number(highs.max())}"
-        chains = "all chains mix" if len(told) > 1 else "the chain stays"
-        return f"{name}: {chains} around {format_number(float(np.median(values)))}, between {span} in 90 % of draws."
-    return f"{name}: " + "; ".join(f"chain {k} {text}" for k, text in enumerate(told)) + "."
+    sentences = []
+    for name, values in quantities.items():
+        told = [chain_in_words(draws) for draws in values]
+        lows, highs = (np.quantile(values, q, axis=1) for q in (0.05, 0.95))
+        near = np.ptp(np.median(values, axis=1)) < 0.25 * np.median(highs - lows)
+        if len(set(told)) == 1 and len(told) > 1:
+            said = f"every chain {told[0]}"
+        elif near and not any("level" in text or "until" in text for text in told):
+            span = f"{format_number(lows.min())} and {format_number(highs.max())}"
+            chains = "all chains mix" if len(told) > 1 else "the chain stays"
+            middle = format_number(float(np.median(values)))
+            said = f"{chains} around {middle}, between {span} in 90 % of draws"
+        else:
+            said = "; ".join(f"chain {k} {text}" for k, text in enumerate(told))
+        sentences.append(f"{name}: {said}.")
+    return " ".join(sentences)
 
 
 def chain_in_words(draws: Float[np.ndarray, " draw"]) -> str:

@@ -32,16 +32,9 @@ def draw_tree_depths(
     max_tree_depth: int | None = None,
     columns: int = 4,
 ) -> Picture:
-    """Draw how many draws had each tree depth; a depth of k costs up to 2^k - 1 gradients.
+    """Draw how many draws had each tree depth, a panel a posterior; a depth of k costs up to 2^k - 1 gradients.
 
-    Parameters
-    ----------
-    depths
-        Shares of the draws' tree depths, by the posterior's name.
-    max_tree_depth
-        The limit; bars at the limit are drawn in another colour.
-    columns
-        Panels in a row.
+    Bars at `max_tree_depth` have another colour.
     """
     if not depths:
         raise ArgumentError("`depths` is empty: give the tree depths of at least one posterior.")

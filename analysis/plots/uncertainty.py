@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
-from onebasin.posteriors.view import View
 
 from ..predictive.points import Points, inputs_of, inside_range, network_of
 from ..predictive.uncertainty import predictive_uncertainty
@@ -83,65 +81,51 @@ def plot_uncertainty(
     check_count("columns", columns)
     views = views_of(posteriors)
     for view in views.values():
-        _check(view, output)
+        model = network_of(view)
+        if model.is_classifier or model.network.in_dim != 1:
+            of = (
+                "a classifier"
+                if model.is_classifier
+                else f"a network of {model.network.in_dim} inputs"
+            )
+            raise ArgumentError(
+                f"`{view.argument}` is of {of}, and bands are drawn of a regression along its one input; "
+                "`ob.networks.predictive_uncertainty` gives the numbers."
+            )
+        if not 0 <= output < model.network.out_dim:
+            raise ArgumentError(
+                f"`output` is {output}, and the network has {model.network.out_dim}: choose one of them, from 0."
+            )
     first = next(iter(views.values()))
-    data = _data(first, output)
-    places = _places(first, x)
-    true = None if truth is None else truth_at(truth, places)
-    bands = {name: _band(view, places, output) for name, view in views.items()}
-    figure = draw_uncertainty(titled(bands), data=data, truth=true, columns=columns)
-    return figure.on_paper(" ".join(_in_words(name, band, data) for name, band in bands.items()))
-
-
-def _check(view: View, output: int) -> None:
-    model = network_of(view)
-    if model.is_classifier or model.network.in_dim != 1:
-        of = (
-            "a classifier" if model.is_classifier else f"a network of {model.network.in_dim} inputs"
-        )
-        raise ArgumentError(
-            f"`{view.argument}` is of {of}, and bands are drawn of a regression along its one input; "
-            "`ob.networks.predictive_uncertainty` gives the numbers."
-        )
-    if not 0 <= output < model.network.out_dim:
-        raise ArgumentError(
-            f"`output` is {output}, and the network has {model.network.out_dim}: choose one of them, from 0."
-        )
-
-
-def _places(first: View, x: Any) -> np.ndarray:
-    """Choose the inputs at which bands are computed, in increasing order."""
+    data = None
+    if first.x is not None and first.y is not None:
+        x_kept = np.asarray(first.x, np.float64)[:, 0]
+        targets = np.asarray(first.y, np.float64).reshape(len(x_kept), -1)
+        data = Curve(x_kept, targets[:, output])
     inputs = Points.of(network_of(first), inputs_of(first, x), None).x
     low, high = float(inputs.min()), float(inputs.max())
     beyond = (high - low) / 2 if x is None else 0.0
-    return np.linspace(low - beyond, high + beyond, PLACES)
-
-
-def _data(view: View, output: int) -> Curve | None:
-    if view.x is None or view.y is None:
-        return None
-    x = np.asarray(view.x, np.float64)[:, 0]
-    return Curve(x, np.asarray(view.y, np.float64).reshape(len(x), -1)[:, output])
-
-
-def _band(view: View, places: np.ndarray, output: int) -> UncertaintyBand:
-    split = predictive_uncertainty(view, places[:, None])
-    parts = (split.mean, split.epistemic, split.total)
-    return UncertaintyBand(places, *(part[:, output] for part in parts))
-
-
-def _in_words(name: str, band: UncertaintyBand, data: Curve | None) -> str:
-    """Say how large both standard deviations are inside the data's range and outside it."""
-    where: Mapping[str, np.ndarray] = {"over all": np.ones(len(band.mean), bool)}
-    if data is not None:
-        inside = inside_range(band.coordinate[:, None], data.x[:, None])
-        where = {"inside the data's range": inside, "outside it": ~inside}
-    told = [
-        f"epistemic {_rms(band.epistemic[rows])} and total {_rms(band.total[rows])} {place}"
-        for place, rows in where.items()
-        if rows.any()
-    ]
-    return f"{name}: standard deviations (root mean square) are {', '.join(told)}."
+    places = np.linspace(low - beyond, high + beyond, PLACES)
+    true = None if truth is None else truth_at(truth, places)
+    bands = {}
+    for name, view in views.items():
+        split = predictive_uncertainty(view, places[:, None])
+        parts = (split.mean, split.epistemic, split.total)
+        bands[name] = UncertaintyBand(places, *(part[:, output] for part in parts))
+    figure = draw_uncertainty(titled(bands), data=data, truth=true, columns=columns)
+    told = []
+    for name, band in bands.items():
+        where: Mapping[str, np.ndarray] = {"over all": np.ones(len(band.mean), bool)}
+        if data is not None:
+            inside = inside_range(band.coordinate[:, None], data.x[:, None])
+            where = {"inside the data's range": inside, "outside it": ~inside}
+        sizes = [
+            f"epistemic {_rms(band.epistemic[rows])} and total {_rms(band.total[rows])} {place}"
+            for place, rows in where.items()
+            if rows.any()
+        ]
+        told.append(f"{name}: standard deviations (root mean square) are {', '.join(sizes)}.")
+    return figure.on_paper(" ".join(told))
 
 
 def _rms(values: np.ndarray) -> str:
@@ -167,21 +151,7 @@ def draw_uncertainty(
     y_label: str = "y",
     columns: int = 2,
 ) -> Picture:
-    """Draw mean, epistemic and total bands over the data, one panel per posterior.
-
-    Parameters
-    ----------
-    bands
-        The bands, by the posterior's name.
-    data
-        Observed points, drawn in every panel; what lies outside their range is shaded.
-    truth
-        The true function, drawn in every panel.
-    x_label, y_label
-        Names of the axes, with units.
-    columns
-        Panels in a row.
-    """
+    """Draw mean, epistemic and total bands, one panel a posterior; what lies outside the data's range is shaded."""
     figure, panels = band_panels(bands, columns=columns, x_label=x_label, y_label=y_label)
     for axes, band in zip(panels, bands.values(), strict=True):
         spreads = ((band.total, 0.18, "total: ± 1 sd"), (band.epistemic, 0.34, "epistemic: ± 1 sd"))
@@ -189,27 +159,17 @@ def draw_uncertainty(
         draw_bands(axes, band.coordinate, band.mean, ends)
         draw_curves(axes, data, truth)
         if data is not None:
-            _shade_outside(axes, band, data)
+            low, high = float(np.min(data.x)), float(np.max(data.x))
+            first, last = float(band.coordinate[0]), float(band.coordinate[-1])
+            label = "outside the data"
+            for start, end in ((first, min(low, last)), (max(high, first), last)):
+                if start < end:
+                    axes.axvspan(
+                        start, end, color=GRID, alpha=0.45, linewidth=0, zorder=0, label=label
+                    )
+                    label = ""
         axes.set_xlim(band.coordinate[0], band.coordinate[-1])
-    limits = _limits(bands, data)
-    if np.isfinite(limits).all():  # panels share their axes
-        panels[0].set_ylim(*limits)
-    add_legend(figure, *panels[0].get_legend_handles_labels(), columns=3)
-    return figure
-
-
-def _shade_outside(axes: Axes, band: UncertaintyBand, data: Curve) -> None:
-    low, high = float(np.min(data.x)), float(np.max(data.x))
-    first, last = float(band.coordinate[0]), float(band.coordinate[-1])
-    label = "outside the data"
-    for start, end in ((first, min(low, last)), (max(high, first), last)):
-        if start < end:
-            axes.axvspan(start, end, color=GRID, alpha=0.45, linewidth=0, zorder=0, label=label)
-            label = ""
-
-
-def _limits(bands: Mapping[str, UncertaintyBand], data: Curve | None) -> tuple[float, float]:
-    """Ends of the vertical axis: what is drawn, as far as it does not lie too far from the data."""
+    # The axis shows what is drawn, as far as it does not lie too far from the data.
     lows = [np.min(band.mean - band.total) for band in bands.values()]
     highs = [np.max(band.mean + band.total) for band in bands.values()]
     low, high = float(min(lows)), float(max(highs))
@@ -218,4 +178,8 @@ def _limits(bands: Mapping[str, UncertaintyBand], data: Curve | None) -> tuple[f
         reach = _REACH * (most - least)
         low, high = max(min(low, least), least - reach), min(max(high, most), most + reach)
     margin = 0.04 * (high - low)
-    return low - margin, high + margin
+    limits = low - margin, high + margin
+    if np.isfinite(limits).all():  # panels share their axes
+        panels[0].set_ylim(*limits)
+    add_legend(figure, *panels[0].get_legend_handles_labels(), columns=3)
+    return figure

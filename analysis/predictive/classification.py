@@ -32,7 +32,18 @@ Labels = Int[np.ndarray, " obs"]
 def accuracy(logits: Predictions, labels: Labels) -> float:
     """Return the share of points whose most probable class, averaged over draws, is theirs."""
     log_probability = class_log_probability(logits)
-    labels = _checked_labels(labels, log_probability.shape)
+    labels = np.asarray(labels)
+    num_obs, num_classes = log_probability.shape
+    if labels.shape != (num_obs,) or labels.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"`labels` has shape {labels.shape} and type {labels.dtype}, and {num_obs} integers "
+            "are needed, one per observation."
+        )
+    if labels.min() < 0 or labels.max() >= num_classes:
+        raise ArgumentError(
+            f"`labels` run from {labels.min()} to {labels.max()}, and the logits have classes 0 to "
+            f"{num_classes - 1}."
+        )
     if np.isnan(log_probability).any():
         return float("nan")
     return float((log_probability.argmax(axis=-1) == labels).mean())
@@ -51,18 +62,7 @@ def class_probability_by_draw(logits: Predictions) -> Predictions:
 
 
 def agreement(p: Probabilities, q: Probabilities) -> float:
-    """Return the share of observations with the same most probable class (equation 1).
-
-    Parameters
-    ----------
-    p, q : array (obs, out)
-        Class probabilities, averaged over draws.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-    """
+    """Return the share of observations with the same most probable class (equation 1)."""
     p, q = _alike(p, q)
     if not (np.isfinite(p).all() and np.isfinite(q).all()):
         return float("nan")
@@ -70,20 +70,9 @@ def agreement(p: Probabilities, q: Probabilities) -> float:
 
 
 def total_variation(p: Probabilities, q: Probabilities, *, halved: bool) -> float:
-    """Return the mean total variation between class probabilities.
+    """Return the mean total variation between class probabilities, averaged over draws.
 
-    Parameters
-    ----------
-    p, q : array (obs, out)
-        Class probabilities, averaged over draws.
-    halved : bool
-        Whether the sum over classes is halved: from 0 to 1, as in the published table; equation 2 as
-        printed is not, from 0 to 2.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
+    Halved, it goes from 0 to 1, as in the published table; equation 2 as printed is not halved, from 0 to 2.
     """
     p, q = _alike(p, q)
     sums = np.abs(p - q).sum(axis=-1)
@@ -91,15 +80,7 @@ def total_variation(p: Probabilities, q: Probabilities, *, halved: bool) -> floa
 
 
 def single_draw_accuracy(probability: DrawProbabilities, labels: Labels) -> float:
-    """Return the accuracy of one draw, averaged over draws.
-
-    Parameters
-    ----------
-    probability : array (chain, draw, obs, out)
-        Class probabilities of each draw.
-    labels : array (obs,)
-        True classes, from 0.
-    """
+    """Return the accuracy of one draw, averaged over draws."""
     if np.isnan(probability).any():
         return float("nan")
     return float((probability.argmax(axis=-1) == labels).mean())
@@ -108,13 +89,8 @@ def single_draw_accuracy(probability: DrawProbabilities, labels: Labels) -> floa
 def mutual_information(probability: DrawProbabilities) -> Float[np.ndarray, " obs"]:
     """Return how much is learned about an observation's class by knowing which draw is right, in nats.
 
-    The entropy of the averaged probabilities less the average entropy of a draw's: 0 where all draws predict
-    the same, at most the logarithm of the number of classes.
-
-    Parameters
-    ----------
-    probability : array (chain, draw, obs, out)
-        Class probabilities of each draw.
+    The entropy of the averaged probabilities less the average entropy of a draw's: 0 where all draws predict the same,
+    at most the logarithm of the number of classes.
     """
     return np.asarray(
         entropy(probability.mean(axis=(0, 1))) - entropy(probability).mean(axis=(0, 1))
@@ -129,31 +105,11 @@ def entropy(probability: Float[np.ndarray, "*lead out"]) -> Float[np.ndarray, "*
 def calibration_error(
     probability: Probabilities, labels: Labels, *, num_bins: int = 15, bins: str = "equal-width"
 ) -> float:
-    """Return the expected calibration error of the most probable class.
+    """Return the expected calibration error of the most probable class, from 0 to 1; NaN if a probability is.
 
-    The mean over bins of confidence, weighted by how many observations each has, of the absolute
-    difference between its accuracy and its mean confidence. It is biased upwards where bins hold few observations.
-
-    Parameters
-    ----------
-    probability : array (obs, out)
-        Class probabilities.
-    labels : array (obs,)
-        True classes.
-    num_bins : int
-        Number of bins.
-    bins : {"equal-width", "equal-mass"}
-        Of equal width in confidence from 0 to 1, or of as many observations each (as far as that goes).
-
-    Returns
-    -------
-    float
-        From 0 to 1; NaN if a probability is.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, `num_bins` is no count or `bins` unknown.
+    The mean over bins of confidence, weighted by how many observations each has, of the absolute difference between its
+    accuracy and its mean confidence. It is biased upwards where bins hold few observations. Bins are of equal width in
+    confidence, or of as many observations each (as far as that goes).
     """
     check_count("num_bins", num_bins)
     choose("bins", bins, BINS)
@@ -162,25 +118,19 @@ def calibration_error(
         return float("nan")
     confidence = probability.max(axis=-1)
     right = probability.argmax(axis=-1) == labels
-    place = _places(confidence, num_bins, bins)
+    if bins == "equal-width":
+        place = np.minimum((confidence * num_bins).astype(np.int64), num_bins - 1)
+    else:
+        rank = np.empty(len(confidence), dtype=np.int64)
+        rank[np.argsort(confidence, kind="stable")] = np.arange(len(confidence))
+        place = rank * num_bins // len(confidence)
     # A bin's share times the gap of its means is the gap of its sums over all observations.
     gaps = np.bincount(place, weights=right - confidence, minlength=num_bins)
     return float(np.abs(gaps).sum() / len(labels))
 
 
 def brier_score(probability: Probabilities, labels: Labels) -> float:
-    """Return the mean squared distance of probabilities from the truth, summed over classes: 0 to 2.
-
-    Parameters
-    ----------
-    probability, labels
-        As of `calibration_error`.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit.
-    """
+    """Return the mean squared distance of probabilities from the truth, summed over classes: 0 to 2."""
     _check_shapes(probability, labels)
     truth = np.eye(probability.shape[1])[labels]
     return float(np.square(probability - truth).sum(axis=-1).mean())
@@ -189,28 +139,9 @@ def brier_score(probability: Probabilities, labels: Labels) -> float:
 def set_coverage(probability: Probabilities, labels: Labels, *, level: float = 0.95) -> float:
     """Return the share of observations whose class is in the smallest set of classes that has this probability.
 
-    What the coverage of an interval is to a regression. A set holds whole classes, so that it has more than the level
-    asks for: where a class is nearly certain, the share is that of right predictions. Classes that are equally probable
-    are taken in the order of their numbers.
-
-    Parameters
-    ----------
-    probability : array (obs, out)
-        Class probabilities.
-    labels : array (obs,)
-        True classes, from 0.
-    level : float
-        Probability that the set is to hold, from 0 to 1.
-
-    Returns
-    -------
-    float
-        From 0 to 1; NaN if a probability is.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or the level is no share.
+    What the coverage of an interval is to a regression; NaN if a probability is. A set holds whole classes, so that it
+    has more than the level asks for: where a class is nearly certain, the share is that of right predictions. Classes
+    that are equally probable are taken in the order of their numbers.
     """
     _check_shapes(probability, labels)
     if not 0 <= level <= 1:
@@ -235,17 +166,6 @@ def _alike(p: Probabilities, q: Probabilities) -> tuple[Probabilities, Probabili
     return p, q
 
 
-def _places(
-    confidence: Float[np.ndarray, " obs"], num_bins: int, bins: str
-) -> Int[np.ndarray, " obs"]:
-    """Number of each observation's bin."""
-    if bins == "equal-width":
-        return np.minimum((confidence * num_bins).astype(np.int64), num_bins - 1)
-    rank = np.empty(len(confidence), dtype=np.int64)
-    rank[np.argsort(confidence, kind="stable")] = np.arange(len(confidence))
-    return rank * num_bins // len(confidence)
-
-
 def _check_shapes(probability: Probabilities, labels: Labels) -> None:
     if probability.ndim != 2 or labels.shape != probability.shape[:1] or not labels.size:
         raise ArgumentError(
@@ -257,19 +177,3 @@ def _check_shapes(probability: Probabilities, labels: Labels) -> None:
             f"`labels` run from {labels.min()} to {labels.max()}, and `probability` has classes 0 to "
             f"{probability.shape[1] - 1}."
         )
-
-
-def _checked_labels(labels: Labels, shape: tuple[int, ...]) -> Labels:
-    labels = np.asarray(labels)
-    num_obs, num_classes = shape
-    if labels.shape != (num_obs,) or labels.dtype.kind not in "iu":
-        raise ArgumentError(
-            f"`labels` has shape {labels.shape} and type {labels.dtype}, and {num_obs} integers "
-            "are needed, one per observation."
-        )
-    if labels.min() < 0 or labels.max() >= num_classes:
-        raise ArgumentError(
-            f"`labels` run from {labels.min()} to {labels.max()}, and the logits have classes 0 to "
-            f"{num_classes - 1}."
-        )
-    return labels

@@ -36,19 +36,7 @@ class Drawn:
 def draw_regression(
     view: View, x: Float[np.ndarray, "obs in"], *, output: int = 0, seed: int = 0
 ) -> Drawn:
-    """Predict one output of a regression at some points.
-
-    Parameters
-    ----------
-    view
-        A posterior of a network with a Gaussian likelihood.
-    x
-        The points.
-    output
-        Number of the output.
-    seed
-        Of the noise.
-    """
+    """Predict one output at some points, with noise, by a posterior of a network with a Gaussian likelihood."""
     from onebasin.models.networks.prediction import predict_with_noise  # here: it loads JAX
 
     assert view.network is not None

@@ -93,23 +93,9 @@ class HeldOut:
 def predict_held_out(
     posterior: Posterior, model: BayesianNetwork, x: np.ndarray, y: np.ndarray
 ) -> HeldOut:
-    """Predict at points and score the predictions.
+    """Predict at points by a network with a Gaussian likelihood, and score the predictions.
 
-    Parameters
-    ----------
-    posterior
-        The posterior.
-    model
-        The network that it is of, with a Gaussian likelihood.
-    x : array (obs, in)
-        Inputs, in the units that the network was conditioned on.
-    y : array (obs, out)
-        What was observed there.
-
-    Returns
-    -------
-    HeldOut
-        Predictions and scores.
+    Inputs (obs, in) are in the units that the network was conditioned on; `y` (obs, out) was observed there.
     """
     function, sigma = draw_functions(posterior, model, x)
     view = as_view(posterior)

@@ -75,13 +75,7 @@ class Points:
 
     @classmethod
     def of(cls, model: BayesianNetwork, x: object, y: object) -> Points:
-        """Check points against the network.
-
-        Raises
-        ------
-        ValueError
-            If a shape does not fit, a value is not finite, or a label is no class.
-        """
+        """Check points against the network: shapes, finite values, labels that are classes."""
         checked = check_inputs(x, model.network.in_dim)
         if y is None:
             return cls(checked, None)
@@ -111,13 +105,7 @@ class Predicted:
 def network_of(
     view: View, *, otherwise: str = "give one of a `BayesianNetwork`"
 ) -> BayesianNetwork:
-    """Return the network that a posterior is of; `otherwise` tells what to do where it is of none.
-
-    Raises
-    ------
-    ValueError
-        If it is of none.
-    """
+    """Return the network that a posterior is of; `otherwise` tells what to do where it is of none."""
     if view.network is None:
         raise ArgumentError(
             f"`{view.argument}` is of no network, and only of networks it is known what they predict; {otherwise}."
@@ -126,13 +114,7 @@ def network_of(
 
 
 def inputs_of(view: View, x: Any) -> Any:
-    """Return the inputs that are given, or else those that the posterior's network was fitted to.
-
-    Raises
-    ------
-    ValueError
-        If none are given and none were kept.
-    """
+    """Return the inputs that are given, or else those that the posterior's network was fitted to."""
     x = view.x if x is None else x
     if x is None:
         raise ArgumentError(
@@ -152,29 +134,12 @@ def inside_range(
 def predict_points(
     model: BayesianNetwork, posterior: Posterior, points: Points, *, seed: int = 0
 ) -> Predicted:
-    """Predict at the points, and score the predictions.
+    """Predict at the points, and score the predictions where labels or targets are known.
 
-    Parameters
-    ----------
-    model
-        The network that the posterior is of.
-    posterior
-        The posterior.
-    points
-        Inputs, and labels or targets where they are known.
-    seed
-        Of the noise.
-
-    Returns
-    -------
-    Predicted
-        Means, spread and scores.
-
-    Raises
-    ------
-    ValueError
-        If the posterior lacks a weight, or `sigma` where the noise is inferred.
+    A posterior that lacks a weight, or `sigma` where the noise is inferred, is refused.
     """
+    from onebasin.models.networks.prediction import mean_and_sd
+
     view = as_view(posterior)
     draws = {name: view.values(name) for name in view.variables}
     if model.is_classifier:
@@ -183,7 +148,20 @@ def predict_points(
         raise ArgumentError(
             f"`posterior` lacks sigma, which its network infers; it holds {', '.join(draws)}."
         )
-    return _regression(model, draws, points, seed)
+    rng = np.random.default_rng(seed)
+    centres, spreads, scores = [], [], []
+    for rows in _blocks(model, draws, points):
+        function, sigma = mean_and_sd(model, draws, points.x[rows])
+        centres.append(function.mean(axis=(0, 1)))
+        spreads.append(function.std(axis=(0, 1)))
+        if points.y is not None:
+            share = function.shape[2] / len(points.y)
+            block = score_function(function, np.asarray(sigma, np.float64), points.y[rows], rng)
+            scores.append({name: share * getattr(block, name) for name in _AVERAGED})
+    total = {name: sum(score[name] for score in scores) for name in (_AVERAGED if scores else ())}
+    if total:
+        total["rmse"] = float(np.sqrt(total.pop("mse")))
+    return Predicted(np.concatenate(centres), np.concatenate(spreads), total)
 
 
 def distances(predicted: Predicted, truth: Predicted, *, classifier: bool) -> dict[str, float]:
@@ -228,25 +206,6 @@ def _classes(model: BayesianNetwork, draws: Draws, points: Points) -> Predicted:
             "single_draw_accuracy": float(sum(single)),
         }
     return Predicted(probability, np.concatenate(spreads), scores)
-
-
-def _regression(model: BayesianNetwork, draws: Draws, points: Points, seed: int) -> Predicted:
-    from onebasin.models.networks.prediction import mean_and_sd
-
-    rng = np.random.default_rng(seed)
-    centres, spreads, scores = [], [], []
-    for rows in _blocks(model, draws, points):
-        function, sigma = mean_and_sd(model, draws, points.x[rows])
-        centres.append(function.mean(axis=(0, 1)))
-        spreads.append(function.std(axis=(0, 1)))
-        if points.y is not None:
-            share = function.shape[2] / len(points.y)
-            block = score_function(function, np.asarray(sigma, np.float64), points.y[rows], rng)
-            scores.append({name: share * getattr(block, name) for name in _AVERAGED})
-    total = {name: sum(score[name] for score in scores) for name in (_AVERAGED if scores else ())}
-    if total:
-        total["rmse"] = float(np.sqrt(total.pop("mse")))
-    return Predicted(np.concatenate(centres), np.concatenate(spreads), total)
 
 
 def _blocks(model: BayesianNetwork, draws: Draws, points: Points) -> Iterator[slice]:

@@ -7,7 +7,6 @@ is not finite propagates. Deliberately lacking: proper weighting of unequal chai
 """
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +25,8 @@ LogLikelihood = Float[np.ndarray, "chain draw obs"]
 
 _AT_ONCE = 2**22
 """Numbers that are sorted at a time: 32 MB, and a few copies."""
+CHANCE = 0.99
+"""Share of honest predictions whose coverage lies within what is called chance."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,7 +69,46 @@ class PredictiveScores(Shown):
     explained_variance: float | None
 
     def _card(self) -> Card:
-        return of_scores(self)
+        coverage, log_score, share = self.coverage_95, self.log_score, self.explained_variance
+        parts: list[Part] = [
+            Words(
+                f"The predictive mean misses by {number(self.rmse)} (root mean square, in the units of `y`), and the "
+                f"central 95 % interval holds {100 * coverage:.3g} % of the points: {self._calibration()}."
+            ),
+            FactList.of(
+                ("RMSE", number(self.rmse)),
+                (
+                    "explained",
+                    "" if share is None else f"{100 * share:.3g} % of the variance of `y`",
+                ),
+                ("CRPS", number(self.crps)),
+                ("log score", "" if log_score is None else f"{number(log_score, 4)} nats a point"),
+                (
+                    "inside 50 %",
+                    f"{100 * self.coverage_50:.3g} %, mean width {number(self.width_50)}",
+                ),
+                ("inside 95 %", f"{100 * coverage:.3g} %, mean width {number(self.width_95)}"),
+                ("draws", f"{self.num_draws:,}"),
+            ),
+        ]
+        if log_score is None:
+            missing = "No log score: give the `log_likelihood` of the points for one."
+            parts.append(Words(missing, small=True))
+        return Card(f"Predictions of {self.num_obs:,} points", tuple(parts))
+
+    def _calibration(self) -> str:
+        """Compare the coverage with that of independent points by chance."""
+        from scipy.stats import binom
+
+        if not 0 <= self.coverage_95 <= 1:
+            return "whether that is enough cannot be judged"
+        low, high = (end / self.num_obs for end in binom.interval(CHANCE, self.num_obs, 0.95))
+        chance = f"of as many independent points, {100 * low:.3g} to {100 * high:.3g} % would be within chance"
+        if self.coverage_95 < low:
+            return f"too few, so that the predictions are too sure of themselves ({chance})"
+        if self.coverage_95 > high:
+            return f"too many, so that the predictions are not sure enough of themselves ({chance})"
+        return f"as many as there should be ({chance})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores as plain types for JSON."""
@@ -143,29 +183,18 @@ def score_function(
     y: Targets,
     rng: np.random.Generator,
 ) -> PredictiveScores:
-    """Compute all scores of a regression from its function and the noise about it.
+    """Compute all scores of a regression from its function and the normal noise about it.
 
-    Parameters
-    ----------
-    function
-        Draws of the regression's function, without noise.
-    sigma
-        Standard deviation of each draw's noise, which is normal: one a draw, or what broadcasts to the shape of
-        `function`.
-    y
-        What was observed, in the same units.
-    rng
-        Gives the noise of the predictions.
-
-    Returns
-    -------
-    PredictiveScores
-        Of predictions with noise; the errors are of the function's mean, which is the predictive mean without
-        the Monte Carlo error that the noise would bring.
+    `sigma` is one a draw, or what broadcasts to the shape of `function`. Errors are of the function's mean, which is
+    the predictive mean without the Monte Carlo error that the noise would bring.
     """
     scale = sigma if sigma.ndim == function.ndim else sigma[..., None, None]
     noise = scale * rng.standard_normal(function.shape)
-    likelihood = _log_normal(y, function, scale).sum(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):  # `scipy.stats` takes long to import
+        log_normal = (
+            -(((y - function) / scale) ** 2) / 2 - np.log(np.sqrt(2 * np.pi)) - np.log(scale)
+        )
+    likelihood = log_normal.sum(axis=-1)
     scores = score_predictions(function + noise, y, log_likelihood=likelihood)
     squared = mse(function, y)
     return dataclasses.replace(
@@ -174,12 +203,6 @@ def score_function(
         rmse=float(np.sqrt(squared)),
         explained_variance=explained_variance(squared, y),
     )
-
-
-def _log_normal(y: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
-    """Log density of normals, NaN where `sd` is 0; `scipy.stats`, which has it too, takes long to import."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return -(((y - mean) / sd) ** 2) / 2 - np.log(np.sqrt(2 * np.pi)) - np.log(sd)
 
 
 def mse(draws: Predictions, y: Targets) -> float:
@@ -194,37 +217,16 @@ def rmse(draws: Predictions, y: Targets) -> float:
 
 
 def explained_variance(squared: float, y: Targets) -> float | None:
-    """Return the share of the targets' variance that predictions explain, from their mean squared error.
+    """Return 1 - squared / variance, the coefficient of determination, from a predictive mean's squared error.
 
-    Parameters
-    ----------
-    squared
-        Mean squared error of the predictive mean, over points and outputs.
-    y
-        What was observed; its variance is about each output's own mean.
-
-    Returns
-    -------
-    float or None
-        1 - squared / variance, the coefficient of determination; None where `y` does not vary.
+    The variance is about each output's own mean; None where `y` does not vary.
     """
     variance = float(np.asarray(y, np.float64).var(axis=0).mean())
     return None if variance == 0 else 1 - squared / variance
 
 
 def log_score(log_likelihood: LogLikelihood) -> float:
-    """Return the mean log predictive density of an observation, in nats.
-
-    Parameters
-    ----------
-    log_likelihood
-        Log density of each observation given each draw.
-
-    Returns
-    -------
-    float
-        The mean over observations of log(mean over draws of exp(log_likelihood)).
-    """
+    """Return the mean over observations of log(mean over draws of exp(log_likelihood)), in nats."""
     return float(pointwise_log_score(log_likelihood).mean())
 
 
@@ -240,21 +242,9 @@ def pointwise_log_score(log_likelihood: LogLikelihood) -> Float[np.ndarray, " ob
 
 
 def interval_coverage(draws: Predictions, y: Targets, *, probability: float) -> float:
-    """Return the share of observed values inside the central predictive interval.
+    """Return the share of observed values, of all outputs, inside the central interval of this probability.
 
-    Parameters
-    ----------
-    draws
-        Draws from the posterior predictive, noise included.
-    y
-        What was observed.
-    probability
-        Mass of the interval, between 0 and 1.
-
-    Returns
-    -------
-    float
-        A share of the values of all outputs; NaN if a draw or a value is NaN.
+    NaN if a draw or a value is NaN.
     """
     draws, y = _matching(draws, y)
     lower, upper = central_interval(draws, probability=probability)
@@ -270,13 +260,7 @@ def interval_width(draws: Predictions, *, probability: float) -> float:
 
 
 def central_interval(draws: Predictions, *, probability: float) -> tuple[Targets, Targets]:
-    """Return the ends of the central interval that holds `probability` of the draws.
-
-    Raises
-    ------
-    ValueError
-        If `probability` is not between 0 and 1, or the draws are not (chain, draw, obs, out).
-    """
+    """Return the ends of the central interval that holds `probability` of the draws."""
     if not 0 < probability < 1:
         raise ArgumentError(
             f"`probability` is {probability}, and must lie between 0 and 1, such as 0.95."
@@ -287,31 +271,16 @@ def central_interval(draws: Predictions, *, probability: float) -> tuple[Targets
 
 
 def crps(draws: Predictions, y: Targets, *, fair: bool = True) -> float:
-    """Return the continuous ranked probability score, mean over points and outputs.
+    """Return the continuous ranked probability score, mean over points and outputs, in the units of `y`.
 
-    Parameters
-    ----------
-    draws, y
-        As of `interval_coverage`.
-    fair
-        True to estimate the score of the distribution that the draws are of, without bias where they
-        are independent; False for the score of the draws themselves, as a distribution of their own.
-
-    Returns
-    -------
-    float
-        E|x - y| - E|x - x'| / 2, in the units of `y`; the smaller the better. Of a point forecast it
-        is the absolute error.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit together, or `fair` is asked for of one draw.
+    E|x - y| - E|x - x'| / 2; of a point forecast the absolute error. The fair form estimates the score of the
+    distribution that the draws are of, without bias where they are independent, and needs two draws; the other is the
+    score of the draws themselves.
 
     References
     ----------
-    Gneiting and Raftery 2007, Strictly proper scoring rules, JASA 102(477), equation 21. Zamo and
-    Naveau 2018, Mathematical Geosciences 50: the two estimators.
+    Gneiting and Raftery 2007, Strictly proper scoring rules, JASA 102(477), equation 21. Zamo and Naveau 2018,
+    Mathematical Geosciences 50: the two estimators.
     """
     return float(pointwise_crps(draws, y, fair=fair).mean())
 
@@ -353,46 +322,3 @@ def _matching(draws: Predictions, y: Targets) -> tuple[Predictions, Targets]:
             "a single output is a column, `y[:, None]`."
         )
     return draws, y
-
-
-CHANCE = 0.99
-"""Share of honest predictions whose coverage lies within what is called chance."""
-
-
-def of_scores(scores: PredictiveScores) -> Card:
-    """Sentences, then numbers."""
-    return Card(f"Predictions of {scores.num_obs:,} points", tuple(_of_scores(scores)))
-
-
-def _of_scores(scores: PredictiveScores) -> Iterator[Part]:
-    yield Words(
-        f"The predictive mean misses by {number(scores.rmse)} (root mean square, in the units of `y`), and the central "
-        f"95 % interval holds {100 * scores.coverage_95:.3g} % of the points: {_coverage(scores)}."
-    )
-    log_score, share = scores.log_score, scores.explained_variance
-    yield FactList.of(
-        ("RMSE", number(scores.rmse)),
-        ("explained", "" if share is None else f"{100 * share:.3g} % of the variance of `y`"),
-        ("CRPS", number(scores.crps)),
-        ("log score", "" if log_score is None else f"{number(log_score, 4)} nats a point"),
-        ("inside 50 %", f"{100 * scores.coverage_50:.3g} %, mean width {number(scores.width_50)}"),
-        ("inside 95 %", f"{100 * scores.coverage_95:.3g} %, mean width {number(scores.width_95)}"),
-        ("draws", f"{scores.num_draws:,}"),
-    )
-    if log_score is None:
-        yield Words("No log score: give the `log_likelihood` of the points for one.", small=True)
-
-
-def _coverage(scores: PredictiveScores) -> str:
-    """Compare the coverage with that of independent points by chance."""
-    from scipy.stats import binom
-
-    if not 0 <= scores.coverage_95 <= 1:
-        return "whether that is enough cannot be judged"
-    low, high = (end / scores.num_obs for end in binom.interval(CHANCE, scores.num_obs, 0.95))
-    chance = f"of as many independent points, {100 * low:.3g} to {100 * high:.3g} % would be within chance"
-    if scores.coverage_95 < low:
-        return f"too few, so that the predictions are too sure of themselves ({chance})"
-    if scores.coverage_95 > high:
-        return f"too many, so that the predictions are not sure enough of themselves ({chance})"
-    return f"as many as there should be ({chance})"

@@ -32,15 +32,13 @@ from .classification import class_probability_by_draw
 from .points import Points, inputs_of, network_of
 
 if TYPE_CHECKING:
-    from onebasin.models.networks.bayesian import BayesianNetwork
+    pass
 
 
 _AT_ONCE = 2**22
 """Outputs that are computed at a time, draws times points times outputs."""
 
 Values = Float[np.ndarray, "obs out"]
-Conditional = tuple[Float[np.ndarray, "chain draw obs out"], np.ndarray]
-"""Mean of an observation given each draw, and its variance, of a shape that broadcasts to the means'."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,6 +125,8 @@ def predictive_uncertainty(posterior: Posterior, x: Any = None) -> PredictiveUnc
     >>> split.epistemic.shape, np.allclose(split.aleatoric, 0.1)  # the noise is known: 0.1
     ((5, 1), True)
     """
+    from onebasin.models.networks.prediction import mean_and_sd, predict
+
     view = as_view(posterior)
     model = network_of(view)
     x = Points.of(model, inputs_of(view, x), None).x
@@ -139,26 +139,19 @@ def predictive_uncertainty(posterior: Posterior, x: Any = None) -> PredictiveUnc
         )
     moments = _Moments()
     for draws in _pieces(view, names, len(x) * model.network.widths[-1]):
-        moments = moments.with_draws(*_conditional(model, draws, x))
+        if model.is_classifier:
+            mean = class_probability_by_draw(predict(model, draws, x))
+            moments = moments.with_draws(mean, mean * (1 - mean))
+        else:
+            mean, sd = mean_and_sd(model, draws, x)
+            variance = np.asarray(sd, np.float64) ** 2
+            moments = moments.with_draws(mean.astype(np.float64), variance)
     return PredictiveUncertainty(
         mean=moments.mean,
         epistemic=np.sqrt(moments.squares / moments.count),
         aleatoric=np.sqrt(moments.noise / moments.count),
         num_draws=moments.count,
     )
-
-
-def _conditional(
-    model: BayesianNetwork, draws: dict[str, np.ndarray], x: np.ndarray
-) -> Conditional:
-    """Mean and variance of an observation, given each draw."""
-    from onebasin.models.networks.prediction import mean_and_sd, predict
-
-    if model.is_classifier:
-        probability = class_probability_by_draw(predict(model, draws, x))
-        return probability, probability * (1 - probability)
-    mean, sd = mean_and_sd(model, draws, x)
-    return mean.astype(np.float64), np.asarray(sd, np.float64) ** 2
 
 
 def _pieces(view: View, names: list[str], outputs: int) -> Iterator[dict[str, np.ndarray]]:

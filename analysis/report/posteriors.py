@@ -12,14 +12,8 @@ from onebasin.posteriors.view import Posterior, as_view
 from ..page.page import Report, Section
 from .definitions import definitions_of
 from .provenance import describe_run, program_section
+from .sections.alone import sections_of
 from .sections.answer import answer_card
-from .sections.chains import chains
-from .sections.fits import fits
-from .sections.labels import labels
-from .sections.modes import modes
-from .sections.parameters import parameters
-from .sections.predictions import predictions
-from .sections.sampler import sampler
 from .sections.several import one_of_several, several
 from .subject import Subject
 from .tables import cost_table
@@ -46,6 +40,8 @@ def posterior_report(
         Of one posterior: the answer, modes, labels, parameters, sampler, chains, predictions, cost; a network's
         predictions come first. Of several: an answer each, the comparison, checks and cost. And how they were made.
     """
+    from ..diagnostics.diagnose import diagnose  # here: it loads JAX
+
     if not posteriors:
         raise ArgumentError("`posteriors` is empty: give at least one posterior to report on.")
     if truth is not None and truth not in posteriors:
@@ -54,21 +50,26 @@ def posterior_report(
         )
     options: dict[str, Any] = {"var_names": var_names, "symmetry": symmetry}
     options = {name: value for name, value in options.items() if value is not None}
-    subjects = [_subject(name, posterior, options) for name, posterior in posteriors.items()]
+    views = {name: as_view(each, f"posteriors[{name!r}]") for name, each in posteriors.items()}
+    subjects = [Subject(name, view, diagnose(view, **options)) for name, view in views.items()]
     cards = [answer_card(subject, named=len(subjects) > 1) for subject in subjects]
     table = cost_table({subject.name: subject.diagnosis for subject in subjects})
     costs = Section("Cost", tables=(table,)) if len(table.columns) > 1 else None
     if len(subjects) == 1:
-        sections = (*_alone(subjects[0]), costs)
+        (subject,) = subjects
+        sections = (*sections_of(subject), costs)
+        lede = f"{_made(subject)}."
     else:
         beside = several(
             subjects, truth=truth or subjects[0].name, symmetry=symmetry, var_names=var_names
         )
         sections = (*beside, costs, *map(one_of_several, subjects))
+        made = " ".join(f"`{subject.name}`: {_made(subject)}." for subject in subjects)
+        lede = f"{len(subjects)} posteriors. {made}"
     programs = program_section(subjects)
     return Report(
         title=title,
-        lede=_lede(subjects),
+        lede=lede,
         sections=tuple(s for s in (*sections, programs) if s is not None),
         provenance=tuple(describe_run(subject.name, subject.view) for subject in subjects),
         definitions=definitions_of(subjects),
@@ -76,39 +77,8 @@ def posterior_report(
     )
 
 
-def _subject(name: str, posterior: Posterior, options: dict[str, Any]) -> Subject:
-    from ..diagnostics.diagnose import diagnose  # here: it loads JAX
-
-    view = as_view(posterior, f"posteriors[{name!r}]")
-    return Subject(name, view, diagnose(view, **options))
-
-
-def _alone(subject: Subject) -> tuple[Section | None, ...]:
-    predicted = predictions(subject)
-    is_network = (
-        subject.view.network is not None
-    )  # its predictions have no labels, its weights little else
-    return (
-        predicted if is_network else None,
-        modes(subject),
-        labels(subject),
-        fits(subject),
-        parameters(subject),
-        sampler(subject),
-        chains(subject),
-        None if is_network else predicted,
-    )
-
-
 _ENGINES = {"stan": "Stan", "numpyro": "NumPyro", "nutpie": "nutpie"}
 _METHODS = {"nuts": "NUTS", "hmc": "HMC"}
-
-
-def _lede(subjects: Sequence[Subject]) -> str:
-    """Say how the posteriors of the page were made; the answer says whether they may be used."""
-    if len(subjects) == 1:
-        return f"{_made(subjects[0])}."
-    return f"{len(subjects)} posteriors. " + " ".join(f"`{s.name}`: {_made(s)}." for s in subjects)
 
 
 def _made(subject: Subject) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
-from onebasin.posteriors.view import Posterior, View, as_view
+from onebasin.posteriors.view import Posterior, as_view
 
 from ..page.page import Code, Details, Provenance, Section
 from ..summaries.sampler import restarts_in_words, restarts_of
@@ -29,30 +29,36 @@ _JSON = ((schema.SETTINGS, "Settings"), (schema.VERSIONS, "Versions"), (schema.M
 
 
 def describe_run(name: str, posterior: Posterior) -> Provenance:
-    """List the facts of one run: settings, seed, versions, machine, times.
-
-    Parameters
-    ----------
-    name
-        What the report calls the posterior.
-    posterior
-        The posterior.
-
-    Returns
-    -------
-    Provenance
-        Facts that were recorded; what was not is left out.
-    """
+    """List the facts of one run that were recorded: settings, seed, versions, machine, times."""
     view = as_view(posterior)
     facts = [(label, _text(view.attribute(key))) for key, label in _TEXT]
     facts.append(("Draws", f"{view.num_chains} × {format_number(view.num_draws)}"))
     facts += [(label, _listed(view.parsed(key))) for key, label in _JSON]
-    facts.append(("Symmetry", _blocks(view.parsed(schema.SYMMETRY))))
-    facts += _hashes(view)
+    blocks, joined = view.parsed(schema.SYMMETRY), view.parsed(schema.JOINED) or ()
+    if blocks is not None:
+        facts.append(("Symmetry", "; ".join(map(_listed, blocks)) or "none declared"))
+    program, title = (_text(view.attribute(k)) for k in (schema.PROGRAM, schema.PROGRAM_NAME))
+    if program:
+        title = f"{title} (SHA-256 {hashlib.sha256(program.encode()).hexdigest()})".strip()
+    facts.append(("Program", title))
+    facts.append(("SHA-256 of the data", _text(view.attribute(schema.DATA_SHA256))))
     facts.append(("Machine", _text(view.attribute(schema.MACHINE))))
-    facts.append(("Joined", _runs(view.parsed(schema.JOINED))))
-    facts += _costs(view)
-    facts += _outcome(view)
+    runs = (f"{run.get('file')} (seed {run.get('seed', 'unknown')})" for run in joined)
+    facts.append(("Joined", "; ".join(runs)))
+    if (wall_time := view.number(schema.WALL_TIME)) is not None:
+        facts.append(("Wall time", f"{format_number(wall_time)} s"))
+    for key, label in ((schema.WARMUP_SECONDS, "Warmup"), (schema.SAMPLING_SECONDS, "Sampling")):
+        if seconds := view.parsed(key):
+            facts.append((label, f"{', '.join(map(format_number, seconds))} s, chain by chain"))
+    if (gradients := view.number(schema.GRADIENT_EVALUATIONS)) is not None:
+        facts.append(("Gradient evaluations", format_number(int(gradients))))
+    if (limit := view.number(schema.MAX_TREE_DEPTH)) is not None:
+        facts.append(("Maximal tree depth", f"{limit:g}"))
+    if (converged := view.number(schema.CONVERGED)) is not None:
+        facts.append(("Converged", "yes" if converged else "no"))
+    facts.append(("Start", _text(view.attribute(schema.FIT_START))))
+    facts.append(("New random stream", restarts_in_words(restarts_of(view))))
+    facts.append(("Tried before", "; ".join(map(_listed, view.parsed(schema.ATTEMPTS) or ()))))
     return Provenance(name, tuple((label, value) for label, value in facts if value))
 
 
@@ -64,62 +70,13 @@ def program_section(subjects: Sequence[Subject]) -> Section | None:
             by_text.setdefault(text, []).append(subject.name)
     if not by_text:
         return None
-    parts = tuple(
-        Details(
-            f"Program of {', '.join(names)}" if len(subjects) > 1 else "The program",
-            (Code(text),),
-            note=f"{format_number(len(text.splitlines()))} lines, SHA-256 {_sha256(text)[:12]}",
-        )
-        for text, names in by_text.items()
-    )
-    return Section("Model", parts=parts)
-
-
-def _hashes(view: View) -> list[tuple[str, str]]:
-    program = _text(view.attribute(schema.PROGRAM))
-    name = _text(view.attribute(schema.PROGRAM_NAME))
-    return [
-        ("Program", f"{name} (SHA-256 {_sha256(program)})".strip() if program else name),
-        ("SHA-256 of the data", _text(view.attribute(schema.DATA_SHA256))),
-    ]
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _costs(view: View) -> list[tuple[str, str]]:
-    costs = []
-    if (wall_time := view.number(schema.WALL_TIME)) is not None:
-        costs.append(("Wall time", f"{format_number(wall_time)} s"))
-    for key, label in ((schema.WARMUP_SECONDS, "Warmup"), (schema.SAMPLING_SECONDS, "Sampling")):
-        if seconds := view.parsed(key):
-            costs.append((label, f"{', '.join(map(format_number, seconds))} s, chain by chain"))
-    if (gradients := view.number(schema.GRADIENT_EVALUATIONS)) is not None:
-        costs.append(("Gradient evaluations", format_number(int(gradients))))
-    return costs
-
-
-def _outcome(view: View) -> list[tuple[str, str]]:
-    outcome = []
-    if (limit := view.number(schema.MAX_TREE_DEPTH)) is not None:
-        outcome.append(("Maximal tree depth", f"{limit:g}"))
-    if (converged := view.number(schema.CONVERGED)) is not None:
-        outcome.append(("Converged", "yes" if converged else "no"))
-    if begun := _text(view.attribute(schema.FIT_START)):
-        outcome.append(("Start", begun))
-    if words := restarts_in_words(restarts_of(view)):
-        outcome.append(("New random stream", words))
-    if attempts := view.parsed(schema.ATTEMPTS):
-        outcome.append(("Tried before", "; ".join(map(_listed, attempts))))
-    return outcome
-
-
-def _runs(joined: Any) -> str:
-    """The files that a posterior was put together from, with their seeds."""
-    return "; ".join(
-        f"{run.get('file')} (seed {run.get('seed', 'unknown')})" for run in joined or ()
-    )
+    parts = []
+    for text, names in by_text.items():
+        title = f"Program of {', '.join(names)}" if len(subjects) > 1 else "The program"
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        lines = format_number(len(text.splitlines()))
+        parts.append(Details(title, (Code(text),), note=f"{lines} lines, SHA-256 {digest}"))
+    return Section("Model", parts=tuple(parts))
 
 
 def _text(value: Any) -> str:
@@ -135,9 +92,3 @@ def _listed(value: Any) -> str:
 
 def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _blocks(blocks: Any) -> str:
-    if blocks is None:
-        return ""
-    return "; ".join(map(_listed, blocks)) or "none declared"

@@ -78,8 +78,16 @@ def cost_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Tabl
         Column("ESS / second", unit="smallest bulk"),
         Column("ESS / 1000 gradients", unit="smallest bulk"),
     )
-    rows = tuple(_cost_row(name, diagnosis) for name, diagnosis in diagnoses.items())
-    return Table(columns, rows, caption).without_empty_columns()
+    shown = (
+        *("wall_time", "warmup_seconds", "sampling_seconds", "gradient_evaluations"),
+        *("acceptance_rate", "ess_per_second"),
+    )
+    rows = []
+    for name, diagnosis in diagnoses.items():
+        numbers = diagnosis.summary()
+        per_gradient = 1000 * diagnosis.ess_per_gradient
+        rows.append((name, *(numbers[column] for column in shown), per_gradient))
+    return Table(columns, tuple(rows), caption).without_empty_columns()
 
 
 def aligned_table(diagnosis: AlignedDiagnosis, *, caption: str = "modulo symmetry") -> Table:
@@ -165,27 +173,22 @@ def reference_table(
         Column("R-hat", decimals=3),
         Column("ESS", decimals=0, unit="bulk"),
     )
-    rows = tuple(_against(str(name), row, bound) for name, row in shown.iterrows())
+    rows = []
+    for name, row in shown.iterrows():
+        sizes = [abs(row[f"z_{each}"]) for each in TESTED if not math.isnan(row[f"z_{each}"])]
+        z = max(sizes, default=None)
+        largest = TableCell(z)
+        if z is not None and row["passed"] and not math.isnan(bound):
+            largest = TableCell(z, "good" if z <= bound else "bad")
+        rhat = row["rhat"]
+        mixing = None if math.isnan(rhat) else TableCell(rhat, "" if row["passed"] else "bad")
+        places = (row[f"d_{each}"] for each in TESTED)
+        rows.append((f"`{name}`", *places, largest, row["sd_ratio"], mixing, row["ess_bulk"]))
     many = len(comparison.table)
     few = (
         f"{len(shown)} of {many} quantities, worst first" if len(shown) < many else "all quantities"
     )
-    return Table(columns, rows, caption or few).without_empty_columns()
-
-
-def _against(name: str, row: pd.Series, bound: float) -> Row:
-    z = max(
-        (abs(row[f"z_{each}"]) for each in TESTED if not math.isnan(row[f"z_{each}"])), default=None
-    )
-    judged = row["passed"] and not math.isnan(bound)
-    largest = _judged(z, z is not None and z <= bound) if judged else TableCell(z)
-    rhat = (
-        TableCell(row["rhat"], "" if row["passed"] else "bad")
-        if not math.isnan(row["rhat"])
-        else None
-    )
-    places = (row[f"d_{each}"] for each in TESTED)
-    return (f"`{name}`", *places, largest, row["sd_ratio"], rhat, row["ess_bulk"])
+    return Table(columns, tuple(rows), caption or few).without_empty_columns()
 
 
 def _worst(table: pd.DataFrame) -> tuple[float, float, float]:
@@ -231,17 +234,3 @@ def _health_row(name: str, diagnosis: Diagnosis) -> Row:
         checked("k-hat", fit.khat) if fit else None,
         fit.elbo if fit else None,
     )
-
-
-def _cost_row(name: str, diagnosis: Diagnosis) -> Row:
-    numbers = diagnosis.summary()
-    columns = ("wall_time", "warmup_seconds", "sampling_seconds", "gradient_evaluations")
-    shown = (*columns, "acceptance_rate", "ess_per_second")
-    per_gradient = 1000 * diagnosis.ess_per_gradient
-    return (name, *(numbers[column] for column in shown), per_gradient)
-
-
-def _judged(value: float | None, good: bool, note: str = "") -> TableCell:
-    if value is None or math.isnan(value):
-        return TableCell(None)
-    return TableCell(float(value), "good" if good else "bad", note)

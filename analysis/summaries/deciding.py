@@ -26,21 +26,10 @@ KEPT = 500
 def deciding(
     view: View, chosen: Sequence[str] | None = None
 ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """Return the variables that decide, and those that do not by reason.
+    """Return the variables that decide, in the posterior's order, and by reason those that do not.
 
-    Parameters
-    ----------
-    view
-        The posterior.
-    chosen
-        Variables that were asked for, which decide whatever their kind; None for all.
-
-    Returns
-    -------
-    names : tuple of str
-        What decides, in the posterior's order.
-    left_out : dict
-        Of ``integer``, ``transformed`` and ``generated``: names.
+    Variables that were asked for (`chosen`) decide whatever their kind. Reasons are ``integer``, ``transformed`` and
+    ``generated``.
     """
     names = tuple(view.variables if chosen is None else chosen)
     kinds = view.kinds.of

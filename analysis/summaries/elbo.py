@@ -205,8 +205,14 @@ class Elbo(Shown):
             columns |= _bounded("symmetrised_elbo", "symmetrised", apart=not self._is_exact.all())
         columns |= {"converged": "rule met"}
         order = self._lower.sort_values(ascending=False).index
+
+        def cell(name: str, value: SupportsFloat) -> str:
+            if name == "converged":
+                return "yes" if value else "no"
+            return number(value, 2 if name.endswith("mcse") else 5)
+
         rows = tuple(
-            (f"fit {fit}", *(_cell(name, self.table[name].loc[fit]) for name in columns))
+            (f"fit {fit}", *(cell(name, self.table[name].loc[fit]) for name in columns))
             for fit in order[:LAST]
         )
         more = f", {LAST} of {len(self.table)}" if len(self.table) > LAST else ""
@@ -276,33 +282,27 @@ def elbo(posterior: Posterior) -> Elbo:
     settings = view.parsed(schema.SETTINGS) or {}
     known = schema.ITERATION in fit
     iteration = fit[schema.ITERATION].values if known else np.arange(1, trace.shape[-1] + 1)
-    method = str(view.attribute(schema.METHOD, "") or "")
-    family = str(view.attribute(schema.FAMILY, "") or method.removeprefix("advi-"))
-    return Elbo(
-        method=method,
-        family=_FAMILIES.get(family, "variational approximation"),
-        table=pd.DataFrame(_columns(view, fit, trace)).rename_axis("fit"),
-        iteration=np.asarray(iteration, np.float64),
-        trace=trace,
-        steps=settings.get("steps", settings.get("iterations")),
-        log_group_order=view.number(schema.LOG_GROUP_ORDER),
-    )
-
-
-def _columns(view: View, fit: xr.Dataset, trace: np.ndarray) -> dict[str, np.ndarray]:
-    """The columns of `Elbo.table`."""
     value, error = _at_the_end(view, fit, trace)
     columns = {"elbo": value, "elbo_mcse": error}
     for name in _BOUNDS:
         for column in (name, f"{name}_mcse"):
             if column in fit:
                 columns[column] = np.asarray(fit[column].values, np.float64).ravel()
-    rule_met = bool(view.number(schema.CONVERGED))
-    settled = (
-        fit["settled"].values.astype(bool) if "settled" in fit else np.full(len(trace), rule_met)
-    )
+    rule_met = np.full(len(trace), bool(view.number(schema.CONVERGED)))
+    settled = fit["settled"].values.astype(bool) if "settled" in fit else rule_met
     rise, rise_mcse = _rise(trace)
-    return columns | {"converged": settled.ravel(), "rise": rise, "rise_mcse": rise_mcse}
+    columns |= {"converged": settled.ravel(), "rise": rise, "rise_mcse": rise_mcse}
+    method = str(view.attribute(schema.METHOD, "") or "")
+    family = str(view.attribute(schema.FAMILY, "") or method.removeprefix("advi-"))
+    return Elbo(
+        method=method,
+        family=_FAMILIES.get(family, "variational approximation"),
+        table=pd.DataFrame(columns).rename_axis("fit"),
+        iteration=np.asarray(iteration, np.float64),
+        trace=trace,
+        steps=settings.get("steps", settings.get("iterations")),
+        log_group_order=view.number(schema.LOG_GROUP_ORDER),
+    )
 
 
 def _at_the_end(view: View, fit: xr.Dataset, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -329,9 +329,3 @@ def _rise(trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     earlier, later = np.moveaxis(halves.mean(axis=2), 1, 0)
     spread = halves.var(axis=2, ddof=1).sum(axis=1) / half
     return later - earlier, np.sqrt(spread)
-
-
-def _cell(name: str, value: SupportsFloat) -> str:
-    if name == "converged":
-        return "yes" if value else "no"
-    return number(value, 2 if name.endswith("mcse") else 5)

@@ -32,48 +32,41 @@ Rows = Float[np.ndarray, "param all"]
 
 
 def describe(draws: Draws, *, independent: bool = False) -> pd.DataFrame:
-    """Describe every scalar quantity by moments and quantiles with their Monte Carlo errors.
+    """Describe every scalar quantity, at least 4 finite draws a chain: a row each, with the columns of `DESCRIBED`.
 
-    Parameters
-    ----------
-    draws
-        At least 4 a chain, all finite.
-    independent
-        Whether no draw depends on the one before.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a quantity, indexed by name, with the columns of `DESCRIBED`.
-
-    References
-    ----------
-    Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis 16(2).
+    `independent` says that no draw depends on the one before. Source: Vehtari, Gelman, Simpson, Carpenter and Bürkner
+    2021, Bayesian Analysis 16(2).
     """
-    blocks = [_described(values, independent) for values in draws.blocks()]
-    rows = np.concatenate([np.empty((0, len(DESCRIBED))), *blocks])
-    return pd.DataFrame(rows, pd.Index(draws.names, name="quantity"), list(DESCRIBED))
-
-
-def _described(
-    values: Float[np.ndarray, "chain draw param"], independent: bool
-) -> Float[np.ndarray, "param column"]:
-    units = units_of(values)
-    scaled = units.into(values)
-    places = _places(in_rows(scaled))
-    errors = _independent(in_rows(scaled), places) if independent else _of_chains(scaled, places)
-    errors[:, units.constant] = 0.0
-    located = units.centre + units.unit * places
-    located[1] = np.where(units.constant, 0.0, units.unit * places[1])
-    quality = _unjudged(values) if independent else _quality(values)
-    quality[:, units.constant] = np.nan
-    return np.concatenate([located, units.unit * errors, quality]).T
-
-
-def _places(rows: Rows) -> Float[np.ndarray, "place param"]:
-    """Mean, sd and quantiles."""
-    quantiles = np.quantile(rows, list(QUANTILES.values()), axis=1)
-    return np.concatenate([[rows.mean(axis=1)], [rows.std(axis=1, ddof=1)], quantiles])
+    blocks = [np.empty((0, len(DESCRIBED)))]
+    for values in draws.blocks():
+        units = units_of(values)
+        scaled = units.into(values)
+        rows = in_rows(scaled)
+        quantiles = np.quantile(rows, list(QUANTILES.values()), axis=1)
+        places = np.concatenate([[rows.mean(axis=1)], [rows.std(axis=1, ddof=1)], quantiles])
+        if independent:
+            errors = _independent(rows, places)
+        else:
+            ordered = np.sort(rows, axis=1)
+            found = [of_free(scaled, error) for error in (chains.mcse_mean, chains.mcse_sd)]
+            for probability in QUANTILES.values():
+                count = partial(chains.quantile_ess, probability=probability)
+                found.append(_quantile_error(ordered, probability, of_free(scaled, count)))
+            errors = np.stack(found)
+        errors[:, units.constant] = 0.0
+        located = units.centre + units.unit * places
+        located[1] = np.where(units.constant, 0.0, units.unit * places[1])
+        if independent:
+            ess = np.full(values.shape[2], float(values.shape[0] * values.shape[1]))
+            quality = np.stack([ess, ess, np.full(len(ess), np.nan)])
+        else:
+            tail = of_free(values, chains.tail_ess)
+            quality = np.stack([bulk_ess(values), tail, rhat_of_entries(values)])
+        quality[:, units.constant] = np.nan
+        blocks.append(np.concatenate([located, units.unit * errors, quality]).T)
+    return pd.DataFrame(
+        np.concatenate(blocks), pd.Index(draws.names, name="quantity"), list(DESCRIBED)
+    )
 
 
 def _independent(
@@ -87,18 +80,6 @@ def _independent(
     ordered, all_of_them = np.sort(rows, axis=1), np.full(len(rows), float(count))
     of_quantiles = [_quantile_error(ordered, q, all_of_them) for q in QUANTILES.values()]
     return np.stack([sd / np.sqrt(count), of_sd, *of_quantiles])
-
-
-def _of_chains(
-    values: Float[np.ndarray, "chain draw param"], places: Float[np.ndarray, "place param"]
-) -> Float[np.ndarray, "place param"]:
-    """Errors of Markov chains."""
-    ordered = np.sort(in_rows(values), axis=1)
-    errors = [of_free(values, error) for error in (chains.mcse_mean, chains.mcse_sd)]
-    for probability in QUANTILES.values():
-        count = partial(chains.quantile_ess, probability=probability)
-        errors.append(_quantile_error(ordered, probability, of_free(values, count)))
-    return np.stack(errors)
 
 
 def _quantile_error(
@@ -117,15 +98,3 @@ def _quantile_error(
     every = np.arange(len(ordered))
     error = (ordered[every, high] - ordered[every, low]) / 2
     return np.where(np.isfinite(ess), error, np.nan)
-
-
-def _quality(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "3 param"]:
-    """Bulk ESS, tail ESS and R-hat."""
-    tail = of_free(values, chains.tail_ess)
-    return np.stack([bulk_ess(values), tail, rhat_of_entries(values)])
-
-
-def _unjudged(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "3 param"]:
-    """The number of independent draws, twice, and no R-hat."""
-    ess = np.full(values.shape[2], float(values.shape[0] * values.shape[1]))
-    return np.stack([ess, ess, np.full(len(ess), np.nan)])

@@ -6,6 +6,7 @@ recorded. Values that are not finite are counted, and left out of counts and of 
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -135,16 +136,41 @@ class SamplerSummary:
 
 def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
     """Read the group `sample_stats` and the cost attributes of a posterior made by MCMC, in addition to the draws."""
+    found: dict[str, Any] = {**_trees(view), **_movement(view, draws), "not_finite": {}}
+    for name in JUDGED:
+        values = recorded(view, name)
+        bad = () if values is None else (~np.isfinite(values)).sum(axis=1)
+        if sum(bad):
+            found["not_finite"][name] = tuple(int(count) for count in bad)
+    if (values := recorded(view, schema.DIVERGING)) is not None:
+        diverging = values > 0  # a NaN is counted as not finite, not as a divergence
+        found["divergences_per_chain"] = tuple(int(count) for count in diverging.sum(axis=1))
+        found["divergences"] = sum(found["divergences_per_chain"])
+        found["divergence_share"] = float(diverging.mean())
+    if (energy := recorded(view, schema.ENERGY)) is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):  # a chain that stands still: 0 / 0
+            changes = np.square(np.diff(energy, axis=1)).mean(axis=1)
+            found["bfmi"] = _floats(changes / energy.var(axis=1, ddof=1))
+    if (lp := recorded(view, schema.LP)) is not None:
+        with np.errstate(invalid="ignore"):  # both infinities in one chain
+            found["lp_means"] = _floats(lp.mean(axis=1))
+        found["lp_rhat"] = rhat_of(lp) if np.isfinite(lp).all() else NAN
+        found["lp_errors"] = _floats(mean_errors(lp)) if np.isfinite(lp).all() else ()
+        found["lp_ess"] = float(bulk_ess(lp[..., None])[0])
+    if (acceptance := recorded(view, schema.ACCEPTANCE_RATE)) is not None:
+        found["acceptance_rate"] = float(acceptance.mean())
+        found["acceptance_per_chain"] = _floats(acceptance.mean(axis=1))
+    if (errors := recorded(view, schema.ENERGY_VARIANCE)) is not None:
+        found["energy_variance"] = float(errors.mean())
+    if (step_size := recorded(view, schema.STEP_SIZE)) is not None:
+        found["step_size"] = _floats(step_size[:, -1])
+    gradients, steps = view.number(schema.GRADIENT_EVALUATIONS), view.stat(schema.N_STEPS)
+    if gradients is None and steps is not None and np.isfinite(steps).all():
+        gradients = steps.sum()
     return SamplerSummary(
-        **_divergences(view),
-        **_trees(view),
-        **_energy(view),
-        **_heights(view),
-        **_movement(view, draws),
-        **_steps(view),
-        not_finite=_not_finite(view),
-        identities=_identities(view),
-        gradient_evaluations=_gradient_evaluations(view),
+        **found,
+        identities=view.parsed(schema.STEIN_IDENTITIES, BiasBounds),
+        gradient_evaluations=None if gradients is None else int(gradients),
         sampling_seconds=_seconds(view, schema.SAMPLING_SECONDS),
         warmup_seconds=_seconds(view, schema.WARMUP_SECONDS),
         restarts=restarts_of(view),
@@ -185,29 +211,6 @@ def recorded(view: View, name: str) -> Float[np.ndarray, "chain draw"] | None:
     return None if values is None or np.isnan(values).all() else values
 
 
-def _not_finite(view: View) -> dict[str, tuple[int, ...]]:
-    counts = {}
-    for name in JUDGED:
-        values = recorded(view, name)
-        bad = () if values is None else (~np.isfinite(values)).sum(axis=1)
-        if sum(bad):
-            counts[name] = tuple(int(count) for count in bad)
-    return counts
-
-
-def _divergences(view: View) -> dict:
-    values = recorded(view, schema.DIVERGING)
-    if values is None:
-        return {}
-    diverging = values > 0  # a NaN is counted as not finite, not as a divergence
-    per_chain = tuple(int(count) for count in diverging.sum(axis=1))
-    return {
-        "divergences": sum(per_chain),
-        "divergences_per_chain": per_chain,
-        "divergence_share": float(diverging.mean()),
-    }
-
-
 def _trees(view: View) -> dict:
     depth, limit = recorded(view, schema.TREE_DEPTH), view.number(schema.MAX_TREE_DEPTH)
     reached, trees = recorded(view, schema.REACHED_MAX_TREEDEPTH), {}
@@ -223,34 +226,6 @@ def _trees(view: View) -> dict:
         "reached_max_treedepth": int((reached > 0).sum()),
         "reached_max_treedepth_share": float((reached > 0).mean()),
     }
-
-
-def _steps(view: View) -> dict:
-    steps: dict = {}
-    if (acceptance := recorded(view, schema.ACCEPTANCE_RATE)) is not None:
-        steps["acceptance_rate"] = float(acceptance.mean())
-        steps["acceptance_per_chain"] = _floats(acceptance.mean(axis=1))
-    if (errors := recorded(view, schema.ENERGY_VARIANCE)) is not None:
-        steps["energy_variance"] = float(errors.mean())
-    if (step_size := recorded(view, schema.STEP_SIZE)) is not None:
-        steps["step_size"] = _floats(step_size[:, -1])
-    return steps
-
-
-def _identities(view: View) -> BiasBounds | None:
-    return view.parsed(schema.STEIN_IDENTITIES, BiasBounds)
-
-
-def _heights(view: View) -> dict:
-    heights: dict = {}
-    lp = recorded(view, schema.LP)
-    if lp is not None:
-        with np.errstate(invalid="ignore"):  # both infinities in one chain
-            heights["lp_means"] = _floats(lp.mean(axis=1))
-        heights["lp_rhat"] = rhat_of(lp) if np.isfinite(lp).all() else NAN
-        heights["lp_errors"] = _floats(mean_errors(lp)) if np.isfinite(lp).all() else ()
-        heights["lp_ess"] = float(bulk_ess(lp[..., None])[0])
-    return heights
 
 
 def mean_errors(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, " chain"]:
@@ -277,22 +252,6 @@ def _movement(view: View, draws: Draws) -> dict:
         "stuck_chains": tuple(np.flatnonzero(still).tolist()),
         "sampled": not (flat and moves.any()),
     }
-
-
-def _energy(view: View) -> dict:
-    energy = recorded(view, schema.ENERGY)
-    if energy is None:
-        return {}
-    with np.errstate(divide="ignore", invalid="ignore"):  # a chain that stands still: 0 / 0
-        steps = np.square(np.diff(energy, axis=1)).mean(axis=1)
-        return {"bfmi": _floats(steps / energy.var(axis=1, ddof=1))}
-
-
-def _gradient_evaluations(view: View) -> int | None:
-    if (count := view.number(schema.GRADIENT_EVALUATIONS)) is not None:
-        return int(count)
-    steps = view.stat(schema.N_STEPS)
-    return None if steps is None or not np.isfinite(steps).all() else int(steps.sum())
 
 
 def _seconds(view: View, name: str) -> float:

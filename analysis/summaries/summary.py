@@ -25,18 +25,10 @@ _TAILS = (0.05, 0.95)
 
 
 def summary(draws: Draws) -> pd.DataFrame:
-    """Summarise every scalar parameter.
+    """Summarise every scalar parameter of at least 4 draws a chain: a row each, with the columns of `COLUMNS`.
 
-    Parameters
-    ----------
-    draws
-        The draws, at least 4 a chain. A parameter with a draw that is not finite has a row of NaN.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per parameter, indexed by name, with the columns of `COLUMNS`. R-hat is NaN where
-        there is one chain only; R-hat, ESS and MCSEs are NaN where the parameter is constant.
+    A parameter with a draw that is not finite has a row of NaN. R-hat is NaN where there is one chain only; R-hat, ESS
+    and MCSEs are NaN where the parameter is constant.
     """
     return tabulate(draws)[0]
 
@@ -64,7 +56,14 @@ def _rows(
     low, middle, high = np.quantile(in_rows(values), (_TAILS[0], 0.5, _TAILS[1]), axis=1)
     rows[:, 0], rows[:, 1], rows[:, 2] = units.mean_of(values), middle, units.sd_of(values)
     rows[:, 3], rows[:, 4] = low, high
-    rows[~units.constant, len(PLACES) :] = _diagnostics(values[..., ~units.constant])
+    varying = values[..., ~units.constant]
+    own = units_of(varying)
+    shape = (varying.shape[2], *varying.shape[:2])
+    as_came, in_units = (in_rows(v).reshape(shape) for v in (varying, own.into(varying)))
+    errors = (own.unit * error(in_units) for error in (chains.mcse_mean, chains.mcse_sd))
+    rows[~units.constant, len(PLACES) :] = np.stack(
+        [*errors, *chains.diagnostics(as_came)], axis=-1
+    )
     out[finite] = rows
     still = np.zeros(len(out), bool)
     still[finite] = units.constant
@@ -99,14 +98,3 @@ def of_free(
             in_rows(values[..., free]).reshape(int(free.sum()), *values.shape[:2])
         )
     return out
-
-
-def _diagnostics(
-    values: Float[np.ndarray, "chain draw param"],
-) -> Float[np.ndarray, "param diagnostic"]:
-    """Monte Carlo errors, R-hat and effective sample sizes of parameters that vary."""
-    units = units_of(values)
-    shape = (values.shape[2], *values.shape[:2])
-    as_came, in_units = (in_rows(v).reshape(shape) for v in (values, units.into(values)))
-    errors = (units.unit * error(in_units) for error in (chains.mcse_mean, chains.mcse_sd))
-    return np.stack([*errors, *chains.diagnostics(as_came)], axis=-1)

@@ -30,7 +30,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.posteriors import schema
-from onebasin.posteriors.view import Posterior, View, as_view
+from onebasin.posteriors.view import Posterior, as_view
 
 from .weight_moments import WeightMoments, ordered_biases, weight_moments
 
@@ -135,32 +135,42 @@ def unit_activity(
     """
     check_positive("threshold", threshold)
     view = as_view(posterior)
-    model = _model(view)
-    moments = weight_moments(view, model, evaluation=evaluation)
-    kl, snr = _divergences(model, moments), _signals(moments)
-    units = _units(model, kl, snr)
-    units["active"] = _active(model, snr, threshold)
-    return UnitActivity(units, _layers(model, moments, kl, units), float(threshold), moments.exact)
-
-
-def _model(view: View) -> BayesianNetwork:
     model = view.network
     if model is None:
         raise ArgumentError(
             f"`{view.argument}` is of no network, and only networks have hidden units: give one of a `BayesianNetwork`."
         )
-    if view.declares_equal_modes and not _is_one_gaussian(view):
+    fit = view.group(schema.VARIATIONAL)
+    # A variational fit of one Gaussian knows each unit by its place; Pathfinder has several.
+    is_one_gaussian = view.is_variational and (fit is None or schema.LOG_RATIO not in fit)
+    if view.declares_equal_modes and not is_one_gaussian:
         raise ArgumentError(
             f"`{view.argument}` has draws whose hidden units may have changed places, so that no unit has a mean of "
             "its own; give `ob.align(posterior).posterior`."
         )
-    return model
-
-
-def _is_one_gaussian(view: View) -> bool:
-    """Tell whether draws are of one Gaussian, which knows each unit by its place; Pathfinder has several."""
-    fit = view.group(schema.VARIATIONAL)
-    return view.is_variational and (fit is None or schema.LOG_RATIO not in fit)
+    moments = weight_moments(view, model, evaluation=evaluation)
+    kl = _divergences(model, moments)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        snr = {name: np.abs(mean) / moments.sd[name] for name, mean in moments.mean.items()}
+    rows = []
+    for layer, following in pairwise(model.network.layers):
+        assert layer.weight is not None
+        none = np.full(layer.out_dim, np.nan)
+        out = following.weight
+        columns = {
+            "kl_in": kl[layer.weight].sum(axis=0),
+            "kl_bias": kl[layer.bias] if layer.bias else none,
+            "kl_out": kl[out].sum(axis=1) if out else none,
+            "snr_in": snr[layer.weight].max(axis=0),
+            "snr_out": snr[out].max(axis=1) if out else none,
+        }
+        index = pd.MultiIndex.from_product(
+            [[layer.out_axis], range(layer.out_dim)], names=["layer", "unit"]
+        )
+        rows.append(pd.DataFrame(columns, index=index))
+    units = pd.concat(rows)
+    units["active"] = _active(model, snr, threshold)
+    return UnitActivity(units, _layers(model, moments, kl, units), float(threshold), moments.exact)
 
 
 def _divergences(model: BayesianNetwork, moments: WeightMoments) -> dict[str, np.ndarray]:
@@ -176,12 +186,6 @@ def _divergences(model: BayesianNetwork, moments: WeightMoments) -> dict[str, np
     if model.parametrisation.unit_norm:
         others += [layer.weight for layer in network.layers if layer.hidden and layer.weight]
     return out | {name: np.full_like(out[name], np.nan) for name in others}
-
-
-def _signals(moments: WeightMoments) -> dict[str, np.ndarray]:
-    """Size of the mean over the sd of every weight and bias, entry by entry."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return {name: np.abs(mean) / moments.sd[name] for name, mean in moments.mean.items()}
 
 
 def _active(
@@ -228,28 +232,6 @@ def ordered_divergence(
     )
     log_jacobian = loc[1:].sum()
     return float(-entropy - normal.sum() - math.lgamma(size + 1) - log_jacobian)
-
-
-def _units(
-    model: BayesianNetwork, kl: dict[str, np.ndarray], snr: dict[str, np.ndarray]
-) -> pd.DataFrame:
-    rows = []
-    for layer, following in pairwise(model.network.layers):
-        assert layer.weight is not None
-        none = np.full(layer.out_dim, np.nan)
-        out = following.weight
-        columns = {
-            "kl_in": kl[layer.weight].sum(axis=0),
-            "kl_bias": kl[layer.bias] if layer.bias else none,
-            "kl_out": kl[out].sum(axis=1) if out else none,
-            "snr_in": snr[layer.weight].max(axis=0),
-            "snr_out": snr[out].max(axis=1) if out else none,
-        }
-        index = pd.MultiIndex.from_product(
-            [[layer.out_axis], range(layer.out_dim)], names=["layer", "unit"]
-        )
-        rows.append(pd.DataFrame(columns, index=index))
-    return pd.concat(rows)
 
 
 def _layers(

@@ -53,22 +53,10 @@ class WeightMoments:
 def weight_moments(
     view: View, model: BayesianNetwork, *, evaluation: int | None = None
 ) -> WeightMoments:
-    """Find the moments of a posterior of a network.
+    """Find the moments of a posterior of a network; of several fits, of the one with the highest ELBO.
 
-    Parameters
-    ----------
-    view
-        Of several fits the one with the highest ELBO is taken.
-    model
-        Its network.
-    evaluation
-        Of a mean-field fit that keeps its parameters while it trained, at which evaluation of the ELBO, from 0;
-        negative numbers count from the last. By default at the end.
-
-    Raises
-    ------
-    ValueError
-        If an evaluation is asked for that was not kept.
+    `evaluation` asks for a mean-field fit as it was at an evaluation of the ELBO, from 0 or from the end; it is refused
+    where parameters were not kept while the fit trained.
     """
     fit = view.group(schema.VARIATIONAL)
     best = None
@@ -78,9 +66,30 @@ def weight_moments(
     vectors = _vectors(view, fit, evaluation)
     sizes = {name: int(np.prod(shape)) for name, shape in model.network.shapes.items()}
     total = sum(sizes.values()) + model.infers_noise
+    mean: dict[str, np.ndarray] = {}
+    sd: dict[str, np.ndarray] = {}
     if vectors is None or model.parametrisation.unit_norm or len(vectors[0]) != total:
-        return _of_draws(view, model, best)
-    return _of_fit(model, *vectors)
+        for name in model.network.shapes:
+            draws = np.asarray(view.values(name), np.float64)
+            draws = draws if best is None else draws[best : best + 1]
+            mean[name] = draws.mean(axis=(0, 1))
+            several = draws.shape[0] * draws.shape[1] > 1
+            sd[name] = draws.std(axis=(0, 1), ddof=1) if several else 0 * mean[name]
+        return WeightMoments(mean, sd, exact=False)
+    # Coordinates stand in the order of the variables' names, entries in C order.
+    shapes = dict(model.network.shapes) | ({"sigma": ()} if model.infers_noise else {})
+    coordinates, first = {}, 0
+    for name in sorted(shapes):
+        size = int(np.prod(shapes[name]))
+        own = [vector[first : first + size].reshape(shapes[name]) for vector in vectors]
+        first += size
+        if name == "sigma":
+            continue
+        if name in ordered_biases(model):
+            coordinates[name] = (own[0], own[1])
+            own = list(_of_ordered(*own))
+        mean[name], sd[name] = own
+    return WeightMoments(mean, sd, True, coordinates)
 
 
 def _vectors(
@@ -109,23 +118,6 @@ def _vectors(
     return traces[0][evaluation], traces[1][evaluation]
 
 
-def _of_fit(model: BayesianNetwork, loc: Vector, scale: Vector) -> WeightMoments:
-    """Take the vectors apart: coordinates stand in the order of the variables' names, entries in C order."""
-    shapes = dict(model.network.shapes) | ({"sigma": ()} if model.infers_noise else {})
-    mean, sd, coordinates, first = {}, {}, {}, 0
-    for name in sorted(shapes):
-        size = int(np.prod(shapes[name]))
-        own = [vector[first : first + size].reshape(shapes[name]) for vector in (loc, scale)]
-        first += size
-        if name == "sigma":
-            continue
-        if name in ordered_biases(model):
-            coordinates[name] = (own[0], own[1])
-            own = list(_of_ordered(*own))
-        mean[name], sd[name] = own
-    return WeightMoments(mean, sd, True, coordinates)
-
-
 def ordered_biases(model: BayesianNetwork) -> dict[str, Layer]:
     """The layers whose biases increase, by the biases' name."""
     if model.parametrisation.biases != "ordered":
@@ -139,17 +131,3 @@ def _of_ordered(loc: Vector, scale: Vector) -> tuple[Vector, Vector]:
     variances = np.expm1(scale[1:] ** 2) * steps**2
     mean = np.cumsum(np.concatenate([loc[:1], steps]))
     return mean, np.sqrt(np.cumsum(np.concatenate([scale[:1] ** 2, variances])))
-
-
-def _of_draws(view: View, model: BayesianNetwork, chain: int | None) -> WeightMoments:
-    mean, sd = {}, {}
-    for name in model.network.shapes:
-        draws = np.asarray(view.values(name), np.float64)
-        draws = draws if chain is None else draws[chain : chain + 1]
-        mean[name] = draws.mean(axis=(0, 1))
-        sd[name] = (
-            draws.std(axis=(0, 1), ddof=1)
-            if draws.shape[0] * draws.shape[1] > 1
-            else 0 * mean[name]
-        )
-    return WeightMoments(mean, sd, exact=False)

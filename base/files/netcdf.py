@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..checks import nearby
+from ..errors import nearby
 from .claims import ClaimError, check_hdf5
 from .seal import Seal, examine, sealing
 from .sink import Sink

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.align import aligned_quantity
+from onebasin.analysis.alignment.quantity import aligned_quantity
 from onebasin.analysis.gaussian import fit_gaussian
 from onebasin.analysis.gaussian.distillation import DistillationSettings, distil
 from onebasin.inference import Advi, Mclmc, Nuts, Symmetrised

@@ -19,7 +19,7 @@ from onebasin.analysis.page.page import (
 from onebasin.analysis.plots.labels import plot_aligned
 from onebasin.analysis.report.definitions import definitions_of
 from onebasin.analysis.report.provenance import describe_run
-from onebasin.analysis.report.sections.bands import bands
+from onebasin.analysis.report.sections.predictions import bands
 from onebasin.analysis.report.sections.several import marginals
 from onebasin.analysis.report.subject import Subject
 from onebasin.base.table import Column, Table

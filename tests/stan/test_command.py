@@ -51,6 +51,23 @@ def test_going_on_from_an_earlier_warmup():
     assert command.Adapted(step_size=1.0, metric=None).arguments() == ["stepsize=1.0"]
 
 
+def test_threads_and_a_warmup_that_is_written():
+    arguments = command.sample(
+        command.nuts(max_tree_depth=9),
+        FILES,
+        command.CommandStart(seed=3),
+        draws=10,
+        warmup=20,
+        target_acceptance=0.9,
+        metric="diag",
+        refresh=5,
+        threads=2,
+        save_warmup=True,
+    )
+    assert words(arguments).startswith("num_threads=2 random seed=3 ")
+    assert "num_samples=10 num_warmup=20 save_warmup=1 adapt delta=0.9" in words(arguments)
+
+
 def test_static_hmc():
     assert words(command.static_hmc(trajectory_length=0.1)) == "engine=static int_time=0.1"
 

@@ -16,7 +16,6 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, variable_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ...alignment import align
 from ...predictive.points import (
     CLASS_DISTANCES,
     REGRESSION_DISTANCES,
@@ -33,8 +32,6 @@ from .judging import INVARIANT, PARAMETER, Judged, judge, why_not
 from .known import Known, KnownFacts, known_of
 from .result import ReferenceComparison
 
-RESTARTS = 4
-"""Starts of the matching, which blocks that share variables need."""
 Progress = Callable[[int, int], None]
 
 
@@ -112,16 +109,32 @@ def compare_with_reference(
     check_seed(seed)
     view = as_view(posterior)
     view.check_sampled()
-    known = _known(reference, progress)
+    known = reference.known if isinstance(reference, KnownFacts) else reference
+    known = known if isinstance(known, Known) else known_of(known, progress=progress)
     check_run(view, known, name)
-    view = _of_its_network(view, known)
+    if known.draws.network is not None and view.network is None:
+        # Such as a file of plain draws, which does not say what network it is of: of the reference's.
+        tree = view.tree.copy()
+        tree.attrs = {**view.tree.attrs, schema.MODEL: known.draws.attribute(schema.MODEL)}
+        for group, data in known.draws.data.items():
+            if group not in tree.children:
+                tree[group] = xr.DataTree(data)
+        view = as_view(tree, view.argument)
     view = labelled_as(view, known.draws, known.variables)
     free = view.is_independent
     chains = 0 if free else view.num_chains
-    table = [_invariants(view, known, chains, free)]
+    try:
+        measured = known.measure(view)
+    except KeyError as absent:
+        raise ArgumentError(
+            f"`{view.argument}` lacks {absent.args[0]}, of which the invariants of `{known.name}` are: give a run of "
+            "the same model, its variables under the same names."
+        ) from absent
+    names = list(known.invariants.index)
+    table = [_differences(measured, names, known.invariants, chains, free, INVARIANT)]
     rule = ""
     if weights and len(known.parameters):
-        aligned, rule = _aligned(view, known, progress)
+        aligned, rule = known.align(view, progress)
         table.append(_parameters(aligned, known, var_names, chains, free))
     whole = pd.concat([part for part in table if len(part)] or table)
     judged = judge(whole)
@@ -139,16 +152,6 @@ def compare_with_reference(
         visible_tail=judged.tests.visible_tail,
         predictions=predictions,
         notes=tuple(note for note in (*words.notes(judged, rule), known.caveat) if note),
-    )
-
-
-def _known(reference: Any, progress: Progress | None) -> Known:
-    if isinstance(reference, Known):
-        return reference
-    return (
-        reference.known
-        if isinstance(reference, KnownFacts)
-        else known_of(reference, progress=progress)
     )
 
 
@@ -174,13 +177,7 @@ def _sentences(
 
 
 def check_run(view: View, known: Known, name: str) -> None:
-    """Refuse a run of another model, or without a variable that is known.
-
-    Raises
-    ------
-    ValueError
-        The message says what is unlike.
-    """
+    """Refuse a run of another model, or without a variable that is known."""
     if view.network is not None and known.draws.network is not None:
         check_comparable({known.name: known.draws, name: view}, known.name)
         unlike = unlike_weights(known.draws.network, view.network)
@@ -197,52 +194,12 @@ def check_run(view: View, known: Known, name: str) -> None:
             "give a run of the same model, its variables under the same names."
         )
     for each in known.variables:
-        shapes = [_shape(one, each) for one in (view, known.draws)]
+        shapes = [one.values(each).shape[2:] for one in (view, known.draws)]
         if shapes[0] != shapes[1]:
             raise ArgumentError(
                 f"`{view.argument}` holds {each} of shape {shapes[0]}, and `{known.name}` of shape {shapes[1]}: give a "
                 "run of the same model and data."
             )
-
-
-def _of_its_network(view: View, known: Known) -> View:
-    """A run that does not say what network it is of, such as a file of plain draws, is of the reference's."""
-    if known.draws.network is None or view.network is not None:
-        return view
-    tree = view.tree.copy()
-    tree.attrs = {**view.tree.attrs, schema.MODEL: known.draws.attribute(schema.MODEL)}
-    for name, group in known.draws.data.items():
-        if name not in tree.children:
-            tree[name] = xr.DataTree(group)
-    return as_view(tree, view.argument)
-
-
-def _shape(view: View, name: str) -> tuple[int, ...]:
-    return view.values(name).shape[2:]
-
-
-def _aligned(view: View, known: Known, progress: Progress | None) -> tuple[View, str]:
-    """Bring every draw into the canonical labelling; return it, and the rule in words."""
-    if known.labelling is None:
-        return view, ""
-    alignment = align(
-        view, known.symmetry, reference=known.labelling, restarts=RESTARTS, progress=progress
-    )
-    rule = "; ".join(block.describe() for block in known.symmetry)
-    said = f"Modulo {rule}: every draw is matched with the canonical labelling of `{known.name}`."
-    return as_view(alignment.posterior, view.argument), said
-
-
-def _invariants(view: View, known: Known, chains: int, free: bool) -> pd.DataFrame:
-    try:
-        draws = known.measure(view)
-    except KeyError as absent:
-        raise ArgumentError(
-            f"`{view.argument}` lacks {absent.args[0]}, of which the invariants of `{known.name}` are: give a run of "
-            "the same model, its variables under the same names."
-        ) from absent
-    names = list(known.invariants.index)
-    return _differences(draws, names, known.invariants, chains, free, INVARIANT)
 
 
 def _parameters(

@@ -11,7 +11,6 @@ run is right, has a probability of at most `FALSE_ALARM`, however the quantities
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,7 +78,10 @@ def differences(known: pd.DataFrame, run: pd.DataFrame, *, chains: int) -> pd.Da
     errors = {}
     for name in TESTED:
         difference = run[name] - known[name]
-        difference = difference.where(~_alike(run[name], known[name]) | ~still, 0.0)
+        alike = np.isclose(
+            run[name], known[name], rtol=1e-10, atol=0.0
+        )  # of constants, up to rounding
+        difference = difference.where(~alike | ~still, 0.0)
         errors[name] = np.hypot(run[f"mcse_{name}"], known[f"mcse_{name}"])
         out[f"d_{name}"] = _over(difference, unit)
         out[f"z_{name}"] = _over(difference, errors[name])
@@ -90,13 +92,13 @@ def differences(known: pd.DataFrame, run: pd.DataFrame, *, chains: int) -> pd.Da
     out["width_ratio"] = (run["q95"] - run["q5"]) / width.where(width > 0)
     for name in ("rhat", "ess_bulk", "ess_tail"):
         out[name] = run[name]
-    out["passed"] = _passed(run, still, chains)
+    if chains:
+        enough = run[["ess_bulk", "ess_tail"]].min(axis=1, skipna=False) >= PER_CHAIN * chains
+        constant = ~(run["sd"] > 0) & still
+        out["passed"] = (enough & (run["rhat"] <= DECIDES)) | constant
+    else:
+        out["passed"] = np.isfinite(run["mcse_mean"])
     return out
-
-
-def _alike(a: pd.Series, b: pd.Series) -> pd.Series:
-    """Constants that are equal up to rounding."""
-    return pd.Series(np.isclose(a, b, rtol=1e-10, atol=0.0), index=a.index)
 
 
 def _over(difference: pd.Series, unit: pd.Series) -> pd.Series:
@@ -104,15 +106,6 @@ def _over(difference: pd.Series, unit: pd.Series) -> pd.Series:
     apart = pd.Series(np.where(difference == 0, 0.0, np.inf), index=difference.index)
     whole = (difference / unit.where(unit > 0)).where(unit != 0, apart * np.sign(difference))
     return whole.astype(float)
-
-
-def _passed(run: pd.DataFrame, still: pd.Series, chains: int) -> pd.Series:
-    """Tell whether a quantity's Monte Carlo errors can be trusted."""
-    if not chains:
-        return pd.Series(np.isfinite(run["mcse_mean"]), index=run.index)
-    enough = run[["ess_bulk", "ess_tail"]].min(axis=1, skipna=False) >= PER_CHAIN * chains
-    constant = ~(run["sd"] > 0) & still
-    return (enough & (run["rhat"] <= DECIDES)) | constant
 
 
 @dataclass(frozen=True)
@@ -151,7 +144,13 @@ def tried(table: pd.DataFrame) -> Tested:
     number = int(z.notna().to_numpy().sum())
     bound = float(norm.isf(LEVEL / 2 / max(number, 1)))
     beyond = table[(z.abs() > bound).any(axis=1)]
-    worst = max(_beyond(beyond, bound), key=lambda one: abs(one.d), default=None)
+    found = (
+        Worst(str(quantity), name, float(d), float(z))
+        for name in TESTED
+        for quantity, d, z in beyond[[f"d_{name}", f"z_{name}"]].itertuples()
+        if abs(z) > bound
+    )
+    worst = max(found, key=lambda one: abs(one.d), default=None)
     reach = bound + float(norm.ppf(SEEN))
     return Tested(
         number=number,
@@ -161,10 +160,3 @@ def tried(table: pd.DataFrame) -> Tested:
         visible=reach * float(table["error"].max()),
         visible_tail=reach * float(table["error_tail"].max()),
     )
-
-
-def _beyond(table: pd.DataFrame, bound: float) -> Iterator[Worst]:
-    for name in TESTED:
-        for quantity, d, z in table[[f"d_{name}", f"z_{name}"]].itertuples():
-            if abs(z) > bound:
-                yield Worst(str(quantity), name, float(d), float(z))

@@ -83,14 +83,11 @@ def why_not(failed: pd.DataFrame, chains: int) -> tuple[str, str]:
             f"{shown} {verb} fewer than {PER_CHAIN:g} effective draws a chain (`{ess.idxmin()}`: "
             f"{np.nan_to_num(ess.min()):.0f} in all)"
         )
-    return f"{said[:1].upper()}{said[1:]}.", _remedy(worst.max(), ess.min(), chains)
-
-
-def _remedy(rhat: float, ess: float, chains: int) -> str:
-    if rhat > APART or math.isnan(ess):
-        return (
+    said = f"{said[:1].upper()}{said[1:]}."
+    if worst.max() > APART or math.isnan(ess.min()):
+        return said, (
             "Its chains have not converged: see by `onebasin diagnose` what keeps them apart, and sample again; until "
             "then its Monte Carlo errors, and every comparison by them, say nothing."
         )
-    times = times_as_many(float(ess), PER_CHAIN * chains, float(rhat), DECIDES)
-    return f"Draw about {times} times as many, with a longer warmup."
+    times = times_as_many(float(ess.min()), PER_CHAIN * chains, float(worst.max()), DECIDES)
+    return said, f"Draw about {times} times as many, with a longer warmup."

@@ -33,6 +33,8 @@ NEEDED = (
     "mcse_mean",
 )
 """Columns of a table that a run is compared with."""
+RESTARTS = 4
+"""Starts of the matching, which blocks that share variables need."""
 Progress = Callable[[int, int], None]
 
 
@@ -85,6 +87,19 @@ class Known:
         names = self.draws.variables
         return tuple(n for n in names if not rows.isdisjoint(entry_names(self.draws.posterior[n])))
 
+    def align(self, run: View, progress: Progress | None) -> tuple[View, str]:
+        """Bring every draw of a run into the canonical labelling; return it, and the rule in words."""
+        if self.labelling is None:
+            return run, ""
+        alignment = align(
+            run, self.symmetry, reference=self.labelling, restarts=RESTARTS, progress=progress
+        )
+        blocks = "; ".join(block.describe() for block in self.symmetry)
+        rule = (
+            f"Modulo {blocks}: every draw is matched with the canonical labelling of `{self.name}`."
+        )
+        return as_view(alignment.posterior, run.argument), rule
+
 
 @runtime_checkable
 class KnownFacts(Protocol):
@@ -105,21 +120,8 @@ def known_of(
 ) -> Known:
     """Find out what is known of a posterior from draws that are taken for it, such as a long run of NUTS.
 
-    Parameters
-    ----------
-    posterior
-        The draws.
-    name
-        What sentences call it.
-    symmetry
-        Modulo what; by default what the posterior declares.
-    progress
-        Called with draws gone through and draws in all, while they are aligned.
-
-    Raises
-    ------
-    ValueError
-        If a draw is not finite, or there are fewer than 4 a chain.
+    Modulo the symmetry that is given, by default what the posterior declares. There have to be at least 4 finite draws
+    a chain.
     """
     view = as_view(posterior, "reference")
     blocks = resolve(view, symmetry).equal_modes

@@ -82,7 +82,7 @@ class ReferenceComparison(Shown):
         return f"{self.name}: {self.verdict}"
 
     def worst(self, number: int = SHOWN) -> pd.DataFrame:
-        """The quantities that are furthest off.
+        """Return the quantities that are furthest off.
 
         Parameters
         ----------
@@ -109,26 +109,21 @@ class ReferenceComparison(Shown):
     def _card(self) -> Card:
         words = [Words(sentence) for sentence in self.sentences]
         notes = [Words(note, small=True) for note in self.notes]
-        return Card(self.heading, (*words, _table(self), *notes), FLAGS[self.verdict])
-
-
-def _table(comparison: ReferenceComparison) -> Table:
-    shown = comparison.worst()
-    columns = {
-        "mean off by": "d_mean",
-        "|z|": "z_mean",
-        "5 %": "d_q5",
-        "95 %": "d_q95",
-        "sd ratio": "sd_ratio",
-    }
-    rows = tuple(
-        (
-            f"`{name}`",
-            *(number(abs(row[c]) if c == "z_mean" else row[c], 2) for c in columns.values()),
+        shown = self.worst()
+        columns = {
+            "mean off by": "d_mean",
+            "|z|": "z_mean",
+            "5 %": "d_q5",
+            "95 %": "d_q95",
+            "sd ratio": "sd_ratio",
+        }
+        rows = tuple(
+            (
+                f"`{name}`",
+                *(number(abs(row[c]) if c == "z_mean" else row[c], 2) for c in columns.values()),
+            )
+            for name, row in shown.iterrows()
         )
-        for name, row in shown.iterrows()
-    )
-    few = (
-        f"{len(shown)} of {len(comparison.table)}" if len(shown) < len(comparison.table) else "all"
-    )
-    return Table(("", *columns), rows, f"in the reference's sds, {few}")
+        few = f"{len(shown)} of {len(self.table)}" if len(shown) < len(self.table) else "all"
+        table = Table(("", *columns), rows, f"in the reference's sds, {few}")
+        return Card(self.heading, (*words, table, *notes), FLAGS[self.verdict])

@@ -21,7 +21,9 @@ _SLIGHT = 0.1
 
 def agreement(reference: str, judged: Judged) -> Iterator[str]:
     """Say that nothing differs, and what would have been seen."""
-    tests, kinds = judged.tests, _counted(judged.rows)
+    tests, of = judged.tests, judged.rows["kind"]
+    counts = {kind: int((of == kind).sum()) for kind in (INVARIANT, PARAMETER)}
+    kinds = " and ".join(f"{n} {kind}{'s' * (n != 1)}" for kind, n in counts.items() if n)
     part = " in label-free quantities" if judged.verdict == "agrees in part" else ""
     yield (
         f"Agrees with `{reference}`{part}, as far as its Monte Carlo error can see: none of {kinds} differs by more "
@@ -73,11 +75,6 @@ def _sds(d: float) -> str:
     if math.isinf(d):
         return "elsewhere, and neither varies"
     return f"{number(abs(d), 2)} sds too {'high' if d > 0 else 'low'}"
-
-
-def _counted(rows: pd.DataFrame) -> str:
-    counts = ((kind, int((rows["kind"] == kind).sum())) for kind in (INVARIANT, PARAMETER))
-    return " and ".join(f"{count} {kind}{'s' * (count != 1)}" for kind, count in counts if count)
 
 
 def prediction(predictions: Mapping[str, float]) -> str:

@@ -21,7 +21,12 @@ def answer_card(subject: Subject, *, named: bool) -> AnswerCard | None:
 def key_figures(subject: Subject) -> list[Stat]:
     """The numbers that the answer rests on, aligned where parameters are shown so."""
     diagnosis, fit = subject.diagnosis, subject.diagnosis.variational
-    stats = [_size(subject)]
+    chains, draws = diagnosis.num_chains, diagnosis.num_draws
+    if subject.has_chains:
+        note = f"{chains} chain{'s' if chains > 1 else ''} of {format_number(draws)}"
+    else:
+        note = "members" if subject.view.is_ensemble else "of the fit"
+    stats = [Stat("draws", chains * draws, note=note)]
     if fit is not None:
         limit = fit.khat_limit
         places = 2 if math.isnan(fit.khat) else decimals_beside(fit.khat, (limit,), 2)
@@ -52,12 +57,3 @@ def key_figures(subject: Subject) -> list[Stat]:
             flag = FLAGS[diagnosis.outcome_of("E-BFMI") or "passed"]
             stats.append(Stat("E-BFMI", value, flag, "smallest"))
     return stats
-
-
-def _size(subject: Subject) -> Stat:
-    chains, draws = subject.diagnosis.num_chains, subject.diagnosis.num_draws
-    if subject.has_chains:
-        note = f"{chains} chain{'s' if chains > 1 else ''} of {format_number(draws)}"
-    else:
-        note = "members" if subject.view.is_ensemble else "of the fit"
-    return Stat("draws", chains * draws, note=note)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Float
 
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
@@ -33,11 +32,21 @@ def chains(subject: Subject) -> Section | None:
     quantities = _worst(subject)
     if not quantities:
         return None
+    from arviz_plots import plot_autocorr
+
     parts: list[Part] = [_which(subject, quantities), _traced(quantities)]
     first = next(iter(quantities.values()))
     if len(first) > 1:
         parts.append(_ranks(subject, quantities))
-    parts += [_growth(subject, quantities), _autocorrelation(quantities)]
+    parts.append(_growth(subject, quantities))
+    lags = min(LAGS, first.shape[1] - 1)
+    parts.append(
+        FigureItem(
+            drawn(plot_autocorr, few(quantities), height=2.3, chains=len(first), max_lag=lags),
+            caption="Autocorrelation of each chain by lag; the sooner it falls to zero, the more a draw is worth.",
+            alt=autocorrelation_in_words(quantities, most=lags),
+        )
+    )
     return Section("Chains", parts=tuple(parts))
 
 
@@ -123,35 +132,24 @@ def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
     figure = drawn(
         plot_ess_evolution, few(quantities), height=2.4, min_ess=limit, legend=("bulk", "tail")
     )
+    told = []
+    for name, values in quantities.items():
+        of = f"of {format_number(values.size)} draws"
+        if name in subject.table.index:
+            bulk, tail = (float(subject.table[column][name]) for column in ("ess_bulk", "ess_tail"))
+            side = "above" if min(bulk, tail) >= limit else "below"
+            told.append(
+                f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)}, tail ESS to "
+                f"{format_number(tail, decimals=0)} {of}, {side} the limit."
+            )
+        else:
+            bulk = float(bulk_ess(values[None])[0])
+            told.append(f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)} {of}.")
     return FigureItem(
         figure,
         caption="Effective sample size, bulk and tail, of the first draws, more of them further right. "
         f"It should grow in a straight line, above the limit of {limit:g} (dashed).",
-        alt=" ".join(_grown(name, subject, values, limit) for name, values in quantities.items()),
-    )
-
-
-def _grown(name: str, subject: Subject, values: Quantity, limit: float) -> str:
-    if name in subject.table.index:
-        bulk, tail = (float(subject.table[column][name]) for column in ("ess_bulk", "ess_tail"))
-        side = "above" if min(bulk, tail) >= limit else "below"
-        return (
-            f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)}, tail ESS to "
-            f"{format_number(tail, decimals=0)} of {format_number(values.size)} draws, {side} the limit."
-        )
-    bulk = float(bulk_ess(values[None])[0])
-    return f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)} of {format_number(values.size)} draws."
-
-
-def _autocorrelation(quantities: dict[str, Quantity]) -> FigureItem:
-    from arviz_plots import plot_autocorr
-
-    first = next(iter(quantities.values()))
-    lags = min(LAGS, first.shape[1] - 1)
-    return FigureItem(
-        drawn(plot_autocorr, few(quantities), height=2.3, chains=len(first), max_lag=lags),
-        caption="Autocorrelation of each chain by lag; the sooner it falls to zero, the more a draw is worth.",
-        alt=autocorrelation_in_words(quantities, most=lags),
+        alt=" ".join(told),
     )
 
 
@@ -159,20 +157,20 @@ def autocorrelation_in_words(
     quantities: Mapping[str, Quantity], *, limit: float = 0.1, most: int = 100
 ) -> str:
     """Say of every quantity at which lag its autocorrelation has fallen below a limit."""
-    return " ".join(f"{n}: {_fallen(v, limit, most)}." for n, v in quantities.items())
-
-
-def _fallen(values: Quantity, limit: float, most: int) -> str:
-    curve = np.mean([_autocorrelation_of(chain, most) for chain in values], axis=0)
-    below = np.flatnonzero(curve < limit)
-    if not len(below):
-        return f"autocorrelation still {format_number(float(curve[-1]), digits=2)} at lag {len(curve) - 1}"
-    return f"autocorrelation below {limit:g} from lag {below[0]} on"
-
-
-def _autocorrelation_of(draws: Float[np.ndarray, " draw"], most: int) -> np.ndarray:
-    centred = draws - draws.mean()
-    size = 2 ** int(np.ceil(np.log2(2 * len(draws))))
-    spectrum = np.abs(np.fft.rfft(centred, size)) ** 2
-    curve = np.fft.irfft(spectrum, size)[: min(most + 1, len(draws))]
-    return curve / curve[0] if curve[0] > 0 else np.ones_like(curve)
+    told = []
+    for name, values in quantities.items():
+        curves = []
+        for chain in values:
+            centred = chain - chain.mean()
+            size = 2 ** int(np.ceil(np.log2(2 * len(chain))))
+            spectrum = np.abs(np.fft.rfft(centred, size)) ** 2
+            curve = np.fft.irfft(spectrum, size)[: min(most + 1, len(chain))]
+            curves.append(curve / curve[0] if curve[0] > 0 else np.ones_like(curve))
+        mean = np.mean(curves, axis=0)
+        below = np.flatnonzero(mean < limit)
+        if len(below):
+            told.append(f"{name}: autocorrelation below {limit:g} from lag {below[0]} on.")
+        else:
+            last = format_number(float(mean[-1]), digits=2)
+            told.append(f"{name}: autocorrelation still {last} at lag {len(mean) - 1}.")
+    return " ".join(told)

@@ -10,7 +10,6 @@ import pandas as pd
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.draws import Draws
 
-from ...diagnostics.result import AlignedDiagnosis, Diagnosis
 from ...page.page import Details, FigureItem, Note, Part, Section
 from ...plots.labellings import draw_labellings, labellings_in_words
 from ...plots.theme import drawn, few
@@ -29,9 +28,16 @@ INVARIANTS = 12
 def labels(subject: Subject) -> Section | None:
     """Show what alignment did to a posterior; None where there is no symmetry, or draws came in one labelling."""
     aligned = subject.aligned
-    if aligned is None or subject.aligned_draws is None or _is_folded(subject):
+    if aligned is None or subject.aligned_draws is None:
         return None
-    names = _drawn(subject, aligned)
+    # Draws that have the labelling of their mode may be used so: another rule would mix modes again.
+    usable = subject.verdict is not None and subject.verdict.answer == "usable"
+    if usable and modes_of(subject.view) is not None:
+        return None
+    moved = list(map(str, aligned.aligned.parameters.index))
+    rhat = aligned.raw.parameters["rhat"].reindex(moved).fillna(0.0)
+    worst = variable_of(rhat.idxmax())
+    names = tuple([name for name in moved if variable_of(name) == worst][:DRAWN])
     before = _several(subject.raw_draws, names)
     after = _several(subject.aligned_draws, names)
     rule, *happened = aligned.sentences
@@ -44,28 +50,33 @@ def labels(subject: Subject) -> Section | None:
         parts.append(_traced(before, "As they came", _worst(rhats[0], before)))
         parts.append(_traced(after, "Aligned", _worst(rhats[1], after)))
     if not aligned.alignment.rotates:  # every draw has a rotation of its own
-        parts.append(_switches(aligned))
+        from ...alignment.switching import labelling_numbers  # here: it loads JAX
+
+        numbers = labelling_numbers(aligned.alignment.element)
+        parts.append(
+            FigureItem(
+                draw_labellings(numbers),
+                caption="The labelling that every draw came with, one strip a chain. A strip of one colour never "
+                "switched; strips of different colours lie in mirror images of one mode.",
+                alt=labellings_in_words(numbers),
+            )
+        )
     caption = "Aligned parameters. R-hat stands before and after; medians and intervals are of aligned draws."
     table, raw = aligned.aligned.parameters, aligned.raw.parameters
     parts.append(grouped_table(subject.diagnosis, table, raw=raw, caption=caption))
     if len(aligned.invariants):
-        parts.append(_invariants(subject.diagnosis, aligned))
+        free = aligned.invariants.sort_values("rhat", ascending=False, na_position="last")
+        caption = "Label-free quantities: you can use them whatever the labels did."
+        quantities = quantity_table(
+            subject.diagnosis, free.head(INVARIANTS), heading="quantity", caption=caption
+        )
+        count = f"the {INVARIANTS} worst of {format_number(len(free))} quantities"
+        summary = f"Label-free quantities: {count}"
+        parts.append(
+            Details(summary, (quantities,), open=True) if len(free) > INVARIANTS else quantities
+        )
     parts.append(Details("How draws were aligned", (rule,)))
     return Section("Labels before and after alignment", parts=tuple(parts))
-
-
-def _is_folded(subject: Subject) -> bool:
-    """Tell whether draws have the labelling of their mode, and may be used so: another rule would mix modes again."""
-    verdict = subject.verdict
-    return verdict is not None and verdict.answer == "usable" and modes_of(subject.view) is not None
-
-
-def _drawn(subject: Subject, aligned: AlignedDiagnosis) -> tuple[str, ...]:
-    """Entries of the variable that disagreed most before, in their order; the first ones where there are many."""
-    moved = list(map(str, aligned.aligned.parameters.index))
-    rhat = aligned.raw.parameters["rhat"].reindex(moved).fillna(0.0)
-    worst = variable_of(rhat.idxmax())
-    return tuple([name for name in moved if variable_of(name) == worst][:DRAWN])
 
 
 def _several(draws: Draws, names: tuple[str, ...]) -> dict[str, Quantity]:
@@ -97,28 +108,3 @@ def _traced(quantities: dict[str, Quantity], what: str, rhat: float) -> FigureIt
         caption=f"{what}: densities (left) and traces (right) of {listed(list(quantities))}, chain by chain.{known}",
         alt=f"{what}. {traces_in_words(quantities)}",
     )
-
-
-def _switches(aligned: AlignedDiagnosis) -> FigureItem:
-    from ...alignment.switching import labelling_numbers  # here: it loads JAX
-
-    numbers = labelling_numbers(aligned.alignment.element)
-    return FigureItem(
-        draw_labellings(numbers),
-        caption="The labelling that every draw came with, one strip a chain. A strip of one colour never switched; "
-        "strips of different colours lie in mirror images of one mode.",
-        alt=labellings_in_words(numbers),
-    )
-
-
-def _invariants(diagnosis: Diagnosis, aligned: AlignedDiagnosis) -> Part:
-    table = aligned.invariants.sort_values("rhat", ascending=False, na_position="last")
-    shown = table.head(INVARIANTS)
-    caption = "Label-free quantities: you can use them whatever the labels did."
-    first = quantity_table(diagnosis, shown, heading="quantity", caption=caption)
-    if len(table) <= INVARIANTS:
-        return first
-    summary = (
-        f"Label-free quantities: the {INVARIANTS} worst of {format_number(len(table))} quantities"
-    )
-    return Details(summary, (first,), open=True)

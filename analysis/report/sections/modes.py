@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
@@ -32,11 +31,6 @@ def modes(subject: Subject) -> Section | None:
     if found is None:
         return None
     text = f"{found.sentence} {found.remark}".strip()
-    figure = _figure(subject, found)
-    return Section("Modes", text=text, parts=(_table(found), *([figure] if figure else [])))
-
-
-def _table(found: ModesSummary) -> Table:
     columns = (
         "mode",
         "weight",
@@ -48,13 +42,15 @@ def _table(found: ModesSummary) -> Table:
         Column("strays", unit="share"),
         "divergences",
     )
-    return Table(
+    table = Table(
         columns,
         tuple(_row(found, number) for number in range(found.count)),
         caption="Modes, the heaviest first. Log evidence: of a mode with all copies that the symmetry makes. Starts: "
         f"how many of {found.starts} led there. R-hat: of the mode's own chains, the worst. Strays: the share of their "
         "draws that lie in other modes.",
     ).without_empty_columns()
+    figure = _figure(subject, found)
+    return Section("Modes", text=text, parts=(table, *([figure] if figure else [])))
 
 
 def _row(found: ModesSummary, number: int) -> Row:
@@ -72,7 +68,7 @@ def _row(found: ModesSummary, number: int) -> Row:
     return (
         str(number),
         _weight(found, number) if found.known else TableCell("not known", "bad"),
-        _interval(found, number) if found.known else None,
+        " to ".join(map(format_number, (of("weight_low"), high))) if found.known else None,
         of("log_evidence"),
         of("log_evidence_error"),
         count("starts"),
@@ -88,42 +84,35 @@ def _weight(found: ModesSummary, number: int) -> str:
     return format_number(math.exp(log_weight)) if log_weight > SMALL else share(log_weight)
 
 
-def _interval(found: ModesSummary, number: int) -> str:
-    ends = (float(found.table[f"weight_{end}"][number]) for end in ("low", "high"))
-    return " to ".join(map(format_number, ends))
-
-
 def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
     """The two parameters that tell modes apart best; None where the draws are of one mode."""
     of = subject.view.stat(schema.MODE)
     if of is None or len(np.unique(of)) < 2:
         return None
     quantities = subject.several(subject.worst[:LOOKED_AT])
-    names = _telling(quantities, of)
-    if len(names) < 2:
+    apart = {name: _apart(values, of) for name, values in quantities.items()}
+    likely = sorted(apart, key=lambda name: -float(apart[name].sum()))[:CANDIDATES]
+    if len(likely) < 2:
         return None
-    first, second = (quantities[name] for name in names)
+    # In the plane of these two the closest two modes are farthest apart.
+    x, y = max(combinations(likely, 2), key=lambda pair: (apart[pair[0]] + apart[pair[1]]).min())
+    first, second = quantities[x], quantities[y]
     step = -(-of.size // DRAWN)
     drawn = np.stack([first.ravel(), second.ravel()], axis=1)[::step]
     numbers = of.ravel()[::step].astype(int)
-    points = {_named(found, k): drawn[numbers == k] for k in np.unique(numbers).tolist()}
-    x, y = names
+    points, told = {}, []
+    for k in np.unique(numbers).tolist():
+        name = f"mode {k}, weight {_weight(found, k)}" if found.known else f"mode {k}"
+        points[name] = drawn[numbers == k]
+        (a, c), (b, d) = points[name].mean(axis=0), points[name].std(axis=0)
+        a, b, c, d = (format_number(float(value)) for value in (a, b, c, d))
+        told.append(f"{name}: {x} {a} ± {b}, {y} {c} ± {d}")
     counted = "; each has draws by its weight" if found.known else ""
     return FigureItem(
         draw_modes(points, x_label=x, y_label=y),
         caption=f"`{x}` and `{y}`, which tell the modes apart best, one colour a mode{counted}.",
-        alt=_in_words(points, x, y),
+        alt=f"{'; '.join(told)}.",
     )
-
-
-def _telling(quantities: Mapping[str, np.ndarray], of: np.ndarray) -> tuple[str, ...]:
-    """The two quantities in whose plane the closest two modes are farthest apart, in sds within modes."""
-    apart = {name: _apart(values, of) for name, values in quantities.items()}
-    likely = sorted(apart, key=lambda name: -float(apart[name].sum()))[:CANDIDATES]
-    pairs = list(combinations(likely, 2))
-    if not pairs:
-        return ()
-    return max(pairs, key=lambda pair: float((apart[pair[0]] + apart[pair[1]]).min()))
 
 
 def _apart(values: np.ndarray, of: np.ndarray) -> np.ndarray:
@@ -133,17 +122,3 @@ def _apart(values: np.ndarray, of: np.ndarray) -> np.ndarray:
     within = float(np.mean([part.var() for part in parts]))
     first, second = np.triu_indices(len(means), 1)
     return (means[first] - means[second]) ** 2 / within if within > 0 else np.zeros(len(first))
-
-
-def _named(found: ModesSummary, number: int) -> str:
-    weight = f", weight {_weight(found, number)}" if found.known else ""
-    return f"mode {number}{weight}"
-
-
-def _in_words(points: Mapping[str, np.ndarray], x: str, y: str) -> str:
-    told = []
-    for name, drawn in points.items():
-        (a, c), (b, d) = drawn.mean(axis=0), drawn.std(axis=0)
-        a, b, c, d = (format_number(float(value)) for value in (a, b, c, d))
-        told.append(f"{name}: {x} {a} ± {b}, {y} {c} ± {d}")
-    return f"{'; '.join(told)}."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from onebasin.base.numbers import format_number
 
 from ...page.page import Details, FigureItem, Part, Section
@@ -27,7 +25,15 @@ _KINDS = {
 def parameters(subject: Subject) -> Section:
     """Tabulate all parameters by variable, and draw where the first of them lie."""
     parts: list[Part] = []
-    diagnosis, table = subject.diagnosis, _varying(subject)
+    diagnosis, table = subject.diagnosis, subject.table
+    constant = [name for name in diagnosis.constants if name in table.index]
+    table = table.drop(index=constant)[[name for name in COLUMNS if name in table]]
+    limits = diagnosis.limits
+    marked = (
+        f" R-hat above {limits.rhat:g} and effective sample sizes below {diagnosis.min_ess:g} are marked."
+        if subject.has_chains
+        else ""
+    )
     if subject.is_shown_aligned:
         names = tuple(dict.fromkeys(map(variable_of, sorted(subject.moved))))
         parts.append(f"{listed(names)}: see the table of aligned parameters above.")
@@ -38,53 +44,27 @@ def parameters(subject: Subject) -> Section:
         ]
         if not chosen:
             continue
-        shown = grouped_table(
-            diagnosis, table.loc[chosen], caption=_caption(subject, heading, len(chosen))
-        )
+        caption = f"{heading}: {format_number(len(chosen))}.{marked}"
+        tabulated = grouped_table(diagnosis, table.loc[chosen], caption=caption)
         if kind == "parameter":
-            parts.append(shown)
+            parts.append(tabulated)
         else:
             count = f"{format_number(len(chosen))}, not used for the verdict"
-            parts.append(Details(heading, (shown,), note=count))
-    if (forest := _forest(subject)) is not None:
-        parts.append(forest)
-    return Section("Parameters", parts=tuple(parts))
-
-
-def _varying(subject: Subject) -> pd.DataFrame:
-    table = subject.table
-    constant = [name for name in subject.diagnosis.constants if name in table.index]
-    columns = [name for name in COLUMNS if name in table]
-    return table.drop(index=constant)[columns]
-
-
-def _caption(subject: Subject, heading: str, count: int) -> str:
-    limits = subject.diagnosis.limits
-    chains = (
-        f" R-hat above {limits.rhat:g} and effective sample sizes below {subject.diagnosis.min_ess:g} are marked."
-        if subject.has_chains
-        else ""
-    )
-    return f"{heading}: {format_number(count)}.{chains}"
-
-
-def _forest(subject: Subject) -> FigureItem | None:
+            parts.append(Details(heading, (tabulated,), note=count))
     decisive = set(subject.worst)
-    names = [n for n in map(str, subject.table.index) if n in decisive][:IN_FOREST]
-    quantities = {n: thinned(v, DRAWS) for n, v in subject.several(names).items()}
-    if not quantities:
-        return None
-    rows = subject.table.loc[list(quantities)]
-    which = (
-        "All"
-        if len(quantities) == len(decisive)
-        else f"The first {len(quantities)} of {len(decisive)}"
-    )
-    return FigureItem(
-        draw_forest(quantities),
-        caption=f"{which} parameters: medians (points) and where 50 % and 90 % of draws lie (lines)."
-        + (" They are aligned." if subject.is_shown_aligned else ""),
-        alt=intervals_in_words(
-            list(quantities), *(rows[c].tolist() for c in ("q5", "median", "q95"))
-        ),
-    )
+    first = [n for n in map(str, subject.table.index) if n in decisive][:IN_FOREST]
+    quantities = {n: thinned(v, DRAWS) for n, v in subject.several(first).items()}
+    if quantities:
+        rows = subject.table.loc[list(quantities)]
+        ends = (rows[column].tolist() for column in ("q5", "median", "q95"))
+        shown, of = len(quantities), len(decisive)
+        which = "All" if shown == of else f"The first {shown} of {of}"
+        aligned = " They are aligned." if subject.is_shown_aligned else ""
+        parts.append(
+            FigureItem(
+                draw_forest(quantities),
+                caption=f"{which} parameters: medians (points) and where 50 % and 90 % of draws lie (lines).{aligned}",
+                alt=intervals_in_words(list(quantities), *ends),
+            )
+        )
+    return Section("Parameters", parts=tuple(parts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ import xarray as xr
 from onebasin.base.numbers import decimals_beside, format_number
 from onebasin.base.table import Column, Row, Table, TableCell
 from onebasin.posteriors import schema
+from onebasin.posteriors.view import View
 
 from ...page.page import FigureItem, Note, Part, Section
+from ...plots.bands import PLACES, Curve, band_in_words, draw_predictive_bands, network_bands
 from ...plots.theme import drawn
 from ..subject import Subject, listed
-from .bands import bands
 
 SAMPLES = 50
 """Predictive data sets that are drawn."""
@@ -26,8 +27,10 @@ MOST_VALUES = 2**22
 """Values of a group that are read at most; beyond, every k-th draw is taken."""
 VARIABLES = 3
 """Variables of a group that are shown at most."""
+BANDS = 8
+"""Posteriors that have a band at most."""
 SENSITIVE = 20
-_STATISTICS = {"mean": np.mean, "sd": np.std, "smallest": np.min, "largest": np.max}
+_STATISTICS: dict[str, Any] = {"mean": np.mean, "sd": np.std, "smallest": np.min, "largest": np.max}
 
 
 def predictions(subject: Subject) -> Section:
@@ -36,10 +39,45 @@ def predictions(subject: Subject) -> Section:
     parts: list[Part] = [band] if band is not None else []
     if (points := subject.diagnosis.points) is not None:
         parts.append(points.as_table(subject.diagnosis.verdict))
-    parts += [*_checks(subject), *_leave_one_out(subject), *_sensitivity(subject)]
+    parts += _checks(subject)
+    if (likelihood := subject.view.group(schema.LOG_LIKELIHOOD)) is not None:
+        for name in list(map(str, likelihood.data_vars))[:VARIABLES]:
+            parts += _left_out(subject, name, likelihood[name])
+    parts += _sensitivity(subject)
     if missing := _missing(subject):
         parts.append(missing)
     return Section("Predictions against data", parts=tuple(parts))
+
+
+def bands(views: Mapping[str, View]) -> FigureItem | None:
+    """Draw predictive bands of regression networks of one input that keep their data; None for anything else."""
+    drawn = {name: view for name, view in views.items() if _can_be_drawn(view)}
+    if not drawn:
+        return None
+    first = next(iter(drawn.values()))
+    x, y = np.asarray(first.x, float)[:, 0], first.y
+    places = np.linspace(x.min(), x.max(), PLACES)
+    made = network_bands(dict(list(drawn.items())[:BANDS]), places)
+    data = Curve(x, np.asarray(y, float).reshape(len(x), -1)[:, 0]) if y is not None else None
+    return FigureItem(
+        draw_predictive_bands(made, data=data),
+        caption="Predictions with noise along the input, over the data: mean, 50 % and 95 % bands.",
+        alt=" ".join(band_in_words(name, band, data) for name, band in made.items()),
+    )
+
+
+def _can_be_drawn(view: View) -> bool:
+    if view.network is None or view.x is None:
+        return False
+    from onebasin.models.networks.likelihood import Gaussian  # here: it loads JAX
+
+    model, x = view.network, view.x
+    return (
+        not model.is_classifier
+        and isinstance(model.likelihood, Gaussian)
+        and model.network.in_dim == 1
+        and bool(np.isfinite(x).all())
+    )
 
 
 def _missing(subject: Subject) -> str:
@@ -76,7 +114,9 @@ def _checks(subject: Subject) -> Iterator[Part]:
     predicted, observed = map(subject.view.group, _GROUPS[:2])
     if predicted is None or observed is None:
         return
-    common = [str(n) for n in predicted.data_vars if n in observed and _is_numeric(observed[n])]
+    common = [
+        str(n) for n in predicted.data_vars if n in observed and observed[n].dtype.kind in "biuf"
+    ]
     if not common:
         held = listed(list(map(str, predicted.data_vars)))
         yield f"No predictive check: `{schema.OBSERVED_DATA}` holds none of {held}, which are predicted."
@@ -96,6 +136,8 @@ def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
     from arviz_plots import plot_ppc_dist
 
     flat, points = draws.reshape(-1, data.size), data.ravel()
+    low, high = np.quantile(flat, [0.05, 0.95], axis=0)
+    inside = 100 * float(((points >= low) & (points <= high)).mean())
     step = max(1, -(-points.size // 4000))
     tree = xr.DataTree.from_dict(
         {
@@ -105,13 +147,17 @@ def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
             schema.OBSERVED_DATA: _labelled({name: points[::step]}, ("obs",)),
         }
     )
-    inside = _inside(flat, points)
-    statistics = [(word, *_statistic(of, flat, points)) for word, of in _STATISTICS.items()]
+    statistics: list[tuple[str, float, float, float, float]] = []
+    for word, of in _STATISTICS.items():
+        predicted, observed = of(flat, axis=1), float(of(points))
+        above = float((predicted > observed).mean() + 0.5 * (predicted == observed).mean())
+        low, high = map(float, np.quantile(predicted, [0.05, 0.95]))
+        statistics.append((word, observed, low, high, above))
     figure = drawn(
         plot_ppc_dist,
         tree,
         height=2.7,
-        kind=_kind(points),
+        kind="ecdf" if points.size < 30 or np.array_equal(points, np.round(points)) else "kde",
         num_samples=min(SAMPLES, len(flat)),
         legend=("predicted data sets",),
     )
@@ -122,8 +168,8 @@ def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
     yield FigureItem(
         figure,
         caption=f"Predictive check of `{name}`: the data (dark) among {min(SAMPLES, len(flat))} data sets that the "
-        f"posterior predicts. {100 * inside:.0f} % of the observations lie in their own central 90 % interval.",
-        alt=f"{name}. {'; '.join(alt)}. {100 * inside:.0f} % of observations lie in their 90 % intervals.",
+        f"posterior predicts. {inside:.0f} % of the observations lie in their own central 90 % interval.",
+        alt=f"{name}. {'; '.join(alt)}. {inside:.0f} % of observations lie in their 90 % intervals.",
     )
     columns = (
         "statistic of a data set",
@@ -135,44 +181,11 @@ def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
     yield Table(
         columns,
         tuple(
-            (
-                word,
-                observed,
-                low,
-                high,
-                TableCell(above, "warn" if min(above, 1 - above) < 0.01 else ""),
-            )
-            for word, observed, low, high, above in statistics
+            (word, at, low, high, TableCell(above, "warn" if min(above, 1 - above) < 0.01 else ""))
+            for word, at, low, high, above in statistics
         ),
         f"Statistics of `{name}`, observed and as predicted; a share near 0 or 1 is a misfit.",
     )
-
-
-def _kind(points: np.ndarray) -> str:
-    return "ecdf" if points.size < 30 or np.array_equal(points, np.round(points)) else "kde"
-
-
-def _inside(flat: np.ndarray, points: np.ndarray) -> float:
-    low, high = np.quantile(flat, [0.05, 0.95], axis=0)
-    return float(((points >= low) & (points <= high)).mean())
-
-
-def _statistic(
-    statistic: Any, flat: np.ndarray, points: np.ndarray
-) -> tuple[float, float, float, float]:
-    """A statistic of the data, the 5 % and 95 % quantiles of it in predictions, and how many of those lie above."""
-    predicted, observed = statistic(flat, axis=1), float(statistic(points))
-    above = float((predicted > observed).mean() + 0.5 * (predicted == observed).mean())
-    low, high = np.quantile(predicted, [0.05, 0.95])
-    return observed, float(low), float(high), above
-
-
-def _leave_one_out(subject: Subject) -> Iterator[Part]:
-    group = subject.view.group(schema.LOG_LIKELIHOOD)
-    if group is None:
-        return
-    for name in list(map(str, group.data_vars))[:VARIABLES]:
-        yield from _left_out(subject, name, group[name])
 
 
 def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[Part]:
@@ -187,9 +200,13 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
     tree = xr.DataTree.from_dict(
         {schema.LOG_LIKELIHOOD: _labelled({name: flat}, ("chain", "draw", "obs"))}
     )
+    known = subject.diagnosis.parameters["ess_bulk"].dropna()
+    efficiency = 1.0  # effective draws a draw, as PSIS asks for
+    if subject.has_chains and not known.empty:
+        efficiency = float(min(known.mean() / subject.diagnosis.total_draws, 1.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of large k: told below
-        elpd = loo(tree, var_name=name, pointwise=True, reff=_efficiency(subject))
+        elpd = loo(tree, var_name=name, pointwise=True, reff=efficiency)
     khat, limit = np.asarray(elpd.pareto_k).ravel(), float(elpd.good_k)
     bad, worst = int((khat > limit).sum()), int(khat.argmax())
     places = decimals_beside(float(khat[worst]), (limit,), 2)
@@ -227,14 +244,6 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
         alt=f"{told}. {bad} of {khat.size} lie above the limit {most}; the median is "
         f"{format_number(float(np.median(khat)), decimals=2)}.",
     )
-
-
-def _efficiency(subject: Subject) -> float:
-    """Effective draws a draw, as PSIS asks for."""
-    known = subject.diagnosis.parameters["ess_bulk"].dropna()
-    if not subject.has_chains or known.empty:
-        return 1.0
-    return float(min(known.mean() / subject.diagnosis.total_draws, 1.0))
 
 
 _MATTERS = 0.05
@@ -337,7 +346,10 @@ def _totals(group: xr.Dataset, draws: np.ndarray) -> dict[str, np.ndarray]:
 
 def _common_draws(subject: Subject, *groups: xr.Dataset) -> tuple[np.ndarray, ...] | None:
     """Places of the draws that the posterior and all groups hold, in each of them; None where that cannot be told."""
-    numbers = [_numbers(dataset) for dataset in (subject.view.posterior, *groups)]
+    numbers = [
+        each["draw"].values if "draw" in each.coords else np.arange(each.sizes["draw"])
+        for each in (subject.view.posterior, *groups)
+    ]
     common = numbers[0]
     for others in numbers[1:]:
         common = common[np.isin(common, others)]
@@ -346,11 +358,6 @@ def _common_draws(subject: Subject, *groups: xr.Dataset) -> tuple[np.ndarray, ..
     most = min(_affordable(variable) for group in groups for variable in group.data_vars.values())
     common = common[:: max(1, -(-len(common) // most))]
     return tuple(np.flatnonzero(np.isin(each, common)) for each in numbers)
-
-
-def _numbers(dataset: xr.Dataset) -> np.ndarray:
-    """Numbers of a group's draws: as its coordinate says, else counted."""
-    return dataset["draw"].values if "draw" in dataset.coords else np.arange(dataset.sizes["draw"])
 
 
 def _affordable(variable: xr.DataArray) -> int:
@@ -371,7 +378,3 @@ def _labelled(variables: dict[str, np.ndarray], dims: tuple[str, ...]) -> xr.Dat
     first = next(iter(variables.values()))
     coords = {dim: np.arange(size) for dim, size in zip(dims, first.shape, strict=True)}
     return xr.Dataset({name: (dims, values) for name, values in variables.items()}, coords=coords)
-
-
-def _is_numeric(variable: xr.DataArray) -> bool:
-    return variable.dtype.kind in "biuf"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import combinations
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
@@ -33,7 +34,17 @@ def sampler(subject: Subject) -> Section | None:
         parts.append(energy)
     else:
         parts.append("No energy is drawn: store `energy` in the group `sample_stats`.")
-    if (depths := _depths(subject)) is not None:
+    if (depth := subject.view.stat(schema.TREE_DEPTH)) is not None:
+        limit = subject.view.number(schema.MAX_TREE_DEPTH)
+        shares = depth_shares(depth)
+        depths = FigureItem(
+            draw_tree_depths(
+                {subject.name: shares}, max_tree_depth=None if limit is None else int(limit)
+            ),
+            caption="NUTS tree depths. One level more costs twice the gradients; bars at the limit, "
+            "where trajectories were cut short, are orange.",
+            alt=depths_in_words(subject.name, shares),
+        )
         parts.append(Details("Tree depths", (depths,)))
     return Section("Sampler", parts=tuple(parts))
 
@@ -41,14 +52,33 @@ def sampler(subject: Subject) -> Section | None:
 def _pairs(subject: Subject) -> FigureItem | None:
     from arviz_plots import plot_pair
 
-    quantities = subject.several(_paired(subject))
+    # Entries that go most clearly with divergences, else the worst; one of a variable before a second one.
+    diverging = subject.diverging
+    candidates = list(subject.worst[:40])
+    scalars = [name for name in subject.worst if variable_of(name) == name][:12]
+    candidates = list(dict.fromkeys([*candidates, *scalars]))
+    if diverging is not None and 1 < diverging.sum() < diverging.size:
+        apart = {}  # how far from even the ranks of draws that diverged are
+        for name, values in subject.several(candidates).items():
+            ranks = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
+            apart[name] = abs(float(np.median(ranks[diverging])) - 0.5)
+        candidates = sorted(apart, key=lambda name: -apart[name])
+    first_of = {variable_of(name): name for name in reversed(candidates)}
+    ordered = [n for n in candidates if n in first_of.values()]
+    ordered += [n for n in candidates if n not in ordered]
+    quantities = subject.several(ordered[:PAIRED])
     if len(quantities) < 2:
         return None
-    diverging = subject.diverging
-    shown, marks = _some(quantities, diverging)
+    first = next(iter(quantities.values()))
+    kept = np.zeros(first.shape[1], bool)  # every k-th draw, and each that diverged up to as many
+    kept[:: max(1, -(-first.size // POINTS))] = True
+    if diverging is not None:
+        there = np.flatnonzero(diverging.any(axis=0))
+        kept[there[:: max(1, -(-len(there) // POINTS))]] = True
+    shown = {name: values[:, kept] for name, values in quantities.items()}
     figure = drawn(
         plot_pair,
-        few(shown, diverging=marks),
+        few(shown, diverging=None if diverging is None else diverging[:, kept]),
         height=1.5 * len(shown) + 0.5,
         width=1.7 * len(shown) + 0.6,
         visuals={
@@ -69,42 +99,6 @@ def _pairs(subject: Subject) -> FigureItem | None:
         caption=f"{listed(list(quantities))} against each other, densities on the diagonal. {marked}.",
         alt=pairs_in_words(quantities, diverging),
     )
-
-
-def _paired(subject: Subject) -> tuple[str, ...]:
-    """Choose entries that go most clearly with divergences, else the worst; one of a variable before a second one."""
-    candidates = list(subject.worst[:40])
-    scalars = [name for name in subject.worst if variable_of(name) == name][:12]
-    candidates = list(dict.fromkeys([*candidates, *scalars]))
-    diverging = subject.diverging
-    if diverging is not None and 1 < diverging.sum() < diverging.size:
-        apart = {n: _apart(v, diverging) for n, v in subject.several(candidates).items()}
-        candidates = sorted(apart, key=lambda name: -apart[name])
-    first_of = {variable_of(name): name for name in reversed(candidates)}
-    ordered = [n for n in candidates if n in first_of.values()]
-    ordered += [n for n in candidates if n not in ordered]
-    return tuple(ordered[:PAIRED])
-
-
-def _apart(values: Quantity, diverging: np.ndarray) -> float:
-    """Measure how far from even the ranks of draws that diverged are."""
-    ranks = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
-    return abs(float(np.median(ranks[diverging])) - 0.5)
-
-
-def _some(
-    quantities: dict[str, Quantity], diverging: np.ndarray | None
-) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
-    """Every k-th draw, and each that diverged up to as many."""
-    first = next(iter(quantities.values()))
-    draws = first.shape[1]
-    kept = np.zeros(draws, bool)
-    kept[:: max(1, -(-first.size // POINTS))] = True
-    if diverging is None:
-        return {n: v[:, kept] for n, v in quantities.items()}, None
-    there = np.flatnonzero(diverging.any(axis=0))
-    kept[there[:: max(1, -(-len(there) // POINTS))]] = True
-    return {n: v[:, kept] for n, v in quantities.items()}, diverging[:, kept]
 
 
 def _energy(subject: Subject) -> FigureItem | None:
@@ -139,53 +133,25 @@ def _energy(subject: Subject) -> FigureItem | None:
     )
 
 
-def _depths(subject: Subject) -> FigureItem | None:
-    """Draw the tree depths of a posterior made by NUTS."""
-    depth = subject.view.stat(schema.TREE_DEPTH)
-    if depth is None:
-        return None
-    limit = subject.view.number(schema.MAX_TREE_DEPTH)
-    shares = depth_shares(depth)
-    return FigureItem(
-        draw_tree_depths(
-            {subject.name: shares}, max_tree_depth=None if limit is None else int(limit)
-        ),
-        caption="NUTS tree depths. One level more costs twice the gradients; bars at the limit, "
-        "where trajectories were cut short, are orange.",
-        alt=depths_in_words(subject.name, shares),
-    )
-
-
 def pairs_in_words(quantities: Mapping[str, Quantity], diverging: np.ndarray | None) -> str:
     """Say how quantities go together, and where divergences lie."""
-    return " ".join(_sentences(quantities, diverging))
-
-
-def _sentences(quantities: Mapping[str, Quantity], diverging: np.ndarray | None) -> Iterator[str]:
     from scipy.stats import spearmanr
 
-    names = list(quantities)
-    for place, first in enumerate(names):
-        for second in names[place + 1 :]:
-            r = spearmanr(quantities[first].ravel(), quantities[second].ravel()).statistic
-            yield f"{first} and {second}: rank correlation {format_number(float(r), decimals=2)}."
-    if diverging is None:
-        yield "Divergences were not recorded."
-        return
-    count = int(diverging.sum())
-    if not count:
-        yield "No draw diverged."
-        return
-    yield f"{format_number(count)} of {format_number(diverging.size)} draws diverged;"
-    yield (
-        "; ".join(
-            f"their {name} is {_side(values, diverging)}" for name, values in quantities.items()
+    told = []
+    for first, second in combinations(quantities, 2):
+        r = spearmanr(quantities[first].ravel(), quantities[second].ravel()).statistic
+        told.append(
+            f"{first} and {second}: rank correlation {format_number(float(r), decimals=2)}."
         )
-        + "."
-    )
-
-
-def _side(values: Quantity, diverging: np.ndarray) -> str:
-    below = float((values[diverging] < np.median(values)).mean())
-    side, share = ("below", below) if below >= 0.5 else ("above", 1 - below)
-    return f"in {100 * share:.0f} % {side} its median {format_number(float(np.median(values)))}"
+    if diverging is None or not diverging.any():
+        told.append("Divergences were not recorded." if diverging is None else "No draw diverged.")
+        return " ".join(told)
+    count, total = format_number(int(diverging.sum())), format_number(diverging.size)
+    sides = []
+    for name, values in quantities.items():
+        below = float((values[diverging] < np.median(values)).mean())
+        side, share = ("below", below) if below >= 0.5 else ("above", 1 - below)
+        median = format_number(float(np.median(values)))
+        sides.append(f"their {name} is in {100 * share:.0f} % {side} its median {median}")
+    told.append(f"{count} of {total} draws diverged; {'; '.join(sides)}.")
+    return " ".join(told)

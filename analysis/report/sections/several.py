@@ -14,11 +14,11 @@ from ...page.page import Details, FigureItem, Note, Part, Section
 from ...plots.style import CHAIN_COLOURS
 from ...plots.theme import drawn, few
 from ..parameter_tables import grouped_table
-from ..subject import Quantity, Subject, listed, thinned
+from ..subject import Subject, listed, thinned
 from ..tables import comparison_table, health_table, means_table
-from .bands import bands
 from .chains import traces
 from .fits import elbo_figure
+from .predictions import bands
 
 if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
@@ -39,18 +39,9 @@ def several(
     symmetry: Symmetry | None = None,
     var_names: Sequence[str] | None = None,
 ) -> tuple[Section | None, ...]:
-    """Compare posteriors with one of them, side by side.
+    """Compare at least two posteriors with `truth`, one of them, side by side.
 
-    Parameters
-    ----------
-    subjects
-        At least two.
-    truth
-        The name of the one that the others are compared with.
-    symmetry
-        Modulo what; by default what the truth declares.
-    var_names
-        Variables to look at; all by default.
+    Modulo the symmetry that is given, by default what the truth declares; in some variables or all.
     """
     views = {subject.name: subject.view for subject in subjects}
     beside = _comparison(views, truth, symmetry, var_names)
@@ -61,7 +52,9 @@ def several(
         diagnoses,
         caption=f"Can the draws be trusted?{after} A dash stands where a check does not apply.",
     )
-    return (beside, Section("Checks", parts=(health,)), _optimisation(views))
+    item = elbo_figure(views)
+    optimisation = None if item is None else Section("Optimisation", figures=(item,))
+    return (beside, Section("Checks", parts=(health,)), optimisation)
 
 
 def one_of_several(subject: Subject) -> Section:
@@ -83,11 +76,6 @@ def one_of_several(subject: Subject) -> Section:
     if (item := traces(subject)) is not None:
         parts.append(item)
     return Section(subject.name, parts=tuple(parts))
-
-
-def _optimisation(views: Mapping[str, View]) -> Section | None:
-    item = elbo_figure(views)
-    return None if item is None else Section("Optimisation", figures=(item,))
 
 
 def _comparison(
@@ -121,6 +109,8 @@ def marginals(
     """Draw densities of the parameters whose medians lie furthest apart, in one labelling."""
     if frame is None:
         return None
+    from arviz_plots import plot_dist
+
     chosen = {truth: views[truth]} | dict(views)
     draws = {}
     for name, view in chosen.items():
@@ -133,13 +123,43 @@ def marginals(
         return None
     places = {name: _places(each) for name, each in shown.items()}
     common = [n for n in places[truth] if all(n in each for each in places.values())]
-    apart = {n: _apart([each[n] for each in places.values()]) for n in common}
+    apart = {}
+    for name in common:
+        middles, spreads = zip(*(each[name] for each in places.values()), strict=True)
+        apart[name] = float(np.ptp(middles) / min(spreads))
     worst = set(sorted(apart, key=lambda name: -apart[name])[:OVERLAID])
     names = [name for name in common if name in worst]
+    if not names:
+        return None
     quantities = {
         name: {n: thinned(each.of(n), DRAWS) for n in names} for name, each in shown.items()
     }
-    return _overlaid(quantities, len(common), modulo=frame.alignment is not None)
+    columns = min(len(names), 4)
+    rows = -(-len(names) // columns)
+    figure = drawn(
+        plot_dist,
+        {name: few(each, longest=20) for name, each in quantities.items()},
+        height=1.7 * rows + 0.5,
+        legend=tuple(quantities),
+        col_wrap=columns,
+        kind="kde",
+        visuals={"point_estimate_text": False, "point_estimate": False, "credible_interval": False},
+    )
+    total, labels = len(common), "" if frame.alignment is None else ", in one labelling"
+    which = "All" if len(names) == total else f"The {len(names)} of {total} that lie furthest apart"
+    told = []
+    for name in names:
+        lies = []
+        for posterior, each in quantities.items():
+            ends = np.quantile(each[name], [0.05, 0.5, 0.95])
+            low, middle, high = (format_number(float(q)) for q in ends)
+            lies.append(f"{posterior} {middle} ({low} to {high})")
+        told.append(f"{name}, medians and 90 % intervals: {'; '.join(lies)}.")
+    return FigureItem(
+        figure,
+        caption=f"Marginal densities{labels}. {which}: {listed(names, most=OVERLAID)}.",
+        alt=" ".join(told),
+    )
 
 
 def _places(draws) -> dict[str, tuple[float, float]]:
@@ -152,46 +172,3 @@ def _places(draws) -> dict[str, tuple[float, float]]:
             if np.isfinite(spread) and spread > 0:
                 places[name] = (float(centre), float(spread))
     return places
-
-
-def _apart(places: list[tuple[float, float]]) -> float:
-    middles, spreads = zip(*places, strict=True)
-    return float(np.ptp(middles) / min(spreads))
-
-
-def _overlaid(
-    quantities: dict[str, dict[str, Quantity]], total: int, *, modulo: bool
-) -> FigureItem | None:
-    from arviz_plots import plot_dist
-
-    names = list(next(iter(quantities.values())))
-    if not names:
-        return None
-    columns = min(len(names), 4)
-    rows = -(-len(names) // columns)
-    figure = drawn(
-        plot_dist,
-        {name: few(each, longest=20) for name, each in quantities.items()},
-        height=1.7 * rows + 0.5,
-        legend=tuple(quantities),
-        col_wrap=columns,
-        kind="kde",
-        visuals={"point_estimate_text": False, "point_estimate": False, "credible_interval": False},
-    )
-    which = "All" if len(names) == total else f"The {len(names)} of {total} that lie furthest apart"
-    labels = ", in one labelling" if modulo else ""
-    return FigureItem(
-        figure,
-        caption=f"Marginal densities{labels}. {which}: {listed(names, most=OVERLAID)}.",
-        alt=" ".join(_in_words(name, quantities) for name in names),
-    )
-
-
-def _in_words(name: str, quantities: dict[str, dict[str, Quantity]]) -> str:
-    told = []
-    for posterior, each in quantities.items():
-        low, middle, high = (
-            format_number(float(q)) for q in np.quantile(each[name], [0.05, 0.5, 0.95])
-        )
-        told.append(f"{posterior} {middle} ({low} to {high})")
-    return f"{name}, medians and 90 % intervals: {'; '.join(told)}."

@@ -92,7 +92,7 @@ def test_a_file_is_aligned_without_being_loaded(tree, tmp_path):
 @pytest.fixture
 def everything_is_large(monkeypatch):
     monkeypatch.setattr(pieces, "PIECE", 100)
-    monkeypatch.setattr("onebasin.analysis.alignment.result.PIECE", 300)
+    monkeypatch.setattr("onebasin.analysis.alignment.moving.PIECE", 300)
 
 
 @pytest.mark.usefixtures("everything_is_large")

@@ -8,6 +8,7 @@ from scipy.special import expit
 import onebasin as ob
 from onebasin.analysis.predictive import uncertainty
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network
+from onebasin.models.networks import prediction
 from onebasin.models.networks.prediction import predict_with_noise
 
 from ...cards import check_page
@@ -64,11 +65,11 @@ def test_a_line_has_the_sds_of_its_closed_form(rng, x, monkeypatch, at_once):
 def test_pieces_are_bounded_and_leave_no_draw_out(rng, monkeypatch):
     monkeypatch.setattr(uncertainty, "_AT_ONCE", 20)
     seen = []
-    conditional = uncertainty._conditional
+    mean_and_sd = prediction.mean_and_sd
     monkeypatch.setattr(
-        uncertainty,
-        "_conditional",
-        lambda model, draws, x: seen.append(draws["W1"].shape[:2]) or conditional(model, draws, x),
+        prediction,
+        "mean_and_sd",
+        lambda model, draws, x: seen.append(draws["W1"].shape[:2]) or mean_and_sd(model, draws, x),
     )
     ob.networks.predictive_uncertainty(linear(rng, likelihood=Gaussian(0.1)), [[0.0]])
     assert seen == 3 * [(1, 17), (1, 17), (1, 16)]

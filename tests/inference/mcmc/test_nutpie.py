@@ -149,19 +149,11 @@ def test_settings_that_it_has_not_are_refused(given: dict[str, Any], words: str)
         run("numpyro", method=replace(SMALL, **given))
 
 
-@pytest.mark.stan
-def test_starts_of_stan_programs_are_nutpies_own() -> None:
-    with pytest.raises(
-        ValueError, match=r"`init_radius` is 0\.5, but engine='nutpie' has 2\.0 alone of"
-    ):
-        run("stan", method=replace(SMALL, init_radius=0.5))
-
-
 def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nutpie", None)
     with pytest.raises(
         ob.errors.InferenceError,
-        match=r"not installed; install it with `pip install 'onebasin\[nutpie\]'`",
+        match=r"not installed: run `pip install 'onebasin\[nutpie\]'`",
     ):
         run("numpyro")
 

@@ -1,6 +1,6 @@
 """PyMC models as targets: each has the density, the gradient and the names of the Stan program of the same model.
 
-PyMC is an extra: these tests are slow ones, and import it as they begin.
+PyMC is an extra that the lock leaves out: these tests are slow ones, import it as they begin, and are skipped without.
 """
 
 from functools import cache
@@ -14,9 +14,11 @@ import pytest
 from scipy import stats
 
 import onebasin as ob
+from onebasin.base.extras import is_installed, lacks
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.skipif(not is_installed("pymc"), reason=lacks("A PyMC model", "pymc")),
     pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS:UserWarning"),
     pytest.mark.filterwarnings("ignore:Data in y contains missing values:UserWarning"),
 ]

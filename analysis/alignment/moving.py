@@ -1,0 +1,107 @@
+"""Variables of a posterior moved by an element a draw, in memory where they are there, else a piece at a time.
+
+And the elements, read back from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from operator import itemgetter
+
+import numpy as np
+import xarray as xr
+
+from onebasin.base.errors import ArgumentError
+from onebasin.base.files.claims import ClaimError
+from onebasin.base.files.pieces import PIECE, is_read_later
+from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.elements import Element, on_arrays
+from onebasin.models.symmetry.group import Group
+from onebasin.posteriors import schema
+from onebasin.posteriors.scratch import Scratch
+
+from .draws import workers
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """Moved variables, and what holds them on disk, where they are there; it is removed when it is closed."""
+
+    variables: Mapping[str, xr.DataArray]
+    filed: xr.DataTree | None = None
+
+
+def moved(dataset: xr.Dataset, group: Group, element: Element, argument: str) -> Moved:
+    """Move every draw of the variables by its element (chain, draw); refuse what the disk has no room for."""
+    first = {str(n): v.transpose(*schema.SAMPLE_DIMS, ...) for n, v in dataset.data_vars.items()}
+    filed = None
+    if any(map(is_read_later, first.values())):
+        try:
+            with workers(1):
+                filed = _filed(first, group, element)
+        except ClaimError as error:
+            raise ArgumentError(f"`{argument}` cannot be aligned: it {error}.") from error
+        there = filed[schema.POSTERIOR].data_vars
+        made = {}  # with the axes, labels and attributes of the original variables
+        for name, like in first.items():
+            bare = there[name].drop_vars(list(there[name].coords))
+            bare = bare.rename(dict(zip(bare.dims, like.dims, strict=True)))
+            made[name] = bare.assign_coords(like.coords).assign_attrs(like.attrs)
+    else:
+        whole = group.act(element, {n: v.values for n, v in first.items()})
+        made = {n: variable.copy(data=whole[n]) for n, variable in first.items()}
+    return Moved({n: v.transpose(*dataset[n].dims) for n, v in made.items()}, filed)
+
+
+def _filed(variables: Mapping[str, xr.DataArray], group: Group, element: Element) -> xr.DataTree:
+    chains, draws = next(iter(variables.values())).shape[:2]
+    bytes_a_draw = sum(prod(v.shape[2:]) * v.dtype.itemsize for v in variables.values())
+    rows = max(1, PIECE // bytes_a_draw)
+    pieces = _pieces(variables, group, element, rows)
+    chain, first, values = next(pieces)
+    kinds = {n: (v.shape[1:], v.dtype) for n, v in values.items()}
+    scratch = Scratch(chains, draws, {schema.POSTERIOR: kinds}, rows=rows)
+    try:
+        while values:
+            for name, array in values.items():
+                scratch.put(schema.POSTERIOR, name, chain, first, array)
+            chain, first, values = next(pieces, (0, 0, {}))
+    except BaseException:
+        scratch.remove()
+        raise
+    return scratch.tree({}, lazy=True)
+
+
+def _pieces(
+    variables: Mapping[str, xr.DataArray], group: Group, element: Element, rows: int
+) -> Iterator[tuple[int, int, Arrays]]:
+    """Moved draws (draw, ...), some of a chain at a time: its number, that of the first of them, arrays."""
+    chains, draws = next(iter(variables.values())).shape[:2]
+    for chain in range(chains):
+        for first in range(0, draws, rows):
+            place = (chain, slice(first, first + rows))
+            own = tuple(on_arrays(part, itemgetter(place)) for part in element)
+            yield (
+                chain,
+                first,
+                dict(group.act(own, {n: v[place].values for n, v in variables.items()})),
+            )
+
+
+def element_of(dataset: xr.Dataset, symmetry: Symmetry) -> Element:
+    """Read the elements back from what `Alignment.to_dataset` made."""
+
+    def array(place: int, word: str) -> np.ndarray:
+        name = f"block{place}_{word}"
+        if name not in dataset:
+            raise ArgumentError(
+                f"`dataset` lacks {name}; give the group `alignment` that was saved with this symmetry."
+            )
+        return dataset[name].values
+
+    return tuple(block.read_part(partial(array, place)) for place, block in enumerate(symmetry))
