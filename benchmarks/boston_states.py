@@ -5,7 +5,8 @@ of static HMC; and ladders of chains whose likelihood is raised to powers from 1
 neighbours by turns (even pairs, then odd ones). Chains move together, in a metric of variances over chains and units.
 
 A state is a side of the threshold that divides the draws at a point best (Otsu). Its weight is the mean over chains,
-and its error the larger one of those from autocorrelation and from the chains' spread.
+and its error the larger one of those from autocorrelation and from the chains' spread. Chains whose test error is above
+one, the standard deviation of the target, have not come to the posterior: they are counted and left out.
 """
 
 from __future__ import annotations
@@ -199,11 +200,12 @@ def main() -> None:
         function, noise = predict_with_noise(model, draws, data.test.x)
         f.append(function[0, :, :, 0])
         sigma.append(noise[0, :, 0, 0])
-    function, noise = np.stack(f, 1), np.stack(sigma, 1)
+    function, noise, y = np.stack(f, 1), np.stack(sigma, 1), data.test.y[:, 0]
+    there = ((function.mean(1) - y) ** 2).mean(1) < 1
+    function, noise = function[there], noise[there]
     rhat = summary(Draws(tuple(map(str, range(function.shape[2]))), function))["rhat"]
     points = sorted({*options.points, *map(int, rhat.nlargest(5).index)})
     table = weights(function, {p: threshold(function[..., p]) for p in points})
-    y = data.test.y[:, 0]
     log_likelihood = -0.5 * ((y - function) / noise[..., None]) ** 2 - np.log(
         noise[..., None] * (2 * np.pi) ** 0.5
     )

@@ -12,7 +12,11 @@ mpl.use("Agg")
 from matplotlib.figure import Figure
 
 LABEL = "gradients: circles, a weighted fit (green usable, orange in part, white refused); bars, NUTS's draws"
-FACE = {"usable": "tab:green", "partly": "tab:orange", "unusable": "white"}
+FACE = {
+    **dict.fromkeys(("usable", "aligned"), "tab:green"),
+    **dict.fromkeys(("partly", "invariant"), "tab:orange"),
+    "unusable": "white",
+}
 
 
 def picture(rows: list[dict]) -> Figure:
@@ -27,9 +31,7 @@ def picture(rows: list[dict]) -> Figure:
         axes.scatter(nuts, place, color="black", marker="|", zorder=2)
     axes.set_yticks(range(len(rows)), [row["name"] for row in rows], fontsize=8)
     axes.set_xscale("log")
-    axes.set_xlabel(
-        "gradients: circles, a weighted fit (green usable, orange in part, white refused); bars, NUTS's draws"
-    )
+    axes.set_xlabel(LABEL)
     axes.xaxis.label.set_fontsize(8)
     return figure
 

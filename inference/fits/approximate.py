@@ -79,8 +79,10 @@ def fit_fixed_draws(job: Job[Dadvi]) -> Found:
     )
 
 
-def gaussians(job: Job[Any], counted: CountedDensity, s: Dadvi) -> tuple[NormalFit, ...]:
-    """Fit a Gaussian at every distinct optimum, the highest ELBO first."""
+def gaussians(
+    job: Job[Any], counted: CountedDensity, s: Dadvi, most: float = math.inf
+) -> tuple[NormalFit, ...]:
+    """Fit a Gaussian at every distinct optimum, the highest ELBO first; at no other one beyond `most` gradients."""
     rng = _rng(job, Purpose.FIXED_DRAWS, 0)
     bar = job.bars.add("optima", s.starts)
     peaks = find_peaks(
@@ -103,6 +105,8 @@ def gaussians(job: Job[Any], counted: CountedDensity, s: Dadvi) -> tuple[NormalF
         job.bars.move(bar, number)
         if math.isfinite(fitted.elbo):
             fits.append(fitted)
+        if counted.gradients > most:
+            break
     fits.sort(key=lambda fitted: fitted.elbo, reverse=True)
     if not fits:
         raise InferenceError(

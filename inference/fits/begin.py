@@ -37,6 +37,8 @@ LARGEST = 60
 """Coordinates above which weights rarely last, so that no fit is tried."""
 STARTS = 8
 """From which optima are sought."""
+DEAR = 8_000
+"""Gradients of a fit beyond which it is not used: it hardly converges, and chains alone take ten times as many."""
 ROUNDS = 2
 """Of weighted draws, of which metric and starts need fewer than estimates do."""
 GOOD, LOST = 0.7, 1.0
@@ -137,10 +139,12 @@ def _decided(job: Job[Any], counted: CountedDensity) -> FitStart:
     afar = _from_afar(job, counted)
     rng = np.random.default_rng([job.seed, int(Purpose.FIT_OF_CHAINS)])
     try:
-        fits = gaussians(job, counted, Dadvi(starts=STARTS, init_radius=s.init_radius))
+        fits = gaussians(job, counted, Dadvi(starts=STARTS, init_radius=s.init_radius), DEAR)
     except InferenceError:
         return _unused("no Gaussian of finite ELBO was found")
-    weighted = weigh(counted, fits, rng, rounds=ROUNDS, more_rounds=1)
+    if counted.gradients > DEAR:
+        return _unused(f"it alone took {counted.gradients:,} gradients")
+    weighted = weigh(counted, fits, rng, rounds=ROUNDS, more_rounds=1, tail_rounds=0)
     reason, heavy = _judged(weighted)
     whole = moments(weighted.vectors, np.exp(weighted.log_weight)) if reason is None else None
     if whole is None:

@@ -4,6 +4,9 @@ Each round draws from a mixture of multivariate t distributions, one at every di
 rounds are weighted under the mixture of all proposals (deterministic mixture, Owen and Zhou 2000), so that no draw's
 weight is larger than that under the proposal which suits it best. Between rounds each component takes the moments of
 the draws that it is responsible for. At the end the weights are Pareto-smoothed (Vehtari et al. 2024).
+
+Weights may be good while a second moment rests on a few draws in a tail. Further rounds then also draw where the
+posterior times the squared distance of such a quantity from its mean lies.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
-from onebasin.posteriors.weights import smoothed, worst_khat, worth
+from onebasin.posteriors.weights import khat_of_weights, smoothed, tails_of, worst_khat, worth
 
 from ..density.counted import CountedDensity
 from .gaussian import NormalFit, Points, moments
@@ -25,6 +28,10 @@ FREEDOM = 8.0
 ROUNDS = 5
 MORE_ROUNDS = 5
 """Rounds that are added where a quantity's k-hat lies between what is good and what is lost."""
+TAIL_ROUNDS = 5
+"""Rounds that are added for the tails of quantities, where the weights themselves are good by then."""
+TAIL_SHARE, TAILS, HEAVY = 0.3, 4, 0.5
+"""Share of the draws of such a round for tails, of how many quantities, and their least k-hat."""
 GOOD, LOST = 0.7, 1.0
 """k-hat up to which weights of a quantity are good, and from which on more draws do not help."""
 DEAD = 5.0
@@ -105,22 +112,26 @@ def weigh(
     *,
     rounds: int = ROUNDS,
     more_rounds: int = MORE_ROUNDS,
+    tail_rounds: int = TAIL_ROUNDS,
 ) -> Weighted:
     """Draw, weigh and adapt, a round after the other; first from the fits, one a distinct optimum.
 
-    After each of `rounds`, `done` is called with its number. There are up to `more_rounds` more where the weights of a
-    quantity leave it open whether they are good.
+    After each of `rounds`, `done` is called with its number. There are up to `more_rounds` more, of twice as many
+    draws, where the weights of a quantity leave it open whether they are good; and `tail_rounds` for its tail where
+    they still do and all weights are good.
     """
     count = max(1000, 20 * counted.size)
     current = _Round(tuple(fits), np.full(len(fits), 1 / len(fits)), count)
     past: list[_Round] = []
     vectors, lp = np.empty((0, counted.size)), np.empty(0)
     densities = np.empty((0, 0))  # of every round's proposals at all draws
-    number, most = 0, rounds
+    log_q = np.empty(0)
+    number, most, last = 0, rounds, rounds + more_rounds
     while number < most:
-        new = current.drawn(rng)
-        old = logsumexp(current.by_component(vectors), axis=0) if len(vectors) else np.empty(0)
-        past.append(current)
+        used = current if number < last else _with_tails(counted, current, vectors, lp - log_q)
+        new = used.drawn(rng)
+        old = logsumexp(used.by_component(vectors), axis=0) if len(vectors) else np.empty(0)
+        past.append(used)
         at_new = np.stack([logsumexp(r.by_component(new), axis=0) for r in past])
         densities = np.hstack(
             [np.vstack([densities.reshape(len(past) - 1, len(vectors)), old]), at_new]
@@ -137,13 +148,46 @@ def weigh(
         if number == 2 and worth(lp - log_q) < DEAD:
             break
         current = _adapted(current, vectors, lp - log_q)
-        if number == rounds == most and more_rounds:
-            khat = worst_khat(counted.constrain(vectors), lp - log_q)
-            if GOOD < khat < LOST:
-                most, current = most + more_rounds, replace(current, draws=2 * count)
+        if number == most < last + tail_rounds:
+            good = number < last or khat_of_weights(lp - log_q) <= GOOD
+            if good and GOOD < worst_khat(counted.constrain(vectors), lp - log_q) < LOST:
+                most = last if number < last else last + tail_rounds
+                current = replace(current, draws=2 * count)
     log_weight = smoothed(lp - log_q)
     values = counted.constrain(vectors)
     return Weighted(vectors, lp, log_q, log_weight, current.components, current.shares, values)
+
+
+def _with_tails(
+    counted: CountedDensity, current: _Round, points: Points, log_ratio: LogWeights
+) -> _Round:
+    """Add components at the tails of the quantities whose squares have the largest k-hat.
+
+    Each has the moments of the draws by their weight times the squared distance of the quantity from its mean.
+    """
+    points, log_ratio = points[np.isfinite(log_ratio)], log_ratio[np.isfinite(log_ratio)]
+    log_weight = smoothed(log_ratio)
+    found: list[tuple[float, np.ndarray]] = []
+    for values in counted.constrain(points).values():
+        khats = np.atleast_1d(tails_of(values, log_ratio, log_weight).square).ravel()
+        columns = values.reshape(len(values), -1).T
+        found += [(k, v) for k, v in zip(khats, columns, strict=True) if HEAVY < k < np.inf]
+    found.sort(key=lambda each: -each[0])
+    wanted = min(10 * points.shape[1] + 50, len(points) / 2)
+    tails = []
+    for _, column in found[:TAILS]:
+        with np.errstate(divide="ignore"):
+            tilt = 2 * np.log(np.abs(column - np.average(column, weights=np.exp(log_weight))))
+        tails.append(moments(points, np.exp(_tempered(log_weight + tilt, wanted))))
+    there = [tail for tail in tails if tail is not None]
+    if not there:
+        return current
+    shares = np.full(len(there), TAIL_SHARE / len(there))
+    return replace(
+        current,
+        components=(*current.components, *there),
+        shares=np.concatenate([(1 - TAIL_SHARE) * current.shares, shares]),
+    )
 
 
 def _adapted(current: _Round, points: Points, log_weights: LogWeights) -> _Round:
@@ -152,16 +196,7 @@ def _adapted(current: _Round, points: Points, log_weights: LogWeights) -> _Round
     wanted = min(10 * size + 50, len(points) / 2)
     each = current.by_component(points)
     responsible = np.exp(each - logsumexp(each, axis=0))
-    # Weights to the largest power up to 1 at which they are worth so many draws; their sum is 1.
-    finite = np.where(np.isfinite(log_weights), log_weights, -1e300)
-    finite = np.maximum(finite - finite.max(), -1e300)
-    if worth(finite) < wanted:
-        low, high = 0.0, 1.0
-        for _ in range(30):
-            middle = (low + high) / 2
-            low, high = (middle, high) if worth(middle * finite) >= wanted else (low, middle)
-        finite = low * finite
-    own = responsible * np.exp(finite - logsumexp(finite))
+    own = responsible * np.exp(_tempered(log_weights, wanted))
     components = []
     for component, weights in zip(current.components, own, strict=True):
         total = weights.sum()
@@ -172,3 +207,16 @@ def _adapted(current: _Round, points: Points, log_weights: LogWeights) -> _Round
     plain = responsible @ np.exp(log_weights - logsumexp(log_weights))
     shares = (1 - LEAST_SHARE) * plain / plain.sum() + LEAST_SHARE / len(plain)
     return replace(current, components=tuple(components), shares=shares)
+
+
+def _tempered(log_weights: LogWeights, wanted: float) -> LogWeights:
+    """Weights to the largest power up to 1 at which they are worth so many draws; their sum is 1."""
+    finite = np.where(np.isfinite(log_weights), log_weights, -1e300)
+    finite = np.maximum(finite - finite.max(), -1e300)
+    if worth(finite) < wanted:
+        low, high = 0.0, 1.0
+        for _ in range(30):
+            middle = (low + high) / 2
+            low, high = (middle, high) if worth(middle * finite) >= wanted else (low, middle)
+        finite = low * finite
+    return finite - logsumexp(finite)

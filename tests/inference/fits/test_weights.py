@@ -13,6 +13,12 @@ from jax import numpy as jnp
 from numpyro import distributions as dist
 
 import onebasin as ob
+from onebasin.base.precision import precision
+from onebasin.inference.density.counted import CountedDensity
+from onebasin.inference.density.network import density_of
+from onebasin.inference.fits.gaussian import NormalFit
+from onebasin.inference.fits.weighting import GOOD, HEAVY, weigh
+from onebasin.posteriors.weights import worst_khat
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, known_target
 
@@ -77,3 +83,24 @@ def test_a_funnel_is_refused() -> None:
 
     tree = ob.dadvi(ob.Target("funnel", numpyro_model=model), weights=True, seed=1)
     assert ob.diagnose(tree).verdict == "unusable"
+
+
+def test_rounds_for_the_tail_of_a_quantity_carry_its_sd_where_all_weights_are_good() -> None:
+    def model() -> None:
+        numpyro.sample("x", dist.LogNormal(0, 1.6).expand([2]).to_event(1))
+
+    def weighed(**rounds: int) -> tuple[float, np.ndarray, int]:
+        counted = CountedDensity(density_of(ob.Target("heavy", numpyro_model=model)))
+        rng, start = np.random.default_rng(1), NormalFit(np.zeros(2), 1.6 * np.eye(2))
+        found = weigh(counted, [start], rng, **rounds)
+        weights, x = np.exp(found.log_weight), found.values["x"]
+        sd = np.sqrt(weights @ (x - weights @ x) ** 2)
+        return worst_khat(found.values, found.lp - found.log_q), sd, counted.heights
+
+    with precision("float64"):
+        khat, _, count = weighed(tail_rounds=0)
+        assert (khat > GOOD, count) == (True, 15_000)
+        khat, sd, count = weighed()
+        assert (khat < HEAVY, count) == (True, 25_000)
+    known = np.sqrt(np.expm1(1.6**2) * np.exp(1.6**2))
+    np.testing.assert_allclose(sd, known, rtol=0.03)
