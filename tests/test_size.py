@@ -16,7 +16,7 @@ LIMITS = {
     "posteriors": 5_100,
     "stan": 6_000,
     "analysis": 24_500,
-    "inference": 23_450,
+    "inference": 23_500,
     "truth": 4_500,
     "studies": 16_200,
     "cli": 4_000,
