@@ -71,7 +71,7 @@ def lacking(absent: str, program: str, given: Mapping[str, Any]) -> StanDataErro
     """Say which declared variables the data lack."""
     if not given:
         return StanDataError(
-            f"`data` is missing: {program} declares {absent}; give a JSON file with an entry for each."
+            f"`data` is missing or empty: {program} declares {absent}; give a JSON file with an entry for each."
         )
     return StanDataError(
         f"`data` lacks {absent}, which {program} declares; it holds {', '.join(given)}."

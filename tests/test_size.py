@@ -20,7 +20,7 @@ LIMITS = {
     "truth": 4_500,
     "studies": 16_200,
     "cli": 4_000,
-    "tests": 54_550,
+    "tests": 54_600,
 }
 GOALS = {
     "base": 2_600,

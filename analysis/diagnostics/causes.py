@@ -268,7 +268,9 @@ def settled(
     By the worst entries, and R-hat between the two halves of every chain.
     """
     ess = float(np.nanmedian(chain_ess(values)))
-    agrees = float(np.nanmedian(np.nanmax(half_rhat, axis=0))) < SETTLED_RHAT
+    worst = np.fmax.reduce(half_rhat, axis=0)  # NaN of what is constant in every chain
+    known = worst[~np.isnan(worst)]
+    agrees = known.size > 0 and float(np.median(known)) < SETTLED_RHAT
     return ess >= SETTLED_ESS and agrees, ess >= SETTLED_ESS_IF_UNLIKE
 
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Container, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
@@ -201,7 +202,7 @@ def _as_seen(handles: Sequence) -> Iterator[Any]:
     """Give swatches of bands the colour that the band has over those around it, and pale lines a legible one."""
     clear = 1.0
     for handle in handles:
-        alpha = handle.get_alpha()
+        alpha = handle.get_alpha() if isinstance(handle, Artist) else None  # not of containers
         if isinstance(handle, PolyCollection) and alpha is not None:
             clear *= 1 - alpha
             colour = np.asarray(handle.get_facecolor())[0, :3].tolist()

@@ -130,7 +130,9 @@ def _climb(loadings: Loadings, start: Rotations) -> Rotations:
     ) * (1 - 1e-12)
     lost[climbing] = True
     if lost.any():
-        turns[lost] = varimax(start[lost] @ loadings[lost].astype(np.float64)) @ start[lost]
+        # A start in single precision is orthogonal up to its rounding alone, which would change the log density.
+        own = start[lost].astype(np.float64)
+        turns[lost] = nearest_rotation(varimax(own @ loadings[lost]) @ own)
     return turns
 
 

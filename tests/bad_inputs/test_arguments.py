@@ -72,6 +72,7 @@ CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
         "reference": f.mixture(seed=2),
     },
     "diagnose": lambda: {"posterior": f.mixture()},
+    "summary": lambda: {"posterior": f.mixture()},
     "elbo": lambda: {"posterior": f.mixture()},
     "failure_rates": lambda: {
         "separations": [1.0],

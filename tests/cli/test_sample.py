@@ -122,7 +122,10 @@ def test_help_on_a_method_shows_the_fields_that_programs_have_a_use_for(
     own = {f.name.replace("_", "-") for f in fields(method) if f.name not in method.networks_alone}
     own |= {"adapt-from"} if method.takes_adaptation else set()
     shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--method", name, "--help").out))
-    assert shown - {"no-jacobian", "no-adjusted", "no-weights", "no-adapt"} == own | COMMON
+    assert (
+        shown - {"no-jacobian", "no-adjusted", "no-weights", "no-adapt", "no-save-warmup"}
+        == own | COMMON
+    )
 
 
 def test_help_without_a_method_is_short_and_says_how_to_see_the_rest(onebasin, monkeypatch):

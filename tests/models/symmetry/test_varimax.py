@@ -72,6 +72,15 @@ def test_climbing_never_ends_below_its_start(rng):
     assert (criterion(turns @ loadings) >= criterion(start @ loadings) * (1 - 1e-9)).all()
 
 
+def test_draws_that_are_turned_pair_by_pair_get_rotations_too(rng, monkeypatch):
+    """A start in single precision is orthogonal up to its rounding alone, by which the log density would change."""
+    loadings, start = rng.normal(size=(50, 4, 5)), rotations(rng, 50, 4)
+    monkeypatch.setattr("onebasin.models.symmetry.varimax.STEPS", 1)
+    turns = refine(loadings.astype(np.float32), start.astype(np.float32))
+    orthogonal = np.tile(np.eye(4), (50, 1, 1))
+    np.testing.assert_allclose(turns @ np.swapaxes(turns, 1, 2), orthogonal, atol=1e-12)
+
+
 def test_the_nearest_rotation_is_that_of_the_singular_vectors(rng):
     matrices = rng.normal(size=(40, 5, 5))
     matrices[0, 4] = matrices[0, 3]  # singular
