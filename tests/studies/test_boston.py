@@ -30,9 +30,7 @@ def test_design_is_that_of_the_paper():
     assert target.x.shape == (405, 13)
     np.testing.assert_allclose(target.x.mean(axis=0), 0, atol=1e-10)
     assert target.y.std() == pytest.approx(1)
-
-
-def test_splits_differ_and_follow_the_seed():
+    # Splits differ and follow the seed.
     first, second = boston_split(0, 1), boston_split(0, 2)
     assert not np.array_equal(first.raw.test.y, second.raw.test.y)
     np.testing.assert_array_equal(second.raw.test.y, boston_split(1, 1).raw.test.y)

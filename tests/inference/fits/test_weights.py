@@ -1,10 +1,5 @@
 """Importance weights for any approximation of known posteriors, in memory and in files."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import numpyro
 import pytest
@@ -50,9 +45,7 @@ def assert_known(tree: xr.DataTree) -> None:
         ("laplace", "stanli", {}),
     ],
 )
-def test_weights_correct_any_approximation(
-    method: str, engine: str, fields: dict[str, Any], tmp_path: Path
-) -> None:
+def test_weights_correct_any_approximation(method, engine, fields, tmp_path):
     target = known_target("numpyro" if engine == "numpyro" else "stan")
     tree = ob.infer(target, method, engine=engine, weights=True, seed=1, draws=400, **fields)
     assert_known(tree)
@@ -64,7 +57,7 @@ def test_weights_correct_any_approximation(
     assert f"worth {tree.attrs['worth']:,.0f} independent" in diagnosis.judgement.sentence
 
 
-def test_two_modes_have_their_shares_whatever_their_distance() -> None:
+def test_two_modes_have_their_shares_whatever_their_distance():
     def model() -> None:
         parts = dist.Normal(jnp.array([0.0, 1400.0]), jnp.array([100.0, 50.0]))
         numpyro.sample("x", dist.MixtureSameFamily(dist.Categorical(jnp.array([0.8, 0.2])), parts))
@@ -76,7 +69,7 @@ def test_two_modes_have_their_shares_whatever_their_distance() -> None:
     assert float((tree["posterior"]["x"] > 700).mean()) == pytest.approx(upper, abs=2e-3)
 
 
-def test_a_funnel_is_refused() -> None:
+def test_a_funnel_is_refused():
     def model() -> None:
         v = numpyro.sample("v", dist.Normal(0, 3))
         numpyro.sample("x", dist.Normal(0, jnp.exp(v / 2)).expand([5]).to_event(1))
@@ -85,7 +78,7 @@ def test_a_funnel_is_refused() -> None:
     assert ob.diagnose(tree).verdict == "unusable"
 
 
-def test_rounds_for_the_tail_of_a_quantity_carry_its_sd_where_all_weights_are_good() -> None:
+def test_rounds_for_the_tail_of_a_quantity_carry_its_sd_where_all_weights_are_good():
     def model() -> None:
         numpyro.sample("x", dist.LogNormal(0, 1.6).expand([2]).to_event(1))
 

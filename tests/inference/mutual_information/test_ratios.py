@@ -1,7 +1,5 @@
 """Log ratios: scaled by a part's own density, blind to what cancels, and what is refused."""
 
-from __future__ import annotations
-
 import math
 
 import jax.numpy as jnp
@@ -13,7 +11,7 @@ from onebasin.inference.mutual_information import log_ratios
 from .cases import parts
 
 
-def test_ratios_are_relative_to_the_own_distribution() -> None:
+def test_ratios_are_relative_to_the_own_distribution():
     density = np.asarray(parts(3, 1.0, draws=5).log_density())
     ratios = log_ratios(jnp.asarray(density))
     np.testing.assert_allclose(ratios.total[4, 0, 2], density[4, 0, 2] - density[4, 2, 2])
@@ -21,7 +19,7 @@ def test_ratios_are_relative_to_the_own_distribution() -> None:
     np.testing.assert_allclose(ratios.log_group_order, math.log(6))
 
 
-def test_flips_sum_over_signs() -> None:
+def test_flips_sum_over_signs():
     """And the mean is that over the sign's posterior, written out."""
     case = parts(2, 1.0, draws=4)
     plus, minus = (np.asarray(case.log_density(sign)) for sign in (1.0, -1.0))
@@ -36,7 +34,7 @@ def test_flips_sum_over_signs() -> None:
     np.testing.assert_allclose(ratios.log_group_order, math.log(8))
 
 
-def test_flips_at_any_range_are_finite() -> None:
+def test_flips_at_any_range_are_finite():
     plus = jnp.asarray([[[0.0, -1e6], [-1e6, 0.0]]], jnp.float32)
     ratios = log_ratios(plus, -plus)
     assert ratios.total.dtype == jnp.float32
@@ -44,11 +42,8 @@ def test_flips_at_any_range_are_finite() -> None:
     np.testing.assert_allclose(ratios.mean, [[[0.0, 1e6], [1e6, 0.0]]])
 
 
-def test_matrices_that_are_not_square_are_refused() -> None:
+def test_shapes_that_do_not_fit_are_refused(unchecked):
     with pytest.raises(ValueError, match=r"`log_density` has the shape \(2, 3, 4\); .*one row"):
         log_ratios(jnp.zeros((2, 3, 4)))
-
-
-def test_other_shapes_with_flipped_signs_are_refused(unchecked: None) -> None:
     with pytest.raises(ValueError, match=r"`flipped` has the shape \(1, 3, 3\); .*\(2, 3, 3\)"):
         log_ratios(jnp.zeros((2, 3, 3)), jnp.zeros((1, 3, 3)))

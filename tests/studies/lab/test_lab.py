@@ -83,16 +83,13 @@ def test_frame_is_asked_by_values():
     assert some.known("y").column("x") == [2]
     assert not some.known("z")
     assert some.column("y") == [0.0]
-
-
-def test_rows_are_taken_by_name_by_values_or_by_function():
+    # Rows are taken by name, by values or by function.
     frames = {"cells": CELLS}
     assert read("cells", frames) is CELLS
     assert len(read("others", frames)) == 0
     assert len(read(select("cells", problem="tied"), frames)) == 3
-    assert read(lambda f: (row for row in f["cells"] if row["ess"] > 90), frames).column("ess") == [
-        100.0, 120.0,
-    ]  # fmt: skip
+    few = read(lambda f: (row for row in f["cells"] if row["ess"] > 90), frames)
+    assert few.column("ess") == [100.0, 120.0]
 
 
 def test_contrast_compares_rows_that_differ_in_one_factor():
@@ -159,9 +156,6 @@ def test_paired_compares_what_has_a_partner():
     ]
     found = pair(CELLS.where(engine="stan"), "ess", "problem", "tied", "loose", by="seed")
     assert found.num == 0
-
-
-def test_rows_stand_beside_those_that_they_are_compared_with():
     rows = Frame.of(
         {"width": w, "method": m, "x": x} for w, m, x in ((1, "a", 1), (1, "b", 2), (2, "b", 3))
     )
@@ -243,7 +237,4 @@ def test_study_of_the_guide_runs_and_is_recorded(toy, onebasin, here, monkeypatc
     numbers = json.loads(Path("results/toy.json").read_text())
     again, _ = record.rewrite(toy.STUDY, "toy", numbers)
     assert again == Path("results/toy.md").read_text()
-
-
-def test_study_of_the_guide_is_short():
     assert len(TOY.read_text().splitlines()) < 120
