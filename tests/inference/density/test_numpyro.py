@@ -59,13 +59,6 @@ def test_parts_add_up(make):
     np.testing.assert_allclose(*both(starts), rtol=1e-12)
 
 
-def test_a_start_depends_on_its_key_alone():
-    density, keys = density_of(regression()), jax.random.split(jax.random.key(2), 11)
-    few, many = (density.random_starts(keys[:count], 2.0) for count in (3, 11))
-    assert many.shape == (11, density.size)
-    np.testing.assert_array_equal(few, many[:3])
-
-
 def test_some_observations_of_a_network():
     density = density_of(regression())
     vector = jnp.linspace(-1.0, 1.0, density.size)

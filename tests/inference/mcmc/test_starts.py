@@ -59,15 +59,6 @@ def test_optimum_keeps_chains_out_of_a_mode_without_weight(engine):
     )
 
 
-def test_one_start_is_not_enough():
-    """So that it is the number of starts that counts."""
-    settings = Nuts(chains=8, init="optimum", init_starts=1)
-    density = density_of(two_modes("numpyro"))
-    x = jax.vmap(density.unravel)(chain_starts(density, settings, 3))["x"]
-    np.testing.assert_allclose(jnp.abs(x), 5.0, atol=1e-5)
-    assert 0 < (x < 0).sum() < 8
-
-
 def test_optimum_is_that_of_the_unconstrained_density():
     """The mean of x, and log(shape / rate) for log tau: without the Jacobian it would be log((shape - 1) / rate)."""
     settings = Nuts(chains=1, init="optimum", init_starts=2)

@@ -66,20 +66,17 @@ def test_intervals_of_true_draws_leave_zero_out_at_the_stated_rate():
     assert alarms <= 2
 
 
-def test_a_shift_is_named_and_measured():
-    found = HELD.of(draws(1, shift=0.5))
-    assert found is not None
-    assert found["shift"]["coordinate"] == "x[0]"
-    assert found["shift"]["least"] < 0.5 < found["shift"]["most"]
-    assert found["shift"]["least"] > 0.35
-
-
-def test_a_variance_is_named_and_measured():
-    found = HELD.of(draws(1, widen=1.2))
-    assert found is not None
-    assert found["spread"]["coordinate"] == "x[2]"
-    assert found["spread"]["least"] < 0.44 < found["spread"]["most"]
-    assert found["spread"]["least"] > 0.2
+@each(
+    ("change", "kind", "coordinate", "by", "least"),
+    [
+        ({"shift": 0.5}, "shift", "x[0]", 0.5, 0.35),
+        ({"widen": 1.2}, "spread", "x[2]", 0.44, 0.2),
+    ],
+)
+def test_a_shift_and_a_variance_are_named_and_measured(change, kind, coordinate, by, least):
+    found = HELD.of(draws(1, **change))[kind]
+    assert found["coordinate"] == coordinate
+    assert least < found["least"] < by < found["most"]
 
 
 def test_draws_of_other_labels_and_modes_are_no_bias():

@@ -167,12 +167,6 @@ def test_one_layer_is_its_interval():
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
-def test_separated_layers_earn_both_groups():
-    network = Network(100.0, 20, seed=1)
-    found = layered_interval(jax.random.key(1), network.full(), network.chains())
-    np.testing.assert_allclose([found.lower, found.upper], 2 * np.log(24), rtol=1e-9)
-
-
 @each(("layers", "lengths"), [(0, [1]), (1, []), (2, [2, 0]), (1, [2])])
 def test_orders_that_fit_no_layers_are_refused(layers, lengths):
     ratios = parts(2, 1.0, draws=2).ratios()

@@ -1,15 +1,17 @@
-"""Pairwise log ratios against densities written out in double precision, at any range, and their derivatives."""
+"""Pairwise log ratios against densities written out in double precision, at any range; and what is refused."""
+
+import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.stats import multivariate_normal, norm
 
 from onebasin.inference.mutual_information import LogRatios, log_ratios
 from onebasin.inference.mutual_information.ratios import block, mean_field
 
 from ...each import each
-from .cases import Parts, parts
 
 MEAN_FIELD, BLOCK = jax.jit(mean_field), jax.jit(block)
 FLIPS = np.array([True, True, False, True])
@@ -143,12 +145,31 @@ def test_derivatives_are_finite_at_any_range():
     assert all(np.isfinite(each).all() for each in value)
 
 
-def test_a_relabelled_part_moves_its_column():
-    """The invariance that the estimators use, and one that would fail were rows and columns exchanged."""
-    case: Parts = parts(4, 1.0, draws=3)
-    order = np.array([2, 0, 3, 1])
-    arrays = (jnp.asarray(case.loc), jnp.asarray(case.scale))
-    before = np.asarray(MEAN_FIELD(jnp.asarray(case.draws), *arrays).total)
-    after = np.asarray(MEAN_FIELD(jnp.asarray(case.draws[:, order]), *arrays).total)
-    own = before[:, np.arange(4), order][:, None, :]
-    np.testing.assert_allclose(after, before[:, :, order] - own, rtol=1e-9, atol=1e-10)
+def test_flips_sum_over_signs():
+    """And the mean is that over the sign's posterior, written out."""
+    case = parts(2, 1.0, draws=4)
+    plus, minus = (np.asarray(case.log_density(sign)) for sign in (1.0, -1.0))
+    own = np.diagonal(plus, axis1=1, axis2=2)[:, None, :]
+    ratios = case.ratios(flips=True)
+    np.testing.assert_allclose(ratios.total, np.log(np.exp(plus) + np.exp(minus)) - own)
+    share = np.exp(plus) / (np.exp(plus) + np.exp(minus))
+    mean = share * (plus - own) + (1 - share) * (minus - own)
+    np.testing.assert_allclose(ratios.mean, mean, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(ratios.flip_probability, 1 - share, rtol=1e-9, atol=1e-12)
+    assert case.ratios().flip_probability is None
+    np.testing.assert_allclose(ratios.log_group_order, math.log(8))
+
+
+def test_flips_at_any_range_are_finite():
+    plus = jnp.asarray([[[0.0, -1e6], [-1e6, 0.0]]], jnp.float32)
+    ratios = log_ratios(plus, -plus)
+    assert ratios.total.dtype == jnp.float32
+    np.testing.assert_allclose(ratios.total, [[[math.log(2), 1e6], [1e6, math.log(2)]]], rtol=1e-6)
+    np.testing.assert_allclose(ratios.mean, [[[0.0, 1e6], [1e6, 0.0]]])
+
+
+def test_shapes_that_do_not_fit_are_refused(unchecked):
+    with pytest.raises(ValueError, match=r"`log_density` has the shape \(2, 3, 4\); .*one row"):
+        log_ratios(jnp.zeros((2, 3, 4)))
+    with pytest.raises(ValueError, match=r"`flipped` has the shape \(1, 3, 3\); .*\(2, 3, 3\)"):
+        log_ratios(jnp.zeros((2, 3, 3)), jnp.zeros((1, 3, 3)))

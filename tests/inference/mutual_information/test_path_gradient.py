@@ -7,8 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpy.polynomial.hermite_e import hermegauss
-from scipy.special import logsumexp
 from scipy.stats import norm
 
 from onebasin.inference.mutual_information import (
@@ -22,52 +20,7 @@ from onebasin.inference.mutual_information.ratios import mean_field
 from ...each import each
 from .cases import Parts, parts
 
-NODES, WEIGHTS = hermegauss(80)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()
 COMPILED = jax.jit(path_gradient)
-
-
-@each("flips", [False, True])
-def test_mean_is_the_derivative_of_the_quadrature(flips):
-    """Two parts of one feature: I by Gauss-Hermite quadrature and finite differences, and so the mean."""
-    loc, scale, step = np.array([0.4, -0.5]), np.array([0.9, 1.2]), 1e-4
-    eps = np.stack(np.meshgrid(NODES, NODES, indexing="ij"), -1).reshape(-1, 2)
-    weights = np.outer(WEIGHTS, WEIGHTS).ravel()
-    signs = list(product((1.0, -1.0), repeat=2)) if flips else [(1.0, 1.0)]
-
-    def information_at(loc: np.ndarray, scale: np.ndarray) -> float:
-        u = loc + scale * eps
-        moved = [
-            norm.logpdf(u[:, list(order)] * sign, loc, scale).sum(1)
-            for order in ((0, 1), (1, 0))
-            for sign in signs
-        ]
-        return weights @ (moved[0] - logsumexp(moved, axis=0)) + np.log(len(moved))
-
-    u = jnp.asarray(loc + scale * eps)
-    plus, minus = (
-        jnp.asarray(norm.logpdf(s * u[:, None, :], loc[None, :, None], scale[None, :, None]))
-        for s in (1.0, -1.0)
-    )
-    ratios = log_ratios(plus, minus if flips else None)
-    marginals = jax.jit(exact())(jax.random.key(0), ratios).marginals
-    arguments = jnp.asarray(loc)[:, None], jnp.asarray(scale)[:, None]
-    by_loc, by_scale = COMPILED(
-        u[:, :, None],
-        *arguments,
-        marginals,
-        flips=jnp.asarray([True]) if flips else None,
-        flip_probability=ratios.flip_probability,
-    )
-    for part in range(2):
-        bump = step * np.eye(2)[part]
-        for found, slope in [
-            (by_loc, information_at(loc + bump, scale) - information_at(loc - bump, scale)),
-            (by_scale, information_at(loc, scale + bump) - information_at(loc, scale - bump)),
-        ]:
-            mean = weights @ np.asarray(found[:, part, 0])
-            # 80 nodes and a step of 1e-4 leave 1e-7 of derivatives of about 0.2.
-            np.testing.assert_allclose(mean, slope / (2 * step), rtol=1e-5, atol=1e-7)
 
 
 def by_group(case: Parts, flips: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -48,12 +48,6 @@ def test_a_change_is_held_against_the_rounding_of_its_own_point(mixture):
     assert float(change) < float(slack) < 1e-8
 
 
-def test_what_no_word_says_is_said_with_a_bound_that_does_away_with_it():
-    *_, second = find(MODELS["three factors of a tensor"].density(), seconds=np.inf).blocks
-    assert "has one set of signs of parts, and this is a second one" in second.evidence[1]
-    assert "Bounding one number of each such part of C to be" in second.evidence[1]
-
-
 def test_what_changes_near_the_posterior_alone_is_not_called_unchanged():
     def broken(p):  # within a hundredth of one point
         return 1e-3 * np.exp(-0.5 * ((p["mu"] - [3.0, 1.0]) ** 2).sum() / 1e-4)
@@ -77,7 +71,10 @@ def test_a_near_symmetry_says_how_many_nats_break_it():
     assert "Not used: mu,1-w (near)" in found.sentence
 
 
-def test_what_the_budget_does_not_reach_is_said():
+def test_what_the_budget_does_not_reach_and_what_no_word_says_is_said():
+    *_, second = find(MODELS["three factors of a tensor"].density(), seconds=np.inf).blocks
+    assert "has one set of signs of parts, and this is a second one" in second.evidence[1]
+    assert "Bounding one number of each such part of C to be" in second.evidence[1]
     found = find(MODELS["mixture of three"].density(), seconds=np.inf, evaluations=60)
     assert found.symmetry == ()
     assert "axes of length 3" in found.open

@@ -34,6 +34,7 @@ from onebasin.studies.lab import (
     record,
     select,
 )
+from onebasin.studies.lab.frame import averages
 from onebasin.studies.lab.page import page
 
 TOY = Path(__file__).parents[3] / "docs" / "developing" / "toy_study.py"
@@ -210,6 +211,27 @@ def test_chapter_without_rows_is_left_out_and_strange_figures_are_refused():
     assert made.lede == "Said."
     with pytest.raises(ValueError, match=r"`figures` are given to \['c'\]; the chapters are: a, b"):
         page(text, None, Outcomes({}, {}), {}, {"c": ()})
+
+
+AVERAGED = Frame.of(
+    [
+        {"model": "a", "by": "vi", "error": 1.0, "seconds": 3},
+        {"model": "a", "by": "vi", "error": 2.0, "seconds": 5},
+        {"model": "b", "by": "vi", "error": None, "seconds": 1},
+        {"model": "b", "by": "nuts", "error": 7.0, "seconds": 9},
+    ]
+)
+
+
+def test_rows_alike_become_one_with_means_and_extremes():
+    over = averages(
+        select("cells", by="vi"), ("model",), mean=("error", "unknown"), largest=("seconds",)
+    )
+    assert list(over({"cells": AVERAGED})) == [
+        {"model": "a", "datasets": 2, "error": 1.5, "unknown": None, "max_seconds": 5},
+        {"model": "b", "datasets": 1, "error": None, "unknown": None, "max_seconds": 1},
+    ]
+    assert list(averages("cells", ("model",), mean=("error",))({})) == []
 
 
 @pytest.fixture
