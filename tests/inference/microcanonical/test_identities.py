@@ -11,6 +11,8 @@ from onebasin.inference.density.network import density_of
 from onebasin.inference.microcanonical.step_bias import Identities
 from onebasin.models import Target
 
+from ...each import each
+
 SCALES = np.array([0.01, 1.0, 100.0])
 CENTRE = 1000.0
 CORRELATION = 0.8

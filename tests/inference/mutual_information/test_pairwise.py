@@ -12,6 +12,7 @@ from onebasin.inference.mutual_information import LogRatios, log_ratios
 from onebasin.inference.mutual_information.ratios import block, mean_field
 
 from ...each import each
+from .cases import parts
 
 MEAN_FIELD, BLOCK = jax.jit(mean_field), jax.jit(block)
 FLIPS = np.array([True, True, False, True])

@@ -16,6 +16,7 @@ import pytest
 from numpyro import distributions as dist
 
 from onebasin.inference import Nuts, infer
+from onebasin.inference.runs import provenance
 from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.target import Target
