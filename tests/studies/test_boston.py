@@ -57,9 +57,7 @@ def test_share_outside_without_points_is_bounded(outside, apart, least, most):
     assert bounds(row) == pytest.approx((least, most))
     everywhere = {"num_obs": 100, "outside_95": 0.98, "rhat_above": 0.1}
     assert bounds(everywhere) == pytest.approx((88 / 90, 1))
-
-
-def test_log_score_in_data_units_is_missing_where_there_is_none():
+    # A log score in data units is missing where there is none.
     assert data_units(0.5, None, 2.0, 2.0) == {"mse_data_units": 2.0, "log_score_data_units": None}
     assert data_units(0.5, 0.0, 2.0, 2.0)["log_score_data_units"] == -2.0
 

@@ -41,7 +41,7 @@ def frames(outcomes) -> Frames:
 
 
 def few_points() -> Dataset:
-    return load_data("relu-teacher", num_test=12)
+    return load_data("relu-teacher", num_test=6)
 
 
 def test_design_is_that_of_the_paper():

@@ -100,7 +100,7 @@ def test_descents_are_the_same_in_units_of_sigma():
     assert len(np.unique(np.concatenate([unit, other])[:, 0])) == 6
 
 
-def test_noise_raises_the_threshold():
+def test_noise_raises_the_threshold_and_stopping_early_lowers_it():
     # An optimum is there from 2.412 on; measured at 2.45, 16 descents of each: all stay, and none.
     ratios = np.full(16, 2.45)
     stay = []
@@ -109,9 +109,7 @@ def test_noise_raises_the_threshold():
         stay.append((np.linalg.norm(means, axis=1) > ratios / 2).mean())
     assert stay[0] > 0.9
     assert stay[1] < 0.3
-
-
-def test_stopping_early_lowers_the_threshold():
+    # Stopping early lowers it.
     found = [stopped_early(time) for time in (5.0, 50.0, 1000.0)]
     assert found[0] < found[1] < found[2] < vanishing().alpha + 1e-5
     np.testing.assert_allclose(found[2], vanishing().alpha, atol=1e-3)
