@@ -32,8 +32,6 @@ NETWORK = ob.truth.Family.of_network(
     np.random.default_rng(0).normal(size=(6, 2)),
 )
 FEW = {"chains": 2, "warmup": 20, "draws": 4}
-
-
 SHORTER = FEW | {"warmup": 10}
 """As long as rounding has not grown: one program sums in another order, and after 20 steps chains part."""
 ADVI = ob.Advi(iterations=300, draws=20, evaluate_every=20, tolerance=0.05)
@@ -60,8 +58,7 @@ def test_what_is_drawn_for_many_simulations_is_what_the_method_draws_for_each(
         apart = CompiledChains(family, settings)(simulations)
         assert [one.divergences for one in apart] == [one.divergences for one in drawn]
     else:
-        word = "symmetrised" if family is NETWORK else settings.family
-        drawn = apart = CompiledFits(family, word, settings)(simulations)
+        drawn = apart = CompiledFits(family, settings)(simulations)
     target = family.condition(simulations[1].data)
     posterior = ob.infer(target, settings, seed=simulations[1].seed)["posterior"]
     for name in posterior:
@@ -122,3 +119,8 @@ def test_data_whose_size_changes_are_refused_in_words():
         CompiledChains(growing, ob.Nuts(**FEW))(
             [simulated(growing, 1, number) for number in range(6)]
         )
+
+
+def test_what_advi_refuses_is_refused_of_many_simulations_too():
+    with pytest.raises(ValueError, match=r"`init` is 'he', but the target .* is no network"):
+        ob.calibrate(FAMILY, ob.Advi(init="he", draws=10), simulations=2)

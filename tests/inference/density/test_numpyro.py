@@ -80,6 +80,14 @@ def test_a_variable_with_the_name_of_an_axis_is_refused():
         density_of(Target(name="bad", numpyro_model=model))
 
 
+def test_a_model_without_a_variable_is_refused():
+    def model():
+        numpyro.sample("y", dist.Normal(0, 1), obs=1.0)
+
+    with pytest.raises(ValueError, match="'empty' has a NumPyro model without a variable"):
+        density_of(Target(name="empty", numpyro_model=model))
+
+
 def test_an_improper_prior_has_a_density():
     def model() -> None:
         x = numpyro.sample("x", dist.ImproperUniform(dist.constraints.positive, (), (2,)))

@@ -187,6 +187,25 @@ def test_infonce_term_is_the_gradient_of_its_bound(name):
     assert float(slope) == pytest.approx((upper - lower) / 2e-5, rel=1e-5)
 
 
+def test_two_layers_train_on_the_better_chain():
+    information, p = made("two layers", "meanfield", "exact")
+    draws = draws_of(information.family, p, 50)
+    chains = information.layout.chains()
+    key = jax.random.key(0)
+
+    @jax.jit
+    def every(p):
+        values = [information._chain_value(p, key, draws, c) for c in chains]
+        slopes = [jax.grad(lambda p, c=c: information._chain(p, key, draws, c))(p) for c in chains]
+        found = jax.grad(lambda p: information.term(p, key, draws))(p)
+        return values, [slope["loc"] for slope in slopes], found["loc"]
+
+    values, slopes, found = every(p)
+    better = int(np.argmax(values))
+    np.testing.assert_allclose(found, slopes[better], rtol=1e-9)
+    assert not np.allclose(slopes[0], slopes[1])
+
+
 def test_auto_follows_the_width():
     choices = {}
     for hidden in (12, 13):
