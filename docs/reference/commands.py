@@ -11,7 +11,6 @@ from typing import Any
 
 import typer
 
-from onebasin.cli.examples import EXAMPLES
 from onebasin.cli.program import program
 
 PAGE = Path(__file__).with_name("command-line.md")
@@ -20,9 +19,9 @@ HEAD = """<!-- Written by docs/reference/commands.py from the commands, which te
 
 # The command line
 
-`onebasin COMMAND --help` shows the same in a terminal. Data and tables go to stdout, progress and
-errors to stderr; `--json` writes one JSON document to stdout. An error is one sentence and an exit
-code:
+`onebasin COMMAND --help` shows the same in a terminal, with examples. Data and tables go to stdout,
+progress and errors to stderr; `--json` writes one JSON document to stdout. An error is one sentence
+and an exit code:
 
 | exit code | meaning |
 | --- | --- |
@@ -77,9 +76,6 @@ def _sections(name: str, command: Any, shared: set[tuple[str, str]]) -> Iterator
     """A command's section, then those of the commands below it."""
     rows = _rows(command)
     yield f"## `{name}`\n\n{_filled(_escaped(command.help or ''))}\n"
-    yield from _list([(f"`{line}`", what) for what, line in EXAMPLES.get(name, ())])
-    if set(rows) - shared:
-        yield "Options:\n"
     by_method: dict[str, list[tuple[str, str]]] = {}
     for option, meaning in (row for row in rows if row not in shared):
         methods = METHODS.search(meaning)
