@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -77,7 +78,9 @@ def _sections(name: str, command: Any, shared: set[tuple[str, str]]) -> Iterator
     rows = _rows(command)
     yield f"## `{name}`\n\n{_filled(_escaped(command.help or ''))}\n"
     by_method: dict[str, list[tuple[str, str]]] = {}
+    above = dict(shared)
     for option, meaning in (row for row in rows if row not in shared):
+        meaning = _beyond(meaning, above.get(option, ""))
         methods = METHODS.search(meaning)
         found = by_method.setdefault(methods[1] if methods else "", [])
         found.append((option, METHODS.sub("", meaning)))
@@ -89,6 +92,13 @@ def _sections(name: str, command: Any, shared: set[tuple[str, str]]) -> Iterator
         yield _filled(f"Also: {also}.") + "\n"
     for inner, below in getattr(command, "commands", {}).items():
         yield from _sections(f"{name} {inner}", below, shared)
+
+
+def _beyond(meaning: str, above: str) -> str:
+    """A meaning without the sentences with which it begins like that of several commands."""
+    ours, theirs = (re.split(r"(?<=\.) ", text) for text in (meaning, above))
+    same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False))])
+    return " ".join(["As above.", *ours[same:]]) if same > 1 else meaning
 
 
 def _list(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
