@@ -53,7 +53,7 @@ def page() -> str:
         (f"{name} of {', '.join(users[name, text])}" if meanings[name] > 1 else name, text)
         for name, text in sorted(shared)
     ]
-    common = ["## Options of several commands\n", *_list(listed)]
+    common = ["## Arguments and options of several commands\n", *_list(listed)]
     return "\n".join([HEAD, *common, *_sections("onebasin", commands, shared)]).rstrip() + "\n"
 
 
@@ -145,9 +145,9 @@ def _meaning(parameter: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text for a cell: one line, without what Markdown takes for its own."""
+    """Text on one line, without what Markdown takes for its own, and with options as code."""
     return (
-        " ".join(text.split())
+        re.sub(r"(?<![`\w])--[a-z-]+", r"`\g<0>`", " ".join(text.split()))
         .replace("|", "\\|")
         .replace("*", "\\*")
         .replace("<", "&lt;")
