@@ -168,8 +168,8 @@ class WeightedDraws:
         fit, values = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
         if fit is None or values is None or schema.LOG_WEIGHT not in fit:
             return None
-        own = (np.asarray(fit[n], np.float64) for n in (schema.LOG_RATIO, schema.LOG_WEIGHT))
-        return cls(*own, values)
+        log_ratio, log_weight = fit[schema.LOG_RATIO], fit[schema.LOG_WEIGHT]
+        return cls(np.asarray(log_ratio, np.float64), np.asarray(log_weight, np.float64), values)
 
 
 def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
