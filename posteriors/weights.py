@@ -151,11 +151,11 @@ def tails_of(
         if not np.isfinite(column[used]).all():
             found[:, place] = np.inf
             continue
-        apart = np.abs(column - weights[used] @ column[used])
         if not np.ptp(column[used]) > 0:
             continue
+        log_apart = np.zeros(len(column))
         with np.errstate(divide="ignore"):
-            log_apart = np.log(apart)
+            log_apart[used] = np.log(np.abs(column[used] - weights[used] @ column[used]))
         found[:, place] = [_khat(log_ratio + power * log_apart) for power in (1, 2)]
     return Tails(*found)
 

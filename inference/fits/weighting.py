@@ -11,7 +11,7 @@ posterior times the squared distance of such a quantity from its mean lies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,6 +37,8 @@ SURE, GOOD, LOST = 0.6, 0.7, 1.0
 the same proposals do not help."""
 DEAD = 5.0
 """Draws that weights are worth after two rounds, below which no further round is worth its price."""
+NEGLIGIBLE = 50.0
+"""Nats below the largest weight from which on a draw whose variables are no numbers has none."""
 LEAST_SHARE = 0.05
 """Share of a round's draws that the components share evenly, whatever their weights."""
 
@@ -150,6 +152,9 @@ def weigh(
         total = sum(r.draws for r in past)
         portions = np.log([r.draws / total for r in past])
         log_q = logsumexp(densities + portions[:, None], axis=0)
+        (far,) = np.nonzero(lp - log_q < (lp - log_q).max() - NEGLIGIBLE)
+        if len(far):
+            lp[far[~_computed(counted.constrain(vectors[far]))]] = -np.inf
         number += 1
         done(number)
         if not np.isfinite(lp).any():
@@ -164,9 +169,17 @@ def weigh(
             elif SURE < worst < np.inf and not miss_a_region(lp - log_q, lp - log_q):
                 most, tails = most + tail_rounds, True
             current = replace(current, draws=2 * count)
-    log_weight = smoothed(lp - log_q)
     values = counted.constrain(vectors)
+    there = np.isfinite(lp) | _computed(values)
+    vectors, lp, log_q = vectors[there], lp[there], log_q[there]
+    values = {name: each[there] for name, each in values.items()}
+    log_weight = smoothed(lp - log_q)
     return Weighted(vectors, lp, log_q, log_weight, current.components, current.shares, values)
+
+
+def _computed(values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Tell of each draw whether its variables are numbers, which they may not be far out."""
+    return np.all([np.isfinite(v).reshape(len(v), -1).all(axis=1) for v in values.values()], axis=0)
 
 
 def _with_tails(

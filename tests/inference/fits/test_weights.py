@@ -107,3 +107,18 @@ def test_rounds_for_the_tail_of_a_quantity_carry_its_sd() -> None:
         assert (khat < HEAVY, count) == (True, 15_000)
     known = [np.sqrt(np.expm1(1.6**2) * np.exp(1.6**2)), 3**0.5]
     np.testing.assert_allclose(sds, known, rtol=0.03)
+
+
+def test_draws_far_out_whose_variables_are_no_numbers_have_no_weight() -> None:
+    def model() -> None:
+        x = numpyro.sample("x", dist.ImproperUniform(dist.constraints.positive, (), ()))
+        u = jnp.minimum(jnp.log(x), 1e3)  # finite where x is not
+        numpyro.factor("f", -0.5 * u**2 - u)
+
+    with precision("float64"):
+        counted = CountedDensity(density_of(ob.Target("far", numpyro_model=model)))
+        start = NormalFit(np.zeros(1), np.array([[300.0]]))
+        found = weigh(counted, [start], np.random.default_rng(1))
+    assert len(found.lp) < counted.heights
+    assert np.isfinite(found.values["x"]).all()
+    assert np.exp(found.log_weight) @ found.values["x"] == pytest.approx(np.exp(0.5), rel=0.1)
