@@ -18,7 +18,10 @@ SWAPPED = np.array([False, True, False, True])
 
 
 def swapping(rng, swapped):
-    """Two components: shares in an array, all else in parameters of their own; the logit and the log of a share."""
+    """Two components: shares in an array, all else in parameters of their own; the logit and the log of a share.
+
+    The two coefficients of a gate change sign with the labels, and do not change places.
+    """
     swap = np.broadcast_to(swapped, SHAPE)
     share = rng.beta(60.0, 140.0, size=SHAPE)
     low, high = (m + 0.1 * rng.normal(size=SHAPE) for m in (-1.0, 2.0))
@@ -34,6 +37,7 @@ def swapping(rng, swapped):
         "eta": np.log(share / (1 - share)),
         "log_share": np.log(share),
         "tau": rng.normal(size=SHAPE),
+        "gate": np.where(swap, -1.0, 1.0)[..., None] * rng.normal([0.3, 2.0], 0.2, (*SHAPE, 2)),
     }
 
 
@@ -71,6 +75,7 @@ def test_what_moves_together_is_not_aligned_in_part(make_mcmc, rng, switch, name
         (("mu1", "mu2", "s_a", "s_b", "tau"), "mu1~mu2,s_a~s_b"),
         (("theta", "eta", "tau"), "theta,+-eta:"),
         (("mu1", "mu2", "eta", "tau"), "mu1~mu2,+-eta:"),
+        (("theta", "gate", "tau"), "theta,+-gate:"),
     ],
 )
 def test_components_that_are_parameters_of_their_own_move_together(
