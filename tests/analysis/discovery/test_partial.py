@@ -95,6 +95,21 @@ def test_components_that_are_parameters_of_their_own_move_together(
         assert (moved == (name != "tau") * ~whole).all(), name
 
 
+@each("switch", [by_chain, lambda rng: np.repeat(rng.random((4, 20)) < 0.5, 20, axis=1)])
+def test_places_of_a_longer_simplex_are_no_block_of_their_own(make_mcmc, rng, switch):
+    """Zeros and two kinds of counts: the shares of the counts move with their rates, and overlap that of zeros."""
+    swap = np.broadcast_to(switch(rng), SHAPE)[..., None]
+    rate = [3.0, 11.0] + 0.2 * rng.normal(size=(*SHAPE, 2))
+    share = rng.dirichlet([90.0, 120.0, 90.0], size=SHAPE)
+    draws = {
+        "share": np.where(swap, share[..., [0, 2, 1]], share),
+        "rate": np.where(swap, rate[..., ::-1], rate),
+    }
+    resolved = resolve(make_mcmc(draws), look=True)
+    assert resolved.source == "partial"
+    assert resolved.reason == "`share` differs between labellings in the same way."
+
+
 @each("switch, place", [(by_chain, 0.28), (by_draw, 0.41)])
 def test_a_sign_that_some_draws_hide_moves_with_the_labels(make_mcmc, rng, switch, place):
     """A share near one half on the logit scale: one draw in eight or twenty has the sign of the other labelling."""
