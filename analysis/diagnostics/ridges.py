@@ -72,9 +72,10 @@ def ridge_of(facts: Facts) -> Ridge | None:
     values = facts.columns(names)
     kept = (values > 0).all(axis=(0, 1)) | (values < 0).all(axis=(0, 1))
     factors = [name for name, keeps in zip(names, kept, strict=True) if keeps]
-    found = [*_ridges(facts, names, values, (" + ", " - ", "a weighted sum of "))]
     words = (" * ", " / ", "a product of powers of ")
-    found += _ridges(facts, factors, np.log(np.abs(values[..., kept])), words)
+    with np.errstate(over="ignore", invalid="ignore"):  # of 1e300, whose square no double holds
+        found = [*_ridges(facts, names, values, (" + ", " - ", "a weighted sum of "))]
+        found += _ridges(facts, factors, np.log(np.abs(values[..., kept])), words)
     return max(
         found, key=lambda each: (len({*map(_variable, each.names)}), each.narrower), default=None
     )
@@ -138,6 +139,8 @@ def _candidates(
     count = units.shape[2]
     flat = units.reshape(len(units) * units.shape[1], count)
     together = flat.T @ flat / len(flat)
+    if not np.isfinite(together).all():
+        return
     closest: dict[frozenset[str], tuple[int, int]] = {}
     for pair in sorted(combinations(range(count), 2), key=lambda pair: -abs(together[pair])):
         closest.setdefault(frozenset(_variable(names[place]) for place in pair), pair)
