@@ -385,3 +385,17 @@ def _(mu, phi, theta, s):
 @known("bounds that depend on another parameter", "low, b 3")
 def _(low, b):
     return -np.inf if (b < low).any() else normal(OUT, X @ b, 1.0) + normal(low) + normal(b)
+
+
+@known(
+    "experts whose gate is one to rounding far away",
+    "gate 2, line 2x2, s 2 positive",
+    "line:1,s,+-gate:",
+)
+def _(gate, line, s):
+    with np.errstate(divide="ignore"):
+        share = expit(6 * X[:, :2] @ gate)
+        weights = np.log(np.stack([share, 1 - share], axis=1))
+    part = weights + logs(OUT[:, None], X[:, :2] @ line, s)
+    prior = normal(6 * gate, 0, 3) + normal(line) - s.sum()
+    return logsumexp(part, axis=1).sum() + prior
