@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from math import prod
+from math import isqrt, prod
 
 import numpy as np
 import xarray as xr
@@ -315,15 +315,27 @@ def entry_names(variable: xr.DataArray) -> Iterator[str]:
         yield f"{variable.name}[{','.join(map(str, index))}]" if dims else str(variable.name)
 
 
-def _event(variable: xr.DataArray) -> tuple[int, ...]:
+def _event(variable: xr.DataArray | xr.Variable) -> tuple[int, ...]:
     return tuple(size for dim, size in variable.sizes.items() if dim not in SAMPLE_DIMS)
+
+
+def arrays_of(dataset: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Give the variables of a dataset by name.
+
+    A dataset goes through all of its variables to give one, so that some are taken from it at a time.
+    """
+    names = list(dataset.data_vars)
+    step = isqrt(len(names)) + 1
+    parts = (dataset[names[first : first + step]] for first in range(0, len(names), step))
+    return {str(name): part[name] for part in parts for name in part.data_vars}
 
 
 def with_numbers(dataset: xr.Dataset) -> xr.Dataset:
     """Return draws without variables that have no entry, numbers of Python's and half precision as NumPy's floats."""
-    empty = [name for name, variable in dataset.data_vars.items() if 0 in _event(variable)]
+    variables = {name: dataset.variables[name] for name in dataset.data_vars}
+    empty = [name for name, variable in variables.items() if 0 in _event(variable)]
     floats = {}
-    for name, variable in dataset.data_vars.items():
+    for name, variable in variables.items():
         if variable.dtype == object:
             with suppress(TypeError, ValueError):
                 floats[name] = variable.astype(np.float64)
@@ -380,7 +392,7 @@ def event_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Shape of each variable in one draw; of those that are named, as far as they are there."""
     wanted = [str(name) for name in dataset] if names is None else names
-    return {name: _event(dataset[name]) for name in wanted if name in dataset}
+    return {name: _event(dataset.variables[name]) for name in wanted if name in dataset.variables}
 
 
 def choose_variables(

@@ -69,9 +69,9 @@ def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
     written = schema.decode(attributes, schema.KINDS) or {}
     names = [str(name) for name in posterior.data_vars]
     guessed = tuple(name for name in names if name not in written)
-    return Kinds({n: written.get(n) or _guess(n, posterior[n]) for n in names}, guessed)
+    return Kinds({n: written.get(n) or _guess(n, posterior.variables[n]) for n in names}, guessed)
 
 
-def _guess(name: str, variable: xr.DataArray) -> Kind:
+def _guess(name: str, variable: xr.Variable) -> Kind:
     computed = variable.dtype.kind in "biu" or is_named_as_generated(name)
     return "generated" if computed else "parameter"

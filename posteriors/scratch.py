@@ -138,24 +138,20 @@ class Scratch:
         lazy : bool
             Whether it is read as it is asked for, until the tree is closed; otherwise into memory.
         """
-        import xarray as xr
-
-        from onebasin.base.files.hdf5 import load_tree
+        from onebasin.base.files.hdf5 import load_tree, open_tree
 
         try:
             self._file.close()
             self._sink.close()
-            if lazy:
-                tree = xr.open_datatree(self.path, engine="h5netcdf", cache=False)
-            else:
-                tree = load_tree(self.path)
-                self.remove()
+            tree = (open_tree if lazy else load_tree)(self.path)
         except BaseException:
             self.remove()
             raise
         tree.attrs = dict(attributes)
         if lazy:
             on_close(tree, self.remove)
+        else:
+            self.remove()
         return tree
 
     def remove(self) -> None:
