@@ -70,9 +70,7 @@ def guide(start) -> tuple[list[subprocess.Popen], str]:
     lines = re.findall(r"^dask (?:scheduler|worker) .*$", text, re.MULTILINE)
     assert len(lines) == 3
     (address,) = set(re.findall(r"--scheduler (tcp://127\S+)", text))
-    options = json.loads(re.findall(r"worker_extra_args=(\[.*\])", text)[0])  # of jobs on Slurm
-    words = [[*line.split(), *(options if "worker" in line else ())] for line in lines]
-    return [start(sys.executable, "-m", *line) for line in words], address
+    return [start(sys.executable, "-m", *line.split()) for line in lines], address
 
 
 def cell_processes(place: Path) -> list[int]:
