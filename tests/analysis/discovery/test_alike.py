@@ -13,7 +13,7 @@ def test_ratios_are_those_of_each_slot_alone_and_what_they_do_not_tell_is_looked
     rng = np.random.default_rng(1)
     element = rng.permuted(np.tile(np.arange(3), (60, 1)), axis=1)
     signs = rng.choice([-1.0, 1.0], (60, 3))
-    sorting = Sorting(element, signs, np.empty(0), np.empty(0), 0.0, 0.0)
+    sorting = Sorting(element, signs, np.empty((3, 0)), np.empty((3, 0)), 0.0, 0.0)
     back = np.argsort(element, axis=1)
     sorted_ = np.array([-4.0, 0.5, 2.0]) + rng.normal(size=(60, 3))
     values = {
