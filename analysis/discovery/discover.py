@@ -60,7 +60,7 @@ ROUNDS = 3
 COMES_CLOSER = 0.95
 """Variance after over before below which a slot moves along."""
 SEEDS = 64
-"""Seeds with as many components, after which one is left out whose slots a clear candidate moves, whatever it repairs."""
+"""Seeds with as many components, after which one is left out if a clear candidate moves its slots, whatever it repairs."""
 RARELY = 0.02
 """Share of draws up to which a sign that changes is taken for one that does not."""
 
