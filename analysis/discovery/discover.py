@@ -61,7 +61,7 @@ ROUNDS = 3
 COMES_CLOSER = 0.95
 """Variance after over before below which a slot moves along."""
 SEEDS = 64
-"""Seeds with as many components, after which one is left out if a clear candidate moves its slots, whatever it repairs."""
+"""Seeds of a size, after which one is left out if a clear candidate moves its slots, whatever that repairs."""
 MIRRORED = 0.5
 """Ratio of the variances that changed signs and exchanged entries leave, below which signs change."""
 RARELY = 0.02
