@@ -52,7 +52,7 @@ class Alike:
         """Give the slots, in their order, whose variance after elements may be less than a ratio of that before."""
         kept = self._before <= _STEADY * self._square
         kept |= self.ratios(sorting) < ratio + _ROUNDING
-        return (self.lenses[place] for place in np.flatnonzero(kept))
+        return (self.lenses[place] for place in np.flatnonzero(kept).tolist())
 
     def ratios(self, sorting: Sorting) -> Float[np.ndarray, " lens"]:
         """Give the variance after elements over that before of each slot, about; NaN for both axes of a square."""
