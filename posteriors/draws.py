@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from math import isqrt, prod
+from math import prod
 
 import numpy as np
 import xarray as xr
@@ -319,23 +319,11 @@ def _event(variable: xr.DataArray | xr.Variable) -> tuple[int, ...]:
     return tuple(size for dim, size in variable.sizes.items() if dim not in SAMPLE_DIMS)
 
 
-def arrays_of(dataset: xr.Dataset) -> dict[str, xr.DataArray]:
-    """Give the variables of a dataset by name.
-
-    A dataset goes through all of its variables to give one, so that some are taken from it at a time.
-    """
-    names = list(dataset.data_vars)
-    step = isqrt(len(names)) + 1
-    parts = (dataset[names[first : first + step]] for first in range(0, len(names), step))
-    return {str(name): part[name] for part in parts for name in part.data_vars}
-
-
 def with_numbers(dataset: xr.Dataset) -> xr.Dataset:
     """Return draws without variables that have no entry, numbers of Python's and half precision as NumPy's floats."""
-    variables = {name: dataset.variables[name] for name in dataset.data_vars}
-    empty = [name for name, variable in variables.items() if 0 in _event(variable)]
+    empty = [name for name in dataset.data_vars if 0 in _event(dataset.variables[name])]
     floats = {}
-    for name, variable in variables.items():
+    for name, variable in ((name, dataset.variables[name]) for name in dataset.data_vars):
         if variable.dtype == object:
             with suppress(TypeError, ValueError):
                 floats[name] = variable.astype(np.float64)

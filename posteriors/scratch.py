@@ -161,25 +161,21 @@ class Scratch:
 
 def on_close(tree: xr.DataTree, act: Callable[[], object]) -> None:
     """Do something once when a tree is closed, or when the process ends."""
-    end = weakref.finalize(tree, act)
-    inner = tree._close
-
-    def close() -> None:
-        if inner is not None:
-            inner()
-        end()
-
-    tree.set_close(close)
+    _then(tree, weakref.finalize(tree, act))
 
 
 def close_with(tree: xr.DataTree, other: xr.DataTree) -> None:
     """Have a tree, whose arrays another one shows, as long as that is there, and close it when that is closed."""
+    _then(tree, other.close)
+
+
+def _then(tree: xr.DataTree, act: Callable[[], object]) -> None:
     inner = tree._close
 
     def close() -> None:
         if inner is not None:
             inner()
-        other.close()
+        act()
 
     tree.set_close(close)
 

@@ -24,7 +24,6 @@ from onebasin.models.symmetry.words import as_symmetry
 from . import schema
 from .draws import (
     Draws,
-    arrays_of,
     check_dims,
     checked,
     choose_variables,
@@ -34,7 +33,7 @@ from .draws import (
     with_numbers,
 )
 from .foreign import convert, names_files
-from .kinds import Kinds, kinds_of
+from .kinds import Kinds, arrays_of, kinds_of
 from .opening import open_tree
 from .schema import adopted
 
@@ -112,7 +111,7 @@ class View:
 
     @cached_property
     def arrays(self) -> dict[str, xr.DataArray]:
-        """The posterior's variables by name, quickly where they are thousands."""
+        """The posterior's variables by name."""
         return arrays_of(self.posterior)
 
     @property
@@ -131,13 +130,7 @@ class View:
         return self.posterior.sizes["draw"]
 
     def values(self, name: str) -> Float[np.ndarray, "chain draw *event"]:
-        """Return the draws of one variable, in the precision they are kept in.
-
-        Raises
-        ------
-        ValueError
-            If the variable is not numeric or without the dimensions chain and draw.
-        """
+        """Return the draws of a variable as they are kept; refuse one that is not numeric or lacks chain or draw."""
         return checked(self.arrays[name], self.argument).values
 
     def draws(self, var_names: str | Sequence[str] | None = None, *, finite: bool = True) -> Draws:
