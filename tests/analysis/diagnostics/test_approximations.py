@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import xarray as xr
 
 import onebasin as ob
 from onebasin.posteriors import schema
-from onebasin.posteriors.weights import khat_of_weights, smoothed, tails_of, worth
+from onebasin.posteriors.weights import khat_of_weights, pareto_khat, smoothed, tails_of, worth
 
 DRAWS = 4000
 
@@ -26,6 +28,9 @@ def test_khat_of_weights_is_that_of_their_tail(k: float) -> None:
 
 def test_even_weights_have_no_tail_and_lost_draws_no_weight(rng: np.random.Generator) -> None:
     assert khat_of_weights(0.1 * rng.normal(size=DRAWS)) == -np.inf
+    bounded = np.repeat([-2.0, 0.0, 1.2], [1960, 1960, 80]) + 0.01 * rng.normal(size=DRAWS)
+    assert worth(bounded) < 0.6 * DRAWS and pareto_khat(bounded) > 1
+    assert khat_of_weights(bounded) == -np.inf
     log_ratio = np.append(rng.normal(size=DRAWS), [-np.inf, np.nan])
     weights = np.exp(smoothed(log_ratio))
     assert weights.sum() == pytest.approx(1)
@@ -77,6 +82,11 @@ def tree(
     [
         ({}, "usable", "independent ones, and k-hat of the weights is 0."),
         ({"k": 0.9}, "unusable", ", above 0.70: a few draws decide"),
+        (
+            {"k": 0.6},
+            "unusable",
+            "19% of them, and k-hat of the weights is 0.59: the draws hardly reach",
+        ),
         (
             {"tail": 0.45},
             "partly",
@@ -142,3 +152,26 @@ def test_labels_are_judged_by_the_search_before_the_run(rng: np.random.Generator
     assert ob.diagnose(fit).judgement.rows[0].outcome == "passed"
     fit.attrs["symmetry_found"] = '{"exchangeable": [], "blocks": [], "open": ["mu"]}'
     assert ob.diagnose(fit).judgement.rows[0].outcome == "not judged"
+
+
+@pytest.mark.parametrize(
+    ("follows", "shift", "answer"),
+    [(False, 0.0, "usable"), (False, 6.0, "aligned"), (True, 6.0, "unusable")],
+)
+def test_several_fits_agree_modulo_labels_or_are_not_used(
+    make_variational: Callable[..., xr.DataTree],
+    rng: np.random.Generator,
+    follows: bool,
+    shift: float,
+    answer: str,
+) -> None:
+    """Every other fit exchanges `a` and `b`; `c`, which differs with them, has no word of a symmetry."""
+    shape = (4, 500)
+    a, b, c = rng.normal(0, 0.3, shape), rng.normal(shift, 0.5, shape), rng.normal(size=shape)
+    other = (np.arange(4) % 2 == 1)[:, None] & (shift > 0)
+    draws = {"a": np.where(other, b, a), "b": np.where(other, a, b), "c": c + 3.0 * other * follows}
+    lp = -0.5 * rng.chisquare(4, size=shape)
+    fits = make_variational(draws, lp=lp, log_q=lp + 0.1 * rng.normal(size=shape))
+    found = ob.diagnose(fits)
+    assert found.verdict == answer
+    assert ("The fits disagree" in found.judgement.sentence) == follows
