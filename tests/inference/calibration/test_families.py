@@ -123,3 +123,11 @@ def test_ties_are_broken_at_random():
         for _ in range(200)
     ]
     assert min(shares) > 0.2 and max(shares) < 0.8 and np.std(shares) > 0.05
+
+
+def test_a_family_without_parameters_is_refused():
+    family = ob.truth.Family.of_numpyro(
+        lambda y=None: numpyro.sample("y", dist.Normal(0, 1), obs=y), observed="y"
+    )
+    with pytest.raises(ob.OnebasinError, match="`family` has no parameters"):
+        ob.calibrate(family, ob.Nuts(chains=1, warmup=10, draws=10), simulations=2)
