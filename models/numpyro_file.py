@@ -33,18 +33,10 @@ class ModelFailed(OnebasinError, RuntimeError):
 
 @dataclass(frozen=True)
 class ModelFile:
-    """The location of a model.
+    """The location of a model."""
 
-    Attributes
-    ----------
-    path : Path
-        The Python file.
-    name : str
-        Of the function.
-    """
-
-    path: Path
-    name: str
+    path: Path  # The Python file.
+    name: str  # Of the function.
 
     @property
     def spelt(self) -> str:

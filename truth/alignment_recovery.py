@@ -23,22 +23,16 @@ _INTERVAL = (0.025, 0.975)
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """Posterior and truth, entry by entry.
+    """Posterior and truth, entry by entry."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the entries.
-    truth, mean, sd, low, high : array (param,)
-        The truth, moved; posterior means, standard deviations, and the ends of central 95 % intervals.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # Names of the entries.
     truth: np.ndarray
     mean: np.ndarray
     sd: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    """`truth`, `mean`, `sd`, `low`, `high`: (param,): The truth, moved; posterior means, standard deviations, and
+    the ends of central 95 % intervals."""
 
     def summary(self) -> dict[str, Any]:
         """Return how many entries there are, and how far the means lie from the truth in posterior standard deviations.

@@ -35,19 +35,12 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Labelling:
-    """The centres and scales that draws are matched with.
-
-    Attributes
-    ----------
-    centre, scale : mapping of str to array (*event)
-        Of every variable that the symmetry moves.
-    canonical : str
-        How the places of the centres are ordered, in words.
-    """
+    """The centres and scales that draws are matched with."""
 
     centre: Mapping[str, np.ndarray]
     scale: Mapping[str, np.ndarray]
-    canonical: str
+    """`centre`, `scale`: (*event): Of every variable that the symmetry moves."""
+    canonical: str  # How the places of the centres are ordered, in words.
 
     @property
     def target(self) -> AlignmentTarget:

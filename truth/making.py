@@ -46,45 +46,26 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """A posterior, and how its reference is sampled.
-
-    Attributes
-    ----------
-    name, title : str
-        Of the posterior.
-    target : Target
-        With its symmetry.
-    problem : str
-        Which of `PROBLEMS` it is; empty for somebody's own.
-    settings : Nuts
-        Chains, warmup, adaptation; `draws` are those kept of a chain after thinning.
-    thin, max_thin : int
-        Every how many-th draw is kept; doubled up to the second while the kept ones depend on one another.
-    seed : int
-        Of the chains.
-    engine : str
-        Whose definition is sampled.
-    invariants : mapping
-        Functions of draws that no relabelling changes; empty for what holds for any symmetry.
-    references, keywords : tuple of str
-        As posteriordb has them.
-    quotient_of : Target or None
-        What is sampled instead, where the posterior is one copy of that one's; see `quotient`.
-    """
+    """A posterior, and how its reference is sampled."""
 
     name: str
-    title: str
-    target: Target
-    problem: str = ""
+    title: str  # `name`, `title`: Of the posterior.
+    target: Target  # With its symmetry.
+    problem: str = ""  # Which of `PROBLEMS` it is; empty for somebody's own.
     settings: Nuts = field(default_factory=lambda: replace(RECIPE, draws=DRAWS))
+    """Chains, warmup, adaptation; `draws` are those kept of a chain after thinning."""
     thin: int = LEAST_THIN
     max_thin: int = MOST_THIN
-    seed: int = 1
-    engine: str = "numpyro"
+    """`thin`, `max_thin`: Every how many-th draw is kept; doubled up to the second while the kept ones depend on
+    one another."""
+    seed: int = 1  # Of the chains.
+    engine: str = "numpyro"  # Whose definition is sampled.
     invariants: Mapping[str, Invariant] = field(default_factory=dict)
+    """Functions of draws that no relabelling changes; empty for what holds for any symmetry."""
     references: tuple[str, ...] = ()
-    keywords: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()  # `references`, `keywords`: As posteriordb has them.
     quotient_of: Target | None = None
+    """What is sampled instead, where the posterior is one copy of that one's; see `quotient`."""
 
     @property
     def sampled(self) -> Target:
@@ -122,44 +103,23 @@ def order_of_problem(name: str) -> Order:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """The result of the chains, before it is written.
+    """The result of the chains, before it is written."""
 
-    Attributes
-    ----------
-    order : Order
-        What was asked for.
-    thin : int
-        Every how many-th draw is kept.
-    tree : DataTree
-        The kept draws, canonically labelled, with the statistics of the same iterations.
-    energy, diverging : array (chain, iteration)
-        Of all iterations after the warmup.
-    names : tuple of str
-        The variables that the reference is of.
-    symmetry : Symmetry
-        That makes equal modes.
-    labelling : Labelling or None
-        The canonical one.
-    parameters, invariants : DataFrame
-        Columns of `describe`, and `lag1`.
-    evidence : dict
-        What else was seen, for the file's information.
-    quotient : Quotient or None
-        How draws of another model became those of this one, where they are.
-    """
-
-    order: Order
-    thin: int
+    order: Order  # What was asked for.
+    thin: int  # Every how many-th draw is kept.
     tree: xr.DataTree
+    """The kept draws, canonically labelled, with the statistics of the same iterations."""
     energy: np.ndarray
     diverging: np.ndarray
-    names: tuple[str, ...]
-    symmetry: Symmetry
-    labelling: Labelling | None
+    """`energy`, `diverging`: (chain, iteration): Of all iterations after the warmup."""
+    names: tuple[str, ...]  # The variables that the reference is of.
+    symmetry: Symmetry  # That makes equal modes.
+    labelling: Labelling | None  # The canonical one.
     parameters: pd.DataFrame
-    invariants: pd.DataFrame
-    evidence: dict[str, object]
+    invariants: pd.DataFrame  # `parameters`, `invariants`: Columns of `describe`, and `lag1`.
+    evidence: dict[str, object]  # What else was seen, for the file's information.
     quotient: Quotient | None = None
+    """How draws of another model became those of this one, where they are."""
 
     def checks(self, table: pd.DataFrame) -> dict[str, bool]:
         """Check one of the tables by the criteria."""

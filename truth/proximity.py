@@ -50,22 +50,14 @@ Values = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """The closest pair of units of every network.
+    """The closest pair of units of every network."""
 
-    Attributes
-    ----------
-    distance
-        To the nearest permuted copy, relative to ||w||.
-    separation
-        Half the distance between the two modes in standard deviations of q, for the pair for which it is least: of
-        two Gaussian modes -a and a with equal covariance S it is ||S^(-1/2) a||. NaN where no spread is known.
-    close
-        Share of units that have another one within the separation asked for; NaN likewise.
-    """
-
-    distance: Float[np.ndarray, " network"]
+    distance: Float[np.ndarray, " network"]  # To the nearest permuted copy, relative to ||w||.
     separation: Float[np.ndarray, " network"]
+    """Half the distance between the two modes in standard deviations of q, for the pair for which it is least: of
+    two Gaussian modes -a and a with equal covariance S it is ||S^(-1/2) a||. NaN where no spread is known."""
     close: Float[np.ndarray, " network"]
+    """Share of units that have another one within the separation asked for; NaN likewise."""
 
 
 def units_of(values: Values, block: Exchangeable) -> Float[np.ndarray, "network part param"]:

@@ -38,30 +38,15 @@ Values = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Quotient:
-    """The mapping of one model's draws to those of another.
+    """The mapping of one model's draws to those of another."""
 
-    Attributes
-    ----------
-    of : str
-        The model that was sampled.
-    symmetry : tuple of str
-        Modulo what, in words.
-    increasing : tuple of str
-        Variables whose entries increase in every draw.
-    share_moved : float
-        Share of the draws that were another copy than the one in order.
-    log_copies : float
-        Logarithm of the number of copies, in nats.
-    log_density_difference : tuple of float
-        Least and largest difference of the two log densities at the draws: that logarithm, up to rounding.
-    """
-
-    of: str
-    symmetry: tuple[str, ...]
-    increasing: tuple[str, ...]
-    share_moved: float
-    log_copies: float
+    of: str  # The model that was sampled.
+    symmetry: tuple[str, ...]  # Modulo what, in words.
+    increasing: tuple[str, ...]  # Variables whose entries increase in every draw.
+    share_moved: float  # Share of the draws that were another copy than the one in order.
+    log_copies: float  # Logarithm of the number of copies, in nats.
     log_density_difference: tuple[float, float]
+    """Least and largest difference of the two log densities at the draws: that logarithm, up to rounding."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the quotient as the file's information records it."""

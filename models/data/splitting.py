@@ -14,11 +14,6 @@ from .dataset import Dataset
 class Split:
     """A training part and a test part with the same columns.
 
-    Parameters
-    ----------
-    train, test : Dataset
-        The parts.
-
     Raises
     ------
     ValueError
@@ -26,7 +21,7 @@ class Split:
     """
 
     train: Dataset
-    test: Dataset
+    test: Dataset  # `train`, `test`: The parts.
 
     def __post_init__(self) -> None:
         """Check that the parts belong together."""

@@ -19,20 +19,13 @@ from .splitting import Split
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Standardiser:
-    """The shift and scale of every column.
-
-    Parameters
-    ----------
-    x_mean, x_sd
-        One number per input, in data units.
-    y_mean, y_sd
-        One number per output, in data units; `None` for class labels.
-    """
+    """The shift and scale of every column."""
 
     x_mean: Float[np.ndarray, " in"]
-    x_sd: Float[np.ndarray, " in"]
+    x_sd: Float[np.ndarray, " in"]  # `x_mean`, `x_sd`: One number per input, in data units.
     y_mean: Float[np.ndarray, " out"] | None = None
     y_sd: Float[np.ndarray, " out"] | None = None
+    """`y_mean`, `y_sd`: One number per output, in data units; `None` for class labels."""
 
     @classmethod
     def fit(cls, train: Dataset) -> "Standardiser":
@@ -122,22 +115,12 @@ class Standardiser:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StandardisedSplit:
-    """A split with standardised columns, and what leads back to data units.
-
-    Parameters
-    ----------
-    train, test : Dataset
-        The standardised parts.
-    raw : Split
-        The same observations in data units, with the true function of synthetic data.
-    standardiser : Standardiser
-        Fitted on `raw.train`.
-    """
+    """A split with standardised columns, and what leads back to data units."""
 
     train: Dataset
-    test: Dataset
-    raw: Split
-    standardiser: Standardiser
+    test: Dataset  # `train`, `test`: The standardised parts.
+    raw: Split  # The same observations in data units, with the true function of synthetic data.
+    standardiser: Standardiser  # Fitted on `raw.train`.
 
 
 def standardise(parts: Split) -> StandardisedSplit:

@@ -27,21 +27,13 @@ Measure = Callable[[Values], Float[np.ndarray, " point"] | None]
 
 @dataclass(frozen=True)
 class Changes:
-    """The effect of moving the points, point by point.
-
-    Attributes
-    ----------
-    size : array (point,)
-        Change in nats; infinite where only one of both is finite, NaN where it tells nothing.
-    real : array (point,) of bool
-        Whether the change is beyond tolerance and rounding.
-    telling : array (point,) of bool
-        Whether the point tells anything.
-    """
+    """The effect of moving the points, point by point."""
 
     size: Float[np.ndarray, " point"]
+    """(point,): Change in nats; infinite where only one of both is finite, NaN where it tells nothing."""
     real: Bool[np.ndarray, " point"]
-    telling: Bool[np.ndarray, " point"]
+    """(point,): Whether the change is beyond tolerance and rounding."""
+    telling: Bool[np.ndarray, " point"]  # (point,): Whether the point tells anything.
 
     @property
     def largest(self) -> float:

@@ -25,13 +25,6 @@ from .elements import Element, Part, Shapes
 class Group:
     """The group of a symmetry.
 
-    Parameters
-    ----------
-    symmetry : Symmetry
-        Its blocks.
-    shapes : mapping of str to tuple of int
-        The shape of each variable in one draw; variables that no block moves may be there too.
-
     Raises
     ------
     ValueError
@@ -40,8 +33,9 @@ class Group:
         `complements` stands with other than two parts.
     """
 
-    symmetry: Symmetry
+    symmetry: Symmetry  # Its blocks.
     shapes: Shapes
+    """The shape of each variable in one draw; variables that no block moves may be there too."""
 
     def __post_init__(self) -> None:
         """Check the symmetry against the shapes."""

@@ -26,48 +26,28 @@ REFERENCE, BASELINE = "NUTS", "baseline: NUTS, half and half"
 
 @dataclass(frozen=True)
 class Score:
-    """The distance of a posterior from NUTS.
-
-    Attributes
-    ----------
-    predictions : float
-        Root mean square distance between the mean predictions, in standard deviations of NUTS.
-    weights : float
-        Wasserstein distance of the aligned parameters, averaged over parameters, in standard deviations of NUTS.
-    inside : float
-        Share of new targets inside the 95 % interval.
-    """
+    """The distance of a posterior from NUTS."""
 
     predictions: float
+    """Root mean square distance between the mean predictions, in standard deviations of NUTS."""
     weights: float
-    inside: float
+    """Wasserstein distance of the aligned parameters, averaged over parameters, in standard deviations of NUTS."""
+    inside: float  # Share of new targets inside the 95 % interval.
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkPosteriors:
-    """The network's posteriors.
+    """The network's posteriors."""
 
-    Attributes
-    ----------
-    posteriors : mapping of str to DataTree
-        The posteriors by name, NUTS first.
-    constant, spread : float
-        Mean of the differences between the two log densities at random points, and the largest deviation from it, in
-        nats.
-    diagnosis : Diagnosis
-        Of NUTS, before and after alignment.
-    information : float
-        What the copies of the symmetrised fit add to its bound on the log evidence, in nats.
-    scores : mapping of str to Score
-        By the posterior's name, with the baseline last.
-    """
-
-    posteriors: Mapping[str, xr.DataTree]
+    posteriors: Mapping[str, xr.DataTree]  # The posteriors by name, NUTS first.
     constant: float
     spread: float
-    diagnosis: Diagnosis
+    """`constant`, `spread`: Mean of the differences between the two log densities at random points, and the largest
+    deviation from it, in nats."""
+    diagnosis: Diagnosis  # Of NUTS, before and after alignment.
     information: float
-    scores: Mapping[str, Score]
+    """What the copies of the symmetrised fit add to its bound on the log evidence, in nats."""
+    scores: Mapping[str, Score]  # By the posterior's name, with the baseline last.
 
 
 def data(size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -32,18 +32,10 @@ _LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class CellFiles:
-    """The folder where a run's cells are kept.
+    """The folder where a run's cells are kept."""
 
-    Attributes
-    ----------
-    folder : Path
-        A folder that is there.
-    resume : bool
-        Whether cells that are there are taken.
-    """
-
-    folder: Path
-    resume: bool
+    folder: Path  # A folder that is there.
+    resume: bool  # Whether cells that are there are taken.
 
     def posterior_path(self, key: str) -> Path:
         """Return the file of a cell's posterior."""

@@ -39,22 +39,13 @@ Attempt = Callable[[Cell, bytes], Answer]
 
 @dataclass(frozen=True)
 class Schedule:
-    """The schedule by which cells are made.
+    """The schedule by which cells are made."""
 
-    Attributes
-    ----------
-    scheduler : str
-        ``local``, or the address of a Dask scheduler.
-    workers : int or None
-        With ``local``: how many cells are made at once, each on one core. None: as many as the cores suffice for, with
-        as many cores each as a cell has chains; where that is one, cells are made in this process.
-    retries : int
-        How often a cell is tried again that was broken off by an error.
-    """
-
-    scheduler: str = LOCAL
+    scheduler: str = LOCAL  # ``local``, or the address of a Dask scheduler.
     workers: int | None = None
-    retries: int = 1
+    """With ``local``: how many cells are made at once, each on one core. None: as many as the cores suffice for,
+    with as many cores each as a cell has chains; where that is one, cells are made in this process."""
+    retries: int = 1  # How often a cell is tried again that was broken off by an error.
 
     def __post_init__(self) -> None:
         """Refuse what is none."""

@@ -44,50 +44,25 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Recipe:
-    """The inputs that the making of every cell of a run takes; processes hand it to each other.
-
-    Attributes
-    ----------
-    target, make
-        Those of the study.
-    config
-        Its settings.
-    files : CellFiles
-        Where cells are kept.
-    """
+    """The inputs that the making of every cell of a run takes; processes hand it to each other."""
 
     target: Callable[[Any, Cell], Target | None]
     make: Callable[[Any, Cell, Outcomes, Context], xr.DataTree] | None
-    config: Any
-    files: CellFiles
+    """`target`, `make`: Those of the study."""
+    config: Any  # Its settings.
+    files: CellFiles  # Where cells are kept.
 
 
 @dataclass(frozen=True)
 class MadeCell:
-    """The result of making a cell.
+    """The result of making a cell."""
 
-    Attributes
-    ----------
-    cell : Cell
-        Which.
-    mark : str or None
-        Its mark.
-    failure : str or None
-        Why there is no posterior.
-    seconds : float
-        What its posterior took, when it was made.
-    found : bool
-        Whether an earlier run has made it.
-    broken : bool
-        Whether it failed by an error, so that the next run tries again.
-    """
-
-    cell: Cell
-    mark: str | None = None
-    failure: str | None = None
-    seconds: float = 0.0
-    found: bool = False
-    broken: bool = False
+    cell: Cell  # Which.
+    mark: str | None = None  # Its mark.
+    failure: str | None = None  # Why there is no posterior.
+    seconds: float = 0.0  # What its posterior took, when it was made.
+    found: bool = False  # Whether an earlier run has made it.
+    broken: bool = False  # Whether it failed by an error, so that the next run tries again.
 
 
 class Broken(OnebasinError, RuntimeError):

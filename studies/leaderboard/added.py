@@ -28,21 +28,12 @@ _FORM = "NAME=MODULE.py:FUNCTION or NAME=FILE.nc, such as mine=sampler.py:sample
 
 @dataclass(frozen=True)
 class Added:
-    """A method of a user's own.
+    """A method of a user's own."""
 
-    Attributes
-    ----------
-    name : str
-        Its name in tables.
-    path : str
-        Of the module, or of the posterior, where `{reference}` stands for the name of each.
-    function : str
-        Of the module; empty for a posterior's file.
-    """
-
-    name: str
+    name: str  # Its name in tables.
     path: str
-    function: str = ""
+    """Of the module, or of the posterior, where `{reference}` stands for the name of each."""
+    function: str = ""  # Of the module; empty for a posterior's file.
 
 
 @dataclass(frozen=True)

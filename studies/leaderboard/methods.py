@@ -37,30 +37,16 @@ class DistilledNuts:
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """A row of the leaderboard.
+    """A row of the leaderboard."""
 
-    Attributes
-    ----------
-    label : str
-        Its name in tables.
-    word : str
-        The method's, of `inference.methods.WORDS`; its own where the making knows it.
-    engine : str
-        Who makes it.
-    settings : callable
-        From the problem, and whether it is to be quick, to the method.
-    fits : callable
-        From a target to whether the method is for it.
-    inputs : tuple of str
-        Methods whose posterior of the same problem it is made from.
-    """
-
-    label: str
-    word: str
-    engine: str
+    label: str  # Its name in tables.
+    word: str  # The method's, of `inference.methods.WORDS`; its own where the making knows it.
+    engine: str  # Who makes it.
     settings: Callable[[Problem, bool], Any]
+    """From the problem, and whether it is to be quick, to the method."""
     fits: Callable[[Target], bool] = lambda target: True
-    inputs: tuple[str, ...] = ()
+    """From a target to whether the method is for it."""
+    inputs: tuple[str, ...] = ()  # Methods whose posterior of the same problem it is made from.
 
 
 def _nuts(problem: Problem, quick: bool) -> Nuts:

@@ -34,39 +34,18 @@ class Difference:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The result of comparing two references.
+    """The result of comparing two references."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Of the two.
-    comparisons : int
-        Numbers that were compared.
-    bound : float
-        Of z.
-    worst : Difference or None
-        The largest z; None where nothing could be compared.
-    widest : Difference or None
-        The largest difference of means in posterior sds.
-    refused : str
-        Why nothing was compared; empty where it was.
-    rms_z : float
-        Root mean square of z: about 1 where errors are what they claim.
-    tables : tuple of str
-        What was compared: `parameters`, `invariants`, as far as chains of both agree on them.
-    seeds : tuple of int
-        Of the chains of the two.
-    """
-
-    names: tuple[str, str]
-    comparisons: int = 0
-    bound: float = 0.0
-    worst: Difference | None = None
-    widest: Difference | None = None
-    refused: str = ""
-    rms_z: float = float("nan")
+    names: tuple[str, str]  # Of the two.
+    comparisons: int = 0  # Numbers that were compared.
+    bound: float = 0.0  # Of z.
+    worst: Difference | None = None  # The largest z; None where nothing could be compared.
+    widest: Difference | None = None  # The largest difference of means in posterior sds.
+    refused: str = ""  # Why nothing was compared; empty where it was.
+    rms_z: float = float("nan")  # Root mean square of z: about 1 where errors are what they claim.
     tables: tuple[str, ...] = ()
-    seeds: tuple[int, ...] = ()
+    """What was compared: `parameters`, `invariants`, as far as chains of both agree on them."""
+    seeds: tuple[int, ...] = ()  # Of the chains of the two.
 
     @property
     def agrees(self) -> bool:

@@ -18,21 +18,11 @@ COLUMNS = ("mean", "sd", "q5", "q25", "q50", "q75", "q95")
 
 @dataclass(frozen=True)
 class ReferenceFiles:
-    """A folder of a reference.
+    """A folder of a reference."""
 
-    Attributes
-    ----------
-    folder : Path
-        Where they are.
-    name : str
-        Of the reference.
-    elsewhere : Path or None
-        Where all draws may be, if not there.
-    """
-
-    folder: Path
-    name: str
-    elsewhere: Path | None = None
+    folder: Path  # Where they are.
+    name: str  # Of the reference.
+    elsewhere: Path | None = None  # Where all draws may be, if not there.
 
     def path(self, part: str) -> Path:
         """One of them."""

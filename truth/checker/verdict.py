@@ -29,46 +29,23 @@ _FAR = 5.0
 
 @dataclass(frozen=True)
 class Criterion:
-    """One of them.
+    """One of them."""
 
-    Attributes
-    ----------
-    name : str
-        In a few words.
-    holds : bool or None
-        None where it was not judged.
-    found : str
-        What was found.
-    remedy : str
-        What to do where it does not hold.
-    of_posterior : bool
-        Whether it is one of posteriordb's; the others are of the files.
-    """
-
-    name: str
-    holds: bool | None
-    found: str
-    remedy: str = ""
-    of_posterior: bool = False
+    name: str  # In a few words.
+    holds: bool | None  # None where it was not judged.
+    found: str  # What was found.
+    remedy: str = ""  # What to do where it does not hold.
+    of_posterior: bool = False  # Whether it is one of posteriordb's; the others are of the files.
 
 
 @dataclass(frozen=True)
 class ReferenceVerdict:
-    """The result of checking a reference.
+    """The result of checking a reference."""
 
-    Attributes
-    ----------
-    name : str
-        Of the reference.
-    criteria : tuple of Criterion
-        All of them.
-    from_draws : bool
-        Whether all 10,000 draws were at hand; otherwise convergence is taken as recorded.
-    """
-
-    name: str
-    criteria: tuple[Criterion, ...]
+    name: str  # Of the reference.
+    criteria: tuple[Criterion, ...]  # All of them.
     from_draws: bool
+    """Whether all 10,000 draws were at hand; otherwise convergence is taken as recorded."""
 
     @property
     def failed(self) -> tuple[Criterion, ...]:

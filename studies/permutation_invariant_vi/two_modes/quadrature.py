@@ -51,21 +51,14 @@ _NEAR_VANISHING = (2.1, 1.3, 2.4)
 class LineThroughModes:
     """The target along the line through its modes.
 
-    Parameters
-    ----------
-    alpha : float
-        Half the distance between the modes, at most 6 sigma.
-    sigma : float
-        Standard deviation of each component.
-
     Raises
     ------
     ValueError
         If one is not positive, or `alpha` too large for the quadrature.
     """
 
-    alpha: float
-    sigma: float = 1.0
+    alpha: float  # Half the distance between the modes, at most 6 sigma.
+    sigma: float = 1.0  # Standard deviation of each component.
 
     def __post_init__(self) -> None:
         """Check the numbers."""
