@@ -144,13 +144,7 @@ class Target(Shown):
 
 
 def check_target(target: Any) -> None:
-    """Refuse what no method can infer.
-
-    Raises
-    ------
-    TypeError
-        If it is no `Target`.
-    """
+    """Refuse what no method can infer."""
     check_class(
         "target",
         target,

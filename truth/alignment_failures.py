@@ -110,17 +110,9 @@ class PlantedComponents:
         return Group((block,), {"component": (self.components, self.features)})
 
     def means(self, separation: float) -> Float[np.ndarray, "component feature"]:
-        """Means of the components (component, feature), neighbours `separation` apart along the first feature.
+        """Give means (component, feature), neighbours `separation` standard deviations apart along the first feature.
 
-        Parameters
-        ----------
-        separation : float
-            In units in which a component's standard deviation is 1.
-
-        Returns
-        -------
-        array (component, feature)
-            All features but the first have mean 0.
+        All other features have mean 0.
         """
         places = np.arange(self.components) + (0.5 if self.flips else (1 - self.components) / 2)
         out = np.zeros((self.components, self.features))
@@ -251,14 +243,8 @@ def best_elements(
 ) -> Element:
     """Give the most probable element that brings each draw back, knowing what was planted.
 
-    Parameters
-    ----------
-    seen : array (draw, component, feature)
-        Draws, moved by elements that are all as probable.
-    planted : PlantedComponents
-        Standard deviations, and whether signs may change.
-    separation : float
-        Distance between neighbouring means.
+    `seen` are draws (draw, component, feature), moved by elements that are all as probable; `separation` is the
+    distance between neighbouring means.
     """
     elements = [part for element in planted.group.elements() for part in permuted_parts(element)]
     orders = np.stack([part.permutation for part in elements])

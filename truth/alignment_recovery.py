@@ -58,21 +58,9 @@ class Recovery:
 def recover(
     posterior: xr.DataTree, truth: Mapping[str, np.ndarray], symmetry: Symmetry
 ) -> Recovery:
-    """Hold an aligned posterior against the truth.
+    """Compare an aligned posterior with the truth, which may be in any labelling, entry by entry.
 
-    Parameters
-    ----------
-    posterior : DataTree
-        Aligned draws.
-    truth : mapping of str to array
-        The truth, in any labelling, under the names of the posterior's variables.
-    symmetry : Symmetry
-        What may move it: permutations, signs and complements.
-
-    Returns
-    -------
-    Recovery
-        Of all entries of the truth.
+    `symmetry` may hold permutations, signs and complements.
     """
     draws = as_view(posterior).draws(list(truth))
     values = draws.values.reshape(-1, len(draws.names))

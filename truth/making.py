@@ -138,20 +138,10 @@ class Made:
 def make(
     order: Order, folder: Path, *, labelling: Labelling | None, progress: bool, say: Say
 ) -> Made:
-    """Sample, with more thinning as long as that can help.
+    """Sample, with more thinning as long as that can help; chains are kept in the folder.
 
-    Parameters
-    ----------
-    order : Order
-        What to make.
-    folder : Path
-        In which the chains are kept.
-    labelling : Labelling or None
-        The canonical labelling, where there is one; otherwise it is fitted.
-    progress : bool
-        Whether to show bars.
-    say : callable
-        Called with a line of text before what takes long.
+    `labelling` is the canonical one, where there is one; otherwise it is fitted. `say` is called with a line of text
+    before what takes long.
     """
     thin = order.thin
     if order.quotient_of is not None:

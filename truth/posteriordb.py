@@ -20,19 +20,9 @@ _INDEX = re.compile(r"\[([^\[\]]*)\]$")
 
 
 def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
-    """Write a reference into a posterior database.
+    """Write a reference with its full draws into a posterior database, at the top of which `folder` is.
 
-    Parameters
-    ----------
-    reference : Reference
-        With all its draws next to it.
-    folder : Path
-        Top of the database, made where it does not exist.
-
-    Raises
-    ------
-    ReferenceError
-        If its draws are not there.
+    It is a `ReferenceError` if the draws are not there.
     """
     if reference.full is None:
         raise ReferenceError(

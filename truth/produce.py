@@ -62,20 +62,10 @@ def produce(
     progress: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> tuple[Reference, checker.ReferenceVerdict]:
-    """Make a reference in a folder, and check it.
+    """Make a reference in a folder, and check it; an earlier run of the same order that is kept there is resumed.
 
-    Parameters
-    ----------
-    order : Order
-        What to make.
-    folder : Path
-        Made where it does not exist; an earlier run of the same order that is kept there is resumed.
-    labelling : Labelling, optional
-        The canonical labelling; fitted to the first half of the chains if not given.
-    progress : bool
-        Whether to show bars.
-    say : callable
-        Called with a line of text before what takes long.
+    `labelling` is the canonical one, fitted to the first half of the chains if not given. `say` is called with a line
+    of text before what takes long.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found = make(order, folder, labelling=labelling, progress=progress, say=say)

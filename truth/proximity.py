@@ -61,13 +61,7 @@ class Nearest:
 
 
 def units_of(values: Values, block: Exchangeable) -> Float[np.ndarray, "network part param"]:
-    """Lay out what belongs to each part: from arrays (network, ...) by variable.
-
-    Raises
-    ------
-    ValueError
-        If one permutation acts on several axes of a variable.
-    """
+    """Lay out what belongs to each part, from arrays (network, ...); refuses blocks with two axes of a variable."""
     rows = []
     for name, axis in block.axes.items():
         if not isinstance(axis, int):
@@ -82,29 +76,11 @@ def units_of(values: Values, block: Exchangeable) -> Float[np.ndarray, "network 
 def nearest(
     values: Values, block: Exchangeable, *, sd: Values | None = None, within: float = 0.0
 ) -> Nearest:
-    """Find the closest pair of units of networks.
+    """Find the closest pair of units of networks, from their weights and biases (network, ...), network by network.
 
-    Parameters
-    ----------
-    values : mapping of str to array (network, ...)
-        All weights and biases, by variable.
-    block : Exchangeable
-        What belongs to the units.
-    sd : mapping of str to array, optional
-        Standard deviations of a Gaussian q around each network, of the same shapes.
-    within : float
-        Separation up to which units count as close; below 2.41, one Gaussian between the two modes has
-        no optimum but midway.
-
-    Returns
-    -------
-    Nearest
-        Network by network.
-
-    Raises
-    ------
-    ValueError
-        If there is a single unit.
+    `sd` are standard deviations of a Gaussian q around each, of the same shapes. Units count as close up to a
+    separation of `within`; below 2.41, one Gaussian between the two modes has no optimum but midway. Refuses a single
+    unit.
     """
     units = units_of(values, block)
     if units.shape[1] < 2:

@@ -56,26 +56,10 @@ class Quotient:
 
 
 def one_copy(run: xr.DataTree, sampled: Target, target: Target) -> tuple[xr.DataTree, Quotient]:
-    """Put every draw of a model in order, as a posterior of the target that has it so.
+    """Put every draw of `sampled` in order, as a posterior of `target`, which has the same variables; say how.
 
-    Parameters
-    ----------
-    run : DataTree
-        Draws of `sampled`, in memory.
-    sampled, target : Target
-        Both with a NumPyro model, and with the same variables.
-
-    Returns
-    -------
-    DataTree
-        Moved draws; `lp` is that of the target, every other statistic that of the chains.
-    Quotient
-        How they were moved.
-
-    Raises
-    ------
-    StudyError
-        If the posterior of `target` is not one copy of that of `sampled`.
+    `lp` is that of the target, every other statistic that of the chains. It is a `StudyError` if the posterior of
+    `target` is not one copy of that of `sampled`.
     """
     symmetry = equal_modes(sampled.symmetry)
     posterior = run[schema.POSTERIOR].to_dataset()

@@ -29,26 +29,9 @@ def search_path() -> tuple[Path, ...]:
 
 
 def find(subfolder: str, names: tuple[str, ...], *, folder: Path | None = None) -> list[Path]:
-    """Find the files of one data set, all in the same folder.
+    """Find the files of one data set, all in the same folder, or raise `MissingDataError`.
 
-    Parameters
-    ----------
-    subfolder : str
-        Name of the sub-folder of `$ONEBASIN_DATA` and of the cache.
-    names : tuple of str
-        The files' names.
-    folder : Path, optional
-        Look here and nowhere else; this is the folder of the files themselves.
-
-    Returns
-    -------
-    list of Path
-        One path per name.
-
-    Raises
-    ------
-    MissingDataError
-        If no folder has all files.
+    They are looked for in `folder` and nowhere else, or else in the sub-folder of `$ONEBASIN_DATA` and of the cache.
     """
     places = [folder] if folder else [base / subfolder for base in search_path()]
     for place in places:

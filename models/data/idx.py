@@ -23,24 +23,9 @@ _SPARE = 2**20
 
 
 def read_idx(path: Path, *, num_axes: int) -> UInt8[np.ndarray, "..."]:
-    """Read an IDX file of unsigned bytes.
+    """Read an IDX file of unsigned bytes, compressed if its name ends in `.gz`; the array has the shape that it states.
 
-    Parameters
-    ----------
-    path : Path
-        The file, compressed if its name ends in `.gz`.
-    num_axes : int
-        The number of axes that the file must have: 1 for labels, 3 for images.
-
-    Returns
-    -------
-    numpy.ndarray
-        The values, of the shape that the file states.
-
-    Raises
-    ------
-    CorruptDataError
-        If the file is not such a file, or is shorter or longer than it states.
+    It must have `num_axes`: 1 for labels, 3 for images. `CorruptDataError` if it is no such file, shorter or longer.
     """
     expected = bytes([0, 0, _UNSIGNED_BYTE, num_axes])
     try:

@@ -29,13 +29,7 @@ class Standardiser:
 
     @classmethod
     def fit(cls, train: Dataset) -> "Standardiser":
-        """Measure the columns of the training part.
-
-        Raises
-        ------
-        ValueError
-            If the data are standardised already, or a target is constant.
-        """
+        """Measure the columns of the training part; refuses standardised data and a constant target."""
         _check_data_units(train)
         x_mean, x_sd = _measure(train.x)
         if train.task == "classification":
@@ -51,12 +45,9 @@ class Standardiser:
         return cls(x_mean=x_mean, x_sd=x_sd, y_mean=y_mean, y_sd=y_sd)
 
     def transform(self, dataset: Dataset) -> Dataset:
-        """Standardise inputs and targets; the held-out part in the same way. The truth, in data units, goes.
+        """Standardise inputs and targets, and the held-out part in the same way; the truth, in data units, goes.
 
-        Raises
-        ------
-        ValueError
-            If the data are standardised already, or their columns are not those of the fit.
+        Refuses standardised data, and data of other columns.
         """
         _check_data_units(dataset)
         regression = dataset.task == "regression"
@@ -126,10 +117,7 @@ class StandardisedSplit:
 def standardise(parts: Split) -> StandardisedSplit:
     """Standardise both parts with means and standard deviations of the training part.
 
-    Raises
-    ------
-    ValueError
-        If the parts are standardised already, or a target is constant in the training part.
+    Refuses parts that are standardised already, and a target that is constant in the training part.
     """
     standardiser = Standardiser.fit(parts.train)
     return StandardisedSplit(

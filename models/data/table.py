@@ -111,13 +111,7 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
 
 
 def missing(name: str) -> str | None:
-    """Say in a line what a data set lacks on this machine, without reading it; `None` if nothing.
-
-    Raises
-    ------
-    ValueError
-        If there is no such data set.
-    """
+    """Say in a line what a data set lacks on this machine, without reading it; `None` if nothing."""
     loader = _loader(name)
     lack = _missing_package(name)
     if lack is not None:

@@ -64,25 +64,9 @@ def yacht(*, folder: Path | None = None) -> Dataset:
 
 
 def read_table(path: Path, *, num_columns: int) -> Float[np.ndarray, "obs columns"]:
-    """Read a file of blank-separated numbers, one row a line; blank lines are passed over.
+    """Read a file of blank-separated numbers (row, column), one row a line; blank lines are passed over.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    num_columns : int
-        The number of columns that every row must have.
-
-    Returns
-    -------
-    numpy.ndarray
-        The numbers, float64.
-
-    Raises
-    ------
-    CorruptDataError
-        If a row has another number of columns or holds something that is not a finite number, or
-        there is no row.
+    `CorruptDataError` if a row has not `num_columns` finite numbers, or there is no row.
     """
     lines = enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
     rows = [_row(line, num_columns, f"{path}, line {i}") for i, line in lines if line.strip()]

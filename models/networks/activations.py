@@ -55,11 +55,5 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def activation(name: str) -> Activation:
-    """Look up an activation by name.
-
-    Raises
-    ------
-    ValueError
-        If there is no such activation; the message lists what there is.
-    """
+    """Look up an activation by name; refuses others, and lists what there is."""
     return ACTIVATIONS[choose("activation", name, ACTIVATIONS)]

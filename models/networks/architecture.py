@@ -199,20 +199,10 @@ class Network(Brief):
     def apply(
         self, weights: Mapping[str, jax.Array], x: Float[Array, "obs in"]
     ) -> Float[Array, "obs out"]:
-        """Run the network.
+        """Run the network on inputs (obs, in), with weights ``W1``, ``b1``, ... of the shapes of `shapes`.
 
-        Parameters
-        ----------
-        weights : mapping
-            ``W1``, ``b1``, ... with the shapes of `shapes`.
-        x : array (obs, in)
-            Inputs.
-
-        Returns
-        -------
-        array (obs, out)
-            Outputs: means for regression, logits for classification. With several heads ``out * heads`` numbers, all
-            outputs of the first head first.
+        It gives outputs (obs, out): means for regression, logits for classification. With several heads ``out * heads``
+        numbers, all outputs of the first head first.
         """
         f = self.nonlinearity.function
         skips = self.skip_matrices()

@@ -75,11 +75,8 @@ class Parametrisation(Brief):
     def check(self, network: Network) -> None:
         """Refuse a network that the parametrisation does not fit.
 
-        Raises
-        ------
-        ValueError
-            If unit-norm weights meet an activation that is not positively homogeneous, a layer with
-            one input or a fixed readout; or ordered biases a network without biases.
+        That is unit-norm weights with an activation that is not positively homogeneous, a layer with one input or a
+        fixed readout; or ordered biases and a network without biases.
         """
         if self.biases == "ordered" and not network.biases:
             raise ArgumentError(

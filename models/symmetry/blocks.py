@@ -59,13 +59,7 @@ KINDS: dict[str, type[Block[Any]]] = {
 
 
 def check_blocks(symmetry: Any, argument: str = "symmetry") -> Symmetry:
-    """Return a symmetry as a tuple; refuse what is none.
-
-    Raises
-    ------
-    TypeError
-        If it is no tuple or list of blocks.
-    """
+    """Return a symmetry as a tuple; refuse what is none."""
     if not isinstance(symmetry, tuple | list) or not all(isinstance(b, Block) for b in symmetry):
         raise ArgumentTypeError(
             f"`{argument}` must be a tuple of blocks, such as (Exchangeable({{'mu': 0, 'sigma': 0}}),), or words such "
@@ -95,13 +89,7 @@ def to_json(symmetry: Symmetry) -> str:
 
 
 def from_json(text: str) -> Symmetry:
-    """Read a symmetry from JSON text.
-
-    Raises
-    ------
-    ValueError
-        If the text is not what `to_json` writes.
-    """
+    """Read a symmetry from JSON text; refuses what `to_json` does not write."""
     try:
         return tuple(_block(fields) for fields in parse_json(text))
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:

@@ -48,18 +48,9 @@ def changes(
     after: Float[np.ndarray, " point"],
     tolerance: float,
 ) -> Changes:
-    """Hold log densities at points against those at the same points moved.
+    """Compare log densities (point,) at points (point, ...) with those at the same points moved.
 
-    Parameters
-    ----------
-    measure : callable
-        The log density, for estimates of rounding.
-    values : mapping of str to array (point, ...)
-        The points.
-    before, after : array (point,)
-        Log densities at the points and at the moved ones.
-    tolerance : float
-        Nats that a change may have in any case.
+    `measure` is the log density, for estimates of rounding; `tolerance` are nats that a change may have in any case.
     """
     eps = _precision(values)
     before, after = (np.asarray(side, dtype=np.float64) for side in (before, after))

@@ -52,23 +52,9 @@ def write_order(recipe: Recipe, cell: Cell, inputs: Sequence[MadeCell]) -> bytes
 
 
 def start_cell(order: bytes, *, cores: int, cancel: threading.Event, hear: Hear) -> Answer:
-    """Start a process that makes a cell, and wait for its answer.
+    """Start a process that makes the cell of an order, and wait for its answer; `RunCancelled` once `cancel` is set.
 
-    Parameters
-    ----------
-    order : bytes
-        What to make, as `write_order` gives it.
-    cores : int
-        Number of cores that the process may use.
-    cancel : Event
-        Ends the process once it is set.
-    hear : callable
-        Called with each line that the process says or records.
-
-    Raises
-    ------
-    RunCancelled
-        If it was stopped by the event.
+    `hear` is called with each line that the process says or records.
     """
     answers: list[Answer] = []
 

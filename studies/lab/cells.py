@@ -108,13 +108,7 @@ class Outcomes:
         return self._diagnoses[cell]
 
     def by_key(self, key: str) -> xr.DataTree:
-        """Read the posterior of the cell with this key.
-
-        Raises
-        ------
-        StudyError
-            If no cell of this key has succeeded (yet).
-        """
+        """Read the posterior of the cell with this key; a `StudyError` where none of this key has succeeded (yet)."""
         for cell in self.paths:
             if cell.key == key:
                 return self.tree(cell)

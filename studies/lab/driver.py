@@ -119,18 +119,9 @@ def run_cells(
 ) -> Outcomes:
     """Run the cells that the folder does not hold yet; `say` is called with a line of text for every cell.
 
-    Failures do not stop a study: of variational fits, of cells that `make` gave up, of cells whose input failed, and
-    of those that errors broke off as often as they were tried.
-
-    Raises
-    ------
-    Interrupted
-        On Ctrl-C; what is finished stays in the folder.
-    StudyError
-        If a file cannot be written, such as on a full disk, or no worker can make cells; the message says what is
-        kept.
-    ValueError
-        If two cells have one key, or an input is no earlier cell.
+    Failures do not stop a study: of variational fits, of cells that `make` gave up, of cells whose input failed, and of
+    those that errors broke off as often as they were tried. `Interrupted` on Ctrl-C, and a `StudyError` where a file
+    cannot be written or no worker can make cells, say what is kept.
     """
     cells = study.cells(config)
     _check_order(cells)
@@ -311,13 +302,7 @@ def _what_is_kept(paths: Mapping[Cell, Path], cells: tuple[Cell, ...], run: Run)
 
 
 def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Findings:
-    """Measure and conclude, and write findings and report into the folder.
-
-    Raises
-    ------
-    StudyError
-        At the end, if cells failed by an error.
-    """
+    """Measure and conclude, and write findings and report; a `StudyError` at the end if cells failed by an error."""
     try:
         frames = measure(study, config, outcomes)
         findings = conclude(study, frames)

@@ -110,18 +110,9 @@ def plot_cells(
     limit: float | None = None,
     log_scale: bool = False,
 ) -> Figure:
-    """Draw one dot per run, runs in rows and groups by colour.
+    """Draw one dot per run, runs in rows and groups by colour; NaN where a run has no number.
 
-    Parameters
-    ----------
-    values
-        For each group (a colour) a number per row; NaN where there is none.
-    x_label
-        What the number is, with its unit.
-    limit
-        A threshold to mark.
-    log_scale
-        Whether the axis is logarithmic.
+    `x_label` says what the numbers are, with their unit; `limit` is a threshold to mark.
     """
     rows = list(dict.fromkeys(row for group in values.values() for row in group))
     if not rows:

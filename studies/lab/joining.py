@@ -47,12 +47,8 @@ def join(
 
     The command, the commit and the seconds are those of both; the settings are the part's, if some came or changed
     `later`, such as ``advi.init``. Those that list what is run (`more`, such as ``references``) list the entries of
-    both. Rows of cells that both have are the part's, to `replace` the record's.
-
-    Raises
-    ------
-    StudyError
-        If they do not agree, or hold another row of one cell.
+    both. Rows of cells that both have are the part's, to `replace` the record's. It is a `StudyError` if they do not
+    agree, or hold another row of one cell.
     """
     record, part = ({**side, "config": dict(side["config"])} for side in (record, part))
     for name in more:
@@ -152,10 +148,7 @@ def join_run(
 ) -> None:
     """Add a run's folder to a record, and write both of the record's files.
 
-    Raises
-    ------
-    StudyError
-        If the run is not finished, either was changed by hand, or they do not agree.
+    It is a `StudyError` if the run is not finished, either was changed by hand, or they do not agree.
     """
     record = read_record(numbers)
     run, findings = (read_json(folder / name) for name in ("run.json", "findings.json"))

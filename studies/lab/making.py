@@ -66,13 +66,7 @@ class MadeCell:
 
 
 class Broken(OnebasinError, RuntimeError):
-    """A making that was broken off by an error, which may not come again.
-
-    Attributes
-    ----------
-    trace : str
-        Where in the code.
-    """
+    """A making that was broken off by an error, which may not come again; `trace` says where in the code."""
 
     def __init__(self, message: str, trace: str = "") -> None:
         super().__init__(message)
@@ -82,15 +76,7 @@ class Broken(OnebasinError, RuntimeError):
 def make_cell(
     recipe: Recipe, cell: Cell, inputs: Sequence[MadeCell], *, progress: bool, say: Say
 ) -> MadeCell:
-    """Make a cell unless it is there.
-
-    Raises
-    ------
-    Broken
-        If it was broken off by an error.
-    WriteError
-        If a file cannot be written, such as on a full disk.
-    """
+    """Make a cell unless it is there; `Broken` if an error broke it off, `WriteError` where the disk is full."""
     target = recipe.target(recipe.config, cell)
     own = mark(cell, target, {made.cell.key: made.mark for made in inputs}, say)
     with recipe.files.held(cell.key, say):

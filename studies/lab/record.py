@@ -50,24 +50,12 @@ def made_by(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_again(numbers: Path) -> None:
-    """Write a record again, both files, from the numbers in its JSON and what is said of them now.
-
-    Raises
-    ------
-    StudyError
-        If its checksum is wrong.
-    """
+    """Write a record again, both files, from the numbers in its JSON and what is said of them now."""
     rewrite_record(numbers, read_record(numbers))
 
 
 def read_record(numbers: Path) -> dict[str, Any]:
-    """Read a record's JSON.
-
-    Raises
-    ------
-    StudyError
-        If its checksum is wrong.
-    """
+    """Read a record's JSON; a `StudyError` if its checksum is wrong."""
     made: dict[str, Any] = json.loads(numbers.read_text(encoding="utf-8"))
     if examine_json(made) is Seal.DAMAGED:
         raise StudyError(f"`numbers` is {numbers}, whose checksum is wrong: restore the file.")
@@ -105,13 +93,7 @@ def rewrite(study: Study, stem: str, numbers: dict[str, Any]) -> tuple[str, Find
 
 
 def stamp(page: str, said: str) -> str:
-    """Put what a record says into a page, between the markers.
-
-    Raises
-    ------
-    ValueError
-        If the page lacks one of them.
-    """
+    """Put what a record says into a page, between the markers; refuses a page that lacks one of them."""
     before, began, rest = page.partition(BEGIN)
     _, ended, after = rest.partition(END)
     if not (began and ended):

@@ -39,13 +39,7 @@ class Manifest:
 
 
 def read_manifest(path: Path, study: str) -> Manifest:
-    """Read the manifest of a run's folder, or of a record.
-
-    Raises
-    ------
-    StudyError
-        If there is none, or it is of another study.
-    """
+    """Read the manifest of a run's folder, or of a record; a `StudyError` if there is none, or of another study."""
     files = (path / "run.json", path / "findings.json") if path.is_dir() else (path,)
     try:
         said: dict[str, Any] = {}

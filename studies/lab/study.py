@@ -119,12 +119,8 @@ def find(name: str) -> Study:
 def only(study: Study, patterns: Iterable[str], run: Run | None = None) -> Study:
     """Restrict a study to the cells whose keys match a pattern, such as ``split03.*``, and to their inputs.
 
-    Cells that the run's folder holds already are taken too, so that a study can be run part by part.
-
-    Raises
-    ------
-    StudyError
-        On a run, if a pattern matches no cell.
+    Cells that the run's folder holds already are taken too, so that a study can be run part by part. On a run, a
+    pattern that matches no cell is a `StudyError`.
     """
     wanted = tuple(patterns)
 

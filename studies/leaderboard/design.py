@@ -59,13 +59,7 @@ def configured(
     seed: int = 0,
     added: tuple[Added, ...] = (),
 ) -> LeaderboardConfig:
-    """Make the settings; all references and methods by default, and of added methods those alone where one is given.
-
-    Raises
-    ------
-    StudyError
-        If a word names no reference or method.
-    """
+    """Make the settings; all references and methods by default, and of added methods those alone where one is given."""
     there = known_references()
     names = there if only is None else tuple(dict.fromkeys(choose("only", n, there) for n in only))
     words = () if added and methods is None else chosen(methods)

@@ -127,12 +127,9 @@ METHODS: Mapping[str, LeaderboardRow] = MappingProxyType(
 
 
 def chosen(words: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Methods by their words, with those that they are made from; all by default, but nutpie only where it is there.
+    """Choose methods by their words, with those that they are made from; refuses other words.
 
-    Raises
-    ------
-    StudyError
-        If a word is none of them.
+    All by default, but nutpie only where it is there.
     """
     if words is None:
         return tuple(name for name in METHODS if name != "nuts-nutpie" or find_spec("nutpie"))

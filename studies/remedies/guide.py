@@ -31,13 +31,7 @@ _WORDS = {"reproduces": IN_ALL, "reproduces in part": WHERE_DECIDED}
 
 
 def stamped(page: str, record: Mapping[str, Any]) -> str:
-    """Put what the record says into the page, between the markers.
-
-    Raises
-    ------
-    ValueError
-        If the page lacks one of them.
-    """
+    """Put what the record says into the page, between the markers; refuses a page that lacks one of them."""
     return stamp(page, said_of(record))
 
 

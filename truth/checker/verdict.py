@@ -93,17 +93,7 @@ class ReferenceVerdict:
 
 
 def check(folder: Path, name: str, *, elsewhere: Path | None = None) -> ReferenceVerdict:
-    """Check a reference.
-
-    Parameters
-    ----------
-    folder : Path
-        Of its files.
-    name : str
-        Of the reference.
-    elsewhere : Path, optional
-        Folder in which all its draws may be, where they are not with the files.
-    """
+    """Check the reference `name` in a folder; its full draws may be `elsewhere`."""
     files = ReferenceFiles(folder, name, elsewhere)
     broken = files.broken()
     sound = Criterion(
