@@ -16,7 +16,7 @@ what is compared.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -95,19 +95,16 @@ class Claim:
 
     def on(self, frames: Frames) -> Statement:
         """Try the claim on what was measured."""
-        trials = tuple(_tries(self.test, frames))
+        trials: list[Trial] = []
+        try:
+            for trial in self.test(frames):
+                trials.append(trial)
+        except (TypeError, ZeroDivisionError):
+            if not any(has_holes(row) for frame in frames.values() for row in frame):
+                raise
+            trials.append(Trial("the rest", "a number is missing or not finite", None))
         verdict = judge([trial.holds for trial in trials], self.mixed)
-        return Statement(self.label, self.quote, self.rule, trials, verdict)
-
-
-def _tries(test: Test, frames: Frames) -> Iterator[Trial]:
-    """Go through a test's comparisons; one that stumbles over a number that is missing or not finite is void."""
-    try:
-        yield from test(frames)
-    except (TypeError, ZeroDivisionError):
-        if not any(has_holes(row) for frame in frames.values() for row in frame):
-            raise
-        yield Trial("the rest", "a number is missing or not finite", None)
+        return Statement(self.label, self.quote, self.rule, tuple(trials), verdict)
 
 
 def judge(holds: Sequence[Holds], mixed: Verdict = "unclear") -> Verdict:

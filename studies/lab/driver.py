@@ -165,10 +165,14 @@ def _making(
         yield from _one_by_one(recipe, cells, tries, told, progress=progress)
         return
     ended: dict[str, MadeCell] = {}
-    for made in _kept(recipe, cells, told):
-        ended[made.cell.key] = made
-        told.end(made)
-        yield made
+    for cell in cells:  # no process is started for those that an earlier run has made
+        if all(key in ended for key in cell.inputs):
+            inputs = [ended[key] for key in cell.inputs]
+            made = find_cell(recipe, cell, inputs, partial(told.hear, cell))
+            if made is not None:
+                ended[cell.key] = made
+                told.end(made)
+                yield made
     left = [cell for cell in cells if cell.key not in ended]
     if not left:
         return
@@ -176,7 +180,16 @@ def _making(
     if schedule.scheduler == LOCAL:
         attempts = _processes(cores, told)
     else:
-        attempts, at_once = _cluster(schedule.scheduler, left, told), len(left)
+        try:
+            from .cluster import workers_of
+        except ModuleNotFoundError as error:
+            if error.name != "distributed":
+                raise
+            raise StudyError(
+                lacks("`--scheduler` (`--workers` are on this machine)", "cluster")
+            ) from error
+        attempts = workers_of(schedule.scheduler, left, told.say, told.pass_on)
+        at_once = len(left)
     yield from _at_once(recipe, left, ended, attempts, at_once, tries, told)
 
 
@@ -226,19 +239,6 @@ def _processes(cores: int, told: _Told) -> Iterator[Attempt]:
         cancel.set()
 
 
-def _cluster(address: str, cells: Sequence[Cell], told: _Told) -> AbstractContextManager[Attempt]:
-    """Make cells on the workers of a Dask scheduler."""
-    try:
-        from .cluster import workers_of
-    except ModuleNotFoundError as error:
-        if error.name != "distributed":
-            raise
-        raise StudyError(
-            lacks("`--scheduler` (`--workers` are on this machine)", "cluster")
-        ) from error
-    return workers_of(address, cells, told.say, told.pass_on)
-
-
 def _made(cell: Cell, answer: Answer) -> MadeCell:
     """Read what became of a cell; raises where the making was broken off, or the study cannot go on."""
     match answer:
@@ -249,18 +249,6 @@ def _made(cell: Cell, answer: Answer) -> MadeCell:
         case {"unwritten": message, "path": path}:
             raise WriteError(Path(path), message)
     raise Halted(answer["refused"])
-
-
-def _kept(recipe: Recipe, cells: tuple[Cell, ...], told: _Told) -> Iterator[MadeCell]:
-    """Cells that an earlier run has made, from inputs that it has made: no process is started for them."""
-    found: dict[str, MadeCell] = {}
-    for cell in cells:
-        if all(key in found for key in cell.inputs):
-            inputs = [found[key] for key in cell.inputs]
-            made = find_cell(recipe, cell, inputs, partial(told.hear, cell))
-            if made is not None:
-                found[cell.key] = made
-                yield made
 
 
 def _one_by_one(

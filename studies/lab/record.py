@@ -128,22 +128,14 @@ def _page(name: str, stem: str, made: dict[str, Any], findings: Findings) -> str
         "\n".join(f"- {sentence}" for sentence in findings.headline),
         *map(table_to_markdown, findings.tables),
         "## How it was made",
-        _facts(made),
+        f"- command: `{made['command']}`\n"
+        f"- settings: {', '.join(f'{key} = {value}' for key, value in made['config'].items())}\n"
+        f"- commit: {made['commit'] or 'unknown'}\n"
+        f"- machine: {made['machine']}\n"
+        f"- versions: {', '.join(f'{name} {number}' for name, number in made['versions'].items())}\n"
+        f"- time: {made['seconds']:.0f} s, all cells",
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _facts(made: dict[str, Any]) -> str:
-    return "\n".join(
-        (
-            f"- command: `{made['command']}`",
-            f"- settings: {', '.join(f'{key} = {value}' for key, value in made['config'].items())}",
-            f"- commit: {made['commit'] or 'unknown'}",
-            f"- machine: {made['machine']}",
-            f"- versions: {', '.join(f'{name} {number}' for name, number in made['versions'].items())}",
-            f"- time: {made['seconds']:.0f} s, all cells",
-        )
-    )
 
 
 def main() -> None:

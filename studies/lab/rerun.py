@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from onebasin.base.errors import StudyError
 
-from .frame import Frame, Frames, Row
+from .frame import Frame, Frames
 from .options import Options
 from .study import Study
 from .tables import Field, RowTable, yes_no
@@ -89,16 +89,12 @@ def held_against(manifest: Manifest, frames: Frames) -> Frame:
     for row in frames["cells"]:
         recorded = manifest.cells.find(key=row["key"])
         if recorded is not None:
-            names = _compared(recorded, row)
+            names = [name for name in recorded if name in row and not name.endswith(CLOCKED)]
             other = [name for name in names if recorded[name] != row[name]]
             words = ", ".join(f"{name} {recorded[name]} to {row[name]}" for name in other[:3])
             numbers = {"compared": len(names), "other": len(other), "words": words}
             rows.append({"label": row["label"], **numbers, "same": not other})
     return Frame.of(rows)
-
-
-def _compared(recorded: Row, row: Row) -> list[str]:
-    return [name for name in recorded if name in row and not name.endswith(CLOCKED)]
 
 
 AGAINST = RowTable(

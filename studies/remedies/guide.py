@@ -7,13 +7,13 @@ in every run, those that do not, and the numbers behind both. A test makes it ag
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from onebasin.base.table import Table, table_to_markdown
+from onebasin.base.table import table_to_markdown
 
 from ..lab import Frame
 from ..lab.record import RESULTS, stamp
@@ -42,40 +42,28 @@ def said_of(record: Mapping[str, Any]) -> str:
     frames = {name: Frame.from_json(kept) for name, kept in record["frames"].items()}
     found = conclude(STUDY, frames)
     runs = len(frames["cells"].levels("run"))
-    said: dict[str, list[Any]] = {IN_ALL: [], WHERE_DECIDED: [], NOT_IN_ALL: []}
-    for statement in found.statements:
-        said[_WORDS.get(statement.verdict, NOT_IN_ALL)].append(statement)
-    tables = [table for table in found.tables if ": every remedy" in table.caption]
+    said: dict[str, list[str]] = {IN_ALL: [], WHERE_DECIDED: [], NOT_IN_ALL: []}
+    for s in found.statements:
+        line = f"- **{s.label}.** {s.quote} {s.outcome[0].upper()}{s.outcome[1:]}."
+        said[_WORDS.get(s.verdict, NOT_IN_ALL)].append(line)
     data = f"`{record['command']}`, seed {record['config']['seed']}, on {record['machine']}"
-    parts = [
-        f"Made by {data}; {runs} runs, with other data and other seeds.",
-        *(part for words, some in said.items() if some for part in (words, *_listed(some))),
-        *(table_to_markdown(_narrowed(table)) for table in tables),
-    ]
-    return "\n\n".join(map(_wrapped, filter(None, parts)))
-
-
-def _narrowed(table: Table) -> Table:
-    places = [k for k, column in enumerate(table.headings) if column.name in SHOWN]
-    return replace(table.narrowed(places), caption=table.caption.partition(":")[0])
-
-
-def _wrapped(text: str) -> str:
-    """Break lines as pages do; rows of tables stay whole."""
-    return "\n".join(line if line.startswith("|") else _broken(line) for line in text.split("\n"))
+    parts = [f"Made by {data}; {runs} runs, with other data and other seeds."]
+    for words, lines in said.items():
+        parts += [words, "\n".join(lines)] if lines else []
+    for table in found.tables:
+        if ": every remedy" in table.caption:
+            places = [k for k, column in enumerate(table.headings) if column.name in SHOWN]
+            caption = table.caption.partition(":")[0]
+            parts.append(table_to_markdown(replace(table.narrowed(places), caption=caption)))
+    return "\n".join(map(_broken, "\n\n".join(filter(None, parts)).split("\n")))
 
 
 def _broken(line: str) -> str:
+    """Break a line as pages do; rows of tables stay whole."""
+    if line.startswith("|"):
+        return line
     inside = "  " if line.startswith("- ") else ""
     return fill(line, 100, subsequent_indent=inside, break_long_words=False, break_on_hyphens=False)
-
-
-def _listed(statements: list[Any]) -> Iterator[str]:
-    lines = [
-        f"- **{s.label}.** {s.quote} {s.outcome[0].upper()}{s.outcome[1:]}." for s in statements
-    ]
-    if lines:
-        yield "\n".join(lines)
 
 
 def main() -> None:
