@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from onebasin.analysis.predictive.heldout import predict_held_out
-from onebasin.models.data import StandardisedSplit
 from onebasin.truth.problems.relu_networks import boston_split
 
 from ..lab import Cell, Frame, Frames, Outcomes, Row
@@ -50,14 +49,10 @@ def _lines(config: BostonConfig, splits: Iterable[int]) -> Iterable[Row]:
     for number in splits:
         data = boston_split(config.seed, number)
         (y_sd,) = data.standardiser.inverse_sd(np.ones(1))
-        mse = float(np.mean((_line(data) - data.test.y) ** 2))
+        train, test = (np.column_stack([np.ones(len(p.x)), p.x]) for p in (data.train, data.test))
+        weights, *_ = np.linalg.lstsq(train, np.asarray(data.train.y, np.float64), rcond=None)
+        mse = float(np.mean((test @ weights - data.test.y) ** 2))
         yield {"split": number, "mse": mse, **data_units(mse, None, float(y_sd), 0.0)}
-
-
-def _line(data: StandardisedSplit) -> np.ndarray:
-    train, test = (np.column_stack([np.ones(len(p.x)), p.x]) for p in (data.train, data.test))
-    weights, *_ = np.linalg.lstsq(train, np.asarray(data.train.y, np.float64), rcond=None)
-    return np.asarray(test @ weights)
 
 
 def data_units(

@@ -18,6 +18,7 @@ from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
 from onebasin.truth.problems.images import Images, classifier, image_split
 
 from ..lab import Cell, Options
+from ..lab.posteriors import Distilling
 
 NAME = "compact-representation"
 
@@ -52,14 +53,6 @@ class RowSettings:
     part: str = ""  # "first" or "second" half of the chains (draws, if there is one chain), or all.
     prune: bool = False
     """True if the mean is pruned by standard deviation, for the paper's Figure 5."""
-
-
-@dataclass(frozen=True)
-class Distillation:
-    """Settings of the distilled Gaussian, and how many draws of it are kept."""
-
-    distillation: DistillationSettings
-    draws: int
 
 
 @dataclass(frozen=True)
@@ -271,7 +264,7 @@ def cells(config: CompactConfig) -> tuple[Cell, ...]:
     def cell(key: str, settings: Any, *inputs: str) -> Cell:
         return Cell.of(key, settings, config.seed, inputs)
 
-    distilled = Distillation(config.distillation, config.draws)
+    distilled = Distilling(config.distillation, config.draws)
     return (
         cell(HMC, config.hmc),
         cell(ENSEMBLE, config.ensemble),

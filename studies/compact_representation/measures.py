@@ -37,7 +37,9 @@ def measures(config: CompactConfig, outcomes: Outcomes) -> Frames:
     labels = np.asarray(image_split(config.size, config.seed).test.y, dtype=np.int64)
     there = {cell.key for cell in outcomes}
     trees = {row: outcomes.by_key(row.key) for row in rows(config) if row.key in there}
-    probability = {row.name: _probability(tree) for row, tree in trees.items()}
+    probability = {
+        row.name: tree["predictive"]["probability"].values for row, tree in trees.items()
+    }
     floor = []
     if {"half-1", "half-2"} <= set(probability):
         floor = [score(probability["half-2"][0], probability["half-1"][0], labels)]
@@ -51,10 +53,15 @@ def measures(config: CompactConfig, outcomes: Outcomes) -> Frames:
         ),
     }
     if DYNAMICS in there:
-        found["dynamics"] = [_dynamics(outcomes.by_key(DYNAMICS)["dynamics"].to_dataset())]
+        pair = outcomes.by_key(DYNAMICS)["dynamics"].to_dataset()
+        losses = np.stack([pair[name].values[-1] for name in ("loss_raw", "loss_aligned")])
+        raw, moved = Barrier(pair["position"].values, losses).height
+        found["dynamics"] = [{"barrier_raw": raw, "barrier_aligned": moved}]
     if SWAPS in there:
         swaps = outcomes.by_key(SWAPS)["swaps"].to_dataset()
-        found |= {"swaps": _swaps(swaps), "lines": _lines(swaps)}
+        counts = enumerate(swaps["between"].values, start=1)
+        lines = [{"run": run, "transpositions": along} for run, along in counts]
+        found |= {"swaps": _swaps(swaps), "lines": lines}
     return {name: Frame.of(filled) for name, filled in found.items()}
 
 
@@ -107,10 +114,6 @@ def _row(
     }
 
 
-def _probability(tree: xr.DataTree) -> Float[np.ndarray, "repeat obs out"]:
-    return np.asarray(tree["predictive"].to_dataset()["probability"].values)
-
-
 def _median_sd(tree: xr.DataTree) -> float | None:
     """Median of the counted standard deviations of weights, interpolated within its bin."""
     if "spread" not in tree.children:
@@ -136,12 +139,6 @@ def _alignment(rule: str, tree: xr.DataTree) -> dict[str, Any]:
     return {"rule": rule, **{name: found.get(name) for name in names}, **moved}
 
 
-def _dynamics(found: xr.Dataset) -> dict[str, Any]:
-    losses = np.stack([found[name].values[-1] for name in ("loss_raw", "loss_aligned")])
-    raw, moved = Barrier(found["position"].values, losses).height
-    return {"barrier_raw": raw, "barrier_aligned": moved}
-
-
 def _swaps(found: xr.Dataset) -> list[dict[str, Any]]:
     names = ("after", "distance_raw", "distance_aligned", "barrier_raw", "barrier_aligned")
     return [
@@ -152,12 +149,6 @@ def _swaps(found: xr.Dataset) -> list[dict[str, Any]]:
         }
         for place, before in enumerate(found["before"].values)
     ]
-
-
-def _lines(found: xr.Dataset) -> list[dict[str, Any]]:
-    """Take the transpositions along the line between the first network and its most permuted twin."""
-    counts = found["between"].values
-    return [{"run": run, "transpositions": along} for run, along in enumerate(counts, start=1)]
 
 
 REMOVED = 0.2

@@ -23,7 +23,7 @@ from onebasin.analysis.plots import style
 from onebasin.inference import Ensemble, Train
 from onebasin.inference.training.members import first_values
 from onebasin.inference.training.train import train
-from onebasin.models import BayesianNetwork, NetworkTarget
+from onebasin.models import NetworkTarget
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
@@ -65,7 +65,14 @@ def train_swaps(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.
     """Train pairs from initial weights that are the same up to a number of transpositions."""
     rng = np.random.default_rng(seed)
     start = first_values(target, Ensemble(members=settings.runs), int(rng.integers(2**31)))
-    members = _with_twins(target.model, start, settings, rng)
+    (units,) = target.model.network.hidden
+    group = Group(permutations_of(target.model), target.model.network.shapes)
+    moves = [[swapped(rng, units, num) for num in settings.swaps] for _ in range(settings.runs)]
+    repeated = {n: np.repeat(v[:, None], len(settings.swaps), axis=1) for n, v in start.items()}
+    twins = group.act((Permuted(np.asarray(moves)),), repeated)
+    members = {
+        n: np.concatenate([v[:, None], np.asarray(twins[n])], axis=1) for n, v in start.items()
+    }
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in members.items()}
     found = train(target, flat, _training(settings), seed=int(rng.integers(2**31)))
     values = {n: np.asarray(v).reshape(members[n].shape) for n, v in found.values.items()}
@@ -80,18 +87,6 @@ def train_swaps(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.
         "position": ("position", np.linspace(0, 1, settings.points)),
     }
     return _tree(target, found.values, "swaps", swaps)
-
-
-def _with_twins(
-    model: BayesianNetwork, start: Values, settings: PairSettings, rng: np.random.Generator
-) -> Values:
-    """Put permuted twins behind every network: (run, 1 + swap, ...)."""
-    (units,) = model.network.hidden
-    group = Group(permutations_of(model), model.network.shapes)
-    moves = [[swapped(rng, units, num) for num in settings.swaps] for _ in range(settings.runs)]
-    repeated = {n: np.repeat(v[:, None], len(settings.swaps), axis=1) for n, v in start.items()}
-    twins = group.act((Permuted(np.asarray(moves)),), repeated)
-    return {n: np.concatenate([v[:, None], np.asarray(twins[n])], axis=1) for n, v in start.items()}
 
 
 def _compare(

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from scipy.stats import wasserstein_distance
 
-from onebasin.analysis.alignment import Alignment, align
+from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.compare.words import FLOOR
 from onebasin.analysis.diagnostics.diagnose import diagnose
@@ -112,14 +112,12 @@ def scores(posteriors: Mapping[str, xr.DataTree]) -> Iterator[tuple[str, Score]]
         if name == FLOOR:
             first, second = nuts_draws[:half], nuts_draws[half:]
         elif name != REFERENCE:
-            second = _columns(_aligned(posteriors[name], reference))
+            second = _columns(align(posteriors[name], reference=reference).posterior)
         row = table.loc[name]
-        of = Score(row["mean_distance"], _distance(first, second), row["coverage_95"])
-        yield (BASELINE if name == FLOOR else name), of
-
-
-def _aligned(posterior: xr.DataTree, reference: Alignment) -> xr.DataTree:
-    return align(posterior, reference=reference).posterior
+        pairs = zip(first.T, second.T, strict=True)
+        apart = [wasserstein_distance(a, b) / a.std() for a, b in pairs]  # in sds of the first
+        score = Score(row["mean_distance"], float(np.mean(apart)), row["coverage_95"])
+        yield (BASELINE if name == FLOOR else name), score
 
 
 def _columns(posterior: xr.DataTree) -> np.ndarray:
@@ -127,9 +125,3 @@ def _columns(posterior: xr.DataTree) -> np.ndarray:
     variables = sorted(posterior.posterior.dataset.data_vars.items())
     flat = [v.values.reshape(v.shape[0] * v.shape[1], -1) for _, v in variables]
     return np.concatenate(flat, axis=1)
-
-
-def _distance(first: np.ndarray, second: np.ndarray) -> float:
-    """Average the Wasserstein distances of the parameters, in standard deviations of the first."""
-    pairs = zip(first.T, second.T, strict=True)
-    return float(np.mean([wasserstein_distance(a, b) / a.std() for a, b in pairs]))

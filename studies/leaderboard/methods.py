@@ -18,6 +18,8 @@ from onebasin.inference import Advi, Ensemble, Hmc, Laplace, Mclmc, Nuts, Pathfi
 from onebasin.models import NetworkTarget, Target
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, blocks_of
 
+from ..lab.posteriors import Distilling
+
 if TYPE_CHECKING:
     from onebasin.truth.problems import Problem
 
@@ -25,14 +27,6 @@ CHAINS = Nuts(chains=4, warmup=1000, draws=1000)
 SHORT = Nuts(chains=4, warmup=500, draws=500)
 DRAWS = 4000
 """The number of draws of a fit, as many as of the chains."""
-
-
-@dataclass(frozen=True)
-class DistilledNuts:
-    """Settings of a Gaussian distilled from the draws of NUTS, and the number of its draws."""
-
-    distillation: DistillationSettings
-    draws: int = DRAWS
 
 
 @dataclass(frozen=True)
@@ -73,10 +67,6 @@ def _sized(full: Any, quick: Any) -> Callable[[Problem, bool], Any]:
 _ADVI = _sized(Advi(draws=DRAWS), Advi(iterations=2000, draws=DRAWS))
 
 
-def _is_network(target: Target) -> bool:
-    return isinstance(target, NetworkTarget)
-
-
 def _is_free_network(target: Target) -> bool:
     return isinstance(target, NetworkTarget) and target.model.parametrisation.label == "free"
 
@@ -108,15 +98,15 @@ METHODS: Mapping[str, LeaderboardRow] = MappingProxyType(
             "ensemble",
             "numpyro",
             _sized(Ensemble(members=100), Ensemble(members=20)),
-            _is_network,
+            lambda target: isinstance(target, NetworkTarget),
         ),
         "distilled": LeaderboardRow(
             "NUTS distilled, one Gaussian",
             "distilled",
             "analysis",
             _sized(
-                DistilledNuts(DistillationSettings()),
-                DistilledNuts(DistillationSettings(iterations=1000)),
+                Distilling(DistillationSettings(), DRAWS),
+                Distilling(DistillationSettings(iterations=1000), DRAWS),
             ),
             _is_free_network,
             ("nuts",),

@@ -107,15 +107,16 @@ BY_LAYER = averaged(
 )
 
 
-def _share(row: Row) -> float | None:
-    return None if row["upper"] is None else 100 * row["upper"] / row["log_order"]
-
-
 _BOUNDS = (
     Field("at least", "lower", decimals=1, unit="nats"),
     Field("at most", "upper", decimals=1, unit="nats"),
     Field("log |G|", "log_order", decimals=1, unit="nats"),
-    Field("at most", _share, decimals=1, unit="% of log |G|"),
+    Field(
+        "at most",
+        lambda row: None if row["upper"] is None else 100 * row["upper"] / row["log_order"],
+        decimals=1,
+        unit="% of log |G|",
+    ),
 )
 GAP_BY_LAYER = averaged(
     "Equation 6 at the end of the training, means over data sets: KL[q₀ ‖ q] between the fit and its symmetric mixture",
@@ -210,23 +211,26 @@ _DEFINITIONS = (
 def headline(frames: Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
     cells = frames["cells"]
-    yield _size(frames)
-    yield _chains(frames)
-    for condition in cells.levels("condition") if cells else ():
-        yield _fits(frames, condition)
-    yield from _gaps(frames)
-    yield lab.count_verdicts(frames)
-
-
-def _size(frames: Frames) -> str:
-    cells = frames["cells"]
     sets = len(cells.levels("dataset")) if cells else 0
     if sets < MIN_PAIRS:
-        return (
+        yield (
             f"With fewer than {MIN_PAIRS} data sets no statement can be decided, and this run has {sets}: give "
             f"--datasets {MIN_PAIRS} or more."
         )
-    return f"Statements are tried on {sets} data sets, {len(cells)} posteriors in all."
+    else:
+        yield f"Statements are tried on {sets} data sets, {len(cells)} posteriors in all."
+    yield _chains(frames)
+    for condition in cells.levels("condition") if cells else ():
+        yield _fits(frames, condition)
+    names = ("lower", "upper", "log_order")
+    over = averages(select("gaps", layer=ALL, end=True), ("condition", "problem"), mean=names)
+    for row in over(frames):
+        yield (
+            f"{_upper(row['condition'])}: between the {row['problem']} fit and its symmetric mixture the gap of "
+            f"equation 6 ends between {row['lower']:.1f} and {row['upper']:.1f} nats, of at most "
+            f"{row['log_order']:.1f} (log |G|)."
+        )
+    yield lab.count_verdicts(frames)
 
 
 def _chains(frames: Frames) -> str:
@@ -268,18 +272,6 @@ def _fits(frames: Frames, condition: str) -> str:
         f"{_upper(condition)}: inside the data's range mean-field fits explain of the true function's variance "
         f"{', '.join(parts)}{sampled_share}."
     ) * bool(parts)
-
-
-def _gaps(frames: Frames) -> Iterator[str]:
-    """Say what equation 6 comes to at the end."""
-    names = ("lower", "upper", "log_order")
-    over = averages(select("gaps", layer=ALL, end=True), ("condition", "problem"), mean=names)
-    for row in over(frames):
-        yield (
-            f"{_upper(row['condition'])}: between the {row['problem']} fit and its symmetric mixture the gap of "
-            f"equation 6 ends between {row['lower']:.1f} and {row['upper']:.1f} nats, of at most "
-            f"{row['log_order']:.1f} (log |G|)."
-        )
 
 
 def chapters(config: SkipsConfig, frames: Frames) -> Iterator[Chapter | None]:
@@ -326,17 +318,12 @@ def chapters(config: SkipsConfig, frames: Frames) -> Iterator[Chapter | None]:
     yield lab.failed(frames)
 
 
-def _run_name(cell: lab.Cell) -> str | None:
-    """Say how each posterior of the first data set was made."""
-    return cell.label if cell.method != GAP and getattr(cell, "number", 1) == 1 else None
-
-
 TEXT = lab.Text(
     f"Symmetry broken by {NAME.replace('-', ' ')}",
     headline,
     chapters,
     definitions=(*_DEFINITIONS, *DIAGNOSTICS, *PREDICTION),
-    run_name=_run_name,
+    run_name=lambda c: c.label if c.method != GAP and getattr(c, "number", 1) == 1 else None,
 )
 
 

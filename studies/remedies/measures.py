@@ -46,29 +46,19 @@ def measure(config: RemediesConfig, outcomes: Outcomes) -> Frames:
         assert isinstance(cell, RunCell), "cells are made here"
         if f"{cell.problem}.{cell.method}" in BY_NAME:
             groups.setdefault(cell.data, []).append(cell)
-    rows = [row for cells in groups.values() for row in _rows(config, outcomes, cells)]
+    rows = []
+    for cells in groups.values():
+        data = parts(cells[0].dataset, config.images, cells[0].seed).test
+        truths = {c.problem: _Truth(outcomes.tree(c), data) for c in cells if c.method == "nuts"}
+        for cell in cells:
+            tree, network = outcomes.tree(cell), target(config, cell)
+            one = BY_NAME[f"{cell.problem}.{cell.method}"]
+            row = {**cell.factors, "dataset": cell.dataset, "run": cell.run, "remedy": one.name}
+            row |= {"label": one.label, **_bound(cell, tree, network)}
+            row |= _predictions(cell, tree, data, truths.get(truth_of(cell.problem)))
+            row |= _agreement(cell, tree, network, data.x)
+            rows.append(row | _cost(outcomes, cell, tree))
     return {"cells": Frame.of(rows)}
-
-
-def _rows(
-    config: RemediesConfig, outcomes: Outcomes, cells: list[RunCell]
-) -> Iterator[dict[str, Any]]:
-    data = parts(cells[0].dataset, config.images, cells[0].seed).test
-    truths = {c.problem: _Truth(outcomes.tree(c), data) for c in cells if c.method == "nuts"}
-    for cell in cells:
-        tree, network = outcomes.tree(cell), target(config, cell)
-        one = BY_NAME[f"{cell.problem}.{cell.method}"]
-        yield {
-            **cell.factors,
-            "dataset": cell.dataset,
-            "run": cell.run,
-            "remedy": one.name,
-            "label": one.label,
-            **_bound(cell, tree, network),
-            **_predictions(cell, tree, data, truths.get(truth_of(cell.problem))),
-            **_agreement(cell, tree, network, data.x),
-            **_cost(outcomes, cell, tree),
-        }
 
 
 class _Truth:
