@@ -56,7 +56,18 @@ def chapter(frames: Frames) -> Chapter | None:
     """Lay out the part of the page; None where the experiment failed."""
     if not read("thresholds", frames):
         return None
-    note = Note(_readings(frames), title="Which number is the threshold?")
+    appears, better = (_by_sigma(frames["thresholds"], name) for name in ("vanishing", "switching"))
+    calm, *_, rough = sorted(frames["ways"], key=lambda way: way["noise"])
+    note = Note(
+        "Thresholds of 1.25, 2.5, 5 and 10 at σ = 0.25, 0.5, 1 and 2 are reported for the paper, that is 5 σ. With α "
+        f"as half the distance 5 σ is far above all of them: from {format_number(appears)} σ on a careful descent "
+        "from a mode stays there. As a distance between the modes, 5 σ lies between the two exact ones, "
+        f"{2 * appears:.2f} σ, where a mode's optimum appears, and {2 * better:.2f} σ, where it becomes the better "
+        "one. To two digits neither is 5.0. Rough steps can knock a descent out of an optimum that is there, which "
+        f"raises the threshold: as a distance, it is between {_say(rough)}, and between {_say(calm)}. Stopping "
+        "early lowers it. The paper's numbers of samples and steps and its rate are missing from our text of it.",
+        title="Which number is the threshold?",
+    )
     return Chapter(TITLE, _TEXT, TABLES, (note,))
 
 
@@ -82,20 +93,6 @@ def headline(frames: Frames) -> Iterator[str]:
     yield (
         f"Stochastic descents from a mode change from midway to the mode between {format_number(low)} σ and "
         f"{format_number(high)} σ at every σ tried, and end within {_excess(frames):.1e} nats of the optimum."
-    )
-
-
-def _readings(frames: Frames) -> str:
-    appears, better = (_by_sigma(frames["thresholds"], name) for name in ("vanishing", "switching"))
-    calm, *_, rough = sorted(frames["ways"], key=lambda way: way["noise"])
-    return (
-        "Thresholds of 1.25, 2.5, 5 and 10 at σ = 0.25, 0.5, 1 and 2 are reported for the paper, that is 5 σ. With α "
-        f"as half the distance 5 σ is far above all of them: from {format_number(appears)} σ on a careful descent "
-        "from a mode stays there. As a distance between the modes, 5 σ lies between the two exact ones, "
-        f"{2 * appears:.2f} σ, where a mode's optimum appears, and {2 * better:.2f} σ, where it becomes the better "
-        "one. To two digits neither is 5.0. Rough steps can knock a descent out of an optimum that is there, which "
-        f"raises the threshold: as a distance, it is between {_say(rough)}, and between {_say(calm)}. Stopping "
-        "early lowers it. The paper's numbers of samples and steps and its rate are missing from our text of it."
     )
 
 

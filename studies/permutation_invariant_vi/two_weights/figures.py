@@ -28,7 +28,9 @@ _LOOKS = {"mfvi": _PLAIN, "sgm-exact": _SYMMETRISED, "sgm-infonce": style.chain_
 def contours(frames: Frames) -> FigureItem:
     """Remake Figure 4: the posterior, the mean field's q, and the symmetrised one's q^G, a column an alpha."""
     settings = TwoWeightSettings.of(frames["two_weights"].rows[0])
-    alphas = _some(settings.alphas)
+    number = min(len(settings.alphas), _COLUMNS)
+    places = np.linspace(0, len(settings.alphas) - 1, number).round().astype(int)
+    alphas = [settings.alphas[place] for place in places]
     rows = ("posterior", "MFVI", "SGM")
     figure = style.new_figure(1.95 * len(alphas) + 0.5, 1.85 * len(rows) + 0.5)
     panels = figure.subplots(len(rows), len(alphas), squeeze=False)
@@ -82,7 +84,9 @@ def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) ->
     alpha = problem.alpha
     case = frames["cases"].row(noise=problem.noise, alpha=alpha)
     plain, sgm = (_shown(frames, case, method) for method in ("mfvi", "sgm-exact"))
-    axis = _axis(sgm, case["mfvi"])
+    ends = [np.abs(q["loc"]) + 3.2 * np.array(q["scale"]) for q in (sgm, case["mfvi"])]
+    widest = float(np.max(ends))
+    axis = np.linspace(-widest, widest, _POINTS)
     first, second = axis[:, None], axis[None, :]
     found = statistics(problem.points("train"), problem.noise)
     densities = (
@@ -161,25 +165,16 @@ def _draw_density(
     axes: Axes, axis: Float[np.ndarray, " point"], values: np.ndarray, colour: str
 ) -> None:
     density = np.exp(values)
-    levels = [*_levels(density), density.max() * 1.001]
+    falling = np.sort(density, axis=None)[::-1]
+    inside = np.cumsum(falling) / falling.sum()
+    levels = [float(falling[np.searchsorted(inside, mass)]) for mass in MASSES]
+    levels.append(density.max() * 1.001)
     shades = [to_rgba(colour, shade) for shade in _SHADES]
     axes.contourf(axis, axis, density.T, levels=levels, colors=shades)
     style.style_axes(axes)
     axes.grid(visible=False)
     axes.set_aspect("equal")
     axes.locator_params(nbins=4)
-
-
-def _levels(density: Float[np.ndarray, "point point_bis"]) -> list[float]:
-    """Densities on the edge of the regions of highest density with these masses."""
-    falling = np.sort(density, axis=None)[::-1]
-    inside = np.cumsum(falling) / falling.sum()
-    return [float(falling[np.searchsorted(inside, mass)]) for mass in MASSES]
-
-
-def _axis(*gaussians: Row) -> Float[np.ndarray, " point"]:
-    widest = max(float(np.max(np.abs(q["loc"]) + 3.2 * np.array(q["scale"]))) for q in gaussians)
-    return np.linspace(-widest, widest, _POINTS)
 
 
 def _shown(frames: Frames, case: Row, method: str) -> Row:
@@ -190,10 +185,3 @@ def _shown(frames: Frames, case: Row, method: str) -> Row:
         return case[name]
     best = int(np.argmin(fit[measure]))
     return {"loc": fit["loc"][best], "scale": fit["scale"][best]}
-
-
-def _some(alphas: tuple[float, ...]) -> list[float]:
-    """At most `_COLUMNS` of the alphas, spread evenly, first and last among them."""
-    number = min(len(alphas), _COLUMNS)
-    places = np.linspace(0, len(alphas) - 1, number).round().astype(int)
-    return [alphas[place] for place in places]

@@ -93,10 +93,6 @@ def _over_distance(value: Callable[[Row], float]) -> Callable[[Row], float]:
     return lambda row: value(row) / (2 * row["alpha"])
 
 
-def _range(fit: Row) -> float:
-    return float(max(fit["kl_symmetrised"]) - min(fit["kl_symmetrised"]))
-
-
 _APART, _TRULY_APART = "|m1 - m2| / (2 alpha)", "mean |w1 - w2| / (2 alpha)"
 DIVERGENCES = RowTable(
     lambda frames: (
@@ -107,7 +103,12 @@ DIVERGENCES = RowTable(
         Field("alpha, method", lambda fit: f"{fit['alpha']:g}, {fit['label']}"),
         Field("KL(q || p)", mean_of("kl"), decimals=4, unit="nats"),
         Field("KL(q^G || p)", mean_of("kl_symmetrised"), decimals=4, unit="nats"),
-        Field("spread", _range, digits=2, unit="of KL(q^G || p) over fits"),
+        Field(
+            "spread",
+            lambda fit: float(np.ptp(fit["kl_symmetrised"])),
+            digits=2,
+            unit="of KL(q^G || p) over fits",
+        ),
         Field("best possible", "best", decimals=4, unit="of what is trained for"),
         Field(_APART, _over_distance(lambda fit: float(separations(fit).mean())), decimals=2),
         Field("truth", _over_distance(lambda fit: fit["truth"]), decimals=2, unit=_TRULY_APART),
@@ -238,21 +239,14 @@ def _divergences_in_words(cases: Frame, fits: Frame) -> str:
     plain = [case["mfvi"]["kl"] for case in cases]
     exact = [max(fit["kl_symmetrised"]) for fit in fits.where(method="sgm-exact")] if fits else []
     trained = f", and fits trained with the exact term are within {max(exact):.3f}" if exact else ""
-    return (
-        f"The best symmetrised approximations are within {worst:.3f} nats of the exact posterior{trained}; the best "
-        f"mean fields are {min(plain):.2f} to {max(plain):.2f} nats away. {_afterwards(cases)}"
-    )
-
-
-def _afterwards(cases: Frame) -> str:
-    """Say what symmetrising a mean field after its training leaves undone."""
     left = [case["mfvi"]["kl_symmetrised"] - case["sgm"]["kl_symmetrised"] for case in cases]
     case = cases.rows[int(np.argmax(left))]
     near = sum(value < _NEAR for value in left)
     return (
-        f"Symmetrised only after training, a mean field is up to {max(left):.2f} nats farther away than one trained "
-        f"for it (noise {case['noise']:g}, alpha = {case['alpha']:g}), and by less than {_NEAR:g} in {near} of "
-        f"{len(left)} cases."
+        f"The best symmetrised approximations are within {worst:.3f} nats of the exact posterior{trained}; the best "
+        f"mean fields are {min(plain):.2f} to {max(plain):.2f} nats away. Symmetrised only after training, a mean "
+        f"field is up to {max(left):.2f} nats farther away than one trained for it (noise {case['noise']:g}, alpha = "
+        f"{case['alpha']:g}), and by less than {_NEAR:g} in {near} of {len(left)} cases."
     )
 
 
