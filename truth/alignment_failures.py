@@ -41,6 +41,9 @@ RULES = {
     "posterior": "another posterior",
 }
 """References by the words that `failure_rates` takes, and their names next to its numbers."""
+_RULES = {"draw": "one draw", "mean": "mean", "gaussian": "Gaussian", "posterior": "true mean"}
+MOST = 12
+"""Rows of a table."""
 MOST_COMPONENTS = 5
 """3,840 elements with signs: the most that is gone through for every draw."""
 
@@ -147,7 +150,28 @@ class FailureRates(Shown):
     optimal: Float[np.ndarray, "repeat separation"]
 
     def _card(self) -> Card:
-        return of_failure_rates(self)
+        planted = self.planted
+        means = {name: shares.mean(axis=0) for name, shares in self.rates.items()}
+        best = self.optimal.mean(axis=0)
+        order = np.argsort(self.separations)
+        signs = ", which may change sign," if planted.flips else ""
+        lead = (
+            f"Share of draws whose labels come out wrong, where {planted.components} components{signs} lie so many "
+            "standard deviations apart. In the long run no rule does better than the last column: what lies above "
+            "it is the rule's own failure, and the rest is overlap."
+        )
+        rows = tuple(
+            (
+                number(self.separations[i]),
+                *(_percent(share[i]) for share in (*means.values(), best)),
+            )
+            for i in order[:MOST]
+        )
+        of = f"{planted.repeats} posteriors of {planted.draws:,} draws, seed {planted.seed}"
+        more = f", the first {MOST} of {len(order)}" if len(order) > MOST else ""
+        names = ("", *(_RULES.get(name, name) for name in means), "best possible")
+        table = Table(names, rows, f"separation: draws labelled wrongly ({of}){more}")
+        return Card("How often alignment is wrong", (Words(lead), table))
 
 
 @checks_arguments
@@ -231,7 +255,11 @@ def _repeat(
         best = group.compose(hidden, best_elements(seen, planted, separation))
         row = [_share_moved(best, group)]
         for rule in rules:
-            left = group.compose(hidden, _found(rule, seen, planted, separation))
+            truth = planted.means(separation)[None]
+            reference = _dataset(truth) if rule == "posterior" else rule
+            scales = {"component": 1.0}
+            found = align(_dataset(seen), group.symmetry, reference=reference, scales=scales)
+            left = group.compose(hidden, flatten(found.element))
             # Another posterior has the true labels, as the best rule does.
             row.append(_share_moved(left, group) if rule == "posterior" else _share_apart(left))
         rows.append(row)
@@ -262,14 +290,6 @@ def best_elements(
     return (Permuted(orders[best], signs[best] if planted.flips else None),)
 
 
-def _found(rule: str, seen: np.ndarray, planted: PlantedComponents, separation: float) -> Element:
-    """The elements that alignment finds."""
-    truth = planted.means(separation)[None]
-    reference = _dataset(truth) if rule == "posterior" else rule
-    symmetry, scales = planted.group.symmetry, {"component": 1.0}
-    return flatten(align(_dataset(seen), symmetry, reference=reference, scales=scales).element)
-
-
 def _dataset(values: np.ndarray) -> xr.Dataset:
     return xr.Dataset({"component": (("chain", "draw", "which", "feature"), values[None])})
 
@@ -298,38 +318,6 @@ def _codes(element: Element) -> Int[np.ndarray, " draw"]:
     if part.signs is not None:
         digits += part.signs < 0
     return digits @ (2 * size) ** np.arange(size)
-
-
-MOST = 12
-"""Rows of a table."""
-_RULES = {"draw": "one draw", "mean": "mean", "gaussian": "Gaussian", "posterior": "true mean"}
-
-
-def of_failure_rates(rates: FailureRates) -> Card:
-    """Show how often each rule is wrong, next to the best rule."""
-    planted = rates.planted
-    means = {name: shares.mean(axis=0) for name, shares in rates.rates.items()}
-    best = rates.optimal.mean(axis=0)
-    order = np.argsort(rates.separations)
-    signs = ", which may change sign," if planted.flips else ""
-    lead = (
-        f"Share of draws whose labels come out wrong, where {planted.components} components{signs} lie so many "
-        "standard deviations apart. In the long run no rule does better than the last column: what lies above it is "
-        "the rule's own failure, and the rest is overlap."
-    )
-    rows = tuple(
-        (number(rates.separations[i]), *(_percent(share[i]) for share in (*means.values(), best)))
-        for i in order[:MOST]
-    )
-    of = f"{planted.repeats} posteriors of {planted.draws:,} draws, seed {planted.seed}"
-    more = f", the first {MOST} of {len(order)}" if len(order) > MOST else ""
-    names = tuple(_RULES.get(name, name) for name in means)
-    table = Table(
-        ("", *names, "best possible"),
-        rows,
-        f"separation: draws labelled wrongly ({of}){more}",
-    )
-    return Card("How often alignment is wrong", (Words(lead), table))
 
 
 def _percent(share: float) -> str:

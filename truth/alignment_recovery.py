@@ -67,10 +67,9 @@ def recover(
     mean, sd = values.mean(axis=0), values.std(axis=0, ddof=1)
     moved = {n: np.asarray(truth[n], float) for block in symmetry for n in block.variables}
     group = Group(symmetry, {name: value.shape for name, value in moved.items()})
-    labelled = (_joined({**truth, **group.act(e, moved)}) for e in group.elements())
+    labelled = (
+        np.concatenate([np.ravel(v) for v in {**truth, **group.act(element, moved)}.values()])
+        for element in group.elements()
+    )
     closest = min(labelled, key=lambda entries: float((((entries - mean) / sd) ** 2).sum()))
     return Recovery(draws.names, closest, mean, sd, *np.quantile(values, _INTERVAL, axis=0))
-
-
-def _joined(values: Mapping[str, np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.ravel(value) for value in values.values()])

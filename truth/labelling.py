@@ -86,7 +86,10 @@ def fitted(view: View, symmetry: Symmetry) -> Labelling:
     for block in symmetry:
         centre, scale, said = _ordered(block.discrete.stacked, centre, scale)
         words.append(said)
-    centre, scale = ({n: _rounded(v) for n, v in each.items()} for each in (centre, scale))
+    for arrays in (centre, scale):
+        for name, values in arrays.items():
+            texts = [f"{value:.{DIGITS - 1}e}" for value in values.ravel()]
+            arrays[name] = np.array([float(text) for text in texts]).reshape(values.shape)
     return Labelling(centre, scale, "; ".join(words))
 
 
@@ -134,8 +137,3 @@ def _turned(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, A
             f"{', '.join(block.complemented)} by which the mean of {name}'s centres is at most 1/2"
         )
     return _moved(block, Swapped(np.array([turn])), centre), scale, said
-
-
-def _rounded(values: np.ndarray) -> np.ndarray:
-    texts = [f"{value:.{DIGITS - 1}e}" for value in values.ravel()]
-    return np.array([float(text) for text in texts]).reshape(values.shape)

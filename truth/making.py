@@ -15,25 +15,20 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from onebasin.analysis.alignment.result import Alignment
-from onebasin.analysis.compare.reference.known import nothing, without_lp
-from onebasin.analysis.diagnostics.invariants import invariants
+from onebasin import inference
 from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.summaries.deciding import deciding, rhat_of_entries
 from onebasin.analysis.summaries.quantiles import describe
 from onebasin.base.errors import StudyError, check_seed
-from onebasin.inference import Nuts, infer
-from onebasin.models.symmetry.blocks import Symmetry
-from onebasin.models.symmetry.elements import labels_of
-from onebasin.models.target import Target
+from onebasin.inference import Nuts
+from onebasin.models import Symmetry, Target
+from onebasin.models.symmetry.elements import Element, labels_of
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import View, as_view
 
 from . import criteria
 from .labelling import Labelling, fitted
-from .problems import PROBLEMS
-from .problems.problem import RECIPE, Invariant
+from .problems import PROBLEMS, RECIPE, Invariant
 from .quotient import Quotient, one_copy
 from .reference import measured
 
@@ -166,7 +161,7 @@ def _once(
     order: Order, folder: Path, thin: int, labelling: Labelling | None, progress: bool
 ) -> Made:
     settings = replace(order.settings, draws=order.settings.draws * thin)
-    run = infer(
+    run = inference.infer(
         order.sampled,
         settings,
         engine=order.engine,
@@ -179,18 +174,6 @@ def _once(
     energy, diverging = stats[schema.ENERGY].values, stats[schema.DIVERGING].values
     tree = _thinned(run, thin)
     run.close()
-    return _described(order, thin, tree, energy, diverging, labelling)
-
-
-def _described(
-    order: Order,
-    thin: int,
-    tree: xr.DataTree,
-    energy: np.ndarray,
-    diverging: np.ndarray,
-    labelling: Labelling | None,
-) -> Made:
-    """Label and describe draws that are thinned already."""
     view = as_view(tree)
     names = tuple(deciding(view)[0])
     evidence: dict[str, object] = {"thin": thin, "largest_r_hat_as_sampled": _worst(view, names)}
@@ -202,13 +185,18 @@ def _described(
     if symmetry:
         labelling = labelling or fitted(view, symmetry)
         alignment = labelling.applied(view, symmetry)
-        evidence |= _seen(alignment, names)
         tree = alignment.posterior
         view = as_view(tree)
+        evidence |= _seen(view, alignment.element, names)
     lp = view.stat(schema.LP)
     if lp is not None:
         evidence["log_density_mean_of_chains"] = [round(float(m), 4) for m in lp.mean(axis=1)]
         evidence["log_density_sd"] = round(float(lp.std()), 4)
+    tables = []
+    for draws in (view.draws(names), measured(view, symmetry, order.invariants)):
+        table = describe(draws)
+        table["lag1"] = [float(v) for values in draws.blocks() for v in criteria.lag1(values)]
+        tables.append(table)
     return Made(
         order,
         thin,
@@ -218,8 +206,7 @@ def _described(
         names,
         symmetry,
         labelling if symmetry else None,
-        _table(view.draws(names)),
-        _table(_invariants(view, symmetry, order)),
+        *tables,
         evidence,
         quotient,
     )
@@ -239,32 +226,19 @@ def _thinned(run: xr.DataTree, thin: int) -> xr.DataTree:
     return tree
 
 
-def _invariants(view: View, symmetry: Symmetry, order: Order) -> Draws:
-    if order.invariants:
-        return measured(view, order.invariants)
-    return without_lp(invariants(view, symmetry)) if symmetry else nothing(view)
-
-
-def _table(draws: Draws) -> pd.DataFrame:
-    table = describe(draws)
-    table["lag1"] = [float(v) for values in draws.blocks() for v in criteria.lag1(values)]
-    return table
-
-
 def _worst(view: View, names: tuple[str, ...]) -> float:
     """The largest R-hat."""
     found = [rhat_of_entries(values) for values in view.draws(names).blocks()]
     return round(float(np.nanmax(np.concatenate(found))), 5)
 
 
-def _seen(alignment: Alignment, names: tuple[str, ...]) -> dict[str, object]:
+def _seen(view: View, element: Element, names: tuple[str, ...]) -> dict[str, object]:
     """Report how chains were labelled, and R-hat of those that were not used for the labelling."""
-    view = as_view(alignment.posterior)
     held_out = view.part("chain", slice(view.num_chains // 2, None))
     worst = None
     if held_out.num_chains > 1:
         worst = _worst(held_out, names)
-    labels = [labels_of(part) for part in alignment.element]
+    labels = [labels_of(part) for part in element]
     flat = np.concatenate([each.reshape(*each.shape[:2], -1) for each in labels], axis=-1)
     first = {tuple(row) for chain in flat for row in np.unique(chain, axis=0)}
     return {

@@ -86,10 +86,38 @@ def write(made: Made, folder: Path) -> Reference:
     """Write all files of a reference."""
     name = made.order.name
     reference = Reference(folder, name)
-    whole = _whole(made)
+    posterior = made.tree["posterior"].to_dataset()[list(made.names)]
+    iterations = xr.Dataset(
+        {
+            schema.ENERGY: (("chain", "iteration"), made.energy),
+            schema.DIVERGING: (("chain", "iteration"), made.diverging.astype(bool)),
+        }
+    )
+    groups = {
+        "posterior": _compressed(posterior),
+        "sample_stats": _compressed(made.tree["sample_stats"].to_dataset()),
+        TRAJECTORY: _compressed(iterations),
+    }
+    whole = _tree(groups, made)
     write_tree(whole, reference.file(FULL))
-    write_tree(_some(made), reference.file("draws.nc"))
-    _write_json(reference.file("summary.json"), _summary(made), indent=None)
+    step = max(1, made.tree["posterior"].sizes["chain"] * made.order.settings.draws // KEPT_DRAWS)
+    some = made.tree["posterior"].to_dataset()[list(made.names)].isel(draw=slice(0, None, step))
+    stats = made.tree["sample_stats"].to_dataset()
+    chosen = [n for n in (schema.LP, schema.ENERGY, schema.DIVERGING) if n in stats]
+    few = {
+        "posterior": _compressed(some.astype(np.float32)),
+        "sample_stats": _compressed(stats[chosen].isel(draw=slice(0, None, step))),
+    }
+    for group in schema.DATA_GROUPS:
+        if group in made.tree.children:
+            few[group] = _compressed(made.tree[group].to_dataset())
+    write_tree(_tree(few, made), reference.file("draws.nc"))
+    summary = {
+        "columns": list(made.parameters.columns),
+        "parameters": _rows(made.parameters),
+        "invariants": _rows(made.invariants),
+    }
+    _write_json(reference.file("summary.json"), summary, indent=None)
     sums = {part: sha256(reference.file(part)) for part in ("summary.json", "draws.nc", FULL)}
     _write_json(reference.file("info.json"), _info(made) | {"sha256": sums})
     return Reference(folder, name)
@@ -111,38 +139,6 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _whole(made: Made) -> xr.DataTree:
-    posterior = made.tree["posterior"].to_dataset()[list(made.names)]
-    iterations = xr.Dataset(
-        {
-            schema.ENERGY: (("chain", "iteration"), made.energy),
-            schema.DIVERGING: (("chain", "iteration"), made.diverging.astype(bool)),
-        }
-    )
-    groups = {
-        "posterior": _compressed(posterior),
-        "sample_stats": _compressed(made.tree["sample_stats"].to_dataset()),
-        TRAJECTORY: _compressed(iterations),
-    }
-    return _tree(groups, made)
-
-
-def _some(made: Made) -> xr.DataTree:
-    """A thousand draws in single precision, with the data that they are of."""
-    step = max(1, made.tree["posterior"].sizes["chain"] * made.order.settings.draws // KEPT_DRAWS)
-    some = made.tree["posterior"].to_dataset()[list(made.names)].isel(draw=slice(0, None, step))
-    stats = made.tree["sample_stats"].to_dataset()
-    chosen = [n for n in (schema.LP, schema.ENERGY, schema.DIVERGING) if n in stats]
-    groups = {
-        "posterior": _compressed(some.astype(np.float32)),
-        "sample_stats": _compressed(stats[chosen].isel(draw=slice(0, None, step))),
-    }
-    for name in schema.DATA_GROUPS:
-        if name in made.tree.children:
-            groups[name] = _compressed(made.tree[name].to_dataset())
-    return _tree(groups, made)
-
-
 def _tree(groups: dict[str, xr.Dataset], made: Made) -> xr.DataTree:
     tree = xr.DataTree.from_dict(groups)
     tree.attrs = {k: v for k, v in made.tree.attrs.items() if k not in _LEFT_OUT}
@@ -155,14 +151,6 @@ def _compressed(dataset: xr.Dataset) -> xr.Dataset:
     for variable in packed.variables.values():
         variable.encoding = {"zlib": True, "complevel": 6, "shuffle": True} if variable.ndim else {}
     return packed
-
-
-def _summary(made: Made) -> dict[str, Any]:
-    return {
-        "columns": list(made.parameters.columns),
-        "parameters": _rows(made.parameters),
-        "invariants": _rows(made.invariants),
-    }
 
 
 def _rows(table: pd.DataFrame) -> dict[str, list[float]]:
@@ -183,6 +171,7 @@ def _info(made: Made) -> dict[str, Any]:
         "divergences": [int(n) for n in made.diverging.sum(axis=1)],
         "energies": criteria.efmi(kept),
     }
+    values = criteria.efmi(made.energy)
     info: dict[str, Any] = {
         "name": order.name,
         "title": order.title,
@@ -203,7 +192,9 @@ def _info(made: Made) -> dict[str, Any]:
         },
         "diagnostics": criteria.diagnostics(made.parameters, **shape)
         | {
-            "expected_fraction_of_missing_information_unthinned": _round(criteria.efmi(made.energy))
+            "expected_fraction_of_missing_information_unthinned": [
+                float(f"{value:.6g}") for value in values
+            ]
         },
         "diagnostics_of_invariants": criteria.diagnostics(made.invariants, **shape),
         "checks_made": made.checks(made.parameters),
@@ -236,10 +227,6 @@ def _word(block: Any) -> str:
         return words.spell(block)
     except ValueError:
         return str(block.describe())
-
-
-def _round(values: list[float]) -> list[float]:
-    return [float(f"{value:.6g}") for value in values]
 
 
 def _write_json(path: Path, value: Any, *, indent: int | None = 1) -> None:

@@ -90,25 +90,18 @@ def nearest(
         for v in values.values()
     ]
     norm = np.sqrt(sum(squares))
-    distance = math.sqrt(2) * _pairwise(units).min(axis=(1, 2)) / norm
+    out = np.stack(
+        [np.linalg.norm(units - units[:, [i]], axis=2) for i in range(units.shape[1])], 1
+    )
+    diagonal = np.arange(units.shape[1])
+    out[:, diagonal, diagonal] = np.inf
+    distance = math.sqrt(2) * out.min(axis=(1, 2)) / norm
     if sd is None:
         unknown = np.full(len(units), np.nan)
         return Nearest(distance, unknown, unknown)
     apart = np.stack([_separations(u, s) for u, s in zip(units, units_of(sd, block), strict=True)])
     close = (apart.min(axis=2) <= within).mean(axis=1)
     return Nearest(distance, apart.min(axis=(1, 2)), close)
-
-
-def _pairwise(
-    units: Float[np.ndarray, "network part param"],
-) -> Float[np.ndarray, "network part part_bis"]:
-    """Distances of units, infinite from themselves."""
-    out = np.stack(
-        [np.linalg.norm(units - units[:, [i]], axis=2) for i in range(units.shape[1])], 1
-    )
-    diagonal = np.arange(units.shape[1])
-    out[:, diagonal, diagonal] = np.inf
-    return out
 
 
 def _separations(
@@ -141,14 +134,9 @@ def least_useful_width(part_dim: int) -> float:
     """Base-2 logarithm of the width from which the volume argument says more than the triangle inequality, 2."""
 
     def short(log_width: float) -> float:
-        return _log_factorial_per_part(log_width) - part_dim * math.log(2.0)
+        width = 2.0 ** min(log_width, 40.0)
+        stirling = log_width * math.log(2.0) - 1.0
+        per_part = float(gammaln(width + 1) / width) if log_width < 40 else stirling  # log(H!) / H
+        return per_part - part_dim * math.log(2.0)
 
     return float(brentq(short, 0.0, part_dim + 4.0))
-
-
-def _log_factorial_per_part(log_width: float) -> float:
-    """log(H!) / H for H = 2^log_width, of any size."""
-    if log_width < 40:
-        width = 2.0**log_width
-        return float(gammaln(width + 1) / width)
-    return log_width * math.log(2.0) - 1.0

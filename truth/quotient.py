@@ -26,7 +26,7 @@ from onebasin.inference.density.symmetry import TOLERANCE
 from onebasin.inference.runs.origin import origin_of
 from onebasin.inference.runs.posterior import build
 from onebasin.models.symmetry import words
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.canonical import canonical, ordered_by
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
@@ -87,7 +87,7 @@ def one_copy(run: xr.DataTree, sampled: Target, target: Target) -> tuple[xr.Data
     return tree, Quotient(
         sampled.name,
         tuple(words.spell(block) for block in symmetry),
-        _ordered_variables(symmetry, moved),
+        tuple(ordered_by(block, moved) for block in symmetry if block.axes),
         round(float(np.any(unlike, axis=0).mean()), 5),
         float(log_copies),
         (float(difference.min()), float(difference.max())),
@@ -100,7 +100,3 @@ def _lp(target: Target, moved: Values) -> Float[np.ndarray, " draw"]:
         density = NumpyroDensity.of(target)
         vectors = jax.vmap(density.unconstrain)({name: moved[name] for name in density.names})
         return np.asarray(jax.jit(jax.vmap(density.log_density))(vectors), np.float64)
-
-
-def _ordered_variables(symmetry: Symmetry, moved: Values) -> tuple[str, ...]:
-    return tuple(ordered_by(block, moved) for block in symmetry if block.axes)

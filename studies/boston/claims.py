@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 
 from onebasin.truth.pairs import MIN_PAIRS, Pairs
 
-from ..lab import Claim, Holds, Row, select
-from ..lab.effects import Effect, Measure, Scale, Side, changes
+from ..lab import Claim, Effect, Holds, Measure, Row, Scale, Side, changes, select
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import from_to
 from .design import OVERLAP

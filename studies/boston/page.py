@@ -18,10 +18,8 @@ from onebasin.truth.pairs import MIN_PAIRS, Pairs
 from onebasin.truth.problems.relu_networks import DEFINITION
 
 from .. import lab
-from ..lab import Chapter, Field, Frames, Row, RowTable, at_most
-from ..lab.effects import EFFECTS, change
+from ..lab import EFFECTS, Chapter, Extra, Field, Frames, Row, RowTable, at_most, change
 from ..lab.figures import plot_cells
-from ..lab.page import Extra
 from ..shared.heldout import LEVELS, MAX_RHAT, RHAT, chains_that_disagree, mixing
 from ..shared.papers import averaged, posterior_name, with_interval
 from .claims import MSE, OUTSIDE, PAIRS, STATED

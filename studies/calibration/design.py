@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -13,12 +14,10 @@ import xarray as xr
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.quantity import aligned_quantity
 from onebasin.analysis.gaussian import fit_gaussian
-from onebasin.analysis.gaussian.distillation import DistillationSettings, distil
-from onebasin.inference import Advi, Mclmc, Nuts, Symmetrised
+from onebasin.analysis.gaussian.distillation import DistillationSettings
+from onebasin.inference import Advi, Family, Mclmc, Nuts, Symmetrised
 from onebasin.inference.calibration.calibrate import MEASURES, calibrate
 from onebasin.inference.calibration.drawn import simulated
-from onebasin.inference.calibration.family import Family
-from onebasin.inference.calibration.inferring import After
 from onebasin.inference.calibration.result import Calibration
 from onebasin.inference.methods import as_word
 from onebasin.models import (
@@ -35,7 +34,7 @@ from onebasin.posteriors import schema
 from onebasin.truth.problems import PROBLEMS
 
 from ..lab import Cell, Context, Options, Outcomes
-from ..lab.posteriors import tree_of
+from ..lab.posteriors import Distilling, tree_of
 
 NAME = "calibration"
 NETWORKS = {
@@ -188,6 +187,7 @@ def target(config: CalibrationConfig, cell: Cell) -> Target:
     return family.condition(simulated(family, cell.seed, 0).data)
 
 
+After = Callable[[Target, xr.DataTree, int], xr.DataTree]
 GROUP = "calibration"
 _TEXT = "found"
 _SAMPLED = 500
@@ -231,8 +231,7 @@ def distilled(settings: DistillationSettings) -> After:
 
     def distilled(target: Target, posterior: xr.DataTree, seed: int) -> xr.DataTree:
         assert isinstance(target, NetworkTarget), "only a network is approximated"
-        found = distil(posterior, target.x, settings=settings, seed=seed)
-        return found.sample(_SAMPLED, seed=seed, predictive_mb=0)
+        return Distilling(settings, _SAMPLED).make(posterior, target, seed)
 
     return distilled
 

@@ -10,6 +10,7 @@ from onebasin.analysis.plots.calibration import plot_calibration
 from .. import lab
 from ..lab import (
     Chapter,
+    Extra,
     Field,
     Frames,
     Outcomes,
@@ -19,7 +20,6 @@ from ..lab import (
     failed,
     read,
 )
-from ..lab.page import Extra
 from ..lab.tables import Tabulate
 from .design import CalibrationConfig, from_tree
 

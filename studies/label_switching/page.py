@@ -22,6 +22,7 @@ from ..lab import (
     FAILURES,
     TRIALS,
     Chapter,
+    Extra,
     Field,
     Frame,
     Frames,
@@ -39,7 +40,6 @@ from ..lab import (
     where,
 )
 from ..lab.figures import plot_cells
-from ..lab.page import Extra
 from .claims import APART, GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
 from .design import LabelSwitchingConfig
 

@@ -12,6 +12,7 @@ from onebasin.base.table import TableCell
 from .. import lab
 from ..lab import (
     Chapter,
+    Extra,
     Field,
     Frame,
     Frames,
@@ -23,7 +24,6 @@ from ..lab import (
     failed,
 )
 from ..lab.figures import plot_cells
-from ..lab.page import Extra
 from .design import LeaderboardConfig, problem_of
 
 _AGREES = ("agrees", "agrees in part")

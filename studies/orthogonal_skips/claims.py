@@ -9,8 +9,23 @@ from collections.abc import Iterable, Iterator
 
 from onebasin.truth.pairs import MIN_PAIRS
 
-from ..lab import METHOD_WORDS, Field, Frames, Row, RowTable, Test, Void, join, pair, select
-from ..lab.effects import Measure, Side, change, changes, exceeds
+from ..lab import (
+    METHOD_WORDS,
+    Field,
+    Frames,
+    Measure,
+    Row,
+    RowTable,
+    Side,
+    Test,
+    Void,
+    change,
+    changes,
+    exceeds,
+    join,
+    pair,
+    select,
+)
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import effect_claim, with_interval
 from .design import ALL, INSIDE, OUTSIDE, TRUTH, VARIANTS, VI

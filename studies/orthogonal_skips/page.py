@@ -11,10 +11,12 @@ from onebasin.truth.pairs import MIN_PAIRS
 
 from .. import lab
 from ..lab import (
+    EFFECTS,
     METHOD_WORDS,
     Caution,
     Cell,
     Chapter,
+    Extra,
     Field,
     Frames,
     Outcomes,
@@ -23,10 +25,8 @@ from ..lab import (
     read,
     select,
 )
-from ..lab.effects import EFFECTS
 from ..lab.figures import elbo_traces
 from ..lab.frame import averages
-from ..lab.page import Extra
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import averaged
 from .claims import DIFFERENCES

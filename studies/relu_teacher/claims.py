@@ -6,8 +6,7 @@ With fewer data sets than a Wilcoxon test needs, as in the default run, every st
 import math
 
 from .. import lab
-from ..lab import Row, Test
-from ..lab.effects import Measure, Scale, Side, changes, exceeds
+from ..lab import Measure, Row, Scale, Side, Test, changes, exceeds
 from ..shared.against_nuts import SHIFT, advi, void
 from ..shared.papers import effect_claim, from_to, posterior_name
 

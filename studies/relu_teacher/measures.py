@@ -12,10 +12,7 @@ from ..lab import Frame, Frames, Outcomes, Row
 from ..lab.cells import diagnosis_columns
 from ..shared.against_nuts import agreements, from_nuts
 from ..shared.heldout import columns_of
-from .design import TeacherConfig, data_of, target
-
-SEAM = 0.1
-"""Within this of +-pi, in radians, a longitude counts as lying at the seam."""
+from .design import SEAM, TeacherConfig, data_of, target
 
 
 def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:

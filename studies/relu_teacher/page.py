@@ -16,16 +16,13 @@ from onebasin.truth.pairs import MIN_PAIRS
 from onebasin.truth.problems.relu_networks import DEFINITION, teacher_data
 
 from .. import lab
-from ..lab import Chapter, Field, Frames, RowTable, at_most
-from ..lab.effects import EFFECTS
+from ..lab import EFFECTS, Chapter, Extra, Field, Frames, RowTable, at_most
 from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
-from ..lab.page import Extra
 from ..shared import against_nuts
 from ..shared.against_nuts import BOUND, advi
 from ..shared.heldout import OF_F, PREDICTIVE, chains_that_disagree, mixing
 from ..shared.papers import averaged, posterior_name
-from .design import CHARTS, FULL_DATASETS, METHODS, TeacherConfig, target
-from .measures import SEAM
+from .design import CHARTS, FULL_DATASETS, METHODS, SEAM, TeacherConfig, target
 
 SLICE = np.linspace(-5.0, 5.0, 81)
 """Values of the first input along the slice; the second is 0."""

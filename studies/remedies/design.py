@@ -66,6 +66,11 @@ class Remedy(NamedTuple):
         """Its name in the frames."""
         return f"{self.model}.{self.method}"
 
+    @property
+    def truth(self) -> str:
+        """The model whose chains are the truth for its functions; order changes no function's probability."""
+        return "plain" if self.model == "ordered" else self.model
+
 
 _NUTS, _ALIGNED = ("plain", "nuts"), ("plain", "aligned")
 ALIGNED = Remedy("plain", "aligned", "NUTS, aligned", (_NUTS,), "analysis")

@@ -27,7 +27,6 @@ from onebasin.posteriors.view import as_view
 from ..lab import Cell, Frame, Frames, Outcomes
 from ..lab.posteriors import halves, tree_of
 from .design import BOUND, BY_NAME, RemediesConfig, RunCell, parts, target
-from .problems import truth_of
 
 FITTED = ("meanfield", "symmetrised")
 """Methods whose chains are fits."""
@@ -55,7 +54,7 @@ def measure(config: RemediesConfig, outcomes: Outcomes) -> Frames:
             one = BY_NAME[f"{cell.problem}.{cell.method}"]
             row = {**cell.factors, "dataset": cell.dataset, "run": cell.run, "remedy": one.name}
             row |= {"label": one.label, **_bound(cell, tree, network)}
-            row |= _predictions(cell, tree, data, truths.get(truth_of(cell.problem)))
+            row |= _predictions(cell, tree, data, truths.get(one.truth))
             row |= _agreement(cell, tree, network, data.x)
             rows.append(row | _cost(outcomes, cell, tree))
     return {"cells": Frame.of(rows)}

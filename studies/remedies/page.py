@@ -9,9 +9,19 @@ from onebasin.analysis.page.page import FigureItem
 from onebasin.base.table import Table
 
 from .. import lab
-from ..lab import Chapter, Field, Frames, Outcomes, Row, RowTable, Text, count_verdicts, failed
+from ..lab import (
+    Chapter,
+    Extra,
+    Field,
+    Frames,
+    Outcomes,
+    Row,
+    RowTable,
+    Text,
+    count_verdicts,
+    failed,
+)
 from ..lab.figures import plot_cells
-from ..lab.page import Extra
 from ..lab.tables import Tabulate
 from ..shared.heldout import MAX_RHAT
 from .claims import no_truth

@@ -54,11 +54,6 @@ MODELS: Mapping[str, str] = MappingProxyType(
 `ordered`; the others are models of their own."""
 
 
-def truth_of(model: str) -> str:
-    """The model whose chains are the truth for another's functions."""
-    return "plain" if model == "ordered" else model
-
-
 def run_seed(seed: int, run: int) -> int:
     """Seed of a run, counted from 1."""
     return seed + RUN_SEEDS * (run - 1)

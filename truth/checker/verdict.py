@@ -135,7 +135,23 @@ def _of_all(files: ReferenceFiles, path: Path) -> Iterator[Criterion]:
     if finite:
         yield from _convergence({n: v for n, v in values.items() if np.ptp(v) > 0})
         yield _summarised(files, values)
-    yield from _sampler(path)
+    kept, all_of_them = read(path, "sample_stats"), read(path, "trajectory")
+    least = min(estimators.efmi(kept["energy"]), estimators.efmi(all_of_them["energy"]))
+    yield Criterion(
+        "E-FMI",
+        least > EFMI,
+        f"The least E-FMI of a chain is {least:.2f}, of all iterations and of the kept ones; it must be above {EFMI}.",
+        "The energy moves too slowly: state the model in other parameters.",
+        True,
+    )
+    divergences = int(all_of_them["diverging"].sum())
+    yield Criterion(
+        "divergences",
+        divergences == 0,
+        f"{divergences} of {all_of_them['diverging'].size:,} iterations diverged.",
+        "Raise --target-acceptance, or state the model in other parameters.",
+        True,
+    )
     yield from _labelled(files, draws, 1e-9)
     yield from _in_order(files, draws)
 
@@ -167,26 +183,6 @@ def _convergence(values: dict[str, np.ndarray]) -> Iterator[Criterion]:
         worst[1] < LAG1,
         f"The largest is {worst[1]:.4f}, of {worst[0]}; it must be below {LAG1}.",
         "Thin more: --max-thin.",
-        True,
-    )
-
-
-def _sampler(path: Path) -> Iterator[Criterion]:
-    kept, all_of_them = read(path, "sample_stats"), read(path, "trajectory")
-    least = min(estimators.efmi(kept["energy"]), estimators.efmi(all_of_them["energy"]))
-    yield Criterion(
-        "E-FMI",
-        least > EFMI,
-        f"The least E-FMI of a chain is {least:.2f}, of all iterations and of the kept ones; it must be above {EFMI}.",
-        "The energy moves too slowly: state the model in other parameters.",
-        True,
-    )
-    divergences = int(all_of_them["diverging"].sum())
-    yield Criterion(
-        "divergences",
-        divergences == 0,
-        f"{divergences} of {all_of_them['diverging'].size:,} iterations diverged.",
-        "Raise --target-acceptance, or state the model in other parameters.",
         True,
     )
 
