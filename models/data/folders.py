@@ -39,12 +39,9 @@ def find(subfolder: str, names: tuple[str, ...], *, folder: Path | None = None) 
         if all(path.is_file() for path in paths):
             return paths
     looked = ", ".join(str(place) for place in places)
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     raise MissingDataError(
-        f"{_listing(names)} not found in {looked}: put {'it' if len(names) == 1 else 'them'} in "
+        f"{listed} not found in {looked}: put {'it' if len(names) == 1 else 'them'} in "
         f"the folder {subfolder}/ of a directory and set the environment variable {VARIABLE} to "
         "that directory, or give `folder`"
     )
-
-
-def _listing(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

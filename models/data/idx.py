@@ -30,7 +30,15 @@ def read_idx(path: Path, *, num_axes: int) -> UInt8[np.ndarray, "..."]:
     expected = bytes([0, 0, _UNSIGNED_BYTE, num_axes])
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            shape = _shape(path, file.read(4 + 4 * num_axes), expected)
+            header = file.read(4 + 4 * num_axes)
+            if header[:4] != expected:
+                raise CorruptDataError(
+                    f"{path} starts with the bytes {header[:4].hex(' ') or '(none)'}; an IDX file of "
+                    f"unsigned bytes with {expected[3]} axes starts with {expected.hex(' ')}: fetch it again"
+                )
+            if len(header) < 4 + 4 * expected[3]:
+                raise CorruptDataError(f"{path} ends within its header: fetch it again")
+            shape = tuple(int(size) for size in np.frombuffer(header[4:], dtype=">u4"))
             check_claim(path, math.prod(shape))
             content = file.read(math.prod(shape) + _SPARE)
     except ClaimError as error:
@@ -45,15 +53,3 @@ def read_idx(path: Path, *, num_axes: int) -> UInt8[np.ndarray, "..."]:
             f"{' x '.join(map(str, shape))} = {math.prod(shape)}: fetch it again"
         )
     return np.frombuffer(content, dtype=np.uint8).reshape(shape)
-
-
-def _shape(path: Path, header: bytes, expected: bytes) -> tuple[int, ...]:
-    """The sizes of the axes, by a header that has to begin as expected."""
-    if header[:4] != expected:
-        raise CorruptDataError(
-            f"{path} starts with the bytes {header[:4].hex(' ') or '(none)'}; an IDX file of "
-            f"unsigned bytes with {expected[3]} axes starts with {expected.hex(' ')}: fetch it again"
-        )
-    if len(header) < 4 + 4 * expected[3]:
-        raise CorruptDataError(f"{path} ends within its header: fetch it again")
-    return tuple(int(size) for size in np.frombuffer(header[4:], dtype=">u4"))

@@ -73,17 +73,6 @@ class Standardiser:
         _check_columns("y", y, y_sd.size)
         return (y - y_mean) / y_sd
 
-    def inverse_x(self, x: Float[np.ndarray, "obs in"]) -> Float[np.ndarray, "obs in"]:
-        """Bring standardised inputs back to data units."""
-        _check_columns("x", x, self.x_mean.size)
-        return x * self.x_sd + self.x_mean
-
-    def inverse_y(self, y: Float[np.ndarray, "*batch out"]) -> Float[np.ndarray, "*batch out"]:
-        """Bring standardised outputs (targets, draws, means, quantiles) back to data units."""
-        y_mean, y_sd = self._targets()
-        _check_columns("y", y, y_sd.size)
-        return y * y_sd + y_mean
-
     def inverse_sd(self, sd: Float[np.ndarray, "*batch out"]) -> Float[np.ndarray, "*batch out"]:
         """Bring standard deviations or widths of standardised outputs back to data units."""
         _, y_sd = self._targets()

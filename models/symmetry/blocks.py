@@ -91,16 +91,12 @@ def to_json(symmetry: Symmetry) -> str:
 def from_json(text: str) -> Symmetry:
     """Read a symmetry from JSON text; refuses what `to_json` does not write."""
     try:
-        return tuple(_block(fields) for fields in parse_json(text))
+        kinds = [(KINDS[fields.pop("kind")], fields) for fields in parse_json(text)]
+        return tuple(kind(**{n: _tuples(v) for n, v in fields.items()}) for kind, fields in kinds)
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ArgumentError(
             f"`symmetry` is not the JSON of a symmetry; got {str(text)[:120]!r}: give what `to_json` writes."
         ) from error
-
-
-def _block(fields: dict[str, Any]) -> Block[Any]:
-    kind = KINDS[fields.pop("kind")]
-    return kind(**{name: _tuples(value) for name, value in fields.items()})
 
 
 def _tuples(value: Any) -> Any:
