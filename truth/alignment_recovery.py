@@ -37,12 +37,8 @@ class Recovery:
     def summary(self) -> dict[str, Any]:
         """Return how many entries there are, and how far the means lie from the truth in posterior standard deviations.
 
-        Returns
-        -------
-        dict
-            `entries`; `rms_sds`, root mean square of the distances (about 1 where the posterior is as wide as its
-            errors); `largest_sds` and `largest_entry`, the largest and where it is; `inside_95`, the share of the
-            entries whose truth lies in the interval.
+        `rms_sds` is the root mean square of the distances, about 1 where the posterior is as wide as its errors, and
+        `inside_95` the share of the entries whose truth lies in the interval.
         """
         gap = np.abs((self.mean - self.truth) / self.sd)
         inside = (self.low <= self.truth) & (self.truth <= self.high)

@@ -15,14 +15,10 @@ from .folders import CorruptDataError, find
 
 
 def airfoil(*, folder: Path | None = None) -> Dataset:
-    """Load airfoil self-noise: 1,503 wind-tunnel measurements of NACA 0012 blade sections.
+    """Load airfoil self-noise (Brooks, Pope and Marcolini 1989): 1,503 wind-tunnel measurements of NACA 0012 blades.
 
-    Inputs: frequency (Hz), angle of attack (degrees), chord length (m), free-stream velocity (m/s),
-    suction-side displacement thickness (m). Target: scaled sound pressure level (dB).
-
-    References
-    ----------
-    Brooks, Pope and Marcolini 1989, "Airfoil self-noise and prediction".
+    Inputs: frequency (Hz), angle of attack (degrees), chord length (m), free-stream velocity (m/s), suction-side
+    displacement thickness (m). Target: scaled sound pressure level (dB).
     """
     columns = ("frequency", "attack_angle", "chord_length", "velocity", "displacement_thickness")
     return _table(
@@ -35,16 +31,11 @@ def airfoil(*, folder: Path | None = None) -> Dataset:
 
 
 def yacht(*, folder: Path | None = None) -> Dataset:
-    """Load yacht hydrodynamics: 308 towing-tank experiments at Delft.
+    """Load yacht hydrodynamics (Gerritsma, Onnink and Versluis 1981): 308 towing-tank experiments at Delft.
 
-    Inputs, all without dimension: longitudinal position of the centre of buoyancy, prismatic
-    coefficient, length-displacement, beam-draught and length-beam ratio, Froude number. Target:
-    residuary resistance per unit weight of displacement.
-
-    References
-    ----------
-    Gerritsma, Onnink and Versluis 1981, "Geometry, resistance and stability of the Delft Systematic
-    Yacht hull series".
+    Inputs, all without dimension: longitudinal position of the centre of buoyancy, prismatic coefficient,
+    length-displacement, beam-draught and length-beam ratio, Froude number. Target: residuary resistance per unit weight
+    of displacement.
     """
     columns = (
         "buoyancy_position",

@@ -58,11 +58,11 @@ KINDS: dict[str, type[Block[Any]]] = {
 """Blocks by their words in JSON: a block is read from a file if it stands here."""
 
 
-def check_blocks(symmetry: Any, argument: str = "symmetry") -> Symmetry:
+def check_blocks(symmetry: Any) -> Symmetry:
     """Return a symmetry as a tuple; refuse what is none."""
     if not isinstance(symmetry, tuple | list) or not all(isinstance(b, Block) for b in symmetry):
         raise ArgumentTypeError(
-            f"`{argument}` must be a tuple of blocks, such as (Exchangeable({{'mu': 0, 'sigma': 0}}),), or words such "
+            "`symmetry` must be a tuple of blocks, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or words such "
             f"as 'mu,sigma'; got {symmetry!r}."
         )
     return tuple(symmetry)

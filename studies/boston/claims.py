@@ -1,9 +1,4 @@
-"""The paper's numbers and statements on Boston Housing.
-
-Each statement is tried in every engine on the splits that have both networks. With fewer splits than a Wilcoxon test
-needs, no comparison can be judged. Effects come with intervals that allow for the rows that splits share
-(`lab.effects`); the paper's test, by which two of its statements are tried, does not.
-"""
+"""The paper's numbers and statements on Boston Housing; every engine tries them on the splits of both networks."""
 
 from collections.abc import Callable, Sequence
 

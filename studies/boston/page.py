@@ -1,10 +1,4 @@
-"""The study's page: tables, words and pictures.
-
-Which units are the paper's mean squared errors in? It says neither how the target was scaled nor what a prediction
-without any inputs would score. Read as mean squared errors in units of a standardised target, its networks are worse
-than a straight line. Read as their roots, they are what such networks score in many papers (2.5 to 3.5 thousand
-dollars). So every reading is tabulated.
-"""
+"""The study's page: tables, words and pictures; the paper does not say in what units its errors are."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator

@@ -1,9 +1,4 @@
-"""The design: three sizes of the experiment, their settings and data, the rows of the table, and the cells.
-
-Cells are, in this order: what is sampled or trained (`hmc`, `ensemble`, `meanfield`), its draws aligned by several
-rules, Gaussians fitted through the ELBO or through predictions, a row of the table for each representation, and
-the trained pairs of networks behind the paper's Figures 2 and 3.
-"""
+"""The design: three sizes of the experiment, their settings and data, the rows of the table, and the cells."""
 
 from dataclasses import dataclass, replace
 from functools import partial

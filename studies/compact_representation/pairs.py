@@ -1,12 +1,8 @@
-"""Trained pairs of networks: the paper's Figures 2 and 3.
+"""Trained pairs of networks: the paper's Figures 2 and 3, as their captions here say.
 
-Figure 2: two networks from initial weights of their own, and the networks on the line between them, as
-training goes on, as they are and with the second aligned to the first. Figure 3: two networks from the same
-initial weights, those of the second permuted by a known number of transpositions; each sees batches in
-an order of its own. Were the batches the same, training would keep the permutation exactly.
-
-Convention: losses are mean negative log likelihoods of the training images in nats; distances are Euclidean
-over all weights and biases; alignment is that of Git Re-Basin, whole units in their own scale.
+Convention: losses are mean negative log likelihoods of the training images in nats; distances are Euclidean over all
+weights and biases; alignment is that of Git Re-Basin, whole units in their own scale. Each network sees batches in an
+order of its own: were they the same, training would keep a permutation exactly.
 """
 
 from typing import Any

@@ -1,7 +1,6 @@
 """The files of a run's cells: a posterior each, or why there is none, and what is kept on the way to it.
 
-Each is written whole or not at all, and carries the fingerprint of all that decides the cell's draws, by which it is
-known again. Whoever makes a cell writes them, in this process or in another; `run.json` is the run's own.
+Each is written whole or not at all, and carries the fingerprint of all that decides the cell's draws.
 """
 
 from __future__ import annotations

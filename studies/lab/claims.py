@@ -2,17 +2,13 @@
 
 A claim is tried in several comparisons. Most tests are one of three: `contrast` (rows that differ in one factor),
 `each` (every row) and `paired` (two levels of a factor, pair by pair); `lab.effects` has those with intervals. A
-function of the rows returns the numbers in words and whether the claim holds; `ratio` makes the commonest one. A
-claim never holds where a number that is asked for is missing or not finite.
+function of the rows returns the numbers in words and whether the claim holds; `ratio` makes the commonest one.
 
-Each comparison holds, contradicts the claim, is open (the numbers can be trusted and do not decide, as an interval
-that holds zero), or cannot be judged (chains that disagree, a number that is missing, too few pairs). A claim
-reproduces if it holds in all of them, and does not if all contradict it. What is open or cannot be judged counts for
-neither side and takes nothing from the rest: the claim then reproduces, or is contradicted, in part, and its outcome
-says in how many comparisons. It never does so outright, however few these are: comparisons that cannot be judged are
-no random choice, but those where sampling was hardest. A claim is unclear where no comparison decides, or where some
-hold and others contradict it; where each is an effect with an interval, that is no accident, and the claim depends on
-what is compared.
+Each comparison holds, contradicts the claim, is open (the numbers can be trusted and do not decide, as an interval that
+holds zero), or cannot be judged (chains that disagree, a number that is missing, too few pairs). What is open or cannot
+be judged counts for neither side: the claim then reproduces, or is contradicted, in part, and never outright, since
+comparisons that cannot be judged are those where sampling was hardest. A claim is unclear where no comparison decides,
+or where some hold and others contradict it; where each is an effect with an interval, it depends on what is compared.
 """
 
 import math

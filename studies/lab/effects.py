@@ -1,14 +1,13 @@
 """Effects: how much a measure changes over many data sets or splits, with an interval and a paired test.
 
-A claim about one draw of the data holds or not by luck. Here it is tried on all of them: `changes` compares two levels
-of a factor pair by pair (the same data set, the same split), `exceeds` a measure with a limit. The interval is
-Student's, of the mean over pairs, at 95 %; of a ratio it is that of the mean logarithm. The p-value is Wilcoxon's,
-paired and two-sided. A claim holds if the whole interval lies on its side, it does not if the whole interval lies on
-the other, and is open otherwise. With fewer pairs than Wilcoxon's test needs it cannot be judged.
+`changes` compares two levels of a factor pair by pair (the same data set, the same split), `exceeds` a measure with a
+limit. The interval is Student's, of the mean over pairs, at 95 %; of a ratio it is that of the mean logarithm. The
+p-value is Wilcoxon's, paired and two-sided. A claim holds if the whole interval lies on its side, it does not if the
+whole interval lies on the other, and is open otherwise. With fewer pairs than Wilcoxon's test needs it cannot be
+judged.
 
-Random splits of one data set share rows, so their results are not independent, and the plain interval is too narrow:
-`overlap` widens it by the correction of Nadeau and Bengio 2003, Inference for the generalization error, Machine
-Learning 52, equation 7. Wilcoxon's test has no such correction.
+Random splits of one data set share rows, so that the plain interval is too narrow: `overlap` widens it by the
+correction of Nadeau and Bengio 2003, Inference for the generalization error, Machine Learning 52, equation 7.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""A run is a folder: `run.json`, a posterior file per cell, the findings and the report.
+"""A run is a folder: `run.json`, a posterior file per cell (`lab.cell_files`), the findings and the report.
 
-Everything is written as it goes, each file whole or not at all. A cell's file (`lab.cell_files`) carries the
-fingerprint of all that decides its draws (target, data, method, engine, settings, seed, and the same
-of the cells that it is made from), and is taken as it is when the same is asked for again. So a run
-that was killed at any moment goes on to the result that it would have had.
+Everything is written as it goes, each file whole or not at all, so that a run that was killed at any moment goes on to
+the result that it would have had.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Tidy frames: what a study has measured, a row a cell, or a row a cell and something else.
 
 The columns are factors (problem, method, engine, split, seed, ...) and measures. Values are those that JSON keeps
-unchanged: text, whole numbers, floats, booleans, lists and mappings of them, and None for all that is missing or not
-finite. So a table, a verdict or a sentence is the same from the run as from the record. (A pandas frame would turn a
-whole number next to a missing one into a float; `pandas.DataFrame(frame.rows)` makes one.)
+unchanged, and None for all that is missing or not finite. So a table, a verdict or a sentence is the same from the run
+as from the record. (A pandas frame would turn a whole number next to a missing one into a float.)
 """
 
 from __future__ import annotations

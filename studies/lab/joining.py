@@ -3,13 +3,11 @@
     python -m onebasin.studies.lab.joining studies/results/NAME.json RUN_FOLDER [RUN_FOLDER ...]
         [--later advi.init ...] [--more references ...] [--replace]
 
-A study that takes hours may run in parts (`--only`), on several days or machines of a kind, whose folders need not be
-kept: a record holds every row that its page is made from. Parts have to agree in settings and versions, which decide
-all numbers but times; where machines differ, the record names them all. A setting that the record predates, or that
-changed, is named with `--later`: whoever names it has seen that it makes no difference to the cells that the record
-keeps. One that lists what is run, of which the part ran other entries, is named with `--more`: the record then lists
-those of both. With `--replace` cells that the part has made again take the place of the record's; the command and the
-seconds are still those of both.
+A study that takes hours may run in parts (`--only`), whose folders need not be kept: a record holds every row that its
+page is made from. Parts have to agree in settings and versions. A setting that the record predates, or that changed
+without a difference to the cells that the record keeps, is named with `--later`; one that lists what is run, of which
+the part ran other entries, with `--more`. With `--replace` cells that the part has made again take the place of the
+record's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The recorded result of a study: `studies/results/NAME.md` and its JSON, stamped from a run.
 
-The JSON holds the frames, a row a line; tables, verdicts and sentences of the page follow from them, by `rewrite`.
-Where a claim, a table or a sentence has changed, ``python -m onebasin.studies.lab.record`` stamps the records of this
-clone again, or those files that are named, without any sampling.
+``python -m onebasin.studies.lab.record`` stamps all records again from their JSON, or those files that are named.
 """
 
 import json

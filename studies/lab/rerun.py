@@ -1,9 +1,7 @@
 """A recorded run made again: its settings are taken from its manifest, and its numbers compared with the new ones.
 
-A manifest is the folder of a run, or a record of `studies/results`. Every number of a cell must be the same to the last
-bit but for those that a clock has made. Sampling is deterministic on one machine and one set of versions; on another
-processor, sums that are added up in another order drift apart after some hundred iterations, and then predictions
-agree within their Monte Carlo error alone.
+A manifest is the folder of a run, or a record of `studies/results`. Numbers are the same to the last bit on one machine
+and one set of versions, but for those that a clock has made.
 """
 
 from __future__ import annotations
