@@ -7,7 +7,6 @@ import numpy as np
 
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
-from onebasin.base.table import Flag
 from onebasin.truth.pairs import MIN_PAIRS, Pairs
 from onebasin.truth.problems.relu_networks import DEFINITION
 
@@ -102,10 +101,6 @@ CALIBRATION = averaged(
 MIXING = mixing(("problem", "engine"), "NUTS: how far the chains have got, over splits")
 
 
-def _rhat_flag(rhat: float) -> Flag:
-    return "good" if rhat <= RHAT else "warn" if rhat <= MAX_RHAT else "bad"
-
-
 SPLIT_BY_SPLIT = RowTable(
     "Every split, on its test part of 101 tracts",
     (
@@ -114,7 +109,13 @@ SPLIT_BY_SPLIT = RowTable(
         Field("outside", "outside_95", decimals=2, unit="95 % interval"),
         Field("coverage", "coverage_50", decimals=2, unit="50 % interval"),
         _LOG_SCORE,
-        Field("R-hat of f", "prediction_rhat", decimals=3, unit="worst point", flag=_rhat_flag),
+        Field(
+            "R-hat of f",
+            "prediction_rhat",
+            decimals=3,
+            unit="worst point",
+            flag=lambda rhat: "good" if rhat <= RHAT else "warn" if rhat <= MAX_RHAT else "bad",
+        ),
         Field("bulk ESS of f", "prediction_ess", decimals=0, unit="median point"),
     ),
 )

@@ -61,7 +61,18 @@ def measures(config: CompactConfig, outcomes: Outcomes) -> Frames:
         swaps = outcomes.by_key(SWAPS)["swaps"].to_dataset()
         counts = enumerate(swaps["between"].values, start=1)
         lines = [{"run": run, "transpositions": along} for run, along in counts]
-        found |= {"swaps": _swaps(swaps), "lines": lines}
+        names = ("after", "distance_raw", "distance_aligned", "barrier_raw", "barrier_aligned")
+        found |= {
+            "swaps": [
+                {
+                    "before": before,
+                    **{name: swaps[name].values[:, place].mean() for name in names},
+                    "after_sd": swaps["after"].values[:, place].std(),
+                }
+                for place, before in enumerate(swaps["before"].values)
+            ],
+            "lines": lines,
+        }
     return {name: Frame.of(filled) for name, filled in found.items()}
 
 
@@ -99,6 +110,13 @@ def _row(
     scores = [score(repeat, truth, labels) for repeat in probability]
     averaged = np.mean([list(repeat.values()) for repeat in scores], axis=0)
     of_mean = score(group["mean_probability"].values, truth, labels)
+    median_sd = kept_accuracy = None
+    if "spread" in tree.children:  # the median is interpolated within its bin
+        share = np.cumsum(tree["spread"].to_dataset()["count"].values)
+        median_sd = np.interp(share[-1] / 2, np.concatenate([[0], share]), SD_EDGES)
+    if "pruning" in tree.children:  # of the mean with the weights of lowest standard deviation
+        found = tree["pruning"].to_dataset()
+        kept_accuracy = np.interp(KEPT, found["keep"].values, found["accuracy_sd"].values)
     return {
         "name": row.name,
         "group": row.group,
@@ -109,25 +127,9 @@ def _row(
         "draw_accuracy": accuracy.mean(),
         "draw_accuracy_sd": accuracy.std(),
         "mutual_information": (entropy(probability) - group["entropy"].values).mean(),
-        "median_sd": _median_sd(tree),
-        "kept_accuracy": _kept_accuracy(tree),
+        "median_sd": median_sd,
+        "kept_accuracy": kept_accuracy,
     }
-
-
-def _median_sd(tree: xr.DataTree) -> float | None:
-    """Median of the counted standard deviations of weights, interpolated within its bin."""
-    if "spread" not in tree.children:
-        return None
-    share = np.cumsum(tree["spread"].to_dataset()["count"].values)
-    return float(np.interp(share[-1] / 2, np.concatenate([[0], share]), SD_EDGES))
-
-
-def _kept_accuracy(tree: xr.DataTree) -> float | None:
-    """Accuracy of the mean with the share `KEPT` of the weights, those of lowest standard deviation."""
-    if "pruning" not in tree.children:
-        return None
-    found = tree["pruning"].to_dataset()
-    return float(np.interp(KEPT, found["keep"].values, found["accuracy_sd"].values))
 
 
 def _alignment(rule: str, tree: xr.DataTree) -> dict[str, Any]:
@@ -137,18 +139,6 @@ def _alignment(rule: str, tree: xr.DataTree) -> dict[str, Any]:
     names = ("ratio", "noise_ratio", "prior_ratio", "labellings")
     moved = {f"moved_{lag}": changed.get(str(lag)) for lag in LAGS}
     return {"rule": rule, **{name: found.get(name) for name in names}, **moved}
-
-
-def _swaps(found: xr.Dataset) -> list[dict[str, Any]]:
-    names = ("after", "distance_raw", "distance_aligned", "barrier_raw", "barrier_aligned")
-    return [
-        {
-            "before": before,
-            **{name: found[name].values[:, place].mean() for name in names},
-            "after_sd": found["after"].values[:, place].std(),
-        }
-        for place, before in enumerate(found["before"].values)
-    ]
 
 
 REMOVED = 0.2

@@ -217,7 +217,8 @@ _DEFINITIONS = (
 )
 
 
-def _headline(frames: Frames) -> Iterator[str]:
+def headline(frames: Frames) -> Iterator[str]:
+    """Say the result in a few sentences."""
     rows = read("rows", frames)
     truth, theirs = rows.find(name="hmc"), rows.find(name="hmc-qr")
     best = best_gaussian(rows, "one Gaussian")
@@ -236,7 +237,8 @@ def _headline(frames: Frames) -> Iterator[str]:
     yield count_verdicts(frames)
 
 
-def _chapters(config: CompactConfig, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(config: CompactConfig, frames: Frames) -> Iterator[Chapter | None]:
+    """Lay out the page."""
     data, size = image_split(config.size, config.seed), config.size
     yield Chapter(
         "The question",
@@ -277,8 +279,8 @@ _NAMED = (HMC, ENSEMBLE, MEANFIELD, REFINED)
 """Cells of which the page says how they were made."""
 TEXT = Text(
     title="One Gaussian for a network's posterior",
-    headline=_headline,
-    chapters=_chapters,
+    headline=headline,
+    chapters=chapters,
     definitions=_DEFINITIONS,
     run_name=lambda cell: cell.label if cell.key in _NAMED else None,
 )

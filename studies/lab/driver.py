@@ -124,7 +124,17 @@ def run_cells(
     cannot be written or no worker can make cells, say what is kept.
     """
     cells = study.cells(config)
-    _check_order(cells)
+    seen: list[str] = []
+    for cell in cells:
+        if cell.key in seen:
+            raise ArgumentError(f"`cells` has two cells {cell.key}; give them keys that differ.")
+        for key in cell.inputs:
+            if key not in seen:
+                raise ArgumentError(
+                    f"`inputs` of the cell {cell.key} names {key!r}, which is no earlier cell; "
+                    f"earlier are: {', '.join(seen) or 'none'}."
+                )
+        seen.append(cell.key)
     recipe = Recipe(study.target, study.make, config, run.files)
     paths: dict[Cell, Path] = {}
     failures: dict[Cell, str] = {}
@@ -314,18 +324,3 @@ def _what_broke(outcomes: Outcomes, run: Run) -> str:
         f"{outcomes.failures[first].removesuffix('.')}; {run.files.folder / first.key}.failed.json says where, and the "
         "same command tries again what failed."
     )
-
-
-def _check_order(cells: tuple[Cell, ...]) -> None:
-    """Refuse cells that would overwrite each other, or that need what is not made yet."""
-    seen: list[str] = []
-    for cell in cells:
-        if cell.key in seen:
-            raise ArgumentError(f"`cells` has two cells {cell.key}; give them keys that differ.")
-        for key in cell.inputs:
-            if key not in seen:
-                raise ArgumentError(
-                    f"`inputs` of the cell {cell.key} names {key!r}, which is no earlier cell; "
-                    f"earlier are: {', '.join(seen) or 'none'}."
-                )
-        seen.append(cell.key)

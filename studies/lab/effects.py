@@ -229,10 +229,6 @@ def _interval(row: Row) -> str | None:
     return f"{row['low']:{sign}.3g} to {row['high']:{sign}.3g}"
 
 
-def _holds(row: Row) -> TableCell:
-    return TableCell("too few pairs", "warn") if row["holds"] is None else yes_no(row["holds"])
-
-
 EFFECTS = RowTable(
     "Every comparison behind the verdicts: the mean effect over pairs, its 95 % interval, and a paired Wilcoxon test",
     (
@@ -244,7 +240,12 @@ EFFECTS = RowTable(
         Field("p", "p_value", digits=2, unit="Wilcoxon"),
         Field("pairs", "pairs"),
         Field("left out", "left_out", unit="pairs"),
-        Field("holds", _holds),
+        Field(
+            "holds",
+            lambda row: (
+                TableCell("too few pairs", "warn") if row["holds"] is None else yes_no(row["holds"])
+            ),
+        ),
     ),
     over=lambda frames: frames["trials"].known("scale"),
 )

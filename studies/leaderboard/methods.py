@@ -16,7 +16,7 @@ from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.base.errors import StudyError
 from onebasin.inference import Advi, Ensemble, Hmc, Laplace, Mclmc, Nuts, Pathfinder, Symmetrised
 from onebasin.models import NetworkTarget, Target
-from onebasin.models.symmetry.blocks import Complement, Exchangeable, blocks_of
+from onebasin.models.symmetry.blocks import Complement, Exchangeable
 
 from ..lab.posteriors import Distilling
 
@@ -71,10 +71,6 @@ def _is_free_network(target: Target) -> bool:
     return isinstance(target, NetworkTarget) and target.model.parametrisation.label == "free"
 
 
-def _has_parts(target: Target) -> bool:
-    return bool(blocks_of(target.symmetry, Exchangeable) or blocks_of(target.symmetry, Complement))
-
-
 METHODS: Mapping[str, LeaderboardRow] = MappingProxyType(
     {
         "nuts": LeaderboardRow("NUTS, NumPyro", "nuts", "numpyro", _nuts),
@@ -85,7 +81,11 @@ METHODS: Mapping[str, LeaderboardRow] = MappingProxyType(
         "meanfield": LeaderboardRow("mean-field ADVI", "meanfield", "numpyro", _ADVI),
         "fullrank": LeaderboardRow("full-rank ADVI", "fullrank", "numpyro", _ADVI),
         "symmetrised": LeaderboardRow(
-            "symmetrised VI", "symmetrised", "numpyro", _symmetrised, _has_parts
+            "symmetrised VI",
+            "symmetrised",
+            "numpyro",
+            _symmetrised,
+            lambda target: any(isinstance(b, Exchangeable | Complement) for b in target.symmetry),
         ),
         "pathfinder": LeaderboardRow(
             "Pathfinder", "pathfinder", "stan", _sized(Pathfinder(), Pathfinder())

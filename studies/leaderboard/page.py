@@ -40,16 +40,13 @@ def _method(row: Row) -> TableCell:
 def best_first(frames: Frames) -> list[Row]:
     """Rows by reference, and of each by the worst error of a mean; what cannot be judged comes last."""
     rows = lab.read("cells", frames)
-    return [
-        row
-        for reference in (rows.levels("problem") if len(rows) else ())
-        for row in sorted(rows.where(problem=reference), key=_error)
-    ]
 
+    def error(row: Row) -> tuple[bool, float]:
+        worst = row.get("worst")
+        return row["verdict"] == "cannot be judged", float("inf") if worst is None else worst
 
-def _error(row: Row) -> tuple[bool, float]:
-    worst = row.get("worst")
-    return row["verdict"] == "cannot be judged", float("inf") if worst is None else worst
+    references = rows.levels("problem") if len(rows) else ()
+    return [row for name in references for row in sorted(rows.where(problem=name), key=error)]
 
 
 _COLUMNS = (

@@ -160,7 +160,19 @@ def headline(frames: Frames) -> Iterator[str]:
     yield against_nuts.engines_agree(frames)
     yield lab.count_verdicts(frames)
     if not several(frames):
-        yield _approximation(frames)
+        parts = []
+        for name in ("free", "givens"):
+            fits = advi(problem=name)(frames)
+            if fits:
+                shift, ratio = (
+                    lab.span(fits.column(f"from_nuts_{n}")) for n in ("in_sds", "sd_ratio")
+                )
+                parts.append(
+                    f"{shift} posterior sds off with {name} weights (their sd of f is {ratio} times NUTS's)"
+                )
+        yield (
+            f"Held against NUTS, ADVI's predictive means are {', and '.join(parts)}." * bool(parts)
+        )
         return
     answers = [row["holds"] for row in frames["trials"]]
     holds, not_, undecided, void = (answers.count(word) for word in (True, False, "open", None))
@@ -168,19 +180,6 @@ def headline(frames: Frames) -> Iterator[str]:
         f"Of the {len(answers)} comparisons behind them {holds} speak for and {not_} against a statement, {undecided} "
         f"are open, and {void} cannot be judged: fewer than {MIN_PAIRS} data sets are left on which chains agree."
     )
-
-
-def _approximation(frames: Frames) -> str:
-    """Say how far ADVI's predictions are from those of NUTS."""
-    parts = []
-    for name in ("free", "givens"):
-        fits = advi(problem=name)(frames)
-        if fits:
-            shift, ratio = (lab.span(fits.column(f"from_nuts_{n}")) for n in ("in_sds", "sd_ratio"))
-            parts.append(
-                f"{shift} posterior sds off with {name} weights (their sd of f is {ratio} times NUTS's)"
-            )
-    return f"Held against NUTS, ADVI's predictive means are {', and '.join(parts)}." * bool(parts)
 
 
 def chapters(config: TeacherConfig, frames: Frames) -> Iterable[Chapter | None]:

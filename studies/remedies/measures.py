@@ -56,7 +56,12 @@ def measure(config: RemediesConfig, outcomes: Outcomes) -> Frames:
             row |= {"label": one.label, **_bound(cell, tree, network)}
             row |= _predictions(cell, tree, data, truths.get(one.truth))
             row |= _agreement(cell, tree, network, data.x)
-            rows.append(row | _cost(outcomes, cell, tree))
+            fits = tree[schema.POSTERIOR].sizes["chain"] if cell.method in FITTED else 1
+            made_from = dict.fromkeys(_sources(outcomes, cell))
+            every = [as_view(tree), *(as_view(outcomes.by_key(key)) for key in made_from)]
+            seconds = [view.number(schema.WALL_TIME) or 0.0 for view in every]
+            gradients = [view.number(schema.GRADIENT_EVALUATIONS) or 0.0 for view in every]
+            rows.append(row | {"seconds": sum(seconds) / fits, "gradients": max(gradients) / fits})
     return {"cells": Frame.of(rows)}
 
 
@@ -114,7 +119,16 @@ def _predictions(
     posterior = tree[schema.POSTERIOR].to_dataset()
     chains = posterior.sizes["chain"] if cell.method in FITTED else 0
     each = [posterior.isel(chain=[chain]) for chain in range(chains)] or [posterior]
-    found = [_measured(_predict(tree, part, data), truth, data) for part in each]
+    names = ("accuracy", "rmse", "log_score", "coverage_50", "coverage_95", "mutual_information")
+    found = []
+    for part in each:
+        predicted = _predict(tree, part, data)
+        scores = {name: predicted.scores[name] for name in names if name in predicted.scores}
+        if truth is not None:
+            spread, wanted = (np.sqrt(np.mean(p.spread**2)) for p in (predicted, truth.whole))
+            scores["distance"] = _distance(predicted, truth.whole, data)
+            scores["spread_ratio"] = float(spread / wanted)
+        found.append(scores)
     columns: dict[str, Any] = {"fits": len(each)}
     for name in found[0]:
         values = np.array([one[name] for one in found], np.float64)
@@ -123,18 +137,6 @@ def _predictions(
         columns |= {"distance_floor": _distance(truth.second, truth.first, data)}
         columns |= {"truth_rhat": truth.rhat}
     return columns
-
-
-def _measured(predicted: Predicted, truth: _Truth | None, data: Any) -> dict[str, float]:
-    names = ("accuracy", "rmse", "log_score", "coverage_50", "coverage_95", "mutual_information")
-    columns = {name: predicted.scores[name] for name in names if name in predicted.scores}
-    if truth is None:
-        return columns
-    spread, wanted = (np.sqrt(np.mean(p.spread**2)) for p in (predicted, truth.whole))
-    return columns | {
-        "distance": _distance(predicted, truth.whole, data),
-        "spread_ratio": float(spread / wanted),
-    }
 
 
 def _distance(predicted: Predicted, truth: Predicted, data: Any) -> float:
@@ -162,16 +164,6 @@ def _agreement(
 
 def _worst(tree: xr.DataTree, names: list[str]) -> float:
     return float(summary(as_view(tree).draws(names))["rhat"].max())
-
-
-def _cost(outcomes: Outcomes, cell: RunCell, tree: xr.DataTree) -> dict[str, float]:
-    """Seconds and gradients of one fit, or of all chains or members; what it was made from is counted too."""
-    fits = tree[schema.POSTERIOR].sizes["chain"] if cell.method in FITTED else 1
-    made_from = dict.fromkeys(_sources(outcomes, cell))
-    every = [as_view(tree), *(as_view(outcomes.by_key(key)) for key in made_from)]
-    seconds = [view.number(schema.WALL_TIME) or 0.0 for view in every]
-    gradients = [view.number(schema.GRADIENT_EVALUATIONS) or 0.0 for view in every]
-    return {"seconds": sum(seconds) / fits, "gradients": max(gradients) / fits}
 
 
 def _sources(outcomes: Outcomes, cell: Cell) -> Iterator[str]:

@@ -180,24 +180,18 @@ def headline(frames: Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
     cells = lab.read("cells", frames)
     for problem in cells.levels("dataset") if len(cells) else ():
-        yield _nearest(problem, frames)
+        rows = cells.where(dataset=problem, method=_SINGLE).known("distance")
+        words = []
+        for run in sorted(rows.levels("run")):
+            best = min(rows.where(run=run), key=lambda row: row["distance"])
+            words.append(f"{best['label']} in run {run} ({best['distance']:.3f})")
+        if words:
+            yield f"On {problem} the Gaussian that predicts nearest to NUTS on its model is {', '.join(words)}."
     void = [row for row in cells if row["method"] == "nuts" and no_truth(frames, row)]
     if void:
         names = ", ".join(f"{row['dataset']} ({row['label']}, run {row['run']})" for row in void)
         yield lab.Caution(f"Chains of NUTS disagree on outputs, so are no truth: {names}.")
     yield count_verdicts(frames, of="statements", hold=("holds everywhere", "hold everywhere"))
-
-
-def _nearest(problem: str, frames: Frames) -> str:
-    """Name the single Gaussian that predicts nearest to the truth in each run."""
-    words = []
-    rows = lab.read("cells", frames).where(dataset=problem, method=_SINGLE).known("distance")
-    for run in sorted(rows.levels("run")):
-        best = min(rows.where(run=run), key=lambda row: row["distance"])
-        words.append(f"{best['label']} in run {run} ({best['distance']:.3f})")
-    if not words:
-        return ""
-    return f"On {problem} the Gaussian that predicts nearest to NUTS on its model is {', '.join(words)}."
 
 
 def chapters(config: RemediesConfig, frames: Frames) -> Iterator[Chapter | None]:

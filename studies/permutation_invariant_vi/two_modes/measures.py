@@ -225,10 +225,17 @@ def run(settings: InterpolationSettings) -> Mapping[str, Frame]:
     """
     key_descents, key_ways = jax.random.split(jax.random.key(settings.seed))
     descents = list(_descents(key_descents, settings))
+    thresholds = []
+    for sigma in settings.sigmas:
+        mine = [row for row in descents if row["sigma"] == sigma]
+        stayed = np.array([(row["shift"] > MIDWAY).mean() for row in mine])
+        low, high = bracket(stayed, np.array([row["ratio"] for row in mine]))
+        exact = {"vanishing": optima.vanishing(sigma).alpha, "switching": optima.switching(sigma)}
+        thresholds.append({"sigma": sigma, **exact, "low": low, "high": high})
     rows = {
         "optima": _follow(settings),
         "descents": descents,
-        "thresholds": [_thresholds(sigma, descents) for sigma in settings.sigmas],
+        "thresholds": thresholds,
         "ways": _ways(key_ways, settings),
         "stops": ({"time": time, "ratio": stopped_early(time)} for time in settings.times),
     }
@@ -277,19 +284,6 @@ def _descents(key: jax.Array, settings: InterpolationSettings) -> Iterator[Row]:
     for place, (sigma, ratio) in enumerate(cases):
         mine = slice(place * settings.seeds, (place + 1) * settings.seeds)
         yield {"sigma": sigma, "ratio": ratio, **{name: v[mine] for name, v in measured.items()}}
-
-
-def _thresholds(sigma: float, descents: list[Row]) -> Row:
-    mine = [row for row in descents if row["sigma"] == sigma]
-    stayed = np.array([(row["shift"] > MIDWAY).mean() for row in mine])
-    low, high = bracket(stayed, np.array([row["ratio"] for row in mine]))
-    return {
-        "sigma": sigma,
-        "vanishing": optima.vanishing(sigma).alpha,
-        "switching": optima.switching(sigma),
-        "low": low,
-        "high": high,
-    }
 
 
 def _ways(key: jax.Array, settings: InterpolationSettings) -> Iterator[Row]:

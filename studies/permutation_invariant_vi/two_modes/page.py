@@ -85,6 +85,11 @@ def headline(frames: Frames) -> Iterator[str]:
     appears, better = _by_sigma(thresholds, "vanishing"), _by_sigma(thresholds, "switching")
     ends = np.array([_bracket(row) for row in thresholds])
     low, high = ends[:, 0].min(), ends[:, 1].max()
+    excess = []  # KL of a descent's end above that of the optimum on its side of the threshold
+    for row in frames["descents"]:
+        at = (_at(frames, row["sigma"], b, row["ratio"]) for b in ("mode", "midpoint"))
+        best = next(found for found in at if found)
+        excess.append(max(row["divergence"]) - best["divergence"])
     yield (
         f"A Gaussian fitted by reverse KL to two modes ±α sits midway below α = {appears:.4f} σ (a distance of "
         f"{2 * appears:.4f} σ), where no other optimum exists; midway stays the better one up to {better:.4f} σ, and "
@@ -92,7 +97,7 @@ def headline(frames: Frames) -> Iterator[str]:
     )
     yield (
         f"Stochastic descents from a mode change from midway to the mode between {format_number(low)} σ and "
-        f"{format_number(high)} σ at every σ tried, and end within {_excess(frames):.1e} nats of the optimum."
+        f"{format_number(high)} σ at every σ tried, and end within {max(excess):.1e} nats of the optimum."
     )
 
 
@@ -265,17 +270,6 @@ def _bracket(row: Row) -> tuple[float, float]:
 
 def _by_sigma(thresholds: Iterable[Row], name: str) -> float:
     return float(np.mean([row[name] / row["sigma"] for row in thresholds]))
-
-
-def _excess(frames: Frames) -> float:
-    """Largest KL of a descent's end above that of the optimum on its side of the threshold."""
-    excess = []
-    for ends in frames["descents"]:
-        at = (ends["sigma"], ends["ratio"])
-        branches = (_at(frames, at[0], branch, at[1]) for branch in ("mode", "midpoint"))
-        best = next(found for found in branches if found)
-        excess.append(max(ends["divergence"]) - best["divergence"])
-    return max(excess)
 
 
 _PANEL, _MARGIN = (2.55, 2.5), 0.5

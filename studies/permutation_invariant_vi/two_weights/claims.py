@@ -112,12 +112,6 @@ def _better_fits(frames: Frames) -> Iterator[Trial]:
         yield Trial(_where_fit(fit), *_compared(pairs, noise))
 
 
-def _moved(frames: Frames) -> Iterator[Row]:
-    for case in read("cases", frames):
-        if np.abs(gain(case).differences).max() > TIE * case["noise"] ** 2:
-            yield case
-
-
 def beyond(pairs: Pairs, noise: float) -> Holds:
     """Tell whether a gain is one; open where it is neither a gain nor a loss for sure."""
     if math.isnan(pairs.error):
@@ -214,6 +208,14 @@ CLAIMS = (
         _BETTER,
         "expected test MSE of the best symmetrised approximation is below that of the best mean field, likewise; "
         "alphas at which the two are the same are left out",
-        each(_moved, lambda case: _compared(gain(case), case["noise"]), where=_where),
+        each(
+            lambda frames: (
+                case
+                for case in read("cases", frames)
+                if np.abs(gain(case).differences).max() > TIE * case["noise"] ** 2
+            ),
+            lambda case: _compared(gain(case), case["noise"]),
+            where=_where,
+        ),
     ),
 )

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.ticker import LogLocator, NullLocator
@@ -97,7 +96,17 @@ def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) ->
     for axes, values, colour in zip(
         column, densities, (style.INK, _PLAIN, _SYMMETRISED), strict=True
     ):
-        _draw_density(axes, axis, values, colour)
+        density = np.exp(values)
+        falling = np.sort(density, axis=None)[::-1]
+        inside = np.cumsum(falling) / falling.sum()
+        levels = [float(falling[np.searchsorted(inside, mass)]) for mass in MASSES]
+        levels.append(density.max() * 1.001)
+        shades = [to_rgba(colour, shade) for shade in _SHADES]
+        axes.contourf(axis, axis, density.T, levels=levels, colors=shades)
+        style.style_axes(axes)
+        axes.grid(visible=False)
+        axes.set_aspect("equal")
+        axes.locator_params(nbins=4)
         axes.plot([alpha, -alpha], [-alpha, alpha], "x", color=style.INK, markersize=5)
     column[0].set_title(
         f"alpha = {alpha:g}", fontsize=style.TITLE_SIZE, color=style.INK, fontweight="bold"
@@ -159,22 +168,6 @@ def _draw_gains(axes: Axes, frames: Frames) -> None:
             label=f"noise {noise:g}",
         )
     axes.legend(frameon=False, fontsize=style.TEXT_SIZE - 1, labelcolor=style.INK)
-
-
-def _draw_density(
-    axes: Axes, axis: Float[np.ndarray, " point"], values: np.ndarray, colour: str
-) -> None:
-    density = np.exp(values)
-    falling = np.sort(density, axis=None)[::-1]
-    inside = np.cumsum(falling) / falling.sum()
-    levels = [float(falling[np.searchsorted(inside, mass)]) for mass in MASSES]
-    levels.append(density.max() * 1.001)
-    shades = [to_rgba(colour, shade) for shade in _SHADES]
-    axes.contourf(axis, axis, density.T, levels=levels, colors=shades)
-    style.style_axes(axes)
-    axes.grid(visible=False)
-    axes.set_aspect("equal")
-    axes.locator_params(nbins=4)
 
 
 def _shown(frames: Frames, case: Row, method: str) -> Row:
