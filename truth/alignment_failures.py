@@ -163,7 +163,10 @@ class FailureRates(Shown):
         rows = tuple(
             (
                 number(self.separations[i]),
-                *(_percent(share[i]) for share in (*means.values(), best)),
+                *(
+                    f"{100 * s[i]:.2g} %" if s[i] < 0.995 else "100 %"
+                    for s in (*means.values(), best)
+                ),
             )
             for i in order[:MOST]
         )
@@ -318,7 +321,3 @@ def _codes(element: Element) -> Int[np.ndarray, " draw"]:
     if part.signs is not None:
         digits += part.signs < 0
     return digits @ (2 * size) ** np.arange(size)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.995 else "100 %"

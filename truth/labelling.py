@@ -95,8 +95,16 @@ def fitted(view: View, symmetry: Symmetry) -> Labelling:
 
 def _ordered(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, Arrays, str]:
     """Move centres and scales by one element: signs first, then places."""
-    if not block.axes:
-        return _turned(block, centre, scale)
+    if not block.axes:  # whole variables that change sign or become complements
+        name = (*block.flipped, *block.complemented)[0]
+        values = centre[name].ravel()
+        if block.flipped:
+            turn = values[np.abs(values).argmax()] < 0
+            said = f"the sign of {', '.join(block.flipped)} by which the largest centre of {name} is positive"
+        else:
+            turn = values.mean() > 0.5
+            said = f"{', '.join(block.complemented)} by which the mean of {name}'s centres is at most 1/2"
+        return _moved(block, Swapped(np.array([turn])), centre), scale, said
     name, axis = next((n, axes_of(places)[0]) for n, places in block.axes.items())
     rows = np.moveaxis(centre[name], axis, 0).reshape(centre[name].shape[axis], -1)
     signs = None
@@ -122,18 +130,3 @@ def _moved(block: Block[Any], part: Any, values: Arrays) -> Arrays:
     """Move one point, its variables without axes of draws."""
     moved = block.act({name: value[None] for name, value in values.items()}, *part)
     return {name: np.asarray(value)[0] for name, value in moved.items()}
-
-
-def _turned(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, Arrays, str]:
-    """The same of whole variables that change sign or become complements."""
-    name = (*block.flipped, *block.complemented)[0]
-    values = centre[name].ravel()
-    if block.flipped:
-        turn = values[np.abs(values).argmax()] < 0
-        said = f"the sign of {', '.join(block.flipped)} by which the largest centre of {name} is positive"
-    else:
-        turn = values.mean() > 0.5
-        said = (
-            f"{', '.join(block.complemented)} by which the mean of {name}'s centres is at most 1/2"
-        )
-    return _moved(block, Swapped(np.array([turn])), centre), scale, said

@@ -22,7 +22,7 @@ from onebasin.analysis.summaries.quantiles import describe
 from onebasin.base.errors import StudyError, check_seed
 from onebasin.inference import Nuts
 from onebasin.models import Symmetry, Target
-from onebasin.models.symmetry.elements import Element, labels_of
+from onebasin.models.symmetry.elements import labels_of
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View, as_view
 
@@ -187,7 +187,16 @@ def _once(
         alignment = labelling.applied(view, symmetry)
         tree = alignment.posterior
         view = as_view(tree)
-        evidence |= _seen(view, alignment.element, names)
+        held_out = view.part("chain", slice(view.num_chains // 2, None))
+        found = [labels_of(part) for part in alignment.element]
+        labels = np.concatenate([each.reshape(*each.shape[:2], -1) for each in found], axis=-1)
+        evidence |= {
+            "largest_r_hat_of_chains_without_part_in_labelling": _worst(held_out, names)
+            if held_out.num_chains > 1
+            else None,
+            "labellings_of_chains": [len(np.unique(chain, axis=0)) for chain in labels],
+            "labellings_in_all": len({tuple(row) for chain in labels for row in chain}),
+        }
     lp = view.stat(schema.LP)
     if lp is not None:
         evidence["log_density_mean_of_chains"] = [round(float(m), 4) for m in lp.mean(axis=1)]
@@ -230,19 +239,3 @@ def _worst(view: View, names: tuple[str, ...]) -> float:
     """The largest R-hat."""
     found = [rhat_of_entries(values) for values in view.draws(names).blocks()]
     return round(float(np.nanmax(np.concatenate(found))), 5)
-
-
-def _seen(view: View, element: Element, names: tuple[str, ...]) -> dict[str, object]:
-    """Report how chains were labelled, and R-hat of those that were not used for the labelling."""
-    held_out = view.part("chain", slice(view.num_chains // 2, None))
-    worst = None
-    if held_out.num_chains > 1:
-        worst = _worst(held_out, names)
-    labels = [labels_of(part) for part in element]
-    flat = np.concatenate([each.reshape(*each.shape[:2], -1) for each in labels], axis=-1)
-    first = {tuple(row) for chain in flat for row in np.unique(chain, axis=0)}
-    return {
-        "largest_r_hat_of_chains_without_part_in_labelling": worst,
-        "labellings_of_chains": [len(np.unique(chain, axis=0)) for chain in flat],
-        "labellings_in_all": len(first),
-    }

@@ -99,20 +99,16 @@ def nearest(
     if sd is None:
         unknown = np.full(len(units), np.nan)
         return Nearest(distance, unknown, unknown)
-    apart = np.stack([_separations(u, s) for u, s in zip(units, units_of(sd, block), strict=True)])
+    # Half distances to the transpositions, in units of the two parts' mean variance.
+    apart = np.full((len(units), units.shape[1], units.shape[1]), np.inf)
+    for half, own, spread in zip(apart, units, units_of(sd, block), strict=True):
+        for i in range(len(own) - 1):
+            variance = (spread[i] ** 2 + spread[i + 1 :] ** 2) / 2
+            scaled = np.square(own[i + 1 :] - own[i]) / variance
+            half[i, i + 1 :] = np.sqrt(scaled.sum(axis=1) / 2)
+        half[:] = np.minimum(half, half.T)
     close = (apart.min(axis=2) <= within).mean(axis=1)
     return Nearest(distance, apart.min(axis=(1, 2)), close)
-
-
-def _separations(
-    units: Float[np.ndarray, "part param"], sd: Float[np.ndarray, "part param"]
-) -> Float[np.ndarray, "part part_bis"]:
-    """Half distances between a network and its transpositions, in units of the two parts' mean variance."""
-    out = np.full((len(units), len(units)), np.inf)
-    for i in range(len(units) - 1):
-        variance = (sd[i] ** 2 + sd[i + 1 :] ** 2) / 2
-        out[i, i + 1 :] = np.sqrt((np.square(units[i + 1 :] - units[i]) / variance).sum(axis=1) / 2)
-    return np.minimum(out, out.T)
 
 
 def volume_bound(num_parts: float, part_dim: int) -> float:

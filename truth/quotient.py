@@ -9,14 +9,12 @@ the chart of ordered biases makes of it, is what slows a sampler of the second m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import jax
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
 
 from onebasin.base.errors import StudyError
 from onebasin.base.precision import precision
@@ -31,9 +29,6 @@ from onebasin.models.symmetry.canonical import canonical, ordered_by
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
-
-Values = Mapping[str, np.ndarray]
-"""Arrays (draw, *event) by variable."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,13 @@ def one_copy(run: xr.DataTree, sampled: Target, target: Target) -> tuple[xr.Data
     moved = canonical(symmetry, values)
     draws = {n: v.reshape(*lead, *v.shape[1:]) for n, v in moved.items()}
     stats = {str(n): a.values for n, a in run[schema.SAMPLE_STATS].to_dataset().data_vars.items()}
-    stats[schema.LP] = _lp(target, moved).reshape(lead)
+    with precision(
+        "float64"
+    ):  # with the Jacobian of the target's own charts, as a chain of it would record
+        density = NumpyroDensity.of(target)
+        vectors = jax.vmap(density.unconstrain)({name: moved[name] for name in density.names})
+        lp = np.asarray(jax.jit(jax.vmap(density.log_density))(vectors), np.float64)
+    stats[schema.LP] = lp.reshape(lead)
     tree = build(target, draws, stats, {}, origin=origin_of(target, "numpyro"), predictive_mb=0)
     tree.attrs = {**run.attrs, **tree.attrs}
     difference = (log_density(target, tree) - log_density(sampled, tree)).values
@@ -92,11 +93,3 @@ def one_copy(run: xr.DataTree, sampled: Target, target: Target) -> tuple[xr.Data
         float(log_copies),
         (float(difference.min()), float(difference.max())),
     )
-
-
-def _lp(target: Target, moved: Values) -> Float[np.ndarray, " draw"]:
-    """Log density with the Jacobian of the target's own charts, as a chain of it would record."""
-    with precision("float64"):
-        density = NumpyroDensity.of(target)
-        vectors = jax.vmap(density.unconstrain)({name: moved[name] for name in density.names})
-        return np.asarray(jax.jit(jax.vmap(density.log_density))(vectors), np.float64)
