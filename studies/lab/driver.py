@@ -218,7 +218,15 @@ def _at_once(
 
         def make(cell: Cell, inputs: Sequence[MadeCell]) -> MadeCell:
             def once() -> MadeCell:
-                return _made(cell, attempt(cell, write_order(recipe, cell, inputs)))
+                match attempt(cell, write_order(recipe, cell, inputs)):
+                    case {"made": made}:
+                        return MadeCell(cell, **made)
+                    case {"broken": message, "trace": trace}:
+                        raise Broken(message, trace)
+                    case {"unwritten": message, "path": path}:
+                        raise WriteError(Path(path), message)
+                    case answer:
+                        raise Halted(answer["refused"])
 
             return persist(recipe, cell, inputs, tries, once, partial(told.hear, cell))
 
@@ -247,18 +255,6 @@ def _processes(cores: int, told: _Told) -> Iterator[Attempt]:
         yield attempt
     finally:
         cancel.set()
-
-
-def _made(cell: Cell, answer: Answer) -> MadeCell:
-    """Read what became of a cell; raises where the making was broken off, or the study cannot go on."""
-    match answer:
-        case {"made": made}:
-            return MadeCell(cell, **made)
-        case {"broken": message, "trace": trace}:
-            raise Broken(message, trace)
-        case {"unwritten": message, "path": path}:
-            raise WriteError(Path(path), message)
-    raise Halted(answer["refused"])
 
 
 def _one_by_one(

@@ -78,16 +78,23 @@ def join(
     frames = {}
     for name in {**sides[0], **sides[1]}:
         old, new = (side.get(name, Frame()) for side in sides)
-        if replace:
-            old = _replaced(old, new, remade)
-        added = [row for row in new if not any(_same(row, other) for other in old)]
-        known = {row["key"] for row in old if "key" in row}
+        rows: list[Row] = []
+        done: set[str] = set()
+        for row in old:  # rows of cells that were made again go to the places of what they replace
+            key = row.get("key")
+            if not replace or key is None or key not in remade:
+                rows.append(row)
+            elif key not in done:
+                done.add(key)
+                rows += [other for other in new if other.get("key") == key]
+        added = [row for row in new if not any(_same(row, other) for other in rows)]
+        known = {row["key"] for row in rows if "key" in row}
         if twice := sorted({row["key"] for row in added if "key" in row} & known):
             raise StudyError(
                 f"`part` has other numbers for {len(twice)} of the record's cells, such as {twice[0]}: leave them "
                 "out (--only), let them replace the record's (--replace), or record the study again."
             )
-        frames[name] = Frame.of([*old, *added])
+        frames[name] = Frame.of([*rows, *added])
     return {
         **record,
         "command": f"{record['command']} && {part['command']}",
@@ -96,20 +103,6 @@ def join(
         "seconds": record["seconds"] + part["seconds"],
         "frames": {name: frame.table for name, frame in frames.items()},
     }
-
-
-def _replaced(old: Frame, new: Frame, remade: Collection[str]) -> Frame:
-    """The old rows with those of cells that were made again in the places of what they replace."""
-    rows: list[Row] = []
-    done: set[str] = set()
-    for row in old:
-        key = row.get("key")
-        if key is None or key not in remade:
-            rows.append(row)
-        elif key not in done:
-            done.add(key)
-            rows += [other for other in new if other.get("key") == key]
-    return Frame.of(rows)
 
 
 def _same(one: Row, other: Row) -> bool:

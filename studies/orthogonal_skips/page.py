@@ -14,7 +14,6 @@ from ..lab import (
     EFFECTS,
     METHOD_WORDS,
     Caution,
-    Cell,
     Chapter,
     Extra,
     Field,
@@ -340,24 +339,19 @@ def figures(
     shown = outcomes.keep(lambda cell: (cell.seed, getattr(cell, "condition", None)) == first)
     panels = [cell for cell in shown if cell.method in (VI, TRUTH)]
     if panels:
-        extras[FIGURE_ONE] = (_figure_one(config, shown, panels), *elbo_traces(shown))
+        data = dataset(panels[0].seed, config.conditions[0].frequency)
+        trees = {f"{c.problem}, {METHOD_WORDS[c.method]}": outcomes.tree(c) for c in panels}
+        figure = FigureItem(
+            plot_uncertainty(trees, x=[[-EDGE], [EDGE]], truth=data.truth),
+            caption="The paper's Figure 1 remade, first data set and condition: the predictive mean with one standard "
+            "deviation, epistemic and in all, by mean-field fits (left) and by NUTS on the same models (right), over "
+            "the data and the true function.",
+            alt=f"Predictive bands over one input, for {', '.join(trees)}",
+        )
+        extras[FIGURE_ONE] = (figure, *elbo_traces(shown))
     if frames["gaps"]:
         extras[EQUATION_SIX] = (_gap_figure(frames),)
     return extras
-
-
-def _figure_one(config: SkipsConfig, outcomes: Outcomes, panels: list[Cell]) -> FigureItem:
-    """Remake the paper's Figure 1, fits next to chains."""
-    first = config.conditions[0]
-    data = dataset(panels[0].seed, first.frequency)
-    trees = {f"{cell.problem}, {METHOD_WORDS[cell.method]}": outcomes.tree(cell) for cell in panels}
-    return FigureItem(
-        plot_uncertainty(trees, x=[[-EDGE], [EDGE]], truth=data.truth),
-        caption="The paper's Figure 1 remade, first data set and condition: the predictive mean with one standard "
-        "deviation, epistemic and in all, by mean-field fits (left) and by NUTS on the same models (right), over the "
-        "data and the true function.",
-        alt=f"Predictive bands over one input, for {', '.join(trees)}",
-    )
 
 
 def _gap_figure(frames: Frames) -> FigureItem:
