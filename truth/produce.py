@@ -71,15 +71,10 @@ def produce(
     found = make(order, folder, labelling=labelling, progress=progress, say=say)
     say("writing, and checking what is written")
     reference = write(found, folder)
-    return reference, recorded_check(reference)
-
-
-def recorded_check(reference: Reference) -> checker.ReferenceVerdict:
-    """Check a reference that has all its draws next to it, and write the result."""
     verdict = checker.check(reference.folder, reference.name)
     with replacing(reference.file("check.json")) as part:
         part.write_text(json.dumps(verdict.to_dict(), indent=1) + "\n", encoding="utf-8")
-    return verdict
+    return reference, verdict
 
 
 def write(made: Made, folder: Path) -> Reference:

@@ -199,8 +199,21 @@ class Reference:
 
     @property
     def known(self) -> Known:
-        """The facts that a run is compared with."""
-        return known_of_reference(self)
+        """The facts that a run is compared with, and the functions that measure its invariants of any run."""
+        symmetry, labelling, tables = self.symmetry, self.labelling, self.summary
+        aligned = tables["parameters"]
+        problem = PROBLEMS.get(self.info["problem"])
+        own: dict[str, Invariant] = dict(problem.invariants) if problem else {}
+        return Known(
+            name=self.name,
+            draws=as_view(self.draws),
+            symmetry=symmetry,
+            labelling=None if labelling is None else labelling.target,
+            parameters=aligned.iloc[:0] if self.status == "invariants pass" else aligned,
+            invariants=tables["invariants"],
+            measure=lambda run: measured(run, symmetry, own),
+            caveat=_CAVEATS.get(self.status, ""),
+        )
 
     def _json(self, part: str) -> Any:
         try:
@@ -249,24 +262,3 @@ _CAVEATS = {
     "invariants pass": "Entries under labels do not pass the checks of the reference itself, and are not compared.",
     "fails": "The reference does not pass its own checks: `onebasin truth show` says which.",
 }
-
-
-def known_of_reference(reference: Reference) -> Known:
-    """Give what is known of a reference, with the functions that measure its invariants of any run."""
-    symmetry = reference.symmetry
-    problem = PROBLEMS.get(reference.info["problem"])
-    own: dict[str, Invariant] = dict(problem.invariants) if problem else {}
-    labelling = reference.labelling
-    tables = reference.summary
-    status = reference.status
-    aligned = tables["parameters"]
-    return Known(
-        name=reference.name,
-        draws=as_view(reference.draws),
-        symmetry=symmetry,
-        labelling=None if labelling is None else labelling.target,
-        parameters=aligned.iloc[:0] if status == "invariants pass" else aligned,
-        invariants=tables["invariants"],
-        measure=lambda run: measured(run, symmetry, own),
-        caveat=_CAVEATS.get(status, ""),
-    )

@@ -21,19 +21,15 @@ class CorruptDataError(OnebasinError, RuntimeError):
     """A data file is there but cannot be what it should be; the message says why."""
 
 
-def search_path() -> tuple[Path, ...]:
-    """Give the folders that hold one sub-folder a data set, in the order of search."""
-    chosen = os.environ.get(VARIABLE)
-    cache = Path(platformdirs.user_cache_dir("onebasin")) / "data"
-    return (Path(chosen).expanduser(), cache) if chosen else (cache,)
-
-
 def find(subfolder: str, names: tuple[str, ...], *, folder: Path | None = None) -> list[Path]:
     """Find the files of one data set, all in the same folder, or raise `MissingDataError`.
 
     They are looked for in `folder` and nowhere else, or else in the sub-folder of `$ONEBASIN_DATA` and of the cache.
     """
-    places = [folder] if folder else [base / subfolder for base in search_path()]
+    chosen = os.environ.get(VARIABLE)
+    bases = [Path(chosen).expanduser()] if chosen else []
+    bases.append(Path(platformdirs.user_cache_dir("onebasin")) / "data")
+    places = [folder] if folder else [base / subfolder for base in bases]
     for place in places:
         paths = [place / name for name in names]
         if all(path.is_file() for path in paths):

@@ -46,11 +46,6 @@ class LeaderboardConfig:
             )
 
 
-def known_references() -> tuple[str, ...]:
-    """Kept references whose model is at hand."""
-    return tuple(name for name in references() if open_reference(name).info["problem"] in PROBLEMS)
-
-
 def configured(
     *,
     only: tuple[str, ...] | None = None,
@@ -60,7 +55,7 @@ def configured(
     added: tuple[Added, ...] = (),
 ) -> LeaderboardConfig:
     """Make the settings; all references and methods by default, and of added methods those alone where one is given."""
-    there = known_references()
+    there = tuple(n for n in references() if open_reference(n).info["problem"] in PROBLEMS)
     names = there if only is None else tuple(dict.fromkeys(choose("only", n, there) for n in only))
     words = () if added and methods is None else chosen(methods)
     return LeaderboardConfig(seed, names, words, quick, added)

@@ -45,7 +45,8 @@ def _known(reference: str) -> Known:
 
 
 def _row(cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
-    tree, label = outcomes.tree(cell), label_of(cell.method)
+    tree = outcomes.tree(cell)
+    label = METHODS[cell.method].label if cell.method in METHODS else cell.method  # of an added one
     factors = {**cell.factors, "label": label, "recorded": False, "seed": cell.seed}
     views = [as_view(one) for one in (tree, *map(outcomes.by_key, cell.inputs))]
     for name, word in _COSTS.items():  # what a posterior is made from is counted too
@@ -56,11 +57,6 @@ def _row(cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
         return {**factors, **columns(found)}
     except ValueError as error:
         return {**factors, "verdict": "cannot be judged", "said": str(error)}
-
-
-def label_of(method: str) -> str:
-    """A method's name in tables; that of an added one is its own."""
-    return METHODS[method].label if method in METHODS else method
 
 
 def columns(found: ReferenceComparison) -> dict[str, Any]:
