@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.analysis.predictive.heldout import HeldOut, gap
+from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
 from onebasin.analysis.predictive.uncertainty import predictive_uncertainty
 from onebasin.analysis.summaries.unit_activity import unit_activity
 from onebasin.analysis.summaries.weight_moments import weight_moments

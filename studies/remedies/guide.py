@@ -1,19 +1,16 @@
 """Write the record's part of docs/guides/which-remedy.md: `python -m onebasin.studies.remedies.guide`.
 
 The part between the two markers follows from `studies/results/remedies.json` alone: claims that hold on every data set
-in every run, those that do not, and the numbers behind both. A test makes it again and compares.
+in every run, and those that do not. A test makes it again and compares.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
-
-from onebasin.base.table import table_to_markdown
 
 from ..lab import Frame
 from ..lab.record import RESULTS, stamp
@@ -25,8 +22,6 @@ WHERE_DECIDED = (
     "These hold in every comparison that numbers decide; the others could not be judged:"
 )
 NOT_IN_ALL = "These do not hold everywhere:"
-SHOWN = ("remedy", "bound", "distance", "spread", "time")
-"""Columns in the guide; the record has the others."""
 _WORDS = {"reproduces": IN_ALL, "reproduces in part": WHERE_DECIDED}
 
 
@@ -36,7 +31,7 @@ def stamped(page: str, record: Mapping[str, Any]) -> str:
 
 
 def said_of(record: Mapping[str, Any]) -> str:
-    """Say what holds, what does not, and give the tables of the data sets."""
+    """Say what holds and what does not."""
     from . import STUDY
 
     frames = {name: Frame.from_json(kept) for name, kept in record["frames"].items()}
@@ -44,24 +39,17 @@ def said_of(record: Mapping[str, Any]) -> str:
     runs = len(frames["cells"].levels("run"))
     said: dict[str, list[str]] = {IN_ALL: [], WHERE_DECIDED: [], NOT_IN_ALL: []}
     for s in found.statements:
-        line = f"- **{s.label}.** {s.quote} {s.outcome[0].upper()}{s.outcome[1:]}."
+        line = f"- **{s.label}.** {s.outcome[0].upper()}{s.outcome[1:]}."
         said[_WORDS.get(s.verdict, NOT_IN_ALL)].append(line)
     data = f"`{record['command']}`, seed {record['config']['seed']}, on {record['machine']}"
     parts = [f"Made by {data}; {runs} runs, with other data and other seeds."]
     for words, lines in said.items():
         parts += [words, "\n".join(lines)] if lines else []
-    for table in found.tables:
-        if ": every remedy" in table.caption:
-            places = [k for k, column in enumerate(table.headings) if column.name in SHOWN]
-            caption = table.caption.partition(":")[0]
-            parts.append(table_to_markdown(replace(table.narrowed(places), caption=caption)))
     return "\n".join(map(_broken, "\n\n".join(filter(None, parts)).split("\n")))
 
 
 def _broken(line: str) -> str:
-    """Break a line as pages do; rows of tables stay whole."""
-    if line.startswith("|"):
-        return line
+    """Break a line as pages do."""
     inside = "  " if line.startswith("- ") else ""
     return fill(line, 100, subsequent_indent=inside, break_long_words=False, break_on_hyphens=False)
 
