@@ -60,7 +60,7 @@ class Order:
     references: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()  # `references`, `keywords`: As posteriordb has them.
     quotient_of: Target | None = None
-    """What is sampled instead, where the posterior is one copy of that one's; see `quotient`."""
+    """The target sampled instead, where the posterior is one copy of that one's; see `quotient`."""
 
     @property
     def sampled(self) -> Target:
@@ -114,7 +114,7 @@ class Made:
     invariants: pd.DataFrame  # `parameters`, `invariants`: Columns of `describe`, and `lag1`.
     evidence: dict[str, object]  # What else was seen, for the file's information.
     quotient: Quotient | None = None
-    """How draws of another model became those of this one, where they are."""
+    """The way draws of another model became those of this one, where they are."""
 
     def checks(self, table: pd.DataFrame) -> dict[str, bool]:
         """Check one of the tables by the criteria."""

@@ -46,7 +46,7 @@ class NetworkPosteriors:
     deviation from it, in nats."""
     diagnosis: Diagnosis  # Of NUTS, before and after alignment.
     information: float
-    """What the copies of the symmetrised fit add to its bound on the log evidence, in nats."""
+    """Gain by the copies of the symmetrised fit in its bound on the log evidence, in nats."""
     scores: Mapping[str, Score]  # By the posterior's name, with the baseline last.
 
 

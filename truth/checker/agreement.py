@@ -44,7 +44,7 @@ class Agreement:
     refused: str = ""  # Why nothing was compared; empty where it was.
     rms_z: float = float("nan")  # Root mean square of z: about 1 where errors are what they claim.
     tables: tuple[str, ...] = ()
-    """What was compared: `parameters`, `invariants`, as far as chains of both agree on them."""
+    """The tables compared: `parameters`, `invariants`, as far as chains of both agree on them."""
     seeds: tuple[int, ...] = ()  # Of the chains of the two.
 
     @property

@@ -45,7 +45,7 @@ class ReferenceVerdict:
     name: str  # Of the reference.
     criteria: tuple[Criterion, ...]  # All of them.
     from_draws: bool
-    """Whether all 10,000 draws were at hand; otherwise convergence is taken as recorded."""
+    """True if all 10,000 draws were at hand; otherwise convergence is taken as recorded."""
 
     @property
     def failed(self) -> tuple[Criterion, ...]:

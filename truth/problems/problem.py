@@ -39,7 +39,7 @@ class Problem:
     invariants: Mapping[str, Invariant] = field(default_factory=dict)
     """Name to a function of the draws that no relabelling changes."""
     settings: Nuts = RECIPE
-    """How a reference of it is sampled; `draws` are those of a chain before thinning."""
+    """The settings that sample a reference of it; `draws` are those of a chain before thinning."""
     references: tuple[str, ...] = ()  # Where the model comes from.
     keywords: tuple[str, ...] = ()  # As posteriordb has them.
     quotient_of: str = ""
