@@ -16,7 +16,7 @@ from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.base.errors import StudyError
 from onebasin.inference import Advi, Ensemble, Hmc, Laplace, Mclmc, Nuts, Pathfinder, Symmetrised
 from onebasin.models import NetworkTarget, Target
-from onebasin.models.symmetry.blocks import Complement, Exchangeable
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, blocks_of
 
 from ..lab.posteriors import Distilling
 
@@ -85,7 +85,9 @@ METHODS: Mapping[str, LeaderboardRow] = MappingProxyType(
             "symmetrised",
             "numpyro",
             _symmetrised,
-            lambda target: any(isinstance(b, Exchangeable | Complement) for b in target.symmetry),
+            lambda t: bool(
+                blocks_of(t.symmetry, Exchangeable) or blocks_of(t.symmetry, Complement)
+            ),
         ),
         "pathfinder": LeaderboardRow(
             "Pathfinder", "pathfinder", "stan", _sized(Pathfinder(), Pathfinder())
