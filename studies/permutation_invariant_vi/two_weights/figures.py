@@ -97,10 +97,7 @@ def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) ->
         column, densities, (style.INK, _PLAIN, _SYMMETRISED), strict=True
     ):
         density = np.exp(values)
-        falling = np.sort(density, axis=None)[::-1]
-        inside = np.cumsum(falling) / falling.sum()
-        levels = [float(falling[np.searchsorted(inside, mass)]) for mass in MASSES]
-        levels.append(density.max() * 1.001)
+        levels = [*_levels(density), density.max() * 1.001]
         shades = [to_rgba(colour, shade) for shade in _SHADES]
         axes.contourf(axis, axis, density.T, levels=levels, colors=shades)
         style.style_axes(axes)
@@ -112,6 +109,13 @@ def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) ->
         f"alpha = {alpha:g}", fontsize=style.TITLE_SIZE, color=style.INK, fontweight="bold"
     )
     column[-1].set_xlabel("w1", fontsize=style.TEXT_SIZE, color=style.INK)
+
+
+def _levels(density: np.ndarray) -> list[float]:
+    """Densities on the edge of the regions of highest density with these masses."""
+    falling = np.sort(density, axis=None)[::-1]
+    inside = np.cumsum(falling) / falling.sum()
+    return [float(falling[np.searchsorted(inside, mass)]) for mass in MASSES]
 
 
 def _draw_separations(axes: Axes, frames: Frames) -> None:
