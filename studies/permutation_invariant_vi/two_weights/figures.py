@@ -54,7 +54,14 @@ def over_alpha(frames: Frames) -> FigureItem:
     settings = frames["two_weights"].rows[0]
     figure = style.new_figure(10.2, 3.2)
     left, middle, right = figure.subplots(1, 3)
-    _draw_separations(left, frames)
+    labels = {"x_label": "alpha", "y_label": "relative to the truth"}
+    style.style_axes(left, title="distance of the means", **labels)
+    left.axhline(1.0, color=style.MUTED, linewidth=0.8, linestyle=":")
+    for name, colour, label in (("mfvi", _PLAIN, "MFVI"), ("sgm", _SYMMETRISED, "SGM")):
+        apart = [row[name]["separation"] / row["truth"] for row in frames["curve"]]
+        left.plot(frames["curve"].column("alpha"), apart, color=colour, label=label)
+    for fit in read("weight_fits", frames):
+        _draw_fits(left, fit, separations(fit) / fit["truth"], label=f"fit: {fit['label']}")
     _draw_divergences(middle, frames)
     _draw_gains(right, frames)
     for axes in (left, middle, right):
@@ -116,17 +123,6 @@ def _levels(density: np.ndarray) -> list[float]:
     falling = np.sort(density, axis=None)[::-1]
     inside = np.cumsum(falling) / falling.sum()
     return [float(falling[np.searchsorted(inside, mass)]) for mass in MASSES]
-
-
-def _draw_separations(axes: Axes, frames: Frames) -> None:
-    labels = {"x_label": "alpha", "y_label": "relative to the truth"}
-    style.style_axes(axes, title="distance of the means", **labels)
-    axes.axhline(1.0, color=style.MUTED, linewidth=0.8, linestyle=":")
-    for name, colour, label in (("mfvi", _PLAIN, "MFVI"), ("sgm", _SYMMETRISED, "SGM")):
-        apart = [row[name]["separation"] / row["truth"] for row in frames["curve"]]
-        axes.plot(frames["curve"].column("alpha"), apart, color=colour, label=label)
-    for fit in read("weight_fits", frames):
-        _draw_fits(axes, fit, separations(fit) / fit["truth"], label=f"fit: {fit['label']}")
 
 
 def _draw_divergences(axes: Axes, frames: Frames) -> None:
