@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isqrt
 from typing import TYPE_CHECKING
 
 from . import schema
@@ -52,11 +53,6 @@ class Kinds:
         """Variables of some kinds, in their order."""
         return tuple(name for name, kind in self.of.items() if kind in kinds)
 
-    @property
-    def is_guess(self) -> bool:
-        """Tell whether some variable is taken for a generated quantity by its name or type alone."""
-        return any(self.of[name] == "generated" for name in self.guessed)
-
 
 def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
     """Give the kinds of a posterior's variables: as written down, else as guessed.
@@ -69,9 +65,17 @@ def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
     written = schema.decode(attributes, schema.KINDS) or {}
     names = [str(name) for name in posterior.data_vars]
     guessed = tuple(name for name in names if name not in written)
-    return Kinds({n: written.get(n) or _guess(n, posterior[n]) for n in names}, guessed)
+    return Kinds({n: written.get(n) or _guess(n, posterior.variables[n]) for n in names}, guessed)
 
 
-def _guess(name: str, variable: xr.DataArray) -> Kind:
+def _guess(name: str, variable: xr.Variable) -> Kind:
     computed = variable.dtype.kind in "biu" or is_named_as_generated(name)
     return "generated" if computed else "parameter"
+
+
+def arrays_of(posterior: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Give the variables by name; some at a time, as a dataset goes through all of its variables to give one."""
+    names = list(posterior.data_vars)
+    step = isqrt(len(names)) + 1
+    parts = (posterior[names[first : first + step]] for first in range(0, len(names), step))
+    return {str(name): part[name] for part in parts for name in part.data_vars}

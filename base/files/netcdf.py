@@ -13,7 +13,6 @@ from .sink import Sink
 if TYPE_CHECKING:
     import xarray as xr
 
-_ENGINE: Final = "h5netcdf"
 _PIECE: Final = 2**24
 """Bytes that are read at a time where nothing is kept."""
 
@@ -79,9 +78,7 @@ def read_tree(
     Exception
         If the file does not exist, is damaged or no NetCDF file, or has no such group; of the type `error`.
     """
-    import xarray as xr  # here: what reads no files does without
-
-    from .hdf5 import load_tree
+    from .hdf5 import load_tree, open_tree
 
     wanted = f"`path` must name a file that {writer} wrote, and {path}"
     if not path.is_file():
@@ -93,7 +90,7 @@ def read_tree(
         if not damaged:
             check_hdf5(path)
         if not damaged and lazy:
-            tree = xr.open_datatree(path, engine=_ENGINE, cache=False)
+            tree = open_tree(path)
             if seal is Seal.UNSEALED:
                 _go_through(tree)
         elif not damaged:
