@@ -201,11 +201,10 @@ def _once(
     if lp is not None:
         evidence["log_density_mean_of_chains"] = [round(float(m), 4) for m in lp.mean(axis=1)]
         evidence["log_density_sd"] = round(float(lp.std()), 4)
-    tables = []
-    for draws in (view.draws(names), measured(view, symmetry, order.invariants)):
-        table = describe(draws)
+    of_names, of_invariants = view.draws(names), measured(view, symmetry, order.invariants)
+    parameters, invariants = describe(of_names), describe(of_invariants)
+    for table, draws in ((parameters, of_names), (invariants, of_invariants)):
         table["lag1"] = [float(v) for values in draws.blocks() for v in criteria.lag1(values)]
-        tables.append(table)
     return Made(
         order,
         thin,
@@ -215,7 +214,8 @@ def _once(
         names,
         symmetry,
         labelling if symmetry else None,
-        *tables,
+        parameters,
+        invariants,
         evidence,
         quotient,
     )

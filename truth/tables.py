@@ -16,7 +16,8 @@ _FLAGS: dict[str, Flag] = {"passes": "good", "invariants pass": "warn", "fails":
 
 def listed() -> list[dict[str, Any]]:
     """A row a problem, with what is known of its reference; then references that are of no problem of ours."""
-    made, rows = references(), []
+    made = references()
+    rows: list[dict[str, Any]] = []
     for name in (*PROBLEMS, *(name for name in made if name not in PROBLEMS)):
         if name not in made:
             rows.append({"name": name, "status": NOT_MADE, "title": PROBLEMS[name].title})

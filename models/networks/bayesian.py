@@ -265,7 +265,7 @@ class BayesianNetwork(Brief):
             If the text does not describe a network.
         """
         try:
-            parts = {
+            parts: dict[str, dict[str, Any]] = {
                 part: {n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()}
                 for part, fields in parse_json(text).items()
             }

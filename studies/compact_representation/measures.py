@@ -38,7 +38,7 @@ def measures(config: CompactConfig, outcomes: Outcomes) -> Frames:
     there = {cell.key for cell in outcomes}
     trees = {row: outcomes.by_key(row.key) for row in rows(config) if row.key in there}
     probability = {
-        row.name: tree["predictive"]["probability"].values for row, tree in trees.items()
+        row.name: tree["predictive"].dataset["probability"].values for row, tree in trees.items()
     }
     floor = []
     if {"half-1", "half-2"} <= set(probability):

@@ -49,8 +49,9 @@ class StudyTimeLeft:
     def words(self, at: float) -> str:
         """Such as ``, about 25 min left``; empty where it is too little to be said, or nothing is known."""
         seconds = self.left(at)
-        known = seconds is not None and seconds >= LEAST_SECONDS
-        return f", about {in_words(seconds)} left" if known else ""
+        if seconds is None or seconds < LEAST_SECONDS:
+            return ""
+        return f", about {in_words(seconds)} left"
 
 
 def _kind(cell: Cell) -> tuple[str, str, str]:
