@@ -215,18 +215,16 @@ def frame_table(frame: Any, caption: str, names: Sequence[str] | None = None) ->
 def table_to_markdown(table: Table) -> str:
     """Write a table as Markdown, its caption above it."""
     columns = table.headings
-    heading = [f"{c.name} ({c.unit})" if c.unit else c.name for c in columns]
-    rows = [[_text(cell, c) for cell, c in zip(row, columns, strict=True)] for row in table.cells]
-    lines = [_line(heading), _line(["---"] * len(columns)), *map(_line, rows)]
+    lines = [
+        [f"{c.name} ({c.unit})" if c.unit else c.name for c in columns],
+        ["---"] * len(columns),
+    ]
+    for row in table.cells:
+        lines.append([])
+        for cell, column in zip(row, columns, strict=True):
+            mark = f" {MARKS[cell.flag]}" if cell.flag else ""
+            note = f" ({cell.note})" if cell.note else ""
+            lines[-1].append(f"{column.write(cell.value)}{mark}{note}")
     caption = [f"**{table.caption}**", ""] if table.caption else []
-    return "\n".join([*caption, *lines])
-
-
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _text(cell: TableCell, column: Column) -> str:
-    note = f" ({cell.note})" if cell.note else ""
-    mark = f" {MARKS[cell.flag]}" if cell.flag else ""
-    return f"{column.write(cell.value)}{mark}{note}"
+    rows = ("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join([*caption, *rows])

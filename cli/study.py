@@ -12,7 +12,6 @@ from onebasin.base.errors import StudyError, UsageError
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console
-from .completion import engines, studies
 from .options import Json, Progress, Quick, Record, Seed, argument, option, words_in
 
 if TYPE_CHECKING:
@@ -20,15 +19,23 @@ if TYPE_CHECKING:
     from onebasin.studies.lab.study import Findings
 
 
+def _names() -> list[str]:
+    from onebasin.studies.registry import STUDIES
+
+    return list(STUDIES)
+
+
 def study(
     context: typer.Context,
-    name: Annotated[str | None, argument("NAME", "See --list.", autocompletion=studies)] = None,
+    name: Annotated[str | None, argument("NAME", "See --list.", autocompletion=_names)] = None,
     list_: bool = option(False, "List the studies.", "--list"),
     quick: Quick = False,
     full: bool = option(
         False, "Run it at the paper's size, where that takes long.", "--full", "--paper"
     ),
-    engine: str | None = option(None, "numpyro, stan or both.", autocompletion=engines),
+    engine: str | None = option(
+        None, "numpyro, stan or both.", autocompletion=lambda: ["numpyro", "stan", "both"]
+    ),
     seed: Seed = 0,
     chains: int | None = option(None, "Chains of NUTS."),
     warmup: int | None = option(None, "Warmup of a chain."),

@@ -75,8 +75,7 @@ class Columns:
     ) -> Float[np.ndarray, "*draws column"]:
         if self.fixed is None:
             return values
-        fixed = self.fixed[part]
-        return np.where(np.isnan(fixed), values, fixed)
+        return np.where(np.isnan(self.fixed[part]), values, self.fixed[part])
 
     def _entries(self, first: int, last: int) -> Float[np.ndarray, "chain draw column"]:
         """Read entries from `first` to before `last`, kept or not."""
@@ -118,21 +117,13 @@ def _boxes(shape: tuple[int, ...], first: int, last: int) -> Iterator[tuple[int 
         return
     rest = prod(shape[1:])
     head, tail = -(-first // rest), last // rest  # whole rows lie between these
-    if head > tail:  # a part of a single row
-        yield from _row(shape, tail, first, last)
-        return
-    yield from _row(shape, head - 1, first, head * rest)
-    if head < tail:
-        yield (slice(head, tail), *(slice(None) for _ in shape[1:]))
-    yield from _row(shape, tail, tail * rest, last)
-
-
-def _row(
-    shape: tuple[int, ...], row: int, first: int, last: int
-) -> Iterator[tuple[int | slice, ...]]:
-    start = row * prod(shape[1:])
-    for place in _boxes(shape[1:], first - start, last - start):
-        yield (row, *place)
+    # A part of a row before them, and one after; of a single row where there are none.
+    ends = [(head - 1, first, head * rest), (tail, tail * rest, last)]
+    for row, begin, end in [(tail, first, last)] if head > tail else ends:
+        for place in _boxes(shape[1:], begin - row * rest, end - row * rest):
+            yield (row, *place)
+        if row < head < tail:
+            yield (slice(head, tail), *(slice(None) for _ in shape[1:]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,11 +196,7 @@ class Draws:
 def lay_out(variables: Sequence[xr.DataArray], argument: str = "posterior") -> Draws:
     """Put the entries of variables side by side; `argument` is what messages call their posterior.
 
-    Raises
-    ------
-    ValueError
-        If a variable is not numeric or without the dimensions chain and draw, if there are no chains, or fewer than
-        4 draws a chain.
+    Refused are variables that are not numeric or without chain and draw, no chains, and fewer than 4 draws a chain.
     """
     variables = [checked(variable, argument) for variable in variables]
     num_draws = variables[0].sizes["draw"]
@@ -230,19 +217,18 @@ _ROUNDING = 8.0
 
 
 def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
-    """Put the entries of variables of numbers (chain, draw, ...) side by side, without those that are never finite.
-
-    Raises
-    ------
-    ValueError
-        If two entries have one name.
-    """
+    """Put the entries of variables of numbers (chain, draw, ...) side by side, without those that are never finite."""
     names = tuple(name for variable in variables for name in entry_names(variable))
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ArgumentError(f"The posterior has two parameters of the name {twice}: rename one.")
     draws = Draws(names, Columns(variables))
-    eps = _precisions(variables)
+    # The unit in the last place of each entry that is kept in less than double precision.
+    rounding = [
+        np.finfo(v.dtype).eps if v.dtype.kind == "f" and v.dtype.itemsize < 8 else 0.0
+        for v in variables
+    ]
+    eps = np.repeat(rounding, [prod(v.shape[2:]) for v in variables])
     bad, fixed = np.zeros(len(names), int), np.full(len(names), np.nan)
     for part, values in zip(draws.parts(), draws.blocks(), strict=True):
         bad[part] = (~np.isfinite(values)).sum(axis=(0, 1))
@@ -273,23 +259,8 @@ def _fixed(
     return np.where(still & (relative > 0), rounded, np.nan)
 
 
-def _precisions(variables: Sequence[xr.DataArray]) -> Float[np.ndarray, " param"]:
-    """Give the unit in the last place of each entry that is kept in less than double precision; 0 for others."""
-    each = [
-        np.finfo(v.dtype).eps if v.dtype.kind == "f" and v.dtype.itemsize < 8 else 0.0
-        for v in variables
-    ]
-    return np.repeat(each, [prod(v.shape[2:]) for v in variables])
-
-
 def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
-    """Return draws all of which are finite; refuse others, and those of which nothing is left.
-
-    Raises
-    ------
-    ValueError
-        If a draw is not finite.
-    """
+    """Return draws all of which are finite; refuse others, and those of which nothing is left."""
     each = draws.num_chains * draws.num_draws
     bad = dict(draws.broken) or (dict.fromkeys(draws.undefined, each) if not draws.names else {})
     if not bad:
@@ -333,13 +304,7 @@ def with_numbers(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def checked(variable: xr.DataArray, argument: str) -> xr.DataArray:
-    """Return a variable with chain and draw in front; refuse one that holds no draws of numbers.
-
-    Raises
-    ------
-    ValueError
-        If it is not numeric or without the dimensions chain and draw.
-    """
+    """Return a variable with chain and draw in front; refuse one that holds no draws of numbers."""
     check_dims(variable, argument)
     if variable.dtype.kind not in "biuf":
         raise ArgumentError(
@@ -350,13 +315,7 @@ def checked(variable: xr.DataArray, argument: str) -> xr.DataArray:
 
 
 def check_dims(variable: xr.DataArray, argument: str) -> None:
-    """Refuse a variable without the dimensions chain and draw.
-
-    Raises
-    ------
-    ValueError
-        If one is missing.
-    """
+    """Refuse a variable without the dimensions chain and draw."""
     missing = [dim for dim in SAMPLE_DIMS if dim not in variable.dims]
     if missing:
         dims = ", ".join(map(str, variable.dims))

@@ -73,20 +73,15 @@ def split(name: str) -> tuple[str, Index]:
     if found := _BRACKETS.fullmatch(name) or _TUPLE.fullmatch(name):
         return found["base"], tuple(map(int, found["index"].split(",")))
     head, *parts = name.split(":")
-    base, index = _dotted(head)
+    found = _DOTS.fullmatch(head)
+    base = found["base"] if found else head
+    index = tuple(map(int, found["index"].split(".")[1:])) if found else ()
     for part in parts:
         number, *places = part.split(".")
         if not number.isdigit() or not all(place.isdigit() for place in places):
             return name, ()
         base, index = f"{base}:{number}", (*index, *map(int, places))
     return base, index
-
-
-def _dotted(name: str) -> tuple[str, Index]:
-    found = _DOTS.fullmatch(name)
-    if found is None:
-        return name, ()
-    return found["base"], tuple(int(place) for place in found["index"].split(".")[1:])
 
 
 def _shape(places: Mapping[Index, int], first: int) -> Index | None:

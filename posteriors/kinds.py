@@ -52,26 +52,16 @@ class Kinds:
         """Variables of some kinds, in their order."""
         return tuple(name for name, kind in self.of.items() if kind in kinds)
 
-    @property
-    def is_guess(self) -> bool:
-        """Tell whether some variable is taken for a generated quantity by its name or type alone."""
-        return any(self.of[name] == "generated" for name in self.guessed)
-
 
 def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
-    """Give the kinds of a posterior's variables: as written down, else as guessed.
-
-    Raises
-    ------
-    ValueError
-        If the attribute is no mapping of names to kinds.
-    """
+    """Give the kinds of a posterior's variables: as written down, else as guessed."""
     written = schema.decode(attributes, schema.KINDS) or {}
-    names = [str(name) for name in posterior.data_vars]
-    guessed = tuple(name for name in names if name not in written)
-    return Kinds({n: written.get(n) or _guess(n, posterior[n]) for n in names}, guessed)
-
-
-def _guess(name: str, variable: xr.DataArray) -> Kind:
-    computed = variable.dtype.kind in "biu" or is_named_as_generated(name)
-    return "generated" if computed else "parameter"
+    of, guessed = {}, []
+    for name in map(str, posterior.data_vars):
+        if name not in written:
+            guessed.append(name)
+            computed = posterior[name].dtype.kind in "biu" or is_named_as_generated(name)
+            of[name] = GENERATED if computed else PARAMETER
+        else:
+            of[name] = written[name]
+    return Kinds(of, tuple(guessed))

@@ -41,28 +41,12 @@ def network_groups(
     limit_mb: float,
     folder: Path | None = None,
 ) -> dict[str, DrawGroup] | None:
-    """Log likelihood and posterior predictive at the data that a network was conditioned on.
+    """Log likelihood and posterior predictive at the data that a network was conditioned on, by groups' names.
 
-    Parameters
-    ----------
-    model : BayesianNetwork
-        The network.
-    draws : mapping of str to array (chain, draw, ...)
-        Its weights, and ``sigma`` where the noise is inferred.
-    x, y : array
-        The data.
-    seed : int
-        Of the run; what is drawn here shares nothing with it.
-    limit_mb : float
-        Megabytes that both may take together.
-    folder : Path, optional
-        In which they are laid down where they are many; in memory by default.
-
-    Returns
-    -------
-    dict or None
-        The groups, with `y` in each: `log_likelihood (obs)`, summed over outputs, and `posterior_predictive` like the
-        data, in single precision; None where the limit leaves too few draws.
+    They are of the variable `y`: `log_likelihood` (obs), summed over outputs, and `posterior_predictive` like the data,
+    in single precision; None where the limit, in megabytes, leaves too few draws. The draws are a network's weights,
+    and ``sigma`` where the noise is inferred. What is drawn here shares nothing with the run of this seed. Many draws
+    are laid down in the folder, if one is given.
     """
     names = [*model.network.shapes, *(["sigma"] if model.infers_noise else [])]
     chains, num_draws = np.shape(draws[names[0]])[:2]
@@ -73,7 +57,7 @@ def network_groups(
     shape = (chains, kept[names[0]].shape[1])
     room = Room(*shape, folder)
     rng = np.random.default_rng((seed, PURPOSE))
-    fill = _of_labels if model.is_classifier else _of_numbers
+    fill = _fill_labels if model.is_classifier else _fill_numbers
     for chain, rows in _blocks(shape, len(y) * model.network.widths[-1]):
         part = {name: np.asarray(value[chain, rows]) for name, value in kept.items()}
         lead = part[names[0]].shape[:2]
@@ -103,7 +87,7 @@ def _blocks(shape: tuple[int, int], size: int) -> list[tuple[slice, slice]]:
     return [(slice(c, c + 1), slice(f, f + step)) for c in range(chains) for f in firsts]
 
 
-def _of_numbers(
+def _fill_numbers(
     model: BayesianNetwork,
     draws: Mapping[str, np.ndarray],
     x: np.ndarray,
@@ -123,7 +107,7 @@ def _of_numbers(
     replicated[...] = mean + sigma * rng.standard_normal(mean.shape)
 
 
-def _of_labels(
+def _fill_labels(
     model: BayesianNetwork,
     draws: Mapping[str, np.ndarray],
     x: np.ndarray,

@@ -108,14 +108,9 @@ def khat_of_weights(log_ratio: LogWeights) -> float:
 def tails_of(
     values: Float[np.ndarray, draw * event], log_ratio: LogWeights, log_weight: LogWeights
 ) -> Tails:
-    """Return k-hat of the entries of a quantity; entries that are not finite in a draw with weight have infinite ones.
+    """Return k-hat of the entries of a quantity (draw, ...); infinite of entries not finite in a draw with weight.
 
-    Parameters
-    ----------
-    values : array (draw, ...)
-        Of the quantity.
-    log_ratio, log_weight : array (draw,)
-        Raw and smoothed.
+    The log ratios are raw, the log weights smoothed.
     """
     flat = values.reshape(len(values), -1)
     weights = np.exp(log_weight)

@@ -118,11 +118,8 @@ def sample(
     """
     how = [] if adapt else ["engaged=0"]
     if adapt and adapted is not None and adapted.metric is not None:
-        how = [
-            "init_buffer=0",
-            f"term_buffer={warmup}",
-            "window=0",
-        ]  # no window in which one is estimated
+        # No window in which one is estimated.
+        how = ["init_buffer=0", f"term_buffer={warmup}", "window=0"]
     return [
         *([] if threads == 1 else [f"num_threads={threads}"]),
         *start.arguments(),

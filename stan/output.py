@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from stanio import Variable, parse_header
+from stanio import parse_header
 
 from .home.errors import StanRunError
 from .translation import last_words
@@ -57,22 +57,8 @@ class Output:
 def read(path: Path, *, printed: str = "") -> Output:
     """Read a CSV file of draws.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    printed : str
-        What the program printed, for the message where it wrote no draws.
-
-    Returns
-    -------
-    Output
-        Its contents.
-
-    Raises
-    ------
-    StanRunError
-        If the file is absent, holds no header or cannot be read, so that nothing half-written is taken for a result.
+    One that is absent, holds no header or cannot be read is refused, so that nothing half-written is taken for a
+    result; `printed`, by the program, is for the message where it wrote no draws.
     """
     parts = list(read_blocks(path, printed=printed))
     method, variables = (
@@ -83,22 +69,9 @@ def read(path: Path, *, printed: str = "") -> Output:
 
 
 def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
-    """Read a CSV file of draws some megabytes at a time: one block at least, without a draw where there are none.
+    """Read a CSV file of draws as `read`, some megabytes at a time: one block at least, without a draw if need be.
 
-    Parameters
-    ----------
-    path, printed
-        As of `read`.
-
-    Yields
-    ------
-    Output
-        The next draws, each with the comments of the whole file.
-
-    Raises
-    ------
-    StanRunError
-        As of `read`.
+    Yielded are the next draws, each with the comments of the whole file.
     """
     try:
         header = pd.read_csv(path, comment="#", nrows=0).columns
@@ -109,8 +82,11 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
         with path.open() as file:
             comments = tuple(line[1:].strip() for line in file if line.startswith("#"))
         columns = parse_header(",".join(header))
-        for values in _tables(path, len(header)):
-            yield _block(columns, values, comments)
+        for table in _tables(path, len(header)):
+            arrays = {name: column.extract_reshape(table) for name, column in columns.items()}
+            method = {name: array for name, array in arrays.items() if name.endswith("__")}
+            variables = {name: array for name, array in arrays.items() if name not in method}
+            yield Output(method, variables, comments)
     except ValueError as error:  # pandas' own parser errors are some
         raise StanRunError(
             f"Stan wrote draws to `{path.name}` that cannot be read: a line is cut short or holds no numbers."
@@ -118,13 +94,7 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
 
 
 def keep_whole_rows(path: Path) -> int:
-    """Cut a file that a program was writing when it was killed after the last row that is whole.
-
-    Returns
-    -------
-    int
-        Draws that stay.
-    """
+    """Cut a file that a program was writing when it was killed after the last whole row; return the draws that stay."""
     place, rows, width = 0, 0, None
     with path.open("rb") as file:
         for line in file:
@@ -139,13 +109,6 @@ def keep_whole_rows(path: Path) -> int:
             place += len(line)
     os.truncate(path, place)
     return rows
-
-
-def _block(columns: dict[str, Variable], values: np.ndarray, comments: tuple[str, ...]) -> Output:
-    arrays = {name: column.extract_reshape(values) for name, column in columns.items()}
-    method = {name: array for name, array in arrays.items() if name.endswith("__")}
-    variables = {name: array for name, array in arrays.items() if name not in method}
-    return Output(method, variables, comments)
 
 
 def _tables(path: Path, width: int) -> Iterator[np.ndarray]:

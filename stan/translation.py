@@ -21,7 +21,7 @@ from .home.directory import Home
 from .home.environment import build_environment
 from .home.errors import CmdStanNotFound, StanProgramError
 from .home.integrity import check_whole
-from .interpreter.includes import without_foreign_lines
+from .interpreter.source import without_foreign_lines
 
 NAME = "program"
 """The name of every program while it is translated and compiled."""
@@ -83,25 +83,13 @@ class Translation:
 
 
 def inspect(path: Path, where: Home) -> ProgramInfo:
-    """Parse a program with the CmdStan's own compiler and list what it declares.
-
-    Raises
-    ------
-    StanProgramError
-        If it does not parse; the message holds the compiler's own words.
-    """
+    """Parse a program with the CmdStan's own compiler and list what it declares."""
     with working_folder(NAME) as folder:
         return _inspect(_stage(path, folder), path, where)
 
 
 def translate(path: Path, where: Home) -> Translation:
-    """Translate a program to C++.
-
-    Raises
-    ------
-    StanProgramError
-        If it does not parse; the message holds the compiler's own words.
-    """
+    """Translate a program to C++."""
     with working_folder(NAME) as folder:
         staged = _stage(path, folder)
         info = _inspect(staged, path, where)
@@ -110,13 +98,7 @@ def translate(path: Path, where: Home) -> Translation:
 
 
 def check_declares(info: ProgramInfo, path: Path) -> None:
-    """Refuse a program without variables.
-
-    Raises
-    ------
-    StanProgramError
-        If it declares none.
-    """
+    """Refuse a program without variables."""
     if not (info.parameters or info.derived):
         raise StanProgramError(
             f"`path` is {shown(str(path))}, which declares no variables: there is nothing to sample; "

@@ -11,6 +11,7 @@ import math
 import os
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,21 +37,9 @@ class ClaimError(OnebasinError, ValueError):
 
 
 def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
-    """Refuse a file that claims to hold so many bytes of values, where it cannot or the memory cannot.
+    """Refuse, with a `ClaimError`, a file that claims more bytes of values than it can hold, or than fit into memory.
 
-    Parameters
-    ----------
-    path : Path
-        The file, or a folder of files.
-    claimed : int
-        Bytes.
-    size : int, optional
-        What it takes on the disk; of a file it is asked for.
-
-    Raises
-    ------
-    ClaimError
-        If so.
+    `size` is what it takes on the disk, to be given for a folder of files.
     """
     size = path.stat().st_size if size is None else size
     if claimed > _HARMLESS and claimed > _MOST_COMPRESSED * size:
@@ -62,15 +51,7 @@ def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
 
 
 def check_hdf5(path: Path) -> None:
-    """Refuse an HDF5 file that claims too much, goes round in circles or leads out of itself.
-
-    Raises
-    ------
-    ClaimError
-        If so.
-    OSError
-        If it is no HDF5 file.
-    """
+    """Refuse an HDF5 file that claims too much, goes round in circles or leads out of itself, with a `ClaimError`."""
     import h5py  # here: what reads no files does without
 
     with h5py.File(path) as file:
@@ -84,10 +65,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     ------
     ClaimError
         If it claims too much.
-    ValueError
+    ArgumentError
         If it holds anything but plain arrays, or is damaged.
-    OSError
-        If it cannot be read.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -148,7 +127,7 @@ def _bytes_stated(archive: zipfile.ZipFile, name: str) -> int:
 
 def memory() -> int:
     """Memory in bytes that this process may still have: of the machine, of its container, by its own limit."""
-    found = [_available(), _limit_of_container(), _limit_of_process()]
+    found = [_available(), *_limits()]
     return min((size for size in found if size is not None), default=2**63)
 
 
@@ -165,20 +144,16 @@ def _available() -> int | None:
         return None
 
 
-def _limit_of_container() -> int | None:
-    try:
-        return int(Path("/sys/fs/cgroup/memory.max").read_text())
-    except (OSError, ValueError):  # none, or the word "max"
-        return None
-
-
-def _limit_of_process() -> int | None:
-    try:
+def _limits() -> Iterator[int]:
+    """Yield the limits of the container and of the process, where there are any."""
+    with suppress(OSError, ValueError):  # none, or the word "max"
+        yield int(Path("/sys/fs/cgroup/memory.max").read_text())
+    with suppress(ImportError):  # Windows
         import resource
-    except ImportError:  # Windows
-        return None
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if limit == resource.RLIM_INFINITY else limit
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY:
+            yield limit
 
 
 def in_words(size: int) -> str:

@@ -8,15 +8,7 @@ from ..errors import OnebasinError
 
 
 class FormatError(OnebasinError, ValueError):
-    """A file that cannot be read as a posterior.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    fault : str
-        What it is or has, to stand after its name; without a stop.
-    """
+    """A file that cannot be read as a posterior; the fault stands after its name, without a stop."""
 
     def __init__(self, path: Path | str, fault: str) -> None:
         super().__init__(f"{path} {fault}." if fault else str(path))

@@ -42,7 +42,7 @@ def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[No
     path : Path
         The file, whose folder exists; or the folder.
     argument : str
-        What the message calls it.
+        The name in the message.
     alongside : bool
         Whether the lock lies next to it even where it is a folder, as that of an output does.
 
@@ -91,9 +91,10 @@ def _acquire(place: Path, path: Path, argument: str) -> int | None:
             raise InUse(
                 f"`{argument}` is {path}, which {holder} is writing; wait until it has ended, or give another name."
             ) from None
-        if _is_still(place, descriptor):
-            _write_holder(descriptor)
-            return descriptor
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.lstat(place), os.fstat(descriptor)):
+                _write_holder(descriptor)
+                return descriptor
         os.close(descriptor)  # its last holder has deleted it meanwhile
 
 
@@ -103,13 +104,6 @@ def _say_there_are_none(folder: Path) -> None:
     notice(
         f"the file system of {folder} has no locks: see to it that no two commands write the same file there"
     )
-
-
-def _is_still(place: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.lstat(place), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
 
 
 def _write_holder(descriptor: int) -> None:

@@ -15,13 +15,7 @@ from typing import Any
 
 
 class Sink(io.RawIOBase):
-    """A new file, open for reading and writing.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """A new file, open for reading and writing."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -68,7 +62,13 @@ class Sink(io.RawIOBase):
     def write(self, data: Any) -> int:
         """Write all of it, or remember why not."""
         view = memoryview(data).cast("B")
-        self._attempt(lambda: self._write_all(view))
+
+        def write_all() -> None:
+            done = 0
+            while self._error is None and done < len(view):
+                done += _write_at(self._descriptor, view[done:], self._place + done)
+
+        self._attempt(write_all)
         self._place += len(view)
         return len(view)
 
@@ -98,11 +98,6 @@ class Sink(io.RawIOBase):
             act()
         except OSError as error:
             self._error = self._error or error
-
-    def _write_all(self, view: memoryview) -> None:
-        done = 0
-        while self._error is None and done < len(view):
-            done += _write_at(self._descriptor, view[done:], self._place + done)
 
 
 def _read_at(descriptor: int, size: int, place: int) -> bytes:

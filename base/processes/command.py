@@ -36,18 +36,7 @@ _SHOW_CURSOR = b"\x1b[?25h"
 
 
 def run_as_process(command: Callable[[], int]) -> int:
-    """Run a command that has this process to itself.
-
-    Parameters
-    ----------
-    command : callable
-        Returns the exit code.
-
-    Returns
-    -------
-    int
-        The exit code.
-    """
+    """Run a command that has this process to itself; both it and this return the exit code."""
     _open_missing_streams()
     stopping = _Stopping()
     stopping.install()

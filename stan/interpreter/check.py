@@ -14,9 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from .arguments import Arguments
-from .includes import full_text, included_files
 from .model import Model, RunFailed
-from .source import adds_to_target_early, compiled, declared_data, emptied, held, until_data
+from .source import (
+    adds_to_target_early,
+    compiled,
+    declared_data,
+    emptied,
+    full_text,
+    held,
+    included_files,
+    until_data,
+)
 
 POINTS = 3
 RADIUS = 2.0
@@ -25,25 +33,9 @@ RADIUS = 2.0
 def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     """Try a program with its data.
 
-    Parameters
-    ----------
-    program : Path
-        The ``.stan`` file.
-    arguments : Arguments
-        With the file of its data.
-
-    Returns
-    -------
-    dict
-        `form` and `jacobian`, the program and the same without its model block; `inputs`; `names` of the parameters, of
-        these with transformed parameters, and of all; `includes`; and the interpreter's `warning`.
-
-    Raises
-    ------
-    ProgramRefused
-        If the program does not parse.
-    RunFailed
-        If the interpreter does not take it, or it refuses its data.
+    Returned are `form` and `jacobian`, the program and the same without its model block; `inputs`; `names` of the
+    parameters, of these with transformed parameters, and of all; `includes`; and the interpreter's `warning`. A program
+    that does not parse is a `ProgramRefused`; one that the interpreter does not take, or refuses its data, `RunFailed`.
     """
     includes = included_files(program)
     form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
@@ -70,7 +62,7 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
         "form": form,
         "jacobian": jacobian,
         "inputs": list(wanted),
-        "names": names_of(model.library, form, data, arguments.seed),
+        "names": _names(model.library, form, data, arguments.seed),
         "includes": [str(path) for path in includes],
         "warning": model.warning,
     }
@@ -82,7 +74,7 @@ def trial_points(dim: int, seed: int) -> list[list[float]]:
     return [[stream.uniform(-RADIUS, RADIUS) for _ in range(dim)] for _ in range(POINTS)]
 
 
-def names_of(library: ctypes.CDLL, form: str, data: str, seed: int) -> list[list[str]]:
+def _names(library: ctypes.CDLL, form: str, data: str, seed: int) -> list[list[str]]:
     """Name the columns of the parameters, of these with transformed parameters, and of all."""
     error = c_char_p()
     model = json.dumps({**json.loads(data), **held(form)})
