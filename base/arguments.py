@@ -59,7 +59,10 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
                 # NaN and infinity are of the right kind, and no value for it.
                 no_number = isinstance(value, float) and not math.isfinite(value)
                 refusal = ArgumentError if no_number else ArgumentTypeError
-                raise refusal(f"`{name}` must be {kind.words}; got {_brief(value)}.")
+                words = repr(value)
+                if len(words) > 60 or "object at 0x" in words:
+                    words = f"a {type(value).__name__}"
+                raise refusal(f"`{name}` must be {kind.words}; got {words}.")
         return function(*given, **named)
 
     return call  # type: ignore[return-value]
@@ -181,11 +184,3 @@ _PLAIN: dict[type, Kind] = {
     Path: _PATH,
     os.PathLike: _PATH,
 }
-
-
-def _brief(value: Any) -> str:
-    """A value in a message: its class where its own words are long."""
-    words = repr(value)
-    return (
-        words if len(words) <= 60 and "object at 0x" not in words else f"a {type(value).__name__}"
-    )

@@ -32,23 +32,23 @@ def parse_json(text: str, *, once: bool = False) -> Any:
     KeyError
         If a name is given twice and must not be.
     """
+
+    def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        named: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in named:
+                raise KeyError(name)
+            named[name] = value
+        return named
+
     try:
-        return json.loads(text, object_pairs_hook=_named_once if once else None)
+        return json.loads(text, object_pairs_hook=named_once if once else None)
     except json.JSONDecodeError:
         raise
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", text[:1], 0) from None
     except ValueError:
         raise json.JSONDecodeError("a number with too many digits", text[:1], 0) from None
-
-
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    named: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in named:
-            raise KeyError(name)
-        named[name] = value
-    return named
 
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:

@@ -52,7 +52,11 @@ def logged_to(path: Path, *, prefix: str = "") -> Iterator[None]:
 
     Every line begins with its time and `prefix`. A file that is no log of ours is left alone, and nothing is logged.
     """
-    if not _is_ours(path):
+    ours = not path.exists() and not path.is_symlink()
+    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+        first = file.readline(200)
+        ours = not first or _LINE.match(first) is not None
+    if not ours:
         notice(f"{path} is no log of a run: it is left alone, and this run has no log.")
         yield
         return
@@ -96,15 +100,3 @@ def telling(say: Callable[[str], None]) -> Callable[[str], None]:
         say(text)
 
     return tell
-
-
-def _is_ours(path: Path) -> bool:
-    """Tell whether lines may be added: it is not there, empty, or begins as a log of ours."""
-    if not path.exists():
-        return not path.is_symlink()
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            first = file.readline(200)
-    except OSError:
-        return False
-    return not first or _LINE.match(first) is not None

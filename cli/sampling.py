@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,6 +68,18 @@ class Request:
         return [program, *(p for p in (self.data, self.start, self.adapt_from) if p is not None)]
 
     @property
+    def read(self) -> list[Path]:
+        """The files that are read; what the program includes matters where the output is there already."""
+        from onebasin.stan.interpreter.source import included_files
+
+        # `os.path`, as a name that no file can have is refused by `claim`, in words of its own
+        if self.model is not None or not os.path.isfile(self.out):
+            return self.inputs
+        if any(self.out.samefile(path) for path in self.inputs):
+            return self.inputs
+        return [*self.inputs, *included_files(self.program.resolve())]
+
+    @property
     def checkpoint(self) -> Path:
         """Folder next to `out` in which chains are kept as they go, until all have ended."""
         return self.out.with_name(f"{self.out.name}.chains")
@@ -102,6 +114,8 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
     run that was killed at any moment is finished by the same command. Where a run breaks off, `request.kept` says what
     is kept in `request.checkpoint`. `say` is called with a line of text before something that takes long.
     """
+    import h5py
+
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.outputs import check_output, claim
     from onebasin.base.processes.libraries import leave_dask_unloaded
@@ -123,8 +137,11 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
         target = bound(target, engine)
         target = replace(target, symmetry=_meant(engine, target, say))
         request = replace(request, asked=engine, exchangeable=target.symmetry)
-        there = not force and _holds(request, target, say)
-        with claim(request.out, force=force or there, inputs=_read_files(request), **refused):
+        mark = None
+        with suppress(OSError), h5py.File(request.out) as file:  # not there, or not ours
+            mark = None if force else file.attrs.get(schema.FINGERPRINT)
+        there = mark is not None and mark == _fingerprint(request, target, say)
+        with claim(request.out, force=force or there, inputs=request.read, **refused):
             if format_of(request.out, argument="--out") is not NETCDF:
                 name = request.out.name.split(".")[0] or "run"
                 raise StudyError(
@@ -213,31 +230,6 @@ def _sample(
             raise StudyError(f"{lost}; {request.kept}.") from error
         raise
     return tree
-
-
-def _read_files(request: Request) -> list[Path]:
-    """The files that are read; what the program includes matters where the output is there already."""
-    from onebasin.stan.interpreter.source import included_files
-
-    given = request.inputs
-    if request.model is not None:
-        return given
-    # `os.path`, as a name that no file can have is refused by `claim`, in words of its own
-    if not os.path.isfile(request.out) or any(request.out.samefile(path) for path in given):
-        return given
-    return [*given, *included_files(request.program.resolve())]
-
-
-def _holds(request: Request, target: Target, say: Say) -> bool:
-    """Tell whether the output is what this request makes, and nothing else."""
-    import h5py
-
-    try:
-        with h5py.File(request.out) as file:
-            mark = file.attrs.get(schema.FINGERPRINT)
-    except OSError:  # not there, or not ours
-        return False
-    return mark is not None and mark == _fingerprint(request, target, say)
 
 
 def _fingerprint(request: Request, target: Target, say: Say) -> str | None:

@@ -49,7 +49,18 @@ class Diagnostics(NamedTuple):
 
 def diagnostics(rows: Rows) -> Diagnostics:
     """Compute R-hat and both effective sample sizes of quantities that are finite and vary."""
-    return Diagnostics(*map(np.concatenate, zip(*_over_blocks(_diagnostics, rows), strict=True)))
+
+    def of_block(block: Rows) -> Diagnostics:
+        if block.shape[2] < LEAST_DRAWS:
+            return Diagnostics(*np.full((3, len(block)), np.nan))
+        z, found = _ranked(_split(block))
+        return Diagnostics(
+            found if block.shape[1] > 1 else np.full(len(block), np.nan),
+            _ess(z),
+            np.minimum(*(_of_quantile(block, tail) for tail in TAILS)),
+        )
+
+    return Diagnostics(*map(np.concatenate, zip(*_over_blocks(of_block, rows), strict=True)))
 
 
 def rhat(rows: Rows) -> PerParam:
@@ -102,17 +113,6 @@ def mcse_sd(rows: Rows) -> PerParam:
             square.reshape(rows.shape)
         )
         return np.sqrt(of_variance / variance / 4)
-
-
-def _diagnostics(rows: Rows) -> Diagnostics:
-    if rows.shape[2] < LEAST_DRAWS:
-        return Diagnostics(*np.full((3, len(rows)), np.nan))
-    z, found = _ranked(_split(rows))
-    return Diagnostics(
-        found if rows.shape[1] > 1 else np.full(len(rows), np.nan),
-        _ess(z),
-        np.minimum(*(_of_quantile(rows, tail) for tail in TAILS)),
-    )
 
 
 def _over_blocks[T](function: Callable[[Rows], T], rows: Rows) -> list[T]:

@@ -30,39 +30,17 @@ _HEAD = 1 << 20
 
 @dataclass(frozen=True)
 class Survey:
-    """The shape, header and comments of a table, without its numbers.
+    """The shape, header and comments of a table, without its numbers."""
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    header : tuple of str
-        Names of the columns; empty where there are none.
-    rows : int
-        Number of rows.
-    comments : tuple of str
-        Lines of comment, without their ``#``.
-    rows_before : dict
-        Of a comment: how many rows stand before it.
-    cut : bool
-        Whether the last row has too few fields or too many.
-    ended : bool
-        Whether the last line ends as lines do.
-    digest : str
-        Of the first rows.
-    delimiter : str
-        What its fields end at.
-    """
-
-    path: Path
-    header: tuple[str, ...]
-    rows: int
-    comments: tuple[str, ...]
-    rows_before: dict[str, int]
-    cut: bool
-    ended: bool
-    digest: str
-    delimiter: str = ","
+    path: Path  # The file.
+    header: tuple[str, ...]  # Names of the columns; empty where there are none.
+    rows: int  # Number of rows.
+    comments: tuple[str, ...]  # Lines of comment, without their ``#``.
+    rows_before: dict[str, int]  # Of a comment: how many rows stand before it.
+    cut: bool  # Whether the last row has too few fields or too many.
+    ended: bool  # Whether the last line ends as lines do.
+    digest: str  # Of the first rows.
+    delimiter: str = ","  # What its fields end at.
 
 
 GZIP = b"\x1f\x8b"

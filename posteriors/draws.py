@@ -32,21 +32,13 @@ BLOCK_BYTES = 2**21
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns of variables (chain, draw, ...).
+    """Columns of variables (chain, draw, ...)."""
 
-    Attributes
-    ----------
-    variables
-        Their arrays, chain and draw first, in memory or not.
-    kept
-        Which of their entries are columns; None for all of them.
-    fixed
-        What a column is in every draw, where it varies by no more than the rounding of its precision; else NaN. None
-        where there is no such column.
-    """
-
-    variables: Sequence[xr.DataArray]
+    variables: Sequence[xr.DataArray]  # Their arrays, chain and draw first, in memory or not.
     kept: Int[np.ndarray, " column"] | None = None
+    """Which of their entries are columns; None for all of them."""
+    # What a column is in every draw, where it varies by no more than the rounding of its precision; else NaN. None
+    # where there is no such column.
     fixed: Float[np.ndarray, " column"] | None = None
 
     @cached_property
@@ -128,24 +120,15 @@ def _boxes(shape: tuple[int, ...], first: int, last: int) -> Iterator[tuple[int 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The scalar parameters of a posterior, side by side.
+    """The scalar parameters of a posterior, side by side."""
 
-    Attributes
-    ----------
-    names
-        One name per scalar parameter, such as `W1[0,1]`.
-    source
-        Their draws, as an array or as columns that are still to be read.
-    undefined
-        Names of entries that are finite in no draw, and are left out.
-    broken
-        Parameters that are finite in some draws and not in others, with the number of draws that are not.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # One name per scalar parameter, such as `W1[0,1]`.
     source: Float[np.ndarray, "chain draw param"] | Columns
+    """Their draws, as an array or as columns that are still to be read."""
     undefined: tuple[str, ...] = ()
+    """Names of entries that are finite in no draw, and are left out."""
     broken: Mapping[str, int] = field(default_factory=dict)
+    """Parameters that are finite in some draws and not in others, with the number of draws that are not."""
 
     @property
     def num_chains(self) -> int:

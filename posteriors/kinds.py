@@ -35,18 +35,10 @@ def is_named_as_generated(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kind of every variable.
+    """The kind of every variable."""
 
-    Attributes
-    ----------
-    of : mapping of str to str
-        By the variable's name.
-    guessed : tuple of str
-        Variables whose kind nobody wrote down.
-    """
-
-    of: Mapping[str, Kind]
-    guessed: tuple[str, ...] = ()
+    of: Mapping[str, Kind]  # By the variable's name.
+    guessed: tuple[str, ...] = ()  # Variables whose kind nobody wrote down.
 
     def named(self, *kinds: Kind) -> tuple[str, ...]:
         """Variables of some kinds, in their order."""

@@ -33,24 +33,13 @@ WHOLE = 2**25
 
 @dataclass(frozen=True, eq=False)
 class LogLikelihood:
-    """Log likelihoods at all draws, read some observations at a time.
+    """Log likelihoods at all draws, read some observations at a time."""
 
-    Attributes
-    ----------
-    name : str
-        The data that they are of.
-    draws : tuple of int
-        Chains and draws.
-    like : DataArray (obs...)
-        Of the shape, axes and labels of the observations.
-    read : callable
-        Gives observations from one number to before another (chain, draw, obs), counted in C order.
-    """
-
-    name: str
-    draws: tuple[int, int]
-    like: xr.DataArray
+    name: str  # The data that they are of.
+    draws: tuple[int, int]  # Chains and draws.
+    like: xr.DataArray  # Of the shape, axes and labels of the observations.
     read: Callable[[int, int], np.ndarray]
+    """Gives observations from one number to before another (chain, draw, obs), counted in C order."""
 
     @classmethod
     def of(cls, terms: xr.DataArray) -> LogLikelihood:

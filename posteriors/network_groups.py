@@ -57,13 +57,9 @@ def network_groups(
     shape = (chains, kept[names[0]].shape[1])
     room = Room(*shape, folder)
     rng = np.random.default_rng((seed, PURPOSE))
-    fill = _fill_labels if model.is_classifier else _fill_numbers
     for chain, rows in _blocks(shape, len(y) * model.network.widths[-1]):
         part = {name: np.asarray(value[chain, rows]) for name, value in kept.items()}
-        lead = part[names[0]].shape[:2]
-        log_likelihood = np.empty((*lead, len(y)))
-        replicated = np.empty((*lead, *y.shape), np.int16 if model.is_classifier else np.float32)
-        fill(model, part, x, y, rng, log_likelihood, replicated)
+        log_likelihood, replicated = _at_data(model, part, x, y, rng)
         for number, *of_chain in zip(range(chains)[chain], log_likelihood, replicated, strict=True):
             groups = zip((LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE), of_chain, strict=True)
             room.put(number, rows.start or 0, {name: {OUTPUTS: values} for name, values in groups})
@@ -87,39 +83,25 @@ def _blocks(shape: tuple[int, int], size: int) -> list[tuple[slice, slice]]:
     return [(slice(c, c + 1), slice(f, f + step)) for c in range(chains) for f in firsts]
 
 
-def _fill_numbers(
+def _at_data(
     model: BayesianNetwork,
     draws: Mapping[str, np.ndarray],
     x: np.ndarray,
     y: np.ndarray,
     rng: np.random.Generator,
-    log_likelihood: np.ndarray,
-    replicated: np.ndarray,
-) -> None:
-    """Fill a block for a Gaussian likelihood."""
-    from onebasin.models.networks.prediction import mean_and_sd
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return log likelihoods (chain, draw, obs) and outputs drawn from the posterior predictive."""
+    from onebasin.models.networks.prediction import mean_and_sd, predict
 
+    if model.is_classifier:
+        output = predict(model, draws, x).astype(np.float64)
+        log_likelihood = log_softmax(output, axis=-1)[..., np.arange(len(y)), y]
+        # Labels are drawn as the largest of logits with Gumbel noise.
+        labels = (output + rng.gumbel(size=output.shape)).argmax(axis=-1)
+        return log_likelihood, labels.astype(np.int16)
     mean, sigma = mean_and_sd(model, draws, x)
     mean = mean.astype(np.float64)
     residual = (y - mean) / sigma
     terms = -0.5 * residual**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi)
-    log_likelihood[...] = terms.sum(axis=-1)
-    replicated[...] = mean + sigma * rng.standard_normal(mean.shape)
-
-
-def _fill_labels(
-    model: BayesianNetwork,
-    draws: Mapping[str, np.ndarray],
-    x: np.ndarray,
-    y: np.ndarray,
-    rng: np.random.Generator,
-    log_likelihood: np.ndarray,
-    replicated: np.ndarray,
-) -> None:
-    """Fill a block for a categorical likelihood; labels are drawn as the largest of logits with Gumbel noise."""
-    from onebasin.models.networks.prediction import predict
-
-    output = predict(model, draws, x).astype(np.float64)
-    log_probability = log_softmax(output, axis=-1)
-    log_likelihood[...] = log_probability[..., np.arange(len(y)), y]
-    replicated[...] = (output + rng.gumbel(size=output.shape)).argmax(axis=-1)
+    drawn = mean + sigma * rng.standard_normal(mean.shape)
+    return terms.sum(axis=-1), drawn.astype(np.float32)

@@ -31,27 +31,15 @@ type Values = np.ndarray | xr.DataArray
 
 @dataclass(frozen=True)
 class DrawGroup:
-    """A group of a posterior: its draws, or what is a function of them.
-
-    Attributes
-    ----------
-    values : mapping of str to array (chain, kept draw, ...)
-        Its variables; a `DataArray` may still be in its file, and stays there.
-    dims : mapping of str to tuple of str
-        Names of the axes after chain and draw, where they have some.
-    every : int
-        Every how many-th draw is kept.
-    attrs : mapping
-        Attributes of the group.
-    filed : DataTree or None
-        What holds them on disk, if they are there.
-    """
+    """A group of a posterior: its draws, or what is a function of them."""
 
     values: Mapping[str, Values]
+    """Its variables; a `DataArray` may still be in its file, and stays there."""
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    every: int = 1
-    filed: xr.DataTree | None = None
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+    """Names of the axes after chain and draw, where they have some."""
+    every: int = 1  # Every how many-th draw is kept.
+    filed: xr.DataTree | None = None  # What holds them on disk, if they are there.
+    attrs: Mapping[str, Any] = field(default_factory=dict)  # Attributes of the group.
 
     def to_dataset(self, coords: Mapping[str, Any] | None = None) -> xr.Dataset:
         """Give the group; draws keep the numbers that they have in the posterior."""

@@ -49,24 +49,14 @@ Posterior = Any
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The content of a posterior's tree, each thing parsed when it is first asked for.
+    """The content of a posterior's tree, each thing parsed when it is first asked for."""
 
-    Attributes
-    ----------
-    tree : DataTree
-        The posterior.
-    argument : str
-        What messages call it: the argument that it was given as, or its file.
-    log_density : callable or None
-        The log density in nats at draws, a dataset (chain, draw, ...), on the constrained scale, where it is at hand.
-    folders : tuple of Path
-        Where the names in the run's command may begin.
-    """
-
-    tree: xr.DataTree
+    tree: xr.DataTree  # The posterior.
     argument: str = "posterior"
+    """What messages call it: the argument that it was given as, or its file."""
     log_density: DensityAtDraws | None = None
-    folders: tuple[Path, ...] = (Path(),)
+    """The log density in nats at draws, a dataset (chain, draw, ...), on the constrained scale, where it is at hand."""
+    folders: tuple[Path, ...] = (Path(),)  # Where the names in the run's command may begin.
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 

@@ -25,13 +25,7 @@ EVEN = 0.8
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """k-hat of each entry of a quantity: of |x - m| and of (x - m)^2 under the weights, NaN of an entry that is still.
-
-    Attributes
-    ----------
-    mean, square : array (entry,)
-        As above, for the mean and for the standard deviation.
-    """
+    """k-hat of each entry of a quantity: of |x - m| and of (x - m)^2 under the weights, NaN where an entry is still."""
 
     mean: Float[np.ndarray, " entry"]
     square: Float[np.ndarray, " entry"]

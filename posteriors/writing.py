@@ -23,20 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """A format that posteriors are written in: what people call it, and the ends of names that ask for it.
-
-    Attributes
-    ----------
-    groups : tuple of str
-        The only groups that it holds, of which it keeps the numbers alone; empty for one that holds all there is.
-    folder : bool
-        Whether it is a folder of files.
-    """
+    """A format that posteriors are written in: what people call it, and the ends of names that ask for it."""
 
     name: str
     suffixes: tuple[str, ...]
     groups: tuple[str, ...] = ()
-    folder: bool = False
+    """The only groups that it holds, of which it keeps the numbers alone; empty for one that holds all there is."""
+    folder: bool = False  # Whether it is a folder of files.
 
     @property
     def replaces(self) -> Callable[[Path], bool] | None:
@@ -89,7 +82,18 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             netcdf.write_tree(plain(tree), path, new=new)
         else:
             with replacing(path, new=new) as part:
-                _write(tree, part, form, path.name)
+                if form is _ZARR:
+                    zarr_store.write(plain(tree), part)
+                elif form is _ZARR_ZIP:
+                    zarr_store.write_zipped(plain(tree), part)
+                elif form is _CSV:
+                    draws_csv.write(tree, part)
+                elif form is _PARQUET:
+                    draws_parquet.write(tree, part)
+                elif form is _JSON:
+                    draws_json.write(tree, part)
+                else:
+                    draws_json.write_zipped(tree, part, path.name[: -len(".zip")])
     except (TypeError, NotImplementedError, ValueError) as error:
         if isinstance(error, FormatError):
             raise
@@ -100,21 +104,6 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     if lost := list(_lost(tree, form)):
         notice(f"{path} leaves out what {form.name} has no place for: {'; '.join(lost)}")
     return path
-
-
-def _write(tree: xr.DataTree, part: Path, form: Format, name: str) -> None:
-    if form is _ZARR:
-        zarr_store.write(plain(tree), part)
-    elif form is _ZARR_ZIP:
-        zarr_store.write_zipped(plain(tree), part)
-    elif form is _CSV:
-        draws_csv.write(tree, part)
-    elif form is _PARQUET:
-        draws_parquet.write(tree, part)
-    elif form is _JSON:
-        draws_json.write(tree, part)
-    else:
-        draws_json.write_zipped(tree, part, name[: -len(".zip")])
 
 
 def plain(tree: xr.DataTree) -> xr.DataTree:

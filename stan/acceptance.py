@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -45,22 +46,12 @@ _REMEMBERED = 32
 
 @dataclass(frozen=True)
 class Accepted:
-    """A program that the interpreter runs.
+    """A program that the interpreter runs."""
 
-    Attributes
-    ----------
-    form, jacobian : str
-        The program as the interpreter takes it, and the same without its model block.
-    info : ProgramInfo
-        What it declares.
-    warning : str
-        The interpreter's words on parts that it computes slowly; empty where there are none.
-    """
-
-    form: str
-    jacobian: str
+    form: str  # The program as the interpreter takes it.
+    jacobian: str  # The same without its model block.
     info: ProgramInfo
-    warning: str = ""
+    warning: str = ""  # The interpreter's words on parts that it computes slowly.
 
 
 @dataclass(frozen=True)
@@ -94,7 +85,12 @@ def examine(path: Path, data: Mapping[str, Any]) -> Accepted | Refused:
 def write_readable(folder: Path, data: Mapping[str, Any]) -> Path:
     """Write the data that are numbers as JSON; a program may not need the others."""
     path = folder / "data.json"
-    write_stan_json(str(path), {n: v for n, v in data.items() if _are_numbers(n, v)})
+    numbers = {}
+    for name, value in data.items():
+        with suppress(StanError):
+            check_numbers({name: value})
+            numbers[name] = value
+    write_stan_json(str(path), numbers)
     return path
 
 
@@ -177,11 +173,3 @@ def _named(words: str) -> str:
         if word in words:
             return f"stanli does not support {feature}"
     return f"stanli does not run this program ({_OWN.sub('', words.splitlines()[0])[:200]})"
-
-
-def _are_numbers(name: str, value: Any) -> bool:
-    try:
-        check_numbers({name: value})
-    except StanError:
-        return False
-    return True

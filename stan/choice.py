@@ -16,21 +16,13 @@ STANLI, CMDSTAN = "stanli", "cmdstan"
 
 @dataclass(frozen=True)
 class Choice:
-    """A library for a program.
+    """A library for a program."""
 
-    Attributes
-    ----------
-    engine : {"stanli", "cmdstan"}
-        The library.
-    reason : str
-        Why it is not the interpreter, as a sentence; empty where it is, or where the user chose.
-    accepted : Accepted or None
-        The program as the interpreter takes it, where that is the library.
-    """
-
-    engine: str
+    engine: str  # The library.
     reason: str = ""
+    """Why it is not the interpreter, as a sentence; empty where it is, or where the user chose."""
     accepted: Accepted | None = None
+    """The program as the interpreter takes it, where that is the library."""
 
 
 def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Choice:

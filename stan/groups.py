@@ -28,16 +28,9 @@ _USUAL = ("y", "Y", "y_obs", "obs")
 
 @dataclass(frozen=True)
 class Roles:
-    """The user's assignment of a program's quantities to groups; names not given follow the convention.
+    """The user's assignment of a program's quantities to groups; names not given follow the convention."""
 
-    Attributes
-    ----------
-    log_likelihood, posterior_predictive : mapping of str to str
-        Quantity by the data that it is of; the name `""` stands for data that are found by the convention.
-    observed : tuple of str
-        Data that are observed.
-    """
-
+    # Quantity by the data that it is of; the name `""` stands for data that are found by the convention.
     log_likelihood: Mapping[str, str] = field(default_factory=dict)
     posterior_predictive: Mapping[str, str] = field(default_factory=dict)
     observed: tuple[str, ...] = ()
@@ -93,18 +86,9 @@ def check_roles(roles: Roles, derived: Iterable[str], program: str) -> None:
 
 @dataclass(frozen=True)
 class ProgramQuantities:
-    """A program's quantities, sorted by group.
+    """A program's quantities, sorted by group."""
 
-    Attributes
-    ----------
-    log_likelihood, posterior_predictive : dict
-        Name in the group to the program's name: the data's, where they are known.
-    log_prior : tuple of str
-        Log prior densities.
-    observed : tuple of str
-        Data that are observed.
-    """
-
+    # Name in the group to the program's name: the data's, where they are known.
     log_likelihood: dict[str, str]
     posterior_predictive: dict[str, str]
     log_prior: tuple[str, ...]

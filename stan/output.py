@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +11,10 @@ import numpy as np
 import pandas as pd
 from stanio import parse_header
 
+from onebasin.posteriors.stan_header import Header
+
 from .home.errors import StanRunError
 from .translation import last_words
-
-_SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
 
 _CHUNK = 1 << 16
 """Numbers that are parsed at once: a chain's text and its arrays do not fit into memory together."""
@@ -30,28 +29,15 @@ _METRICS = {
 
 @dataclass(frozen=True)
 class Output:
-    """The contents of one CSV file.
+    """The contents of one CSV file."""
 
-    Attributes
-    ----------
-    method : dict
-        Columns of the method, such as ``lp__``: name to array (draw,).
-    variables : dict
-        The program's variables: name to array (draw, ...).
-    comments : tuple of str
-        Comment lines without their ``#``.
-    """
-
-    method: dict[str, np.ndarray]
-    variables: dict[str, np.ndarray]
-    comments: tuple[str, ...]
+    method: dict[str, np.ndarray]  # Columns of the method, such as ``lp__``: name to array (draw,).
+    variables: dict[str, np.ndarray]  # The program's variables: name to array (draw, ...).
+    comments: tuple[str, ...]  # Comment lines without their ``#``.
 
     def seconds(self, phase: str) -> float:
         """Time of ``"Warm-up"`` or ``"Sampling"``, as CmdStan measured it; NaN where it wrote none."""
-        for line in self.comments:
-            if (found := _SECONDS.search(line)) and found.group(2) == phase:
-                return float(found.group(1))
-        return float("nan")
+        return Header(self.comments).seconds(phase)
 
 
 def read(path: Path, *, printed: str = "") -> Output:
@@ -125,18 +111,11 @@ def _tables(path: Path, width: int) -> Iterator[np.ndarray]:
 
 @dataclass(frozen=True)
 class Adaptation:
-    """Step size and metric of CmdStan's warmup, for another run without it.
+    """Step size and metric of CmdStan's warmup, for another run without it."""
 
-    Attributes
-    ----------
-    step_size : float
-        Of the draws.
-    inverse_metric : array
-        Diagonal or whole matrix; empty of a unit metric. CmdStan writes six figures of it.
-    """
-
-    step_size: float
+    step_size: float  # Of the draws.
     inverse_metric: np.ndarray
+    """Diagonal or whole matrix; empty of a unit metric. CmdStan writes six figures of it."""
 
     def write(self, folder: Path) -> Path | None:
         """Write the metric for CmdStan; None where it is the unit."""

@@ -33,24 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class StanProgram:
-    """A Stan file with its data.
+    """A Stan file with its data."""
 
-    Attributes
-    ----------
-    path : Path
-        The ``.stan`` file; its includes are looked up next to it.
-    data : mapping
-        The `data` block's variables: numbers, lists or arrays.
-    roles : Roles
-        Which generated quantities are log likelihoods and predictions, where it is said.
-    choice : Choice or None
-        The library that evaluates it, where that is decided.
-    """
-
-    path: Path
+    path: Path  # The ``.stan`` file; its includes are looked up next to it.
     data: Mapping[str, Any] = field(default_factory=dict)
+    """The `data` block's variables: numbers, lists or arrays."""
     roles: Roles = field(default_factory=Roles)
-    choice: Choice | None = None
+    """Which generated quantities are log likelihoods and predictions, where it is said."""
+    choice: Choice | None = None  # The library that evaluates it, where that is decided.
 
     @property
     def engine(self) -> str | None:

@@ -34,20 +34,10 @@ The driver of our homes does so itself, whoever runs it; executables of a CmdSta
 
 @dataclass(frozen=True)
 class ReadyProgram:
-    """A program compiled and its data written: all that a command line of CmdStan needs.
-
-    Attributes
-    ----------
-    source, data : Path
-        The program, and the JSON file of its data.
-    command : tuple of str
-        What runs it: its executable, or the interpreter's driver.
-    info : ProgramInfo
-        What the program declares.
-    """
+    """A program compiled and its data written: all that a command line of CmdStan needs."""
 
     source: Path
-    command: tuple[str, ...]
+    command: tuple[str, ...]  # What runs it: its executable, or the interpreter's driver.
     data: Path
     info: ProgramInfo
 

@@ -40,24 +40,14 @@ _TELLING = ("Er", "Ex", "Initialization", "Rejecting", "Posterior is improper")
 
 @dataclass(frozen=True)
 class ProgramInfo:
-    """The declarations of a Stan program.
-
-    Attributes
-    ----------
-    inputs, parameters, transformed, generated : tuple of str
-        Names in the data block, the parameters block, transformed parameters and generated quantities.
-    includes : tuple of Path
-        Included files.
-    tuples : tuple of str
-        Those of the parameters and derived quantities that are tuples.
-    """
+    """The declarations of a Stan program, by block."""
 
     inputs: tuple[str, ...]
     parameters: tuple[str, ...]
     transformed: tuple[str, ...]
     generated: tuple[str, ...]
     includes: tuple[Path, ...]
-    tuples: tuple[str, ...] = ()
+    tuples: tuple[str, ...] = ()  # Those of the parameters and derived quantities that are tuples.
 
     @property
     def derived(self) -> tuple[str, ...]:
@@ -67,18 +57,10 @@ class ProgramInfo:
 
 @dataclass(frozen=True)
 class Translation:
-    """A program with all that it includes, as C++.
-
-    Attributes
-    ----------
-    info : ProgramInfo
-        What it declares.
-    source, cpp : bytes
-        The program as it was read, without its includes; and the C++.
-    """
+    """A program with all that it includes, as C++."""
 
     info: ProgramInfo
-    source: bytes
+    source: bytes  # As it was read, without its includes.
     cpp: bytes
 
 

@@ -55,7 +55,15 @@ def check_hdf5(path: Path) -> None:
     import h5py  # here: what reads no files does without
 
     with h5py.File(path) as file:
-        check_claim(path, sum(map(_bytes_of, _datasets(file))))
+        claimed = 0
+        for dataset in _datasets(file):
+            if dataset.external or dataset.is_virtual:
+                raise ClaimError("takes values from other files, which NetCDF files do not")
+            name = dataset.attrs.get("NAME")
+            # How NetCDF writes the length of an axis, which is never read as values.
+            if not (isinstance(name, bytes) and name.startswith(_NO_VARIABLE)):
+                claimed += math.prod(dataset.shape or ()) * dataset.dtype.itemsize
+        check_claim(path, claimed)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -101,15 +109,6 @@ def _datasets(file: h5py.File) -> Iterator[h5py.Dataset]:
                 yield entry
 
 
-def _bytes_of(dataset: h5py.Dataset) -> int:
-    if dataset.external or dataset.is_virtual:
-        raise ClaimError("takes values from other files, which NetCDF files do not")
-    name = dataset.attrs.get("NAME")
-    if isinstance(name, bytes) and name.startswith(_NO_VARIABLE):
-        return 0  # how NetCDF writes the length of an axis, which is never read as values
-    return math.prod(dataset.shape or ()) * dataset.dtype.itemsize
-
-
 def _bytes_stated(archive: zipfile.ZipFile, name: str) -> int:
     """Size of an array by its header."""
     with archive.open(name) as member:
@@ -127,33 +126,23 @@ def _bytes_stated(archive: zipfile.ZipFile, name: str) -> int:
 
 def memory() -> int:
     """Memory in bytes that this process may still have: of the machine, of its container, by its own limit."""
-    found = [_available(), *_limits()]
-    return min((size for size in found if size is not None), default=2**63)
-
-
-def _available() -> int | None:
-    """Return the memory that is available without swapping; all memory where the system does not say."""
-    try:
+    found = []
+    try:  # what is available without swapping
         facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        return 1024 * sum(int(facts[name].split()[0]) for name in ("MemAvailable", "SwapFree"))
+        names = ("MemAvailable", "SwapFree")
+        found.append(1024 * sum(int(facts[name].split()[0]) for name in names))
     except (OSError, ValueError, KeyError):
-        pass
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return None
-
-
-def _limits() -> Iterator[int]:
-    """Yield the limits of the container and of the process, where there are any."""
-    with suppress(OSError, ValueError):  # none, or the word "max"
-        yield int(Path("/sys/fs/cgroup/memory.max").read_text())
+        with suppress(ValueError, OSError, AttributeError):  # all memory
+            found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with suppress(OSError, ValueError):  # no container, or the word "max"
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
     with suppress(ImportError):  # Windows
         import resource
 
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         if limit != resource.RLIM_INFINITY:
-            yield limit
+            found.append(limit)
+    return min(found, default=2**63)
 
 
 def in_words(size: int) -> str:

@@ -58,13 +58,21 @@ def sweep(folder: Path) -> None:
         for path in [Path(entry) for entry in entries if entry.name.startswith(".")]:
             with suppress(OSError, ValueError):
                 maker = _maker(path)
-                if maker is not None and maker.has_ended:
-                    if _is_ours(path):
-                        with suppress(OSError):
-                            places += (path / _PLACES).read_bytes().split(b"\0")[:-1]
-                    _remove(path)
+                if maker is not None and maker.has_ended and _is_ours(path):
+                    status = path.lstat()
+                    with suppress(OSError):
+                        places += (path / _PLACES).read_bytes().split(b"\0")[:-1]
+                    if stat.S_ISDIR(status.st_mode):
+                        shutil.rmtree(path, ignore_errors=True)
+                    elif stat.S_ISREG(status.st_mode):
+                        path.unlink()
                 elif path.name.endswith(".lock"):
-                    _remove_stale(path)
+                    with path.open("rb") as file:
+                        holder = json.loads(file.read(1 << 16) or b"0")
+                        ours = _is_ours(path) and isinstance(holder, dict)
+                        if ours and holder.keys() >= {"pid", "host", "since"}:
+                            fcntl.flock(file, fcntl.LOCK_NB | fcntl.LOCK_EX)  # nobody holds it
+                            path.unlink()
     for place in set(places):
         sweep(Path(os.fsdecode(place)))
 
@@ -114,19 +122,6 @@ def working_folder(name: str, parent: Path | None = None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_stale(lock: Path) -> None:
-    """Remove a file of `locks` that nobody holds any more; one of another program stays."""
-    with lock.open("rb") as file:
-        holder = json.loads(file.read(1 << 16) or b"0")
-        if (
-            _is_ours(lock)
-            and isinstance(holder, dict)
-            and holder.keys() >= {"pid", "host", "since"}
-        ):
-            fcntl.flock(file, fcntl.LOCK_NB | fcntl.LOCK_EX)
-            lock.unlink()
-
-
 def _maker(path: Path) -> Maker | None:
     """Return the process that made something under a name of `unfinished`; None for other names."""
     found = _NAME.fullmatch(path.name)
@@ -135,13 +130,3 @@ def _maker(path: Path) -> Maker | None:
 
 def _is_ours(path: Path) -> bool:
     return not hasattr(os, "geteuid") or path.lstat().st_uid == os.geteuid()
-
-
-def _remove(path: Path) -> None:
-    status = path.lstat()
-    if not _is_ours(path):
-        return
-    if stat.S_ISDIR(status.st_mode):
-        shutil.rmtree(path, ignore_errors=True)
-    elif stat.S_ISREG(status.st_mode):
-        path.unlink()

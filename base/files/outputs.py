@@ -106,7 +106,13 @@ def check_output(
             kind = stat.S_IFMT(os.lstat(path).st_mode)
         except FileNotFoundError:
             kind = 0
-        same = next((given for given in inputs if _is_same(path, given)), None)
+        same = None
+        for given in inputs:
+            try:
+                alike = path.samefile(given)  # by links too
+            except OSError:  # one of them is not there
+                alike = path.resolve() == given.resolve()
+            same = given if alike and same is None else same
         if replaces is not None and kind in (stat.S_IFREG, stat.S_IFDIR):
             wrong = "a file, and a folder is written" if kind == stat.S_IFREG else ""
             if not wrong and not replaces(path):
@@ -134,14 +140,6 @@ def check_output(
         raise error(
             f"`{argument}` is {path}, whose name is too long: {_LONGEST_NAME} bytes are allowed."
         )
-
-
-def _is_same(path: Path, given: Path) -> bool:
-    """Tell whether two names are of one file, by links too."""
-    try:
-        return path.samefile(given)
-    except OSError:  # one of them is not there
-        return path.resolve() == given.resolve()
 
 
 def _unwritable(path: Path, argument: str, reason: OSError) -> str:

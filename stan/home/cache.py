@@ -28,29 +28,15 @@ _OURS = re.compile(r"cmdstan-.+-httpstan-.+-[0-9a-f]{10}")
 
 @dataclass(frozen=True)
 class AssembledHome:
-    """One home in the cache.
-
-    Attributes
-    ----------
-    path
-        Its folder.
-    stan, httpstan, compiler
-        Versions of what it was made from; the compiler with its kind, as ``gcc 12.2.0``.
-    flag_sets
-        The sets of flags that have a driver, as ``default`` or ``threads``.
-    size
-        Bytes on disk. Files shared with the wheel by a hard link count in full.
-    current
-        Whether it belongs to the present compiler and wheel, so that it would be used now.
-    """
+    """One home in the cache."""
 
     path: Path
     stan: str
     httpstan: str
-    compiler: str
-    flag_sets: tuple[str, ...]
-    size: int
-    current: bool
+    compiler: str  # With its kind, as ``gcc 12.2.0``.
+    flag_sets: tuple[str, ...]  # Those that have a driver, as ``default`` or ``threads``.
+    size: int  # Bytes on disk; files shared with the wheel by a hard link count in full.
+    current: bool  # It belongs to the present compiler and wheel, so that it would be used now.
 
 
 def default_cache() -> Path:

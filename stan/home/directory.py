@@ -23,21 +23,11 @@ _VERSION = re.compile(r"^CMDSTAN_VERSION := (\d+)\.(\d+)\.(\d+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Home:
-    """A CmdStan directory.
+    """A CmdStan directory."""
 
-    Attributes
-    ----------
-    path
-        The directory, absolute.
-    version
-        CmdStan's version, as its makefile gives it.
-    origin
-        How it was found.
-    """
-
-    path: Path
-    version: tuple[int, int, int]
-    origin: Origin
+    path: Path  # The directory, absolute.
+    version: tuple[int, int, int]  # CmdStan's version, as its makefile gives it.
+    origin: Origin  # How it was found.
 
     @property
     def supports_jacobian_statement(self) -> bool:

@@ -28,7 +28,13 @@ def existing_cmdstan() -> Home | None:
         entries = list((Path.home() / ".cmdstan").iterdir())
     except OSError:
         entries = []
-    releases = [(rank, entry) for entry in entries if (rank := _release(entry))]
+    releases = []
+    for entry in entries:
+        if match := _FOLDER.match(entry.name):
+            *numbers, candidate = match.groups()
+            # A release candidate comes before its release.
+            rank = float("inf") if candidate is None else float(candidate)
+            releases.append(((*map(float, numbers), rank), entry))
     places: list[tuple[Path, Origin]] = [
         (entry, "cmdstanpy default") for _, entry in sorted(releases, reverse=True)
     ]
@@ -76,13 +82,3 @@ def missing() -> str:
     except HomeBuildError as error:
         return str(error)
     return ""
-
-
-def _release(folder: Path) -> tuple[float, ...] | None:
-    """Sort key of a release's folder: a release candidate comes before its release."""
-    match = _FOLDER.match(folder.name)
-    if match is None:
-        return None
-    major, minor, patch, candidate = match.groups()
-    rank = float("inf") if candidate is None else float(candidate)
-    return (float(major), float(minor), float(patch), rank)

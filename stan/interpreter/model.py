@@ -103,8 +103,11 @@ class Model:
     def unconstrained(self, values: str) -> list[float]:
         """Return the point at values of all parameters, as JSON; refuse those of another shape or outside support."""
         point = (c_double * max(1, self.dim))()
-        message, flat = Message(), _first_index_fastest(values).encode()
-        if self.library.stanli_unconstrain_inits(self.handle, flat, point, *message.arguments):
+        # Arrays as flat lists in Stan's own order, in which the interpreter reads them.
+        given = json.loads(values).items()
+        flat = {n: _flattened(v) if isinstance(v, list) else v for n, v in given}
+        message, text = Message(), json.dumps(flat).encode()
+        if self.library.stanli_unconstrain_inits(self.handle, text, point, *message.arguments):
             raise RunFailed(message.text)
         return point[: self.dim]
 
@@ -232,12 +235,6 @@ def seeded(name: str, arguments: Arguments) -> Structure:
     options = new_options(name)
     options.seed, options.chain_id = arguments.seed % 2**32, arguments.chain
     return options
-
-
-def _first_index_fastest(values: str) -> str:
-    """Give arrays of a JSON object as flat lists in Stan's own order, in which the interpreter reads them."""
-    given = json.loads(values)
-    return json.dumps({n: _flattened(v) if isinstance(v, list) else v for n, v in given.items()})
 
 
 def _flattened(value: list[Any]) -> list[float]:
