@@ -72,6 +72,18 @@ class PosteriorFileError(OnebasinError, RuntimeError):
     """
 
 
+class FormatError(OnebasinError, ValueError):
+    """A file that cannot be read as a posterior; the fault stands after its name, without a stop."""
+
+    def __init__(self, path: Path | str, fault: str) -> None:
+        super().__init__(f"{path} {fault}." if fault else str(path))
+
+    @classmethod
+    def whole(cls, message: str) -> FormatError:
+        """An error whose message is this."""
+        return cls(message, "")
+
+
 class WriteError(OnebasinError, OSError):
     """A file that could not be written: a full disk, a quota, a folder that has become read-only, a broken disk.
 

@@ -93,9 +93,7 @@ def run(arguments: Sequence[str]) -> int:
                 standalone_mode=False,
                 obj=command_line(words),
             )
-    except (
-        SystemExit
-    ) as end:  # of what shells ask for completion, and users for the script that asks
+    except SystemExit as end:  # what shells ask for completion, and users for its script
         completes = asked or any(word.endswith("-completion") for word in words)
         if isinstance(end.code, int) and completes:
             return end.code

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onebasin.base.files.faults import FormatError
+from onebasin.base.errors import FormatError
 
 from . import schema
 from .entries import dotted, gather

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, FormatError
 from onebasin.base.files.claims import ClaimError, check_claim
-from onebasin.base.files.faults import FormatError
 from onebasin.base.jsonable import parse_json
 
 from . import schema

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebasin.base.errors import PosteriorFileError
+from onebasin.base.errors import FormatError, PosteriorFileError
 from onebasin.base.extras import lacks
-from onebasin.base.files.faults import FormatError
 
 from .csv_blocks import Survey, rows_at_once
 from .draws_csv import named_columns, row_block

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebasin.base.files.faults import FormatError
+from onebasin.base.errors import FormatError
 from onebasin.base.files.pieces import is_read_later, loaded, pieces
 from onebasin.models.symmetry.evidence import Evidence
 

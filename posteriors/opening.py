@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onebasin.base.errors import PosteriorFileError
+from onebasin.base.errors import FormatError, PosteriorFileError
 from onebasin.base.files import netcdf
-from onebasin.base.files.faults import FormatError
 
 from . import draws_csv, draws_json, draws_parquet, schema, stan_csv, zarr_store
 from .csv_blocks import GZIP
@@ -92,9 +91,7 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
             try:
                 with zipfile.ZipFile(path) as archive:
                     place = zarr_store.place_in(archive)
-            except (
-                Exception
-            ) as error:  # of bytes that anyone may have written, zipfile raises anything
+            except Exception as error:  # of what anyone may have written, zipfile raises anything
                 raise FormatError(
                     path, "is no zip archive that can be read: it is cut short or damaged"
                 ) from error

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onebasin.base.errors import FormatError
 from onebasin.base.files.claims import ClaimError
-from onebasin.base.files.faults import FormatError
 
 from . import schema
 from .csv_blocks import Survey, blocks, rows_at_once, survey

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, FormatError
 from onebasin.base.files import netcdf
 from onebasin.base.files.atomic import replacing
-from onebasin.base.files.faults import FormatError
 from onebasin.base.notices import notice
 
 from . import draws_csv, draws_json, draws_parquet, schema, zarr_store

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from onebasin.base.errors import PosteriorFileError
+from onebasin.base.errors import FormatError, PosteriorFileError
 from onebasin.base.extras import EXTRAS, is_installed, lacks
 from onebasin.base.files.claims import ClaimError, check_claim
-from onebasin.base.files.faults import FormatError
 from onebasin.base.files.pieces import is_read_later, loaded, rows_of_a_piece
 
 if TYPE_CHECKING:
