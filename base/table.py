@@ -24,7 +24,7 @@ Value = str | bool | int | float | np.integer | np.floating | None
 class TableCell:
     """A table's cell that is flagged or annotated."""
 
-    value: Value  # What is shown; None and NaN are shown as a dash.
+    value: Value  # None and NaN are shown as a dash.
     flag: Flag = ""  # Verdict, shown by a mark as well as a colour.
     note: str = ""  # Small print after the value, such as the parameter that has it.
 
@@ -69,7 +69,7 @@ class RowGroup:
     heading: Row
     """The row that stays when the others are folded: a name, and what sums them up (the worst R-hat, ...)."""
     rows: tuple[Row, ...] = ()  # The rows; may be thousands.
-    open: bool = False  # Whether they show from the start.
+    open: bool = False  # They show from the start.
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class Table:
     columns: tuple[Column | str, ...]  # Headings, as text or as `Column`.
     rows: tuple[Row, ...] = ()
     """Cells, as plain values or as `TableCell`; every row as long as `columns`."""
-    caption: str = ""  # What the table shows.
+    caption: str = ""
     groups: tuple[RowGroup, ...] = ()
     """Rows that fold, after the others. Sorting sorts the groups by their headings, and the rows in each."""
-    sortable: bool = True  # Whether a reader may sort it; no table of one row is.
+    sortable: bool = True  # A reader may sort it, unless it is of one row.
 
     def __post_init__(self) -> None:
         """Refuse rows that do not fit the heading."""

@@ -37,10 +37,10 @@ class Survey:
     rows: int  # Number of rows.
     comments: tuple[str, ...]  # Lines of comment, without their ``#``.
     rows_before: dict[str, int]  # Of a comment: how many rows stand before it.
-    cut: bool  # Whether the last row has too few fields or too many.
-    ended: bool  # Whether the last line ends as lines do.
+    cut: bool  # The last row has too few fields or too many.
+    ended: bool  # The last line ends as lines do.
     digest: str  # Of the first rows.
-    delimiter: str = ","  # What its fields end at.
+    delimiter: str = ","  # The sign at which its fields end.
 
 
 GZIP = b"\x1f\x8b"

@@ -37,7 +37,7 @@ class Columns:
     variables: Sequence[xr.DataArray]  # Their arrays, chain and draw first, in memory or not.
     kept: Int[np.ndarray, " column"] | None = None
     """Which of their entries are columns; None for all of them."""
-    # What a column is in every draw, where it varies by no more than the rounding of its precision; else NaN. None
+    # The value of a column in every draw, where it varies by no more than the rounding of its precision; else NaN. None
     # where there is no such column.
     fixed: Float[np.ndarray, " column"] | None = None
 

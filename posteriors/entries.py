@@ -29,7 +29,7 @@ class Entries:
     """A variable and the columns that hold its entries."""
 
     shape: Index  # Of one draw.
-    columns: np.ndarray  # Where its entries stand among all columns, in C order.
+    columns: np.ndarray  # Places of its entries among all columns, in C order.
 
     def take(self, table: np.ndarray) -> np.ndarray:
         """Return the variable's draws (draw, ...) of a table (draw, column)."""

@@ -38,7 +38,7 @@ class DrawGroup:
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the axes after chain and draw, where they have some."""
     every: int = 1  # Every how many-th draw is kept.
-    filed: xr.DataTree | None = None  # What holds them on disk, if they are there.
+    filed: xr.DataTree | None = None  # The file that holds them, if they are on disk.
     attrs: Mapping[str, Any] = field(default_factory=dict)  # Attributes of the group.
 
     def to_dataset(self, coords: Mapping[str, Any] | None = None) -> xr.Dataset:

@@ -53,10 +53,12 @@ class View:
 
     tree: xr.DataTree  # The posterior.
     argument: str = "posterior"
-    """What messages call it: the argument that it was given as, or its file."""
+    """Its name in messages: the argument that it was given as, or its file."""
     log_density: DensityAtDraws | None = None
     """The log density in nats at draws, a dataset (chain, draw, ...), on the constrained scale, where it is at hand."""
-    folders: tuple[Path, ...] = (Path(),)  # Where the names in the run's command may begin.
+    folders: tuple[Path, ...] = (
+        Path(),
+    )  # Folders in which the names in the run's command may begin.
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 

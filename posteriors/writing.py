@@ -28,7 +28,7 @@ class Format:
     suffixes: tuple[str, ...]
     groups: tuple[str, ...] = ()
     """The only groups that it holds, of which it keeps the numbers alone; empty for one that holds all there is."""
-    folder: bool = False  # Whether it is a folder of files.
+    folder: bool = False  # It is a folder of files.
 
     @property
     def replaces(self) -> Callable[[Path], bool] | None:

@@ -118,7 +118,7 @@ def _examined(path: Path, text: str, content: bytes, data: _Data) -> Accepted | 
             return _refusal(path, data.values, done)
         found = json.loads(result.read_text(encoding="utf-8"))
     if _UNAVAILABLE in found["warning"]:
-        # What keeps the interpreter from computing transformed parameters and generated quantities.
+        # Something keeps the interpreter from computing transformed parameters and generated quantities.
         if any(word in found["warning"] for word in _LACKS):
             return Refused(_named(found["warning"]))
         why = _FAILED.search(found["warning"])

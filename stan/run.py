@@ -37,7 +37,7 @@ class ReadyProgram:
     """A program compiled and its data written: all that a command line of CmdStan needs."""
 
     source: Path
-    command: tuple[str, ...]  # What runs it: its executable, or the interpreter's driver.
+    command: tuple[str, ...]  # Its executable, or the interpreter's driver.
     data: Path
     info: ProgramInfo
 

@@ -27,7 +27,7 @@ class Home:
 
     path: Path  # The directory, absolute.
     version: tuple[int, int, int]  # CmdStan's version, as its makefile gives it.
-    origin: Origin  # How it was found.
+    origin: Origin
 
     @property
     def supports_jacobian_statement(self) -> bool:
