@@ -93,7 +93,7 @@ def load() -> ctypes.CDLL:
 
 @cache
 def load_for_xla() -> ctypes.CDLL:
-    """Load the functions for the installed jaxlib: compiled anew if it has another layout of XLA's interface."""
+    """Load the functions for the installed jaxlib: compiled again if it has another layout of XLA's interface."""
     header = (headers() / "xla/ffi/api/c_api.h").read_text(encoding="utf-8")
     major, minor = (
         int(re.findall(rf"^#define XLA_FFI_API_{part} (\d+)", header, re.MULTILINE)[0])
