@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,15 +31,6 @@ WORDS = {
     "full-rank ADVI stan": "full-rank ADVI, Stan",
     "ensemble": "deep ensemble",
 }
-BY_CASE = (
-    "mean-field ADVI numpyro",
-    "full-rank ADVI numpyro",
-    "symmetrised VI",
-    "Laplace",
-    "Pathfinder",
-)
-"""Approximations that are told case by case."""
-
 Rows = list[dict[str, Any]]
 
 
@@ -49,12 +40,8 @@ def written(text: str, record: dict[str, Any]) -> str:
 
 
 def tables(record: dict[str, Any]) -> str:
-    """Samplers, approximations, and approximations case by case, as Markdown."""
-    made = (
-        _samplers(record["samplers"]),
-        _approximations(record["approximations"]),
-        _cases([case["case"] for case in record["cases"]], record["approximations"]),
-    )
+    """Samplers and approximations, as Markdown."""
+    made = _samplers(record["samplers"]), _approximations(record["approximations"])
     return "\n\n".join(map(table_to_markdown, made))
 
 
@@ -105,22 +92,6 @@ def _approximation(method: str, rows: Rows) -> Row:
         median(short) if short else None,
         max(short) if short else None,
     )
-
-
-def _cases(cases: Iterable[str], rows: Rows) -> Table:
-    """Of a method that ran in several charts, the worst."""
-    columns = ("case", *(_word(method) for method in BY_CASE))
-    return Table(
-        columns, tuple((case, *(_cell(rows, case, method) for method in BY_CASE)) for case in cases)
-    )
-
-
-def _cell(rows: Rows, case: str, method: str) -> str:
-    found = [row for row in rows if row["case"] == case and row["method"] == method]
-    if not found:
-        return ""
-    bias, spread = max(r["worst_bias"] for r in found), min(r["least_spread"] for r in found)
-    return f"{bias:.2f}; {spread:.2f}"
 
 
 def _by_method(rows: Rows) -> Iterator[tuple[str, Rows]]:

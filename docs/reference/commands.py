@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import typer
 
-from onebasin.cli.examples import EXAMPLES
 from onebasin.cli.program import program
 
 PAGE = Path(__file__).with_name("command-line.md")
@@ -19,30 +20,40 @@ HEAD = """<!-- Written by docs/reference/commands.py from the commands, which te
 
 # The command line
 
-`onebasin COMMAND --help` shows the same in a terminal. Data and tables go to stdout, progress and
-errors to stderr; `--json` writes one JSON document to stdout. An error is one sentence and an exit
-code:
+`onebasin COMMAND --help` shows the same in a terminal, with examples. Data and tables go to stdout,
+progress and errors to stderr; `--json` writes one JSON document to stdout. An error is one sentence
+and an exit code:
 
 | exit code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | refused or failed: a value out of range, options that do not go together, a file that cannot be used |
-| 2 | not understood: a word that is missing, unknown or one too many, or a text where a number belongs |
-| 3 | a bug in onebasin: the message names the file with the traceback; please report it with that file |
-| 130 | interrupted: Ctrl-C, `--timeout`, or a signal as SIGTERM; what was finished is kept |
+| 1 | rejected or failed: a value out of range, a file that cannot be used |
+| 2 | not understood: a missing or unknown word, text instead of a number |
+| 3 | a bug in onebasin: please report it with the file that the message names |
+| 130 | interrupted by Ctrl-C, `--timeout` or a signal; finished work is kept |
 """
 
 
-FEW = 3
-"""Commands from which an option is explained once, for all of them."""
+FEW = 2
+"""Commands from which an argument or option is explained once, for all of them."""
+METHODS = re.compile(r" For ((?:\w+, )*\w+)\.(?= |$)")
+"""The methods that take an option of `onebasin sample`."""
 
 
 def page() -> str:
     """The whole page."""
     commands = typer.main.get_command(program(["sample"]))
-    counts = Counter(row for command in _every(commands) for row in map(_row, _options(command)))
-    shared = {row for row, count in counts.items() if count >= FEW}
-    common = ["## Options of several commands\n", *_list(sorted(shared))]
+    users = defaultdict(list)
+    for command in _every(commands):
+        for row in _rows(command):
+            users[row].append(f"`{command.name}`")
+    shared = {row for row, names in users.items() if len(names) >= FEW}
+    meanings = Counter(name for name, _ in shared)
+    listed = [
+        (f"{name} of {', '.join(users[name, text])}" if meanings[name] > 1 else name, text)
+        for name, text in sorted(shared)
+    ]
+    common = ["## Arguments and options of several commands\n", *_list(listed)]
     return "\n".join([HEAD, *common, *_sections("onebasin", commands, shared)]).rstrip() + "\n"
 
 
@@ -52,50 +63,53 @@ def _every(command: Any) -> Iterator[Any]:
         yield from _every(inner)
 
 
-def _options(command: Any) -> list[Any]:
-    return [p for p in command.params if p.opts[0].startswith("-") and not p.hidden]
-
-
-def _row(parameter: Any) -> tuple[str, str]:
-    return _option(parameter), _meaning(parameter)
+def _rows(command: Any) -> list[tuple[str, str]]:
+    """Name and meaning of every argument and option, arguments first."""
+    rows = [
+        (_option(p) if p.opts[0].startswith("-") else f"`{_argument(p)}`", _meaning(p))
+        for p in command.params
+        if not getattr(p, "hidden", False)
+    ]
+    return sorted(rows, key=lambda row: row[0].startswith("`-"))
 
 
 def _sections(name: str, command: Any, shared: set[tuple[str, str]]) -> Iterator[str]:
     """A command's section, then those of the commands below it."""
-    arguments = [p for p in command.params if not p.opts[0].startswith("-")]
-    rows = list(map(_row, _options(command)))
-    own = [row for row in rows if row not in shared]
-    also = ", ".join(option for option, _ in rows if (option, _) in shared)
-    words = [name, *(_argument(p) for p in arguments)]
-    if hasattr(command, "commands"):
-        words.append("COMMAND")
-    yield f"## `{name}`\n\n{fill(_escaped(command.help or ''), 100, break_on_hyphens=False)}\n"
-    yield "```text\n" + " ".join([*words, "[OPTIONS]"]) + "\n```\n"
-    if EXAMPLES.get(name):
-        yield from _table("to", "type", ((what, f"`{line}`") for what, line in EXAMPLES[name]))
-    yield from _list([(f"`{_argument(p)}`", _meaning(p)) for p in arguments])
-    yield from _list(own)
-    if also:
-        yield fill(f"Also: {also}.", 100, break_on_hyphens=False, break_long_words=False) + "\n"
+    rows = _rows(command)
+    yield f"## `{name}`\n\n{_filled(_escaped(command.help or ''))}\n"
+    by_method: dict[str, list[tuple[str, str]]] = {}
+    above = dict(shared)
+    for option, meaning in (row for row in rows if row not in shared):
+        meaning = _beyond(meaning, above.get(option, ""))
+        methods = METHODS.search(meaning)
+        found = by_method.setdefault(methods[1] if methods else "", [])
+        found.append((option, METHODS.sub("", meaning)))
+    for methods, some in by_method.items():
+        if methods:
+            yield f"For {methods}:\n"
+        yield from _list(some)
+    if also := ", ".join(row[0] for row in rows if row in shared):
+        yield _filled(f"Also: {also}.") + "\n"
     for inner, below in getattr(command, "commands", {}).items():
         yield from _sections(f"{name} {inner}", below, shared)
 
 
+def _beyond(meaning: str, above: str) -> str:
+    """A meaning without the sentences with which it begins like that of several commands."""
+    ours, theirs = (re.split(r"(?<=\.) ", text) for text in (meaning, above))
+    same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False))])
+    return " ".join(["As above.", *ours[same:]]) if same > 1 else meaning
+
+
 def _list(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
     for name, meaning in rows:
-        item = f"- {name}: {meaning}"
-        yield fill(
-            item, 100, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
-        )
+        yield _filled(f"- {name}: {meaning}", "  ")
     if rows:
         yield ""
 
 
-def _table(left: str, right: str, rows: Any) -> Iterator[str]:
-    yield f"| {left} | {right} |\n| --- | --- |"
-    for row in rows:
-        yield f"| {row[0]} | {row[1]} |"
-    yield ""
+def _filled(text: str, indent: str = "") -> str:
+    return fill(text, 100, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
 
 
 def _argument(parameter: Any) -> str:
@@ -131,9 +145,9 @@ def _meaning(parameter: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text for a cell: one line, without what Markdown takes for its own."""
+    """Text on one line, without what Markdown takes for its own, and with options as code."""
     return (
-        " ".join(text.split())
+        re.sub(r"(?<![`\w])--[a-z-]+", r"`\g<0>`", " ".join(text.split()))
         .replace("|", "\\|")
         .replace("*", "\\*")
         .replace("<", "&lt;")

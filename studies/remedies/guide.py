@@ -1,19 +1,16 @@
 """Write the record's part of docs/guides/which-remedy.md: `python -m onebasin.studies.remedies.guide`.
 
 The part between the two markers follows from `studies/results/remedies.json` alone: claims that hold on every data set
-in every run, those that do not, and the numbers behind both. A test makes it again and compares.
+in every run, and those that do not. A test makes it again and compares.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
-
-from onebasin.base.table import Table, table_to_markdown
 
 from ..lab import Frame
 from ..lab.record import RESULTS, stamp
@@ -25,8 +22,6 @@ WHERE_DECIDED = (
     "These hold in every comparison that numbers decide; the others could not be judged:"
 )
 NOT_IN_ALL = "These do not hold everywhere:"
-SHOWN = ("remedy", "bound", "distance", "spread", "time")
-"""Columns in the guide; the record has the others."""
 _WORDS = {"reproduces": IN_ALL, "reproduces in part": WHERE_DECIDED}
 
 
@@ -42,7 +37,7 @@ def stamped(page: str, record: Mapping[str, Any]) -> str:
 
 
 def said_of(record: Mapping[str, Any]) -> str:
-    """Say what holds, what does not, and give the tables of the data sets."""
+    """Say what holds and what does not."""
     from . import STUDY
 
     frames = {name: Frame.from_json(kept) for name, kept in record["frames"].items()}
@@ -51,24 +46,17 @@ def said_of(record: Mapping[str, Any]) -> str:
     said: dict[str, list[Any]] = {IN_ALL: [], WHERE_DECIDED: [], NOT_IN_ALL: []}
     for statement in found.statements:
         said[_WORDS.get(statement.verdict, NOT_IN_ALL)].append(statement)
-    tables = [table for table in found.tables if ": every remedy" in table.caption]
     data = f"`{record['command']}`, seed {record['config']['seed']}, on {record['machine']}"
     parts = [
         f"Made by {data}; {runs} runs, with other data and other seeds.",
         *(part for words, some in said.items() if some for part in (words, *_listed(some))),
-        *(table_to_markdown(_narrowed(table)) for table in tables),
     ]
     return "\n\n".join(map(_wrapped, filter(None, parts)))
 
 
-def _narrowed(table: Table) -> Table:
-    places = [k for k, column in enumerate(table.headings) if column.name in SHOWN]
-    return replace(table.narrowed(places), caption=table.caption.partition(":")[0])
-
-
 def _wrapped(text: str) -> str:
-    """Break lines as pages do; rows of tables stay whole."""
-    return "\n".join(line if line.startswith("|") else _broken(line) for line in text.split("\n"))
+    """Break lines as pages do."""
+    return "\n".join(map(_broken, text.split("\n")))
 
 
 def _broken(line: str) -> str:
@@ -77,9 +65,7 @@ def _broken(line: str) -> str:
 
 
 def _listed(statements: list[Any]) -> Iterator[str]:
-    lines = [
-        f"- **{s.label}.** {s.quote} {s.outcome[0].upper()}{s.outcome[1:]}." for s in statements
-    ]
+    lines = [f"- **{s.label}.** {s.outcome[0].upper()}{s.outcome[1:]}." for s in statements]
     if lines:
         yield "\n".join(lines)
 
