@@ -47,6 +47,7 @@ def program_data(target: NetworkTarget) -> dict[str, Any]:
         "activation": ACTIVATION_CODES[network.activation],
         "has_biases": int(network.biases),
         "sum_readout": int(network.readout == "sum"),
+        "has_skips": int(network.skip is not None),
         "skips": np.concatenate(
             [np.empty(0), *(s.ravel(order="F") for s in network.skip_matrices())]
         ),

@@ -64,11 +64,8 @@ def started(
         If it cannot be started.
     """
     if os.name == "nt":
-        with _popen(command, folder, environment) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
+        with _started_alone(command, folder, environment) as process:
+            yield process
         return
     read_end, write_end = os.pipe()  # neither is inherited but where it is handed on
     try:
@@ -91,6 +88,18 @@ def started(
     finally:
         os.close(read_end)
         os.close(write_end)
+
+
+@contextmanager
+def _started_alone(
+    command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a program that ends with the block, without a group and a guard."""
+    with _popen(command, folder, environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _popen(
