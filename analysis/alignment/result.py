@@ -9,7 +9,7 @@ reads it back.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -113,7 +113,11 @@ class Alignment(Shown):
             return f"{told} The alignment itself was not checked: no log density is at hand."
         if checked:
             return ""
-        return resolve(self.source, self.symmetry).caveat
+        resolved, evidence = resolve(self.source, self.symmetry), self.source.symmetry_evidence
+        if evidence is None or not (resolved.in_file and self.allocations):
+            return resolved.caveat
+        left = tuple(name for name in evidence.left_behind if name not in self.allocations)
+        return replace(evidence, left_behind=left).sentence
 
     @property
     def rotates(self) -> bool:

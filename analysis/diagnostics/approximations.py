@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from onebasin.posteriors import schema
@@ -24,11 +25,12 @@ from onebasin.posteriors.weights import (
     worth,
 )
 
+from ..summaries.deciding import rhat_of_entries
 from ..summaries.variational import khat_limit
 from .answers import labels_move, overlap, spelt_options
 from .labels import Labels
 from .measure import Facts
-from .verdict import LABELS, PREDICTIONS, SAMPLER, Answer, Reason, Verdict
+from .verdict import LABELS, PREDICTIONS, SAMPLER, Answer, Extreme, Reason, Verdict
 
 LEAST = 200.0
 """Independent draws that weights have to be worth."""
@@ -69,6 +71,9 @@ def modulo(verdict: Verdict, labels: Labels) -> Verdict:
     """
     names: dict[str, Any] = {"names": labels.variables}
     state = _state(labels)
+    apart = _fits_apart(labels)
+    if apart.value > labels.facts.rhat_limit:
+        return _refused(labels.facts, "fits apart", {"rhat": apart.value, "name": apart.parameter})
     if state == "none":
         return verdict
     if state == "stay":
@@ -96,6 +101,19 @@ def modulo(verdict: Verdict, labels: Labels) -> Verdict:
         causes=(*verdict.causes, cause),
         exchangeable=labels.words,
     )
+
+
+def _fits_apart(labels: Labels) -> Extreme:
+    """The largest R-hat between several fits, modulo labels; not of what labels may explain that are not aligned."""
+    follow = labels.state == "partial" and not labels.doubtful
+    left_out = labels.variables if labels.state == "overlap" else ()
+    facts, rhat = labels.facts, {"": np.nan}
+    if facts.raw.num_chains > 1 and not follow:
+        for name in (name for name in facts.values if name not in left_out):
+            drawn = facts.values[name]
+            known = rhat_of_entries(drawn.reshape(*drawn.shape[:2], -1))
+            rhat |= dict(zip(facts.names[name], known, strict=True))
+    return Extreme.of(pd.Series(rhat))
 
 
 def _state(labels: Labels) -> str:

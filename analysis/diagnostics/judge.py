@@ -38,6 +38,7 @@ from .invariants import chosen_inputs
 from .labels import Labels
 from .measure import Facts
 from .points import JudgedPoints
+from .ridges import ridge_of
 from .verdict import Answer, Extreme, Limits, Reason
 
 ENOUGH = 100
@@ -348,18 +349,20 @@ class Case:
         least, lp_ess = after.least_ess, after.lp_numbers[1]
         of_lp = lp_ess < least.value or math.isnan(least.value)
         ess, name = (lp_ess, "lp") if of_lp else (least.value, str(least.parameter))
-        rhat = max(after.worst_rhat.value, np.nan_to_num(after.lp_numbers[0], nan=1.0))
-        times = times_as_many(
-            float(np.nanmin([ess, np.inf])), raw.min_ess, float(rhat), self.limits.deciding_rhat
-        )
+        rhat = float(max(after.worst_rhat.value, np.nan_to_num(after.lp_numbers[0], nan=1.0)))
+        limit = self.limits.deciding_rhat
+        times = times_as_many(float(np.nanmin([ess, np.inf])), raw.min_ess, rhat, limit)
         numbers: dict[str, Any] = {"name": name, "ess": ess, "draws": raw.total_draws}
         numbers["limits"] = raw.numbers.limits_of("rhat")
         if not agree:
             numbers["rhat"], numbers["worst"] = self._worst
-        return _cause("short", "short", times=times, **numbers)
+        own = vars(ridge) if (ridge := ridge_of(after)) else {}
+        return _cause("short", "ridge" if own else "short", times=times, **numbers, **own)
 
     def _is_cause(self, funnel: Funnel) -> bool:
         sampler, low = self.before.raw.sampler, self.before.raw.min_ess
+        if (ridge := ridge_of(self.identified)) and ridge.holds(funnel.scale, funnel.vector):
+            return False  # no scale of the vector, but a factor of each of its entries
         ess = self.before.table["ess_bulk"].get(funnel.scale, np.inf)
         if self.before.diverging is None and not (sampler and sampler.bfmi):
             return funnel.correlation > ALONE and bool(ess < low)

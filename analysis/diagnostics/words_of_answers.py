@@ -81,6 +81,14 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "`{name}` has {ess:.0f} effective draws of {draws}",
         "Draw about {times} times as many, with a longer warmup, or reparametrise what mixes slowly",
     ),
+    "ridge": (
+        "[[chains disagree with their own halves as they do with one another (R-hat {rhat:rhat} of `{worst}`); ]]"
+        "`{name}` has {ess:.0f} effective draws of {draws}. The model identifies {combination} ({known:,.0f} effective "
+        "draws, a standard deviation {narrower:.0f} times smaller), and hardly {names:names} alone",
+        "Use {combination}, or make it a parameter in place of one of {names:names}. A constraint (one of them "
+        "constant, a sum of zero) or a narrower prior removes the ridge. For single values draw about {times} times "
+        "as many",
+    ),
     "approximation": (
         "{fact}",
         "Take a richer family or more steps, or sample with NUTS; until then use it for starting points alone",
@@ -98,6 +106,11 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Short chains from the draws move away, `{name}` by {move:.1f} standard errors: the posterior lies beyond the "
         "draws",
         _NUTS,
+    ),
+    "fits apart": (
+        "The fits disagree (R-hat {rhat:rhat} of `{name}`): they lie at different optima, and the draws weigh these by "
+        "the number of fits",
+        f"{_NUTS}, or mode by mode (`--method modes`, `ob.sample_modes`), which weighs the optima",
     ),
     "tails of most": ("The tails of {names:names} are too heavy for these draws", _NUTS),
     "heavy tails": (

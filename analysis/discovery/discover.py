@@ -15,6 +15,7 @@ Stephens 2000 (JRSS B 62), Papastamoulis 2016 (JSS 69), Papastamoulis and Ntzouf
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations, groupby
 from operator import itemgetter
 
@@ -35,7 +36,7 @@ from .moving import (
     judged_entries,
     mask_of,
 )
-from .partial import companions, is_mirrored_elsewhere
+from .partial import companions, is_mirrored_elsewhere, unlike
 from .proposals import CLEAR_ELEMENTS, Proposal, beside, is_part, judge, rank
 from .rotations import find_turning
 from .slots import Features, Lens, Slot, Values, slots
@@ -58,6 +59,8 @@ ROUNDS = 3
 """Most candidates that are applied one after the other."""
 COMES_CLOSER = 0.95
 """Variance after over before below which a slot moves along."""
+MIRRORED = 0.5
+"""Ratio of the variances that changed signs and exchanged entries leave, below which signs change."""
 RARELY = 0.02
 """Share of draws up to which a sign that changes is taken for one that does not."""
 
@@ -85,10 +88,15 @@ def discover(
     found = _in_rounds(values, bad, rhat, seed)
     certain = [candidate for candidate in found if candidate.certain]
     several = any(are_tied(a.labels, b.labels) for a, b in combinations(certain, 2))
+    several |= any(unlike(v, each.labels) for each in certain for v in each.values.values())
     if certain and not several and not companions(certain, values):
         return found
     tuples = tuples_of(values, bad)
-    if not certain and not tuples[0]:
+    # Two entries that both change sign with the labels look as if they changed places.
+    both = any(
+        2 in v.shape[2:] and v.min() < 0 < v.max() for n, v in values.items() if bad[n].any()
+    )
+    if not certain and not tuples[0] and not both:
         return found
     wider = _in_rounds(values, bad, rhat, seed, tuples)
     alone = [candidate for candidate in wider if candidate.certain]
@@ -222,7 +230,7 @@ class _Search:
             if not may_be_sorted(features, mask, self.rng):
                 continue
             sorting = best_sorting(features, mask, self.rng)
-            if sorting.spread >= 0.85 * spread(features):
+            if sorting.spread >= 0.85 * spread(features) or self._is_mirrored(lens.slot, sorting):
                 continue
             if lens.slot.signed and not _signs_change(sorting):
                 continue  # the slot without signs says the same
@@ -255,6 +263,8 @@ class _Search:
             if slot.signed and not seed.slot.signed:
                 continue
             ratio = self._ratio(lens, sorting)
+            if self._is_mirrored(slot, sorting):
+                continue
             if ratio < COMES_CLOSER and ratio < others.get(slot.name, (np.inf, lens))[0] - 0.01:
                 others[slot.name] = (ratio, lens)
         closest: list[Lens] = []
@@ -277,13 +287,26 @@ class _Search:
         return [lens for lens in lenses if lens is not None]
 
     def _ratio(self, lens: Lens, sorting: Sorting) -> float:
-        """Variance after over before."""
-        element = (sorting.permutation, sorting.signs)
+        """Variance of the features after over before."""
         if len(lens.slot.axes) == 2:
-            values = self.searched[lens.slot.name]
-            return spread(lens.slot.moved(values, *element)) / spread(values)
+            return self._left(lens.slot, sorting)
         features = self._features(lens)
-        return spread(apply(features, mask_of([lens]), *element)) / spread(features)
+        moved = apply(features, mask_of([lens]), sorting.permutation, sorting.signs)
+        return spread(moved) / spread(features)
+
+    def _is_mirrored(self, slot: Slot, sorting: Sorting) -> bool:
+        """Tell whether two entries rather change their signs than places, of which their level tells."""
+        mirrored = replace(slot, axes=(), reflected=True)
+        draws = self.searched[slot.name]
+        both = slot.size == 2 and bool(slot.axes) and draws.min() < 0 < draws.max()
+        if not (self.wide and both):
+            return False
+        return self._left(mirrored, sorting) < MIRRORED * self._left(slot, sorting)
+
+    def _left(self, slot: Slot, sorting: Sorting) -> float:
+        """Variance of the draws after over before: of a level that follows the labels too, as features have none."""
+        values = self.searched[slot.name]
+        return spread(slot.moved(values, sorting.permutation, sorting.signs)) / spread(values)
 
 
 def thinned(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, row * event]:

@@ -18,6 +18,7 @@ from onebasin.posteriors.view import View
 from ..summaries.deciding import rhat_of_entries
 from ..summaries.sampler import mean_errors
 from .candidate import Candidate
+from .counterparts import MOSTLY
 from .slots import Labels, Values, of_chains
 
 AGREE = 1.05
@@ -44,6 +45,26 @@ def companions(candidates: Sequence[Candidate], values: Values) -> tuple[str, ..
     moved = {name for candidate in candidates for name in candidate.values}
     labels = [candidate.labels for candidate in candidates]
     return followers(labels, {n: v for n, v in values.items() if n not in moved})
+
+
+def of_another(candidates: Sequence[Candidate], values: Values) -> tuple[str, ...]:
+    """Name the variables of candidates without clear labels of their own that follow those of another candidate.
+
+    Some of their components may move with it, as two places of a simplex of three do.
+    """
+    unclear = [each for each in candidates if not _is_by_chain(each)]
+    return tuple(
+        name
+        for each in unclear
+        for one in candidates
+        if one is not each
+        for name in followers([one.labels], {n: values[n] for n in each.values}, sure=True)
+    )
+
+
+def _is_by_chain(candidate: Candidate) -> bool:
+    of_chain, _ = of_chains(candidate.labels)
+    return bool(np.mean(candidate.labels == of_chain[:, None]) > MOSTLY)
 
 
 def is_mirrored_elsewhere(candidate: Candidate) -> bool:

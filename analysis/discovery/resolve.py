@@ -22,7 +22,14 @@ from ..summaries.deciding import deciding, looked_at
 from .candidate import Candidate, of_few_places
 from .density import changed_by
 from .discover import discover
-from .partial import companions, in_one_order, recorded_companions, ties_chains, unlike
+from .partial import (
+    companions,
+    in_one_order,
+    of_another,
+    recorded_companions,
+    ties_chains,
+    unlike,
+)
 from .quantities import with_alike, with_quantities
 
 NAMED = 6
@@ -149,7 +156,8 @@ def judged(
         if None not in kept:
             return tuple(filter(None, kept)), "", False
     moved = [name for candidate in wider for name in candidate.values]
-    recorded, left = recorded_companions(view, moved), companions(wider, values)
+    recorded = recorded_companions(view, moved)
+    left = (*companions(wider, values), *of_another(candidates, values))
     reason, alone = "", False
     if changed:
         more = recorded or any(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,6 +26,8 @@ Axes = list[tuple[str, int]]
 
 SCALES = (1.0, 0.5, 2.0, 1.0, 4.0, 8.0)
 """Standard deviations of random points in the unconstrained space: wide ones meet what narrow ones do not reach."""
+NEAREST = 3
+"""Random points of the highest density."""
 TRIES = 14
 """Times that a point is drawn again, a little nearer each time, until its log density is finite."""
 NEARER = 0.75
@@ -97,6 +100,13 @@ class Search:
     def near(self) -> list[Probe]:
         """Points near the posterior: given draws, or rough ones."""
         return self.given or near_posterior(self.measured, self.seed, self.ends)
+
+    @property
+    def nearest(self) -> Search:
+        """The same search with the few random points alone where the density is highest."""
+        near = copy(self)
+        near.probes = sorted(self.probes, key=lambda probe: -probe.value)[:NEAREST]
+        return near
 
     @cached_property
     def shares(self) -> list[Generator]:

@@ -22,7 +22,7 @@ from .result import FoundBlock
 from .search import Axes, Search
 from .spaces import search, trial
 from .stacked import StackedSearch
-from .stages import exchange
+from .stages import exchange, held_near
 from .status import replaceable
 
 _COUNTED = re.compile(r"\d+|(?<=_)[A-Za-z](?=_|$)")
@@ -128,7 +128,11 @@ def _together(s: Search, tuples: Tuples) -> Iterator[FoundBlock]:
     signed = [Generator(name, "negate") for name in inner.signed if name in rest]
     if signed and length == 2:
         tries.append(plain + signed)
-    yield from _of_tries(s, inner, tied, [*tries, *_with_places(inner, plain, rest, length)])
+    found = list(_of_tries(s, inner, tied, [*tries, *_with_places(inner, plain, rest, length)]))
+    yield from found
+    if not found and len(tries) > 1:
+        near = s.nearest
+        yield from held_near(_of_tries(near, StackedSearch(near, block), tied, tries[1:]))
 
 
 def _of_tries(

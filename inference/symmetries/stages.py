@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -250,6 +250,24 @@ def mixed(s: Search) -> Iterator[FoundBlock]:
     axes = s.lengths.get(2, [])
     if not axes or not s.signed:
         return
+    found = list(_mixed(s, axes))
+    yield from found or held_near(_mixed(s.nearest, axes))
+
+
+def held_near(found: Iterable[FoundBlock]) -> Iterator[FoundBlock]:
+    """Yield live blocks that hold near the posterior alone, with the reason.
+
+    Far away a logistic function is one to rounding, so that its complement is lost.
+    """
+    said = (
+        "At random points farther from the posterior it does not hold, where a logistic function may be one up to "
+        "rounding."
+    )
+    live = (block for block in found if block.status == "live")
+    return (replace(block, evidence=(*block.evidence, said)) for block in live)
+
+
+def _mixed(s: Search, axes: Axes) -> Iterator[FoundBlock]:
     generators = swaps(axes, 0, 1) + [Generator(n, "negate") for n in s.signed] + s.shares
     space = search(generators, s.measured, s.probes)
     for chosen in space.basis:

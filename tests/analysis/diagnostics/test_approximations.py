@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -142,3 +144,26 @@ def test_labels_are_judged_by_the_search_before_the_run(rng: np.random.Generator
     assert ob.diagnose(fit).judgement.rows[0].outcome == "passed"
     fit.attrs["symmetry_found"] = '{"exchangeable": [], "blocks": [], "open": ["mu"]}'
     assert ob.diagnose(fit).judgement.rows[0].outcome == "not judged"
+
+
+@pytest.mark.parametrize(
+    ("follows", "shift", "answer"),
+    [(False, 0.0, "usable"), (False, 6.0, "aligned"), (True, 6.0, "unusable")],
+)
+def test_several_fits_agree_modulo_labels_or_are_not_used(
+    make_variational: Callable[..., xr.DataTree],
+    rng: np.random.Generator,
+    follows: bool,
+    shift: float,
+    answer: str,
+) -> None:
+    """Every other fit exchanges `a` and `b`; `c`, which differs with them, has no word of a symmetry."""
+    shape = (4, 500)
+    a, b, c = rng.normal(0, 0.3, shape), rng.normal(shift, 0.5, shape), rng.normal(size=shape)
+    other = (np.arange(4) % 2 == 1)[:, None] & (shift > 0)
+    draws = {"a": np.where(other, b, a), "b": np.where(other, a, b), "c": c + 3.0 * other * follows}
+    lp = -0.5 * rng.chisquare(4, size=shape)
+    fits = make_variational(draws, lp=lp, log_q=lp + 0.1 * rng.normal(size=shape))
+    found = ob.diagnose(fits)
+    assert found.verdict == answer
+    assert ("The fits disagree" in found.judgement.sentence) == follows

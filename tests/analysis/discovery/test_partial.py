@@ -18,7 +18,10 @@ SWAPPED = np.array([False, True, False, True])
 
 
 def swapping(rng, swapped):
-    """Two components: shares in an array, all else in parameters of their own; the logit and the log of a share."""
+    """Two components: shares in an array, all else in parameters of their own; the logit and the log of a share.
+
+    The two coefficients of a gate change sign with the labels, and do not change places.
+    """
     swap = np.broadcast_to(swapped, SHAPE)
     share = rng.beta(60.0, 140.0, size=SHAPE)
     low, high = (m + 0.1 * rng.normal(size=SHAPE) for m in (-1.0, 2.0))
@@ -34,6 +37,7 @@ def swapping(rng, swapped):
         "eta": np.log(share / (1 - share)),
         "log_share": np.log(share),
         "tau": rng.normal(size=SHAPE),
+        "gate": np.where(swap, -1.0, 1.0)[..., None] * rng.normal([0.3, 2.0], 0.2, (*SHAPE, 2)),
     }
 
 
@@ -71,6 +75,7 @@ def test_what_moves_together_is_not_aligned_in_part(make_mcmc, rng, switch, name
         (("mu1", "mu2", "s_a", "s_b", "tau"), "mu1~mu2,s_a~s_b"),
         (("theta", "eta", "tau"), "theta,+-eta:"),
         (("mu1", "mu2", "eta", "tau"), "mu1~mu2,+-eta:"),
+        (("theta", "gate", "tau"), "theta,+-gate:"),
     ],
 )
 def test_components_that_are_parameters_of_their_own_move_together(
@@ -88,6 +93,21 @@ def test_components_that_are_parameters_of_their_own_move_together(
         moved = aligned[name].values != tree["posterior"][name].values
         moved = moved.reshape(*SHAPE, -1).any(axis=-1)
         assert (moved == (name != "tau") * ~whole).all(), name
+
+
+@each("switch", [by_chain, lambda rng: np.repeat(rng.random((4, 20)) < 0.5, 20, axis=1)])
+def test_places_of_a_longer_simplex_are_no_block_of_their_own(make_mcmc, rng, switch):
+    """Zeros and two kinds of counts: the shares of the counts move with their rates, and overlap that of zeros."""
+    swap = np.broadcast_to(switch(rng), SHAPE)[..., None]
+    rate = [3.0, 11.0] + 0.2 * rng.normal(size=(*SHAPE, 2))
+    share = rng.dirichlet([90.0, 120.0, 90.0], size=SHAPE)
+    draws = {
+        "share": np.where(swap, share[..., [0, 2, 1]], share),
+        "rate": np.where(swap, rate[..., ::-1], rate),
+    }
+    resolved = resolve(make_mcmc(draws), look=True)
+    assert resolved.source == "partial"
+    assert resolved.reason == "`share` differs between labellings in the same way."
 
 
 @each("switch, place", [(by_chain, 0.28), (by_draw, 0.41)])

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.compare import compare
@@ -86,6 +87,19 @@ def test_symmetry_given_beside_a_file_is_declared_not_checked(make):
 
 def test_evidence_travels_with_an_aligned_posterior(make):
     assert as_view(align(make(WHOLE)).to_tree()).symmetry_evidence == WHOLE
+
+
+def test_allocations_that_are_numbered_anew_are_not_left_behind(make):
+    tree = make(Evidence(points=5, draws=8, left_behind=("best", "other")))
+    posterior = tree["posterior"].to_dataset()
+    mu = posterior["mu"]
+    mu[1::2] = mu.values[1::2, :, ::-1]
+    best = xr.Variable(("chain", "draw"), mu.values.argmax(axis=2))
+    tree["posterior"] = xr.DataTree(posterior.assign(best=best))
+    alignment = align(tree)
+    assert tuple(alignment.allocations) == ("best",)
+    assert "`other` would change" in alignment.caveat
+    assert "best" not in alignment.caveat
 
 
 def test_what_was_not_checked_is_said(make):

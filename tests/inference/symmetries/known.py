@@ -579,3 +579,17 @@ def _(p):
     if (p["b"] < p["low"]).any():
         return -np.inf
     return normal(OUT, X @ p["b"], 1.0) + normal(p["low"]) + normal(p["b"])
+
+
+@known(
+    "experts whose gate is one to rounding far away",
+    {"gate": ((2,), "real"), "line": ((2, 2), "real"), "s": ((2,), "positive")},
+    live=("line:1,s,+-gate:",),
+)
+def _(p):
+    with np.errstate(divide="ignore"):
+        share = expit(6 * X[:, :2] @ p["gate"])
+        weights = np.log(np.stack([share, 1 - share], axis=1))
+    part = weights + logs(OUT[:, None], X[:, :2] @ p["line"], p["s"])
+    prior = normal(6 * p["gate"], 0, 3) + normal(p["line"]) - p["s"].sum()
+    return logsumexp(part, axis=1).sum() + prior

@@ -24,6 +24,14 @@ def test_a_models_symmetries_are_found_and_no_others(name):
     assert density.ascents or found.evaluations == density.calls
 
 
+@each("seed", [1, 2])
+def test_a_gate_that_is_one_to_rounding_far_away_hides_no_exchange(seed):
+    model = MODELS["experts whose gate is one to rounding far away"]
+    (block,) = find(model.density(), seed=seed, seconds=np.inf).blocks
+    assert (block.title, block.status) == (*model.live, "live")
+    assert "farther from the posterior it does not hold" in block.evidence[-1]
+
+
 def test_a_large_constant_hides_nothing_and_adds_nothing():
     model = MODELS["mixture of three"]
     density = FunctionDensity(model.parameters, lambda p: model.function(p) + 1e9)
