@@ -19,6 +19,11 @@ MIN_DRAWS_FOR_KHAT = 30  # fewer leave less than six draws in the tail, too few 
 _FLAT = 1e-8
 _LARGEST_EXPONENT = 700.0  # exp of more overflows, of less than its negative underflows
 LogWeights = Float[np.ndarray, " draw"]
+LARGE = 8.0
+"""Weight, over the mean of a thousand or more, up to which none is large: the largest of a heavy tail is larger. k-hat
+of weights with a bound depends on how many lie close to it."""
+COVERED, SHORT = 0.25, 0.5
+"""Share of the draws that weights are worth, and k-hat, either of which says that draws reach all of the target."""
 EVEN = 0.8
 """Share of the draws that weights are worth from which on they are all but equal, and a k-hat of them says nothing."""
 
@@ -91,11 +96,32 @@ def worth(log_weight: LogWeights) -> float:
     return float(np.exp(2 * logsumexp(log_weight) - logsumexp(2 * log_weight)))
 
 
+def miss_a_region(log_ratio: LogWeights, log_weight: LogWeights) -> bool:
+    """Tell whether draws hardly reach a part of the target: weights are worth few of the draws, and their tail is long.
+
+    So are those of a hierarchy whose draws end where its scale becomes small. k-hat alone comes out too small there: it
+    sees the largest of the weights that were drawn, and the other part has none. Of many coordinates weights are worth
+    few draws without a long tail, and miss nothing.
+
+    Parameters
+    ----------
+    log_ratio, log_weight : array (draw,)
+        Raw and smoothed.
+    """
+    few = worth(log_weight) < COVERED * len(log_weight)
+    return few and khat_of_weights(log_ratio) > SHORT
+
+
 def khat_of_weights(log_ratio: LogWeights) -> float:
-    """Return k-hat of ratios; -inf where they are all but equal. Ratios of -inf are draws without weight."""
-    there = log_ratio[np.isfinite(log_ratio)]
-    if len(there) == len(log_ratio) and worth(log_ratio) > EVEN * len(log_ratio):
-        return -np.inf
+    """Return k-hat of ratios; -inf where none is large, or they are all but equal.
+
+    Ratios of -inf are draws without weight.
+    """
+    count = len(log_ratio)
+    if np.isfinite(log_ratio).all():
+        largest = np.exp(log_ratio.max() - logsumexp(log_ratio)) * count
+        if largest < LARGE or worth(log_ratio) > EVEN * count:
+            return -np.inf
     return _khat(log_ratio)
 
 
@@ -114,11 +140,11 @@ def tails_of(
         if not np.isfinite(column[used]).all():
             found[:, place] = np.inf
             continue
-        apart = np.abs(column - weights[used] @ column[used])
         if not np.ptp(column[used]) > 0:
             continue
+        log_apart = np.zeros(len(column))
         with np.errstate(divide="ignore"):
-            log_apart = np.log(apart)
+            log_apart[used] = np.log(np.abs(column[used] - weights[used] @ column[used]))
         found[:, place] = [_khat(log_ratio + power * log_apart) for power in (1, 2)]
     return Tails(*found)
 

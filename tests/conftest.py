@@ -30,13 +30,16 @@ for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
 prepare_jax()
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-# Check every annotation of these rooms at run time, shapes and types of arrays above all; outside
-# the tests they cost nothing. As everywhere in Python, an int serves where a float is asked for.
+# Check every annotation at run time where shapes of arrays are annotated, in these rooms; mypy checks the other files.
+# Outside the tests they cost nothing. As everywhere in Python, an int serves where a float is asked for.
 # (jaxtyping's own pytest option does not parse a type checker with settings after several rooms.)
+ROOT = Path(__file__).parents[1]
 jaxtyping.install_import_hook(
     [
-        f"onebasin.{name}"
-        for name in ("base", "models", "posteriors", "stan", "inference", "analysis")
+        ".".join(("onebasin", *path.relative_to(ROOT).with_suffix("").parts))
+        for room in ("models", "posteriors", "inference", "analysis")
+        for path in (ROOT / room).rglob("*.py")
+        if "from jaxtyping import" in path.read_text(encoding="utf-8")
     ],
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
 )

@@ -39,6 +39,7 @@ Progress = Callable[[int, int], None]
 
 
 @checks_arguments
+@np.errstate(over="ignore", invalid="ignore")  # of 1e300, whose square no double holds
 def align(
     posterior: Posterior,
     symmetry: Symmetry | str | Sequence[str] | None = None,

@@ -172,40 +172,54 @@ def _slow_invariants(case: Case) -> Iterator[Reason]:
 
 def _labels_cause(labels: Labels, case: Case) -> Reason:
     before, after = case.before.worst_rhat.value, case.after.worst_rhat.value
-    moves = labels_move(labels).fact
     if labels.state == "partial":
-        told = {"moves": moves, "why": labels.reason, "advice": advice(labels.facts.view)}
+        moves, own = labels_move(labels).fact, advice(labels.facts.view)
+        told = {"moves": moves, "why": labels.reason, "advice": own}
         return Reason("labels", "failed", "labels with others", told)
-    numbers: dict[str, Any] = {"moves": moves, "remedy": _labels_remedy(labels, case).sentence}
+    numbers: dict[str, Any] = {}
     if before > case.limits.deciding_rhat and not labels.turning:
-        numbers |= {
+        numbers = {
             "before": before,
             "after": after,
             "limits": case.before.raw.numbers.limits_of("rhat"),
         }
     elif labels.found:
         numbers["kept"] = labels.found[0].numbers.beside_noise
+    remedy = labels_remedy(labels, case.answer, heights=case.keeps_heights, sorts=case.is_sorted)
     outcome: Outcome = "failed" if case.answer == "unusable" else "warned"
-    return Reason("labels", outcome, "labels", numbers)
+    return labels_cause(labels, remedy, outcome, **numbers)
 
 
-def _labels_remedy(labels: Labels, case: Case) -> Reason:
-    """Say what to do about labels: only what was tried, and works."""
+def labels_cause(
+    labels: Labels, remedy: Reason, outcome: Outcome = "warned", **numbers: Any
+) -> Reason:
+    """Say what the labels do, and what to do about it."""
+    told = {"moves": labels_move(labels).fact, "remedy": remedy.sentence}
+    return Reason("labels", outcome, "labels", told | numbers)
+
+
+def labels_remedy(
+    labels: Labels, answer: Answer, *, heights: bool = True, sorts: bool = True
+) -> Reason:
+    """Say what to do about labels: only what was tried, and works.
+
+    `heights`: the log density agrees between chains. `sorts`: alignment brings them together.
+    """
     options: dict[str, Any] = {"options": spelt_options(labels.words)} if labels.words else {}
     if options and (few := labels.few_places):
         places = tuple(dict.fromkeys(str(place) for each in few for place in each.places))
         options |= {"places": places, "few": spelt_options(tuple(each.word for each in few))}
     if labels.turning:
         return Reason("labels", "warned", "use no rotation", {} if labels.unclear else options)
-    if labels.rotated and case.answer == "aligned":
+    if labels.rotated and answer == "aligned":
         return Reason("labels", "warned", "use rotated")
-    if labels.state == "overlap" or case.answer in ("invariant", "partly"):
+    if labels.state == "overlap" or answer in ("invariant", "partly"):
         return Reason("labels", "warned", "use no labels", options)
-    if case.answer == "aligned":
+    if answer == "aligned":
         return Reason("labels", "warned", "use aligned", options)
-    if not case.keeps_heights:
+    if not heights:
         return Reason("labels", "failed", "no equal modes")
-    if not case.is_sorted:
+    if not sorts:
         return Reason("labels", "failed", "use neither")
     return Reason("labels", "warned", "use aligned", options)
 

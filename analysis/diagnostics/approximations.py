@@ -9,25 +9,27 @@ from the draws do, which the run has moved (group `drift`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from jaxtyping import Float
 
 from onebasin.posteriors import schema
 from onebasin.posteriors.weights import (
     EVEN,
     MIN_DRAWS_FOR_KHAT,
     khat_of_weights,
+    miss_a_region,
     tails_of,
     worth,
 )
 
 from ..summaries.deciding import rhat_of_entries
 from ..summaries.variational import khat_limit
-from .answers import labels_move, overlap, spelt_options
+from .answers import labels_cause, labels_remedy, overlap
 from .labels import Labels
 from .measure import Facts
 from .verdict import LABELS, PREDICTIONS, SAMPLER, Answer, Extreme, Reason, Verdict
@@ -79,7 +81,6 @@ def modulo(verdict: Verdict, labels: Labels) -> Verdict:
     if state == "stay":
         row = Reason(LABELS, "passed", "labels stay", names)
         return replace(verdict, rows=(row, *verdict.rows[1:]))
-    options = {"options": spelt_options(labels.words)} if labels.words else {}
     sorts = state == "switch"
     if sorts:
         row = Reason(LABELS, "warned", "labels sorted", names)
@@ -88,9 +89,7 @@ def modulo(verdict: Verdict, labels: Labels) -> Verdict:
         row = Reason(LABELS, "warned", "labels overlap", names)
         why = labels.reason or overlap(labels).sentence
         said = Reason("answer", "warned", "invariant", {"why": why})
-    remedy = Reason("labels", "warned", "use aligned" if sorts else "use no labels", options)
-    numbers = {"moves": labels_move(labels).fact, "remedy": remedy.sentence}
-    cause = Reason("labels", "warned", "labels", numbers)
+    cause = labels_cause(labels, labels_remedy(labels, "aligned" if sorts else "invariant"))
     usable = verdict.answer == "usable"
     answer: Answer = "invariant" if not sorts else "aligned" if usable else verdict.answer
     return replace(
@@ -132,8 +131,8 @@ def _state(labels: Labels) -> str:
 
 def _of_fit(facts: Facts) -> Verdict:
     """Draws of an approximation: weights, or k-hat alone, tell how far it is from the posterior."""
-    if (weighted := of_weights(facts)) is not None:
-        return weighted
+    if (weighted := WeightedDraws.of(facts)) is not None:
+        return _of_weights(facts, weighted)
     khat = next(check for check in facts.raw.checks if check.name == "k-hat")
     failed = [check for check in facts.raw.checks if check.outcome == "failed"]
     if failed:
@@ -165,21 +164,46 @@ def _of_unproved(cause: Reason, facts: Facts) -> Verdict:
     return Verdict("unusable", (said,), _rows(facts, row), (cause,))
 
 
-def of_weights(facts: Facts) -> Verdict | None:
-    """Judge weighted draws; None where a posterior has no weights."""
-    fit, group = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
-    if fit is None or group is None or schema.LOG_WEIGHT not in fit:
-        return None
-    log_ratio = np.asarray(fit[schema.LOG_RATIO], np.float64)
-    log_weight = np.asarray(fit[schema.LOG_WEIGHT], np.float64)
+@dataclass(frozen=True, eq=False)
+class WeightedDraws:
+    """Draws with importance weights, as a file has them.
+
+    Attributes
+    ----------
+    log_ratio, log_weight : array (draw,)
+        Raw and smoothed.
+    values : Dataset
+        The variables, of every draw.
+    """
+
+    log_ratio: Float[np.ndarray, " draw"]
+    log_weight: Float[np.ndarray, " draw"]
+    values: xr.Dataset
+
+    @classmethod
+    def of(cls, facts: Facts) -> WeightedDraws | None:
+        """Read them; None where a posterior has no weights."""
+        fit, values = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
+        if fit is None or values is None or schema.LOG_WEIGHT not in fit:
+            return None
+        log_ratio, log_weight = fit[schema.LOG_RATIO], fit[schema.LOG_WEIGHT]
+        return cls(np.asarray(log_ratio, np.float64), np.asarray(log_weight, np.float64), values)
+
+
+def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
+    """Judge weighted draws."""
+    log_ratio, log_weight = weighted.log_ratio, weighted.log_weight
     draws, khat, limit = worth(log_weight), khat_of_weights(log_ratio), khat_limit(len(log_ratio))
     numbers = {"count": len(log_ratio), "worth": draws}
-    even = draws > EVEN * len(log_ratio)
+    even = khat == -np.inf or draws > EVEN * len(log_ratio)
     if not khat <= limit and not even:
         own = {"khat": khat, "limit": limit, "limits": (limit,)}
         return _refused(facts, "heavy weights", numbers | own)
     if draws < LEAST:
         return _refused(facts, "few worth", numbers | {"least": LEAST})
+    if miss_a_region(log_ratio, log_weight):
+        own = {"share": draws / len(log_ratio), "khat": khat}
+        return _refused(facts, "uneven weights", numbers | own)
     moved: list[tuple[float, str]] = []  # locations or spreads, by standard errors
     if (drift := facts.view.group(schema.DRIFT)) is not None:
         for name, entries in _entries(facts, drift).items():
@@ -188,14 +212,16 @@ def of_weights(facts: Facts) -> Verdict | None:
     if moved:
         farthest = max(moved)
         return _refused(facts, "chains drift", {"move": farthest[0], "name": farthest[1]})
-    means, sds = not_carried(facts)
-    own = {"even": "all but equal"} if even else {"khat": khat, "limits": (limit,)}
+    means, sds = not_carried(facts, weighted)
+    own = {"khat": khat, "limits": (limit,)}
+    if even:
+        own = {"even": "all but equal" if draws > EVEN * len(log_ratio) else "similar"}
     row = Reason(PREDICTIONS, "passed", "worth of weights", numbers | own)
     if not (means or sds):
         return Verdict(
             "usable", (Reason("answer", "passed", "usable weights"), row), _rows(facts, row)
         )
-    if 2 * len(means) > sum(map(len, _entries(facts, group).values())):
+    if 2 * len(means) > sum(map(len, _entries(facts, weighted.values).values())):
         return _refused(facts, "tails of most", {"names": means})
     only = tuple(entry for entry in sds if entry not in means)
     one = len({*means, *sds}) == 1
@@ -223,16 +249,13 @@ def _entries(facts: Facts, group: xr.Dataset) -> dict[str, tuple[str, ...]]:
     return {name: entries for name, entries in facts.names.items() if name in group}
 
 
-def not_carried(facts: Facts) -> tuple[Entries, Entries]:
+def not_carried(facts: Facts, weighted: WeightedDraws) -> tuple[Entries, Entries]:
     """Name entries whose mean, and whose standard deviation, rests on too few weighted draws; the worst first."""
-    fit, group = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
-    assert fit is not None and group is not None, "there are weights"
-    log_ratio = np.asarray(fit[schema.LOG_RATIO], np.float64)
-    log_weight = np.asarray(fit[schema.LOG_WEIGHT], np.float64)
-    limit = khat_limit(len(log_ratio))
+    limit = khat_limit(len(weighted.log_ratio))
     khats: tuple[list[tuple[float, str]], ...] = ([], [])
-    for name, entries in _entries(facts, group).items():
-        tails = tails_of(group[name].to_numpy(), log_ratio, log_weight)
+    for name, entries in _entries(facts, weighted.values).items():
+        values = weighted.values[name].to_numpy()
+        tails = tails_of(values, weighted.log_ratio, weighted.log_weight)
         for found, each in zip(khats, (tails.mean, tails.square), strict=True):
             found += [(k, e) for k, e in zip(each, entries, strict=True) if not np.isnan(k)]
     means, sds = (sorted(found, reverse=True) for found in khats)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from onebasin.base.arguments import checks_arguments
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 @checks_arguments
+@np.errstate(over="ignore", invalid="ignore")  # of 1e300, whose square no double holds
 def diagnose(
     posterior: Posterior,
     *,

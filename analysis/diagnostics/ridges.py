@@ -73,9 +73,8 @@ def ridge_of(facts: Facts) -> Ridge | None:
     kept = (values > 0).all(axis=(0, 1)) | (values < 0).all(axis=(0, 1))
     factors = [name for name, keeps in zip(names, kept, strict=True) if keeps]
     words = (" * ", " / ", "a product of powers of ")
-    with np.errstate(over="ignore", invalid="ignore"):  # of 1e300, whose square no double holds
-        found = [*_ridges(facts, names, values, (" + ", " - ", "a weighted sum of "))]
-        found += _ridges(facts, factors, np.log(np.abs(values[..., kept])), words)
+    found = [*_ridges(facts, names, values, (" + ", " - ", "a weighted sum of "))]
+    found += _ridges(facts, factors, np.log(np.abs(values[..., kept])), words)
     return max(
         found, key=lambda each: (len({*map(_variable, each.names)}), each.narrower), default=None
     )
@@ -90,8 +89,9 @@ def _ridges(
     """Give combinations of these that are narrow within chains, and fast; `words` write them."""
     within = values - values.mean(axis=1, keepdims=True)
     sd = within.std(axis=(0, 1))
+    sd[sd == 0] = 1.0
     ess = facts.table["ess_bulk"].reindex(names).to_numpy()
-    for terms, weights in _candidates(within / np.where(sd > 0, sd, 1.0), names):
+    for terms, weights in _candidates(within / sd, names):
         # With coefficients of one size if that will do.
         for factor in (np.sign(weights * weights[0]), weights / sd[terms]):
             width = (within[..., terms] @ factor).std() / np.abs(factor * sd[terms]).min()

@@ -102,6 +102,11 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "The {count:,} weighted draws are worth {worth:,.0f} independent ones, and {least:.0f} are needed",
         _NUTS,
     ),
+    "uneven weights": (
+        "The {count:,} weighted draws are worth {worth:,.0f} independent ones, {share:.0%} of them, and k-hat of the "
+        "weights is {khat:digits 2}: the draws hardly reach a part of the posterior",
+        _NUTS,
+    ),
     "chains drift": (
         "Short chains from the draws move away, `{name}` by {move:.1f} standard errors: the posterior lies beyond the "
         "draws",

@@ -3,7 +3,8 @@
 A fit is good if every parameter's mean lies within .2 standard deviations of the reference's and every standard
 deviation within 15 %. The programs are those of `benchmarks.interpreter` and of `regressions`; their reference is NUTS
 of the same run, and a program whose chains disagree is left out. The simulated targets' moments are those of
-independent draws. With WORDS only those whose names hold one of them.
+independent draws. With `--kinds` targets are random ones of fourteen kinds. With WORDS only those whose names hold one
+of them.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def moments_of(tree: Any) -> Moments:
 def fitted(target: Any, wanted: Moments, method: str, seed: int, weights: bool) -> dict:
     """Fit a target and judge the fit."""
     import onebasin as ob
-    from onebasin.analysis.diagnostics.approximations import not_carried
+    from onebasin.analysis.diagnostics.approximations import WeightedDraws, not_carried
     from onebasin.analysis.diagnostics.measure import gather, measure
     from onebasin.posteriors.view import as_view
 
@@ -88,7 +89,9 @@ def fitted(target: Any, wanted: Moments, method: str, seed: int, weights: bool) 
     claimed = (mean, sd)
     if diagnosis.verdict == "partly":
         view = as_view(tree)
-        means, sds = not_carried(gather(view, measure(view)))
+        facts = gather(view, measure(view))
+        weighted = WeightedDraws.of(facts)
+        means, sds = not_carried(facts, weighted) if weighted else ((), ())
         claimed = distance(moments_of(tree), wanted, (means, {*means, *sds}))
     return {
         "good": bool(mean <= MEAN and sd <= SD),
@@ -120,11 +123,20 @@ def programs(words: list[str]) -> Iterator[tuple[str, Any]]:
             yield name, ob.stan_program(every[name].path, dict(every[name].make()))
 
 
-def references(words: list[str]) -> Iterator[tuple[str, Any, Moments, dict[str, Any]]]:
-    """Yield name, target, moments of the parameters, and NUTS's price."""
+def references(
+    words: list[str], each: int, first: int
+) -> Iterator[tuple[str, Any, Moments, dict[str, Any]]]:
+    """Yield name, target, moments of the parameters, and NUTS's price; with `each` so many targets a kind instead."""
     import onebasin as ob
-    from benchmarks.fits import simulated
+    from benchmarks.fits import kinds, simulated
 
+    for number in range(first, first + each):
+        for kind in kinds.KINDS:
+            if not words or kind in words:
+                target, draws = kinds.made(kind, number)
+                yield target.name, target, moments(draws), {}
+    if each:
+        return
     for name, target in programs(words):
         started = time.perf_counter()
         chains = ob.nuts(target, seed=7, predictive_mb=0, target_acceptance=0.95)
@@ -145,7 +157,8 @@ def references(words: list[str]) -> Iterator[tuple[str, Any, Moments, dict[str, 
         yield name, target, moments(draws), price
     for name in simulated.MODELS:
         if not words or any(word in name for word in words):
-            yield name, simulated.target(name), moments(simulated.known_draws(name)), {}
+            known = moments(simulated.known_draws(name)) | simulated.EXACT.get(name, {})
+            yield name, simulated.target(name), known, {}
 
 
 def main() -> None:
@@ -154,13 +167,15 @@ def main() -> None:
     parser.add_argument("words", nargs="*")
     parser.add_argument("--method", default="dadvi")
     parser.add_argument("--plain", action="store_true", help="without weights")
+    parser.add_argument("--kinds", type=int, default=0, help="random targets a kind, alone")
+    parser.add_argument("--first-kind", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     prepare_jax()
     rows = []
-    for name, target, wanted, price in references(options.words):
+    for name, target, wanted, price in references(options.words, options.kinds, options.first_kind):
         for seed in range(options.first_seed, options.first_seed + options.seeds):
             row = fitted(target, wanted, options.method, seed, not options.plain)
             row |= {"name": name, "seed": seed, "nuts": price}

@@ -83,6 +83,27 @@ def spike_and_slab(size: int) -> Model:
     return model
 
 
+def ridge(bend: float, sd: float) -> Model:
+    """Return a narrow ridge along a curve."""
+
+    def model() -> None:
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(3 / (1 + bend * x**2), sd))
+
+    return model
+
+
+def horseshoe(size: int) -> Model:
+    """Return effects around zero, each with its own scale, and a scale that they share."""
+
+    def model() -> None:
+        tau = numpyro.sample("tau", dist.HalfNormal(1))
+        own = numpyro.sample("own", dist.LogNormal(0, 1).expand([size]).to_event(1))
+        numpyro.sample("effect", dist.Normal(0, tau * own).to_event(1))
+
+    return model
+
+
 def scaled(size: int) -> Model:
     """Return a hierarchy around its mean, with few groups and a scale that data would leave open."""
 
@@ -114,7 +135,16 @@ MODELS: dict[str, Model] = {
     "funnel": funnel(3.0, 9),
     "spike-and-slab": spike_and_slab(3),
     "hierarchy": scaled(8),
+    "hierarchy-small": scaled(3),
+    "ridge": ridge(0.5, 0.3),
+    "horseshoe-prior": horseshoe(4),
+    "counts": independent(rate=dist.Gamma(2.5, 4), share=dist.Beta(0.5, 7.5)),
+    "skewed": independent(x=dist.LogNormal(0, 1), y=dist.Gumbel(1, 2), z=dist.Laplace(0, 2)),
 }
+EXACT = {
+    f"student-{nu}": {f"x[{i}]": (0.0, (nu / (nu - 2)) ** 0.5) for i in range(3)} for nu in (3, 5)
+}
+"""Means and standard deviations that draws do not show, as squares have no variance."""
 
 
 def target(name: str) -> ob.Target:

@@ -30,13 +30,12 @@ from numpyro.infer.util import (
 )
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 from onebasin.posteriors.storable import check_values
 
 from ..contracts.density import Values
 from .charts import Bijection, Chart
-from .start import check_names, no_start, shaped
+from .start import TRIES, check_names, no_start, shaped
 
 _TOGETHER = 8
 """Starts are looked for so many at a time: one compiled search serves any number of chains."""
@@ -300,8 +299,9 @@ class NumpyroValues:
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         del progress
         self.density = NumpyroDensity.of(target)
-        self._quantities = jax.jit(jax.vmap(self._derived))
-        self._compiled = jax.jit(jax.vmap(self._one))  # once: a new function would compile again
+        # Once: new functions would compile again.
+        self._compiled = jax.jit(jax.vmap(self._one))
+        self._constrain = jax.jit(jax.vmap(self.density.constrain))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -318,21 +318,31 @@ class NumpyroValues:
     def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
         """Return the derived quantities at points (point, ...)."""
         del seed  # a model's draws all have names
-        inferred = {name: values[name] for name in self.names}
-        return {n: np.asarray(v) for n, v in self._quantities(inferred).items()}
+        return self._at(values)[1]
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
-        """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
-        vectors = self.density.random_starts(keys_for(Purpose.POINT, seed, count), 2.0)
-        return {n: np.asarray(v) for n, v in jax.vmap(self.density.constrain)(vectors).items()}
+        """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...).
+
+        Raises
+        ------
+        InferenceError
+            If too few of those that were tried have a finite log density.
+        """
+        rng = np.random.default_rng(seed)
+        found: list[dict[str, np.ndarray]] = []
+        for _ in range(TRIES):
+            vectors = rng.uniform(-2.0, 2.0, (max(count, _AT_LEAST), self.density.size))
+            values = {n: np.asarray(v) for n, v in self._constrain(vectors).items()}
+            allowed = np.isfinite(self.log_density(values))
+            found.append({name: value[allowed] for name, value in values.items()})
+            together = {n: np.concatenate([one[n] for one in found])[:count] for n in values}
+            if len(next(iter(together.values()))) == count:
+                return together
+        raise no_start(self.density.target.name, "no point within +-2 has a finite log density")
 
     def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
         """Log density at points (point, ...); -inf outside the support."""
-        count = len(next(iter(values.values())))
-        if 0 < count < _AT_LEAST:
-            rows = np.minimum(np.arange(_AT_LEAST), count - 1)
-            values = {name: np.asarray(value)[rows] for name, value in values.items()}
-        return np.asarray(self._compiled(dict(values)))[:count]
+        return self._at(values)[0]
 
     def log_likelihood(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
         """Log likelihood of all data at points (point, ...)."""
@@ -340,11 +350,15 @@ class NumpyroValues:
         total = jax.vmap(lambda v: sum(site_terms(model, v, observed=True), jnp.zeros(())))
         return np.asarray(total(dict(values)))
 
-    def _derived(self, point: Values) -> Values:
-        _, sites = log_density(self.density.model, (), {}, point)
-        return {n: s["value"] for n, s in sites.items() if s["type"] == "deterministic"}
+    def _at(self, values: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Log density and derived quantities at points, of which few are filled up to a number that is compiled."""
+        count = len(next(iter(values.values())))
+        rows = np.minimum(np.arange(max(count, _AT_LEAST if count else 0)), count - 1)
+        density, derived = self._compiled({n: np.asarray(values[n])[rows] for n in self.names})
+        return np.asarray(density)[:count], {n: np.asarray(v)[:count] for n, v in derived.items()}
 
-    def _one(self, point: Values) -> jax.Array:
+    def _one(self, point: Values) -> tuple[jax.Array, Values]:
         density, sites = log_density(self.density.model, (), {}, point)
         inside = [jnp.all(sites[name]["fn"].support(value)) for name, value in point.items()]
-        return jnp.where(jnp.all(jnp.stack(inside)), density, -jnp.inf)
+        derived = {n: s["value"] for n, s in sites.items() if s["type"] == "deterministic"}
+        return jnp.where(jnp.all(jnp.stack(inside)), density, -jnp.inf), derived

@@ -11,31 +11,34 @@ posterior times the squared distance of such a quantity from its mean lies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
-from onebasin.posteriors.weights import khat_of_weights, smoothed, tails_of, worst_khat, worth
+from onebasin.posteriors.weights import miss_a_region, smoothed, tails_of, worst_khat, worth
 
 from ..density.counted import CountedDensity
 from .gaussian import NormalFit, Points, moments
 
-FREEDOM = 8.0
-"""Degrees of freedom of the proposals, whose tails are heavier than a normal's."""
+FREEDOM, TAIL_FREEDOM = 8.0, 2.0
+"""Degrees of freedom of the proposals, whose tails are heavier than a normal's, and of those at tails."""
 ROUNDS = 5
 MORE_ROUNDS = 5
 """Rounds that are added where a quantity's k-hat lies between what is good and what is lost."""
 TAIL_ROUNDS = 5
-"""Rounds that are added for the tails of quantities, where the weights themselves are good by then."""
+"""Rounds that are added for the tails of quantities, unless draws miss a region."""
 TAIL_SHARE, TAILS, HEAVY = 0.3, 4, 0.5
 """Share of the draws of such a round for tails, of how many quantities, and their least k-hat."""
-GOOD, LOST = 0.7, 1.0
-"""k-hat up to which weights of a quantity are good, and from which on more draws do not help."""
+SURE, GOOD, LOST = 0.6, 0.7, 1.0
+"""k-hat up to which weights of a quantity are surely good, up to which they are good, and from which on more draws of
+the same proposals do not help."""
 DEAD = 5.0
 """Draws that weights are worth after two rounds, below which no further round is worth its price."""
+NEGLIGIBLE = 50.0
+"""Nats below the largest weight from which on a draw whose variables are no numbers has none."""
 LEAST_SHARE = 0.05
 """Share of a round's draws that the components share evenly, whatever their weights."""
 
@@ -85,23 +88,31 @@ class Weighted:
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """A round's proposals, the share of each, and its number of draws."""
+    """A round's proposals, the share of each, its number of draws, and how many proposals, the last, are for tails."""
 
     components: tuple[NormalFit, ...]
     shares: Float[np.ndarray, " component"]
     draws: int
+    tails: int = 0
+
+    @property
+    def freedoms(self) -> list[float]:
+        """Degrees of freedom of each component."""
+        usual = len(self.components) - self.tails
+        return [FREEDOM] * usual + [TAIL_FREEDOM] * self.tails
 
     def by_component(self, points: Points) -> Float[np.ndarray, "component point"]:
         """Log of share times density, of each component."""
-        each = [c.t_log_density(points, FREEDOM) for c in self.components]
+        pairs = zip(self.components, self.freedoms, strict=True)
+        each = [c.t_log_density(points, freedom) for c, freedom in pairs]
         return np.stack(each) + np.log(self.shares)[:, None]
 
     def drawn(self, rng: np.random.Generator) -> Points:
         counts = np.floor(np.cumsum(self.shares) * self.draws + rng.uniform()).astype(int)
         counts = np.diff(np.minimum(np.append(0, counts), self.draws))
         counts[-1] += self.draws - counts.sum()
-        pairs = zip(self.components, counts, strict=True)
-        return np.concatenate([c.t_points(int(n), FREEDOM, rng) for c, n in pairs])
+        each = zip(self.components, counts, self.freedoms, strict=True)
+        return np.concatenate([c.t_points(int(n), freedom, rng) for c, n, freedom in each])
 
 
 def weigh(
@@ -118,7 +129,7 @@ def weigh(
 
     After each of `rounds`, `done` is called with its number. There are up to `more_rounds` more, of twice as many
     draws, where the weights of a quantity leave it open whether they are good; and `tail_rounds` for its tail where
-    they still do and all weights are good.
+    they are not surely good by then, unless draws miss a region.
     """
     count = max(1000, 20 * counted.size)
     current = _Round(tuple(fits), np.full(len(fits), 1 / len(fits)), count)
@@ -126,9 +137,9 @@ def weigh(
     vectors, lp = np.empty((0, counted.size)), np.empty(0)
     densities = np.empty((0, 0))  # of every round's proposals at all draws
     log_q = np.empty(0)
-    number, most, last = 0, rounds, rounds + more_rounds
+    number, most, tails = 0, rounds, False
     while number < most:
-        used = current if number < last else _with_tails(counted, current, vectors, lp - log_q)
+        used = _with_tails(counted, current, vectors, lp - log_q) if tails else current
         new = used.drawn(rng)
         old = logsumexp(used.by_component(vectors), axis=0) if len(vectors) else np.empty(0)
         past.append(used)
@@ -141,6 +152,9 @@ def weigh(
         total = sum(r.draws for r in past)
         portions = np.log([r.draws / total for r in past])
         log_q = logsumexp(densities + portions[:, None], axis=0)
+        (far,) = np.nonzero(lp - log_q < (lp - log_q).max() - NEGLIGIBLE)
+        if len(far):
+            lp[far[~_computed(counted.constrain(vectors[far]))]] = -np.inf
         number += 1
         done(number)
         if not np.isfinite(lp).any():
@@ -148,14 +162,24 @@ def weigh(
         if number == 2 and worth(lp - log_q) < DEAD:
             break
         current = _adapted(current, vectors, lp - log_q)
-        if number == most < last + tail_rounds:
-            good = number < last or khat_of_weights(lp - log_q) <= GOOD
-            if good and GOOD < worst_khat(counted.constrain(vectors), lp - log_q) < LOST:
-                most = last if number < last else last + tail_rounds
-                current = replace(current, draws=2 * count)
-    log_weight = smoothed(lp - log_q)
+        if number == most < rounds + more_rounds + tail_rounds and not tails:
+            worst = worst_khat(counted.constrain(vectors), lp - log_q)
+            if number == rounds and GOOD < worst < LOST:
+                most += more_rounds
+            elif SURE < worst < np.inf and not miss_a_region(lp - log_q, lp - log_q):
+                most, tails = most + tail_rounds, True
+            current = replace(current, draws=2 * count)
     values = counted.constrain(vectors)
+    there = np.isfinite(lp) | _computed(values)
+    vectors, lp, log_q = vectors[there], lp[there], log_q[there]
+    values = {name: each[there] for name, each in values.items()}
+    log_weight = smoothed(lp - log_q)
     return Weighted(vectors, lp, log_q, log_weight, current.components, current.shares, values)
+
+
+def _computed(values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Tell of each draw whether its variables are numbers, which they may not be far out."""
+    return np.all([np.isfinite(v).reshape(len(v), -1).all(axis=1) for v in values.values()], axis=0)
 
 
 def _with_tails(
@@ -187,6 +211,7 @@ def _with_tails(
         current,
         components=(*current.components, *there),
         shares=np.concatenate([(1 - TAIL_SHARE) * current.shares, shares]),
+        tails=len(there),
     )
 
 

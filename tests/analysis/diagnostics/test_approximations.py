@@ -10,7 +10,7 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.posteriors import schema
-from onebasin.posteriors.weights import khat_of_weights, smoothed, tails_of, worth
+from onebasin.posteriors.weights import khat_of_weights, pareto_khat, smoothed, tails_of, worth
 
 DRAWS = 4000
 
@@ -28,6 +28,9 @@ def test_khat_of_weights_is_that_of_their_tail(k: float) -> None:
 
 def test_even_weights_have_no_tail_and_lost_draws_no_weight(rng: np.random.Generator) -> None:
     assert khat_of_weights(0.1 * rng.normal(size=DRAWS)) == -np.inf
+    bounded = np.repeat([-2.0, 0.0, 1.2], [1960, 1960, 80]) + 0.01 * rng.normal(size=DRAWS)
+    assert worth(bounded) < 0.6 * DRAWS and pareto_khat(bounded) > 1
+    assert khat_of_weights(bounded) == -np.inf
     log_ratio = np.append(rng.normal(size=DRAWS), [-np.inf, np.nan])
     weights = np.exp(smoothed(log_ratio))
     assert weights.sum() == pytest.approx(1)
@@ -79,6 +82,11 @@ def tree(
     [
         ({}, "usable", "independent ones, and k-hat of the weights is 0."),
         ({"k": 0.9}, "unusable", ", above 0.70: a few draws decide"),
+        (
+            {"k": 0.6},
+            "unusable",
+            "19% of them, and k-hat of the weights is 0.59: the draws hardly reach",
+        ),
         (
             {"tail": 0.45},
             "partly",
