@@ -124,9 +124,9 @@ def _lines(part: Part) -> Iterator[str]:
         texts = [[pasteable(text.replace("`", "")) for text in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
         for name, *cells in texts:
-            row = [f"{name:<{widths[0]}}"]
-            row += [f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True)]
-            yield f"  {'  '.join(row)}".rstrip()
+            line = [f"{name:<{widths[0]}}"]
+            line += [f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True)]
+            yield f"  {'  '.join(line)}".rstrip()
 
 
 def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:

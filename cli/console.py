@@ -118,7 +118,8 @@ def write_table(table: Table) -> None:
 
     from .tables import NO_BREAK, drawn
 
-    out, columns, rows = stdout(), table.headings, []
+    out, columns = stdout(), table.headings
+    rows: list[list[Text]] = []
     headings = [Text(plain(c.name) + (f"\n{plain(c.unit)}" if c.unit else "")) for c in columns]
     for cells in table.cells:
         rows.append([])

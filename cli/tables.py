@@ -76,8 +76,8 @@ def drawn(
             heading = wrapped(headings[i], column_width)
             table.add_column(heading, justify=justify, width=column_width, overflow="fold")
         for row in rows:
-            cells = zip(part, widths, strict=True)
-            table.add_row(*(wrapped(row[i], column_width) for i, column_width in cells))
+            places = zip(part, widths, strict=True)
+            table.add_row(*(wrapped(row[i], column_width) for i, column_width in places))
         yield table, 1 + sum(w + _FRAME for w in widths)
 
 

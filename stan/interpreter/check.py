@@ -59,8 +59,8 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
         model.values(point)
     # Columns of the parameters, of these with transformed parameters, and of all.
     library, error = model.library, c_char_p()
-    text = json.dumps({**given, **held(form)}).encode()
-    handle = c_void_p(library.bs_model_construct(text, arguments.seed % 2**32, byref(error)))
+    whole = json.dumps({**given, **held(form)}).encode()
+    handle = c_void_p(library.bs_model_construct(whole, arguments.seed % 2**32, byref(error)))
     flags = ((False, False), (True, False), (True, True))
     names = [library.bs_param_names(handle, *map(c_bool, each)).decode() for each in flags]
     library.bs_model_destruct(handle)
