@@ -209,7 +209,7 @@ def symmetry_of(words: Sequence[str] | None, view: View) -> Symmetry | None:
 
     blocks = symmetry(words)
     names = {name for block in blocks for name in block.variables} & set(view.posterior)
-    sizes = {name: view.posterior[name].sizes for name in names}
+    sizes = {name: view.arrays[name].sizes for name in names}
     shapes = {n: tuple(s for d, s in s.items() if d not in SAMPLE_DIMS) for n, s in sizes.items()}
     return as_meant(blocks, shapes) or None
 

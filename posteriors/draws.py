@@ -269,15 +269,15 @@ def entry_names(variable: xr.DataArray) -> Iterator[str]:
         yield f"{variable.name}[{','.join(map(str, index))}]" if dims else str(variable.name)
 
 
-def _event(variable: xr.DataArray) -> tuple[int, ...]:
+def _event(variable: xr.DataArray | xr.Variable) -> tuple[int, ...]:
     return tuple(size for dim, size in variable.sizes.items() if dim not in SAMPLE_DIMS)
 
 
 def with_numbers(dataset: xr.Dataset) -> xr.Dataset:
     """Return draws without variables that have no entry, numbers of Python's and half precision as NumPy's floats."""
-    empty = [name for name, variable in dataset.data_vars.items() if 0 in _event(variable)]
+    empty = [name for name in dataset.data_vars if 0 in _event(dataset.variables[name])]
     floats = {}
-    for name, variable in dataset.data_vars.items():
+    for name, variable in ((name, dataset.variables[name]) for name in dataset.data_vars):
         if variable.dtype == object:
             with suppress(TypeError, ValueError):
                 floats[name] = variable.astype(np.float64)
@@ -322,7 +322,7 @@ def event_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Shape of each variable in one draw; of those that are named, as far as they are there."""
     wanted = [str(name) for name in dataset] if names is None else names
-    return {name: _event(dataset[name]) for name in wanted if name in dataset}
+    return {name: _event(dataset.variables[name]) for name in wanted if name in dataset.variables}
 
 
 def choose_variables(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isqrt
 from typing import TYPE_CHECKING
 
 from . import schema
@@ -52,8 +53,16 @@ def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
     for name in map(str, posterior.data_vars):
         if name not in written:
             guessed.append(name)
-            computed = posterior[name].dtype.kind in "biu" or is_named_as_generated(name)
+            computed = posterior.variables[name].dtype.kind in "biu" or is_named_as_generated(name)
             of[name] = GENERATED if computed else PARAMETER
         else:
             of[name] = written[name]
     return Kinds(of, tuple(guessed))
+
+
+def arrays_of(posterior: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Give the variables by name; some at a time, as a dataset goes through all of its variables to give one."""
+    names = list(posterior.data_vars)
+    step = isqrt(len(names)) + 1
+    parts = (posterior[names[first : first + step]] for first in range(0, len(names), step))
+    return {str(name): part[name] for part in parts for name in part.data_vars}

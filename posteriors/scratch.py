@@ -117,24 +117,20 @@ class Scratch:
 
         It is read as it is asked for, until the tree is closed, if `lazy`; otherwise into memory.
         """
-        import xarray as xr
-
-        from onebasin.base.files.hdf5 import load_tree
+        from onebasin.base.files.hdf5 import load_tree, open_tree
 
         try:
             self._file.close()
             self._sink.close()
-            if lazy:
-                tree = xr.open_datatree(self.path, engine="h5netcdf", cache=False)
-            else:
-                tree = load_tree(self.path)
-                self.remove()
+            tree = (open_tree if lazy else load_tree)(self.path)
         except BaseException:
             self.remove()
             raise
         tree.attrs = dict(attributes)
         if lazy:
             on_close(tree, self.remove)
+        else:
+            self.remove()
         return tree
 
     def remove(self) -> None:
@@ -144,25 +140,21 @@ class Scratch:
 
 def on_close(tree: xr.DataTree, act: Callable[[], object]) -> None:
     """Do something once when a tree is closed, or when the process ends."""
-    end = weakref.finalize(tree, act)
-    inner = tree._close
-
-    def close() -> None:
-        if inner is not None:
-            inner()
-        end()
-
-    tree.set_close(close)
+    _then(tree, weakref.finalize(tree, act))
 
 
 def close_with(tree: xr.DataTree, other: xr.DataTree) -> None:
     """Have a tree, whose arrays another one shows, as long as that is there, and close it when that is closed."""
+    _then(tree, other.close)
+
+
+def _then(tree: xr.DataTree, act: Callable[[], object]) -> None:
     inner = tree._close
 
     def close() -> None:
         if inner is not None:
             inner()
-        other.close()
+        act()
 
     tree.set_close(close)
 

@@ -33,7 +33,7 @@ from .draws import (
     with_numbers,
 )
 from .foreign import convert, names_files
-from .kinds import Kinds, kinds_of
+from .kinds import Kinds, arrays_of, kinds_of
 from .opening import open_tree
 from .schema import adopted
 
@@ -91,9 +91,14 @@ class View:
             )
         if not dataset.sizes["chain"]:
             raise ArgumentError(f"`{self.argument}` has no chains: give at least one.")
-        if dataset.sizes["draw"] and not any(values.size for values in dataset.data_vars.values()):
+        if dataset.sizes["draw"] and not any(dataset.variables[n].size for n in dataset.data_vars):
             raise ArgumentError(f"`{self.argument}` holds variables without entries only.")
         return dataset
+
+    @cached_property
+    def arrays(self) -> dict[str, xr.DataArray]:
+        """The posterior's variables by name."""
+        return arrays_of(self.posterior)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -111,8 +116,8 @@ class View:
         return self.posterior.sizes["draw"]
 
     def values(self, name: str) -> Float[np.ndarray, "chain draw *event"]:
-        """Return the draws of one variable of numbers, in the precision they are kept in."""
-        return checked(self.posterior[name], self.argument).values
+        """Return the draws of a variable as they are kept; refuse one that is not numeric or lacks chain or draw."""
+        return checked(self.arrays[name], self.argument).values
 
     def draws(self, var_names: str | Sequence[str] | None = None, *, finite: bool = True) -> Draws:
         """Lay variables out as scalar parameters.
@@ -124,7 +129,7 @@ class View:
         self.check_sampled()
         chosen = tuple(choose_variables(self.variables, var_names))
         if chosen not in self._draws:
-            self._draws[chosen] = lay_out([self.posterior[name] for name in chosen], self.argument)
+            self._draws[chosen] = lay_out([self.arrays[name] for name in chosen], self.argument)
         draws = self._draws[chosen]
         return refuse_broken(draws, self.argument) if finite else draws
 

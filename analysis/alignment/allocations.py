@@ -36,7 +36,7 @@ def allocations_in(view: View, element: Element, moved: set[str]) -> dict[str, A
         np.linspace(0, view.num_draws - 1, min(view.num_draws, LOOKED_AT)).round().astype(int)
     )
     found: dict[str, Allocation] = {}
-    for name, variable in view.posterior.data_vars.items():
+    for name, variable in view.arrays.items():
         timed = set(schema.SAMPLE_DIMS) <= set(variable.dims)
         if name in moved or not timed or variable.dtype.kind not in "iuf":
             continue

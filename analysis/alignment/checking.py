@@ -33,11 +33,7 @@ def check_alignment(alignment: Alignment, resolved: Resolved) -> None:
     view = alignment.source
     moved = {name for block in alignment.symmetry for name in block.variables}
     moved |= {*alignment.allocations}
-    drawn = {
-        n
-        for n, v in view.posterior.data_vars.items()
-        if v.dtype.kind in "biuf" and "draw" in v.dims
-    }
+    drawn = {n for n, v in view.arrays.items() if v.dtype.kind in "biuf" and "draw" in v.dims}
     names = [name for name in parameters_of(view) if name in drawn - moved]
     step = every_few(view, names)
     rows = [labels_of(part)[:, ::step] for part in alignment.element]

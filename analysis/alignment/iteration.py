@@ -91,9 +91,15 @@ def _run(
 ) -> Iterated:
     at = problem.features.read_one(start)
     squares = kind == "gaussian"
-    matched = match(problem, about(at, scales), max_sweeps=max_sweeps, restarts=restarts, seed=seed)
-    swept, converged, trace = matched.swept, False, []
-    reference = _estimate(problem, _moments(problem, swept, at, squares), kind, scales)
+    reference, moments = about(at, scales), Moments(at)
+    if problem.exact:  # one sweep, which takes in the draws that it has read anyway
+        swept = sweep(problem, reference, None, moments=moments, squares=squares)
+    else:
+        limits = {"max_sweeps": max_sweeps, "restarts": restarts, "seed": seed}
+        swept = match(problem, reference, **limits).swept
+        moments = _moments(problem, swept, at, squares)
+    converged, trace = False, []
+    reference = _estimate(problem, moments, kind, scales)
     for _ in range(max_sweeps):
         moments = Moments(at)
         swept = sweep(problem, reference, swept, moments=moments, squares=squares)

@@ -70,7 +70,7 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     """
     for view in views.values():
         for variable in view.variables:
-            checked(view.posterior[variable], view.argument)
+            checked(view.arrays[variable], view.argument)
     shapes = {name: {v: shape_of(view, v) for v in view.variables} for name, view in views.items()}
     only_in: dict[str, str] = {}
     for name, own in shapes.items():
@@ -182,7 +182,7 @@ def labelled_as(view: View, other: View, names: Sequence[str]) -> View:
     shapes = [(shape_of(view, name), shape_of(other, name)) for name in names]
     if any(own is None or own != theirs for own, theirs in shapes):
         return view
-    pairs = {name: (view.posterior[name], other.posterior[name]) for name in names}
+    pairs = {name: (view.arrays[name], other.arrays[name]) for name in names}
     if all(tuple(entry_names(own)) == tuple(entry_names(like)) for own, like in pairs.values()):
         return view
     tree = view.tree.copy()
@@ -212,7 +212,7 @@ def shape_of(view: View, name: str) -> tuple[int, ...] | None:
     """Give the shape of a variable in one draw; None where the posterior lacks it."""
     if name not in view.variables:
         return None
-    variable = view.posterior[name]
+    variable = view.arrays[name]
     return tuple(variable.sizes[dim] for dim in _axes(variable))
 
 

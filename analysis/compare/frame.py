@@ -191,7 +191,7 @@ def _shapes(view: View, var_names: Sequence[str] | None) -> dict[str, tuple[int,
 def _draws(view: View, names: tuple[str, ...]) -> Draws:
     """Draws of variables, finite and enough of them."""
     view.check_sampled()
-    variables = [checked(view.posterior[name], view.argument) for name in names]
+    variables = [checked(view.arrays[name], view.argument) for name in names]
     if view.num_draws < MIN_DRAWS:
         raise ArgumentError(
             f"`{view.argument}` has {view.num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "

@@ -93,7 +93,7 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
         return Draws((), np.empty((view.num_chains, view.num_draws, 0)))
     # Such as the sum of a simplex in single precision, which varies by no more than rounding.
     moved = {name for block in symmetry for name in block.variables} & {*view.variables}
-    single = np.dtype(np.float32) in {view.posterior[name].dtype for name in moved}
+    single = np.dtype(np.float32) in {view.arrays[name].dtype for name in moved}
     rounding = SINGLE * float(np.finfo(np.float32).eps)
     labels: list[str] = []
     columns = []
@@ -121,11 +121,11 @@ def _by_pieces(
 
 
 def _pieces(view: View, names: Sequence[str]) -> Iterator[Piece]:
-    count = -(-sum(8 * view.posterior[name].size for name in names) // PIECE)
+    count = -(-sum(8 * view.arrays[name].size for name in names) // PIECE)
     step = max(1, view.num_draws // max(1, count))
     for first in range(0, view.num_draws, step):
         rows = slice(first, first + step)
-        some = {name: checked(view.posterior[name], view.argument)[:, rows] for name in names}
+        some = {name: checked(view.arrays[name], view.argument)[:, rows] for name in names}
         yield {name: np.asarray(drawn.values, np.float64) for name, drawn in some.items()}
 
 

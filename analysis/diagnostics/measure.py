@@ -241,7 +241,7 @@ def gather(view: View, raw: Diagnosis) -> Facts:
     values = looked_at(view, raw.deciding)
     if raw.undefined or raw.broken:
         values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
-    names = {name: tuple(entry_names(view.posterior[name])) for name in raw.deciding}
+    names = {name: tuple(entry_names(view.arrays[name])) for name in raw.deciding}
     variable = {entry: name for name, entries in names.items() for entry in entries}
     unknown = {*raw.constants, *raw.broken, *raw.undefined}
     entries = [entry for entry in variable if entry not in unknown]

@@ -79,7 +79,7 @@ def compare_densities(
     rows, began = np.flatnonzero(where), time.perf_counter()
     if not len(rows):
         return DensityCheck(0)
-    first = {n: _rows(view.posterior[n], rows) for n in parameters_of(view)}
+    first = {n: _rows(view.arrays[n], rows) for n in parameters_of(view)}
     then = first | {n: _rows(moved[n], rows) for n in first if n in moved}
     batches = -(-len(rows) // BATCH)
     size = np.full(len(rows), np.nan)
@@ -116,7 +116,7 @@ def changed_by(view: View, symmetry: Sequence[Block]) -> str | None:
     rows = np.unique(np.linspace(0, count - 1, min(TRIED, count)).round().astype(int))
     moved = {n for block in symmetry for n in block.variables}
     names = dict.fromkeys([*parameters_of(view), *moved])
-    values = {n: _rows(view.posterior[n], rows) for n in names if view.log_density}
+    values = {n: _rows(view.arrays[n], rows) for n in names if view.log_density}
     before = {n: values[n] for n in parameters_of(view) if n in values}
     for block in symmetry:
         group = Group((block,), event_shapes(view.posterior, block.variables))
@@ -136,7 +136,7 @@ def changed_by(view: View, symmetry: Sequence[Block]) -> str | None:
 
 def parameters_of(view: View) -> tuple[str, ...]:
     """Name the parameters whose draws are real numbers."""
-    variables = {n: view.posterior[n] for n in view.kinds.named("parameter")}
+    variables = {n: view.arrays[n] for n in view.kinds.named("parameter")}
     lead = set(schema.SAMPLE_DIMS)
     return tuple(n for n, v in variables.items() if lead <= set(v.dims) and v.dtype.kind == "f")
 

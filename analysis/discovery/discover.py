@@ -14,7 +14,7 @@ Stephens 2000 (JRSS B 62), Papastamoulis 2016 (JSS 69), Papastamoulis and Ntzouf
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, groupby
 from operator import itemgetter
@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..summaries.deciding import rhat_of_entries
+from .alike import Alike
 from .candidate import Candidate
 from .counterparts import Tuples, are_tied, tuples_of, with_tuples
 from .moving import (
@@ -59,6 +60,8 @@ ROUNDS = 3
 """Most candidates that are applied one after the other."""
 COMES_CLOSER = 0.95
 """Variance after over before below which a slot moves along."""
+SEEDS = 64
+"""Seeds of a size, after which one is left out if a clear candidate moves its slots, whatever that repairs."""
 MIRRORED = 0.5
 """Ratio of the variances that changed signs and exchanged entries leave, below which signs change."""
 RARELY = 0.02
@@ -117,7 +120,7 @@ def _in_rounds(
     present = with_tuples(values, every)
     bad |= {"~".join(names): np.concatenate([bad[n] for n in names]) for names in every}
     certain: list[Candidate] = []
-    taken: set[tuple[str, tuple[int, ...]]] = set()
+    taken: list[Slot] = []
     for _ in range(ROUNDS):
         best = _Search(present, bad, rhat, rng, taken, tuples, first=not certain).best()
         if best is None or not best.certain:
@@ -125,9 +128,9 @@ def _in_rounds(
             return (*certain, best) if best is not None and ambiguous else tuple(certain)
         certain.append(best)
         present = with_tuples({n: best.values.get(n, present[n]) for n in values}, every)
-        moved = [n for n in present if set(n.split("~")) & set(best.values)]
+        moved = [n for n in present if not best.values.keys().isdisjoint(n.split("~"))]
         bad |= {name: bad_entries(present[name], rhat) for name in moved}
-        taken |= {place for slot in best.slots for place in slot.places}
+        taken += best.slots
     return tuple(certain)
 
 
@@ -140,7 +143,7 @@ class _Search:
         bad: Mapping[str, np.ndarray],
         rhat: Rhat,
         rng: np.random.Generator,
-        taken: set[tuple[str, tuple[int, ...]]],
+        taken: Sequence[Slot],
         tuples: tuple[Tuples, Tuples] | None,
         *,
         first: bool,
@@ -152,13 +155,14 @@ class _Search:
         self.along_alone = {slot.name for slot in tied[len(first_tuples) :]}
         own = {n: v for n, v in self.searched.items() if n not in {slot.name for slot in tied}}
         self.num_bad = sum(int(bad[name].sum()) for name in own)
-        free = [s for s in (*slots(own), *tied) if not _overlaps(s, taken)]
+        free = _apart_from(taken, (*slots(own), *tied))
         self.lenses = [lens for slot in free if (lens := self._lens(slot)) is not None]
+        self.alike: dict[int, Alike] = {}
 
     def best(self) -> Candidate | None:
         """The best: certain, then repairing most, then leaving least relative to noise; else one that turns."""
         turning = self._turning()
-        found = self._found({(s.name, s.axes) for each in turning for s in each.slots})
+        found = self._found([slot for each in turning for slot in each.slots])
         if turning and not any(candidate.certain for candidate in found):
             return turning[0]
         everything = (self.values, self.lenses, self.bad, self.rhat)
@@ -177,10 +181,11 @@ class _Search:
         turned = [finish_turning(t, self.values, self.bad, self.rhat) for t in every]
         return [candidate for candidate in turned if candidate is not None]
 
-    def _found(self, turning: set[tuple[str, tuple[int, ...]]]) -> list[Proposal]:
+    def _found(self, turning: Sequence[Slot]) -> list[Proposal]:
         """Candidates from every seed that does not turn."""
         found: list[Proposal] = []
-        self.lenses = [lens for lens in self.lenses if not _overlaps(lens.slot, turning)]
+        free = {*_apart_from(turning, (lens.slot for lens in self.lenses))}
+        self.lenses = [lens for lens in self.lenses if lens.slot in free]
 
         def of_few(lens: Lens) -> tuple[int, int]:
             return -len(lens.slot.members), lens.slot.size  # long tuples, then their parts
@@ -191,17 +196,17 @@ class _Search:
             seeds = sorted(
                 self._seeds(list(lenses)), key=lambda seed: beside(seed[0].slot, seed[1])
             )
-            for seed in seeds:
+            for number, seed in enumerate(seeds):
                 places = {*seed[0].slot.places}
-                if any(self._mends_all(c) and places <= c.places for c in found):
+                others = (c for c in found if places <= c.places)
+                if any(map(self._mends_all if number < SEEDS else _is_clear, others)):
                     continue  # which left less
                 candidate = self._candidate(*seed)
                 found += [candidate] if candidate is not None else []
         return found
 
     def _mends_all(self, candidate: Proposal) -> bool:
-        clear = candidate.certain and candidate.gain.sorting.certainty >= CLEAR_ELEMENTS
-        return clear and candidate.repaired >= self.num_bad
+        return _is_clear(candidate) and candidate.repaired >= self.num_bad
 
     def _lens(self, slot: Slot) -> Lens | None:
         """A slot's lens; None where it cannot be a seed nor move along."""
@@ -255,28 +260,36 @@ class _Search:
 
     def _along(self, seed: Lens, sorting: Sorting) -> list[Lens]:
         """Choose of every other variable the slot, if any, that the seed's elements bring closest."""
+        group = self._alike(seed.slot.size)
+        names = {*seed.slot.names}
         others: dict[str, tuple[float, Lens]] = {}
-        for lens in [*self.lenses, *self._mirrored(seed)]:
+        for lens in group.near(sorting, COMES_CLOSER):
             slot = lens.slot
-            if slot.size != seed.slot.size or {*slot.names} & {*seed.slot.names}:
-                continue
-            if slot.signed and not seed.slot.signed:
+            if (slot.signed and not seed.slot.signed) or not names.isdisjoint(slot.names):
                 continue
             ratio = self._ratio(lens, sorting)
             if self._is_mirrored(slot, sorting):
                 continue
             if ratio < COMES_CLOSER and ratio < others.get(slot.name, (np.inf, lens))[0] - 0.01:
                 others[slot.name] = (ratio, lens)
-        closest: list[Lens] = []
+        closest: set[Lens] = set()
         for _, lens in sorted(others.values(), key=itemgetter(0)):
-            if not any({*lens.slot.names} & {*other.slot.names} for other in closest):
-                closest.append(lens)
+            if names.isdisjoint(lens.slot.names):
+                names |= {*lens.slot.names}
+                closest.add(lens)
         return [lens for _, lens in others.values() if lens in closest]
 
-    def _mirrored(self, seed: Lens) -> list[Lens]:
+    def _alike(self, size: int) -> Alike:
+        """Slots with as many components, and of two also entries that change as a whole where these change places."""
+        if size not in self.alike:
+            lenses = [lens for lens in self.lenses if lens.slot.size == size]
+            self.alike[size] = Alike(
+                [*lenses, *(self._mirrored() if size == 2 else ())], self._features
+            )
+        return self.alike[size]
+
+    def _mirrored(self) -> list[Lens]:
         """Find entries that may become their complement, or change sign, where two components change places."""
-        if seed.slot.size != 2:
-            return []
         weights = [
             n for n, v in self.searched.items() if v.ndim == 1 and v.min() > 0 and v.max() < 1
         ]
@@ -323,9 +336,17 @@ def _signs_change(sorting: Sorting) -> bool:
     return bool((rarer > RARELY).any())
 
 
-def _overlaps(slot: Slot, taken: set[tuple[str, tuple[int, ...]]]) -> bool:
-    return any(
-        own == name and (set(places) & set(axes) or not places or not axes)
-        for name, axes in taken
-        for own, places in slot.places
-    )
+def _is_clear(candidate: Proposal) -> bool:
+    return candidate.certain and candidate.gain.sorting.certainty >= CLEAR_ELEMENTS
+
+
+def _apart_from(taken: Iterable[Slot], every: Iterable[Slot]) -> list[Slot]:
+    """Choose the slots that share no axis of a parameter with those that are taken."""
+    known: dict[str, list[tuple[int, ...]]] = {}
+    for name, axes in (place for slot in taken for place in slot.places):
+        known.setdefault(name, []).append(axes)
+
+    def is_taken(name: str, axes: tuple[int, ...]) -> bool:
+        return any(not axes or not others or {*axes} & {*others} for others in known.get(name, ()))
+
+    return [slot for slot in every if not any(is_taken(*place) for place in slot.places)]

@@ -190,8 +190,8 @@ def _mended(candidate: Candidate) -> Candidate | None:
 
 
 def _in_order(slots: Sequence[Slot], values: Values) -> tuple[Slot, ...]:
-    order = list(values)
-    return tuple(sorted(slots, key=lambda slot: order.index(slot.name)))
+    order = {name: place for place, name in enumerate(values)}
+    return tuple(sorted(slots, key=lambda slot: order[slot.name]))
 
 
 def closer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class Proposal:
         """The slots that move, the seed first."""
         return self.moving.slots
 
-    @property
+    @cached_property
     def places(self) -> set[tuple[str, tuple[int, ...]]]:
         """The places of these slots."""
         return {place for slot in self.slots for place in slot.places}
@@ -48,8 +49,10 @@ class Proposal:
 
 def is_part(one: Proposal, other: Proposal) -> bool:
     """Tell whether another exchanges more parameters, those of one among them, and repairs as much."""
-    own, theirs = ({n for s in each.slots if s.members for n in s.names} for each in (one, other))
-    return bool(own) and own < theirs and other.certain and other.repaired >= one.repaired
+    own = {n for slot in one.slots for n in slot.members}
+    if not own or not other.certain or other.repaired < one.repaired:
+        return False
+    return own < {n for slot in other.slots for n in slot.members}
 
 
 def rank(candidate: Proposal) -> tuple[bool, int, bool, float]:

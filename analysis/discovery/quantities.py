@@ -30,9 +30,9 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
     rows = np.unique(np.linspace(0, count - 1, min(count, LOOKED_AT)).round().astype(int))
     values: dict[str, np.ndarray] = {}
     for name in (n for n in view.variables if n not in known):
-        timed = set(schema.SAMPLE_DIMS) <= set(view.posterior[name].dims)
-        if timed and view.posterior[name].dtype.kind == "f":
-            drawn = view.posterior[name].isel(draw=rows * step)
+        timed = set(schema.SAMPLE_DIMS) <= set(view.arrays[name].dims)
+        if timed and view.arrays[name].dtype.kind == "f":
+            drawn = view.arrays[name].isel(draw=rows * step)
             array = np.asarray(drawn.transpose(*schema.SAMPLE_DIMS, ...).values, np.float64)
             values |= {name: array} if array.size and np.isfinite(array).all() else {}
     possible = list(_possible(values, candidate.size))

@@ -93,7 +93,8 @@ class Gain:
 
 def apply(features: Features, signed: Mask, permutation: Permutations, signs: Signs) -> Features:
     """Features of the moved draws; signs change those that are marked."""
-    moved = np.take_along_axis(features, permutation[..., None], axis=1)
+    alone = features.shape[1] == 1
+    moved = features if alone else np.take_along_axis(features, permutation[..., None], axis=1)
     return np.where(signed, signs[..., None] * moved, moved)
 
 
@@ -118,12 +119,14 @@ def sort(
     mean, variance = _moments(aligned)
     prices, _ = _prices(features, mean, variance, signed)
     cost = float(_taken(prices, permutation).sum(axis=1).mean())
-    # (draw, place, place's component)
-    ordered = np.take_along_axis(prices, permutation[:, None, :], axis=2)
-    own = np.diagonal(ordered, axis1=1, axis2=2)
-    rise = ordered + ordered.swapaxes(1, 2) - own[:, :, None] - own[:, None, :]
-    upper = np.triu_indices(prices.shape[1], 1)
-    odds = np.exp(-np.maximum(rise[:, upper[0], upper[1]], 0) / 2).sum(axis=1)
+    odds: np.ndarray = np.zeros(len(features))
+    if prices.shape[1] > 1:
+        # (draw, place, place's component)
+        ordered = np.take_along_axis(prices, permutation[:, None, :], axis=2)
+        own = np.diagonal(ordered, axis1=1, axis2=2)
+        rise = ordered + ordered.swapaxes(1, 2) - own[:, :, None] - own[:, None, :]
+        upper = np.triu_indices(prices.shape[1], 1)
+        odds = np.exp(-np.maximum(rise[:, upper[0], upper[1]], 0) / 2).sum(axis=1)
     if signed.any():
         flip = 4 * (aligned * (mean / variance))[..., signed].sum(axis=2)
         odds = odds + np.exp(-np.maximum(flip, 0) / 2).sum(axis=1)
@@ -244,11 +247,15 @@ def _prices(
 def _taken(table: np.ndarray, permutation: Permutations) -> np.ndarray:
     if table.size == 1:
         return np.broadcast_to(table[0, 0], permutation.shape)
+    if table.shape[2] == 1:
+        return np.asarray(table[..., 0])
     return np.take_along_axis(table, permutation[..., None], axis=2)[..., 0]
 
 
 def _assign(prices: np.ndarray) -> Permutations:
     size = prices.shape[1]
+    if size == 1:
+        return np.zeros(prices.shape[:2], int)
     if size <= FEW:
         orders = np.array(list(permutations(range(size))))
         totals = prices[:, np.arange(size), orders].sum(axis=2)

@@ -159,7 +159,7 @@ def _pieces(view: View, names: list[str], outputs: int) -> Iterator[dict[str, np
 
     Pieces are as equal as they can be, since every length is compiled again.
     """
-    variables = {name: checked(view.posterior[name], view.argument).variable for name in names}
+    variables = {name: checked(view.arrays[name], view.argument).variable for name in names}
     chains, draws = view.num_chains, view.num_draws
     most = max(1, _AT_ONCE // outputs)
     together = chains if chains * draws <= most else 1

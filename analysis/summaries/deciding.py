@@ -53,7 +53,7 @@ def looked_at(
     """Return draws of variables in double precision, every few of them where they would take more than `WHOLE`."""
     step = every_few(view, names)
     thinned = {
-        name: checked(view.posterior[name], view.argument).isel(draw=slice(None, None, step))
+        name: checked(view.arrays[name], view.argument).isel(draw=slice(None, None, step))
         for name in names
     }
     return {name: np.asarray(drawn.values, dtype=np.float64) for name, drawn in thinned.items()}
@@ -69,7 +69,7 @@ def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.n
 
 def _is_whole(view: View, name: str) -> bool:
     """Tell whether a variable's numbers are whole ones, more than one of them."""
-    variable = view.posterior[name]
+    variable = view.arrays[name]
     if variable.dtype.kind != "f":
         return variable.dtype.kind in "biu"
     some = variable.isel(draw=slice(0, 50), missing_dims="ignore").values
@@ -81,5 +81,5 @@ def _is_whole(view: View, name: str) -> bool:
 
 def every_few(view: View, names: Sequence[str]) -> int:
     """Every how many-th draw of variables is looked at."""
-    size = sum(8 * view.posterior[name].size for name in names)
+    size = sum(8 * view.arrays[name].size for name in names)
     return 1 if size <= WHOLE else min(-(-size // BUDGET), max(1, view.num_draws // KEPT))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import h5netcdf
 import h5py
 
 from .pieces import loaded
@@ -15,27 +17,61 @@ if TYPE_CHECKING:
 
 def load_tree(path: Path) -> xr.DataTree:
     """Read a NetCDF file of any groups into memory."""
-    import xarray as xr  # here: what reads no trees does without
-
-    with RememberingFile(path) as file, xr.open_datatree(file, engine="h5netcdf") as opened:
+    with open_tree(path) as opened:
         return loaded(opened)
+
+
+def open_tree(path: Path) -> xr.DataTree:
+    """Open a NetCDF file of any groups, to be read piece by piece; closing the tree closes it."""
+    import xarray as xr  # here: what reads no trees does without
+    from xarray.backends import CachingFileManager, H5NetCDFStore
+
+    manager = CachingFileManager(_NetCDF, str(path.absolute()), mode="r")
+    with manager.acquire_context() as file:
+        stores = {name: H5NetCDFStore(manager, group=name) for name in _groups(file)}
+        groups = {name: xr.open_dataset(store, cache=False) for name, store in stores.items()}
+    tree = xr.DataTree.from_dict(groups)
+    tree.set_close(manager.close)
+    return tree
+
+
+def _groups(group: h5netcdf.Group) -> Iterator[str]:
+    yield group.name
+    for each in group.groups.values():
+        yield from _groups(each)
+
+
+class _NetCDF(h5netcdf.File):
+    """A NetCDF file in an HDF5 file that remembers, which is closed with it."""
+
+    def __init__(self, path: str, mode: str) -> None:
+        self._remembering = RememberingFile(Path(path))
+        super().__init__(self._remembering, mode, decode_vlen_strings=True)
+
+    def close(self) -> None:
+        super().close()
+        self._remembering.close()
 
 
 class RememberingFile(h5py.File):
     """A file that is only read, and remembers every object that was asked for by name.
 
-    h5netcdf looks an object up by name at each of its properties, a thousand times for a posterior of a dozen
-    variables, which is more than half of the time of opening one.
+    h5netcdf looks an object up at each of its properties, a thousand times for a posterior of a dozen variables, which
+    is more than half of the time of opening one. HDF5 looks through all of the file for the name of an object that was
+    opened by a reference, such as a dimension; here that object has its name already.
     """
 
     def __init__(self, path: Path) -> None:
         self._found: dict[str, Any] = {}
+        self._named: dict[Any, Any] = {}
         super().__init__(path, "r")
 
     def __getitem__(self, name: Any) -> Any:
-        """Give an object by its name, or by a reference, which is looked up each time."""
+        """Give an object by its name, or by a reference."""
         if not isinstance(name, str):
-            return super().__getitem__(name)
+            found = super().__getitem__(name)
+            return self._named.get(found.id, found)
         if name not in self._found:
-            self._found[name] = super().__getitem__(name)
+            found = self._found[name] = super().__getitem__(name)
+            self._named.setdefault(found.id, found)
         return self._found[name]

@@ -13,7 +13,6 @@ from .sink import Sink
 if TYPE_CHECKING:
     import xarray as xr
 
-_ENGINE: Final = "h5netcdf"
 _PIECE: Final = 2**24
 """Bytes that are read at a time where nothing is kept."""
 
@@ -60,9 +59,7 @@ def read_tree(
     for. A file that does not exist, is damaged or no NetCDF file, or has no such group is refused with `error`; the
     message says that `writer` writes such files.
     """
-    import xarray as xr  # here: what reads no files does without
-
-    from .hdf5 import load_tree
+    from .hdf5 import load_tree, open_tree
 
     wanted = f"`path` must name a file that {writer} wrote, and {path}"
     if not path.is_file():
@@ -76,7 +73,7 @@ def read_tree(
             )
         check_hdf5(path)
         if lazy:
-            tree = xr.open_datatree(path, engine=_ENGINE, cache=False)
+            tree = open_tree(path)
             if seal is Seal.UNSEALED:
                 _go_through(tree)
         else:

@@ -175,8 +175,10 @@ def main() -> None:
     options = parser.parse_args()
     prepare_jax()
     rows = []
-    for name, target, wanted, price in references(options.words, options.kinds, options.first_kind):
-        for seed in range(options.first_seed, options.first_seed + options.seeds):
+    found = references(options.words, options.kinds, options.first_kind)
+    for place, (name, target, wanted, price) in enumerate(found):
+        first = options.first_seed + (place if options.kinds else 0)
+        for seed in range(first, first + options.seeds):
             row = fitted(target, wanted, options.method, seed, not options.plain)
             row |= {"name": name, "seed": seed, "nuts": price}
             row["size"] = len(wanted)

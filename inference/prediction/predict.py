@@ -116,8 +116,7 @@ def predict(
     if network is not None and not isinstance(new_data, Mapping | str | Path):
         from onebasin.models.networks.prediction import predict as of_model  # here: it loads JAX
 
-        draws = {name: view.posterior[name] for name in view.variables}
-        return of_model(network, draws, new_data, batch_size=batch_size)
+        return of_model(network, view.arrays, new_data, batch_size=batch_size)
     new = read_new_data(new_data)
     if network is not None:
         return _as_predictions(view, *_of_network(network, view, new, seed))

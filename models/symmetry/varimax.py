@@ -91,6 +91,8 @@ def refine(loadings: Loadings, start: Rotations) -> Rotations:
     array (draw, component, component)
         Rotations in double precision.
     """
+    if start.dtype != np.float64:  # orthogonal up to rounding, which would change the log density
+        start = nearest_rotation(start.astype(np.float64))
     step = max(1, _CACHE // max(loadings[:1].nbytes, 1))
     pieces = [slice(first, first + step) for first in range(0, len(loadings), step)]
     found = [_climb(loadings[piece], start[piece]) for piece in pieces]
@@ -102,7 +104,7 @@ def _climb(loadings: Loadings, start: Rotations) -> Rotations:
     here = start.astype(loadings.dtype) @ loadings
     products, spare = here @ np.swapaxes(here, 1, 2), np.empty_like(here)
     inverse, (slope, first) = _inverse_curvature(here, products), _slope(here, products, spare)
-    turns, last, climbing = np.asarray(start, np.float64).copy(), first.copy(), np.arange(len(here))
+    turns, last, climbing = start.copy(), first.copy(), np.arange(len(here))
     length = np.ones((len(here), 1, 1), here.dtype)
     for step in range(1, STEPS + 1):
         towards = slope * inverse
@@ -130,9 +132,7 @@ def _climb(loadings: Loadings, start: Rotations) -> Rotations:
     ) * (1 - 1e-12)
     lost[climbing] = True
     if lost.any():
-        # A start in single precision is orthogonal up to its rounding alone, which would change the log density.
-        own = start[lost].astype(np.float64)
-        turns[lost] = nearest_rotation(varimax(own @ loadings[lost]) @ own)
+        turns[lost] = varimax(start[lost] @ loadings[lost]) @ start[lost]
     return turns
 
 

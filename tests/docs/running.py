@@ -27,11 +27,13 @@ ENVIRONMENT = {
     "JAX_COMPILATION_CACHE_DIR": str(platformdirs.user_cache_path("onebasin") / "jax"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "MPLBACKEND": "agg",
-    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    "PATH": os.pathsep.join(
+        [str(Path(__file__).parent / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
+    ),
 }
 OF_A_SHELL = re.compile(r"[|<>;&$`*]|^\s*\w+=")
 # What no test may do to the machine it runs on.
-REFUSED = re.compile(r"\b(cmdstan (build|clean)|install|git clone|make \w+|conda|sbatch|rm -)\b")
+REFUSED = re.compile(r"\b(cmdstan (build|clean)|install|git clone|make \w+|conda|rm -)\b")
 NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 
 

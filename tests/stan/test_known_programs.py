@@ -4,7 +4,6 @@ Log densities are held to NumPy's and SciPy's, posteriors to quadrature on a gri
 user's cache of compiled ones, so that only the first run of the tests compiles them.
 """
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
+import onebasin as ob
 from onebasin.stan.compile import compile_program
 
 from .driver_runs import sample
@@ -146,12 +146,11 @@ def test_integer_quantities_stay_integers():
     assert not np.array_equal(later.stan_variable("again"), again)
 
 
-def test_slices_in_threads_sum_to_the_same_density(tmp_path, rng, monkeypatch):
+def test_slices_in_threads_sum_to_the_same_density(rng, monkeypatch):
     x = rng.normal(size=100)
     y = rng.poisson(np.exp(0.5 + 0.3 * x))
     data = {"N": 100, "x": x.tolist(), "y": y.tolist()}
-    source = shutil.copy(KNOWN / "parallel.stan", tmp_path)
-    model = cmdstanpy.CmdStanModel(stan_file=source, cpp_options={"STAN_THREADS": "TRUE"})
+    model, _ = compile_program(KNOWN / "parallel.stan", threads=True)
     monkeypatch.setenv("STAN_NUM_THREADS", "2")
 
     def log_density(point: dict) -> float:
@@ -165,3 +164,8 @@ def test_slices_in_threads_sum_to_the_same_density(tmp_path, rng, monkeypatch):
         sample(model, data, chains=2, threads_per_chain=threads, sig_figs=17) for threads in (1, 2)
     ]
     np.testing.assert_allclose(fits[0].draws(), fits[1].draws(), rtol=1e-6)
+    monkeypatch.delenv("STAN_NUM_THREADS")
+    program = ob.stan_program(KNOWN / "parallel.stan", data)
+    run = ob.nuts(program, chains=2, warmup=500, threads_per_chain=2, engine="cmdstan", seed=2)
+    for name in ("alpha", "beta"):
+        assert_expectation(run.posterior[name].values.T, fits[0].stan_variable(name).mean())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+import xarray as xr
 
-from onebasin.base.files.hdf5 import RememberingFile
+from onebasin.base.files.hdf5 import RememberingFile, open_tree
+from onebasin.base.files.netcdf import write_tree
 
 
 @pytest.fixture
@@ -22,9 +25,23 @@ def test_objects_are_those_of_the_file_and_looked_up_once(path: Path) -> None:
     with RememberingFile(path) as file, h5py.File(path) as plain:
         np.testing.assert_array_equal(file["/group/x"], plain["/group/x"])
         assert file["/group/x"] is file["/group/x"] and plain["/group/x"] is not plain["/group/x"]
-        assert file[file["/group/x"].ref].name == "/group/x"
+        assert file[file["/group/x"].ref] is file["/group/x"]  # whose name is known
         with pytest.raises(KeyError):
             file["/group/y"]
+
+
+def test_a_tree_is_read_from_its_file_as_xarray_reads_it(tmp_path: Path) -> None:
+    values = xr.DataArray(np.arange(6.0).reshape(2, 3), dims=("chain", "draw"))
+    posterior = xr.Dataset({"a": values, "b": values.astype(str)}, attrs={"of": "a"})
+    tree = xr.DataTree.from_dict(
+        {"posterior": posterior, "posterior/part": values.to_dataset(name="c")}
+    )
+    write_tree(tree, tmp_path / "a.nc")
+    with open_tree(tmp_path / "a.nc") as opened, xr.open_datatree(tmp_path / "a.nc") as plain:
+        assert opened.identical(plain) and opened.identical(tree)
+        assert not opened["posterior/a"].variable._in_memory
+        copy = pickle.loads(pickle.dumps(opened["posterior"].dataset))
+    np.testing.assert_array_equal(copy["a"], values)
 
 
 def test_it_is_only_read(path: Path) -> None:
