@@ -128,6 +128,10 @@ def calibrate(
     seed = check_seed(seed)
     looked_at = family.looking_at(quantities or {})
     first = simulated(looked_at, seed, 0)
+    if not first.parameters:
+        raise ArgumentError(
+            "`family` has no parameters: give a model that samples some, next to the data that it observes."
+        )
     like = target_of(looked_at, first)
     asked = method_of(method) if isinstance(method, str) else method
     if settings is not None:

@@ -27,7 +27,9 @@ def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> None:
     unknown = [name for name in start if name not in expected]
     if missing or unknown:
         faults = [f"lacks {', '.join(missing)}"] if missing else []
-        faults += [f"has {', '.join(unknown)}, which the target does not"] if unknown else []
+        faults += (
+            [f"has {', '.join(map(str, unknown))}, which the target does not"] if unknown else []
+        )
         raise ArgumentError(f"`start` {' and '.join(faults)}; give {', '.join(expected)}.")
 
 

@@ -162,7 +162,7 @@ def find_modes(
             target,
             folding,
             starts=starts,
-            init_radius=init_radius,
+            init_radius=float(init_radius),
             seed=seed,
             done=lambda number: bars.move(bar, number),
         )

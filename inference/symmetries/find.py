@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.models.target import check_target
 
@@ -101,6 +102,7 @@ def find_symmetry(
     ('w,mu',)
     """
     check_target(target)
+    check_seed(seed)
     if not seconds > 0:
         raise ArgumentError(f"`seconds` is {seconds}; it has to be more than 0.")
     density, noise = searched(target, engine, progress)

@@ -1,7 +1,5 @@
 """Compiling a Stan program sets CMDSTAN for the process; a test undoes it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

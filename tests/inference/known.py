@@ -1,7 +1,5 @@
 """Targets with known answers, and the check that a Monte Carlo mean is right."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import arviz_stats

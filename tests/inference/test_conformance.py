@@ -1,9 +1,7 @@
 """Laws of every method in the registry: seeds, chains, groups, refusals, symmetry, checkpoints, progress.
 
-A new method needs an `Example`: small settings, and what its posterior has.
+A new method needs an `Example` in `examples.py`: small settings, and what its posterior has.
 """
-
-from __future__ import annotations
 
 import io
 import json
@@ -13,8 +11,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import fields
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
@@ -22,259 +20,34 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import numpyro
 import pytest
 import xarray as xr
-from numpyro import distributions as dist
 from scipy.stats import norm
 
 import onebasin as ob
 from onebasin.inference.contracts.engines import ENGINES
-from onebasin.inference.contracts.method import LIMIT_MB, Method
+from onebasin.inference.contracts.method import LIMIT_MB
 from onebasin.inference.mcmc import places
 from onebasin.inference.methods import METHODS, engines_of
 from onebasin.inference.runs import checkpoint
 from onebasin.inference.runs.kept import kept_draws
-from onebasin.models import Exchangeable, Target
 from onebasin.posteriors.view import as_view
 
-FREE_MIXTURE = Path(__file__).parents[1] / "stan" / "programs" / "known" / "free_mixture.stan"
-Y = np.array([-2.3, -1.9, -2.0, -1.6, 1.7, 2.2, 2.0, 2.4])
-CHAINS = frozenset({"lp", "energy", "step_size", "n_steps", "acceptance_rate", "diverging"})
-FIT = frozenset({"lp", "log_q"})
-EVERY_POSTERIORS = frozenset(
-    {
-        *("target", "model", "symmetry", "kinds", "program", "program_name", "data_sha256"),
-        *("method", "engine", "settings", "seed", "versions", "machine", "command"),
-        *("created_at", "wall_time", "attempts"),
-    }
+from .examples import (
+    CASES,
+    EVERY_POSTERIORS,
+    EXAMPLES,
+    Case,
+    Example,
+    Y,
+    made,
+    network,
+    pair,
+    parametrised,
+    run,
+    stan_mixture,
+    target_of,
 )
-"""Attributes that all posteriors have."""
-
-
-@dataclass(frozen=True, eq=False)
-class Example:
-    """A small run of a method, and what its posterior has beyond every posterior's.
-
-    Attributes
-    ----------
-    name : str
-        In the registry.
-    settings : mapping
-        Names and values of a small run.
-    engines : tuple of str
-        The engines that run it here; methods that move by JAX on a Stan program are in `test_stan_by_jax.py`.
-    several : str
-        Setting that says how many independent chains, fits or members there are; empty where there is one result.
-    axis : str
-        Axis of the posterior along which these lie.
-    statistics : set of str
-        Names in the group `sample_stats`.
-    groups : set of str
-        Groups besides those of the model.
-    attributes : set of str
-        Attributes besides those of every posterior.
-    fit : set of str
-        Names in the group `variational`, of a method that has one.
-    recorded : str
-        The attribute `method`, where that is not the name.
-    gradients : int
-        Gradients that a step of a chain takes.
-    points : int
-        Points at which a declared symmetry is checked before the run.
-    """
-
-    name: str
-    settings: Mapping[str, Any]
-    engines: tuple[str, ...] = ("numpyro",)
-    several: str = ""
-    axis: str = "chain"
-    statistics: frozenset[str] = FIT
-    groups: frozenset[str] = frozenset()
-    attributes: frozenset[str] = frozenset({"gradient_evaluations"})
-    fit: frozenset[str] = frozenset()
-    recorded: str = ""
-    gradients: int = 1
-    points: int = 5
-
-    @property
-    def kind(self) -> type[Method]:
-        """The method's class."""
-        return METHODS[self.name]
-
-
-_SHORT = {"chains": 2, "warmup": 60, "draws": 40}
-_CHAINS = frozenset({"warmup_seconds", "sampling_seconds", "gradient_evaluations"})
-EXAMPLES = (
-    Example(
-        "nuts",
-        _SHORT,
-        engines=("numpyro", "stanli", "cmdstan", "nutpie"),
-        several="chains",
-        statistics=CHAINS | {"tree_depth"},
-        attributes=_CHAINS | {"max_tree_depth"},
-    ),
-    Example(
-        "hmc",
-        _SHORT,
-        engines=("numpyro", "cmdstan"),
-        several="chains",
-        statistics=CHAINS,
-        attributes=_CHAINS,
-    ),
-    Example(
-        "mclmc",
-        {**_SHORT, "thin": 2},
-        several="chains",
-        statistics=(CHAINS - {"energy", "acceptance_rate"}) | {"length", "energy_variance"},
-        attributes=_CHAINS | {"stein_identities", "blackjax"},
-        gradients=2,
-    ),
-    Example(
-        "modes",
-        {**_SHORT, "starts": 4},
-        statistics=CHAINS | {"tree_depth", "mode"},
-        groups=frozenset({"modes"}),
-        attributes=_CHAINS | {"max_tree_depth"},
-    ),
-    Example(
-        "advi",
-        {"iterations": 200, "draws": 40},
-        engines=("numpyro", "stanli", "cmdstan"),
-        groups=frozenset({"variational"}),
-        fit=frozenset({"elbo", "iteration"}),
-        recorded="advi-meanfield",
-        attributes=frozenset({"gradient_evaluations", "converged"}),
-    ),
-    Example(
-        "symmetrised",
-        {"fits": 2, "steps": 60, "evaluate_every": 20, "report_draws": 20, "draws": 40},
-        several="fits",
-        groups=frozenset({"variational"}),
-        attributes=frozenset({"gradient_evaluations", "converged", "information_side"}),
-        fit=frozenset({"elbo", "iteration", "information", "loc", "scale"}),
-        recorded="symmetrised-vi",
-        points=2,
-    ),
-    Example(
-        "ensemble",
-        {"members": 3, "epochs": 8, "batch_size": 4},
-        several="members",
-        axis="draw",
-        statistics=frozenset({"lp"}),
-        groups=frozenset({"training"}),
-    ),
-    Example(
-        "laplace",
-        {"draws": 40},
-        engines=("numpyro", "stanli", "cmdstan"),
-        groups=frozenset({"variational"}),
-        fit=frozenset({"loc", "scale_tril"}),
-        attributes=frozenset({"converged"}),
-    ),
-    Example(
-        "optimize",
-        {"starts": 1},
-        engines=("numpyro", "stanli", "cmdstan"),
-        statistics=frozenset({"lp"}),
-        attributes=frozenset({"converged"}),
-    ),
-    Example(
-        "dadvi",
-        {"starts": 4, "draws": 40},
-        groups=frozenset({"variational"}),
-        fit=frozenset({"loc", "scale_tril", "elbo"}),
-        attributes=frozenset({"gradient_evaluations", "log_density_evaluations", "converged"}),
-    ),
-    Example(
-        "pathfinder",
-        {"draws": 40},
-        engines=("stanli", "cmdstan"),
-        statistics=FIT | {"path"},
-        groups=frozenset({"variational"}),
-        fit=frozenset({"log_ratio"}),
-        attributes=frozenset({"converged"}),
-    ),
-)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A method on one of its engines."""
-
-    method: Example
-    engine: str
-
-    @property
-    def by_stan(self) -> bool:
-        """True if the engine runs a Stan program, a process a run."""
-        return self.engine in ("stanli", "cmdstan")
-
-    def __str__(self) -> str:
-        return f"{self.method.name}-{self.engine}"
-
-
-def run(case: Case, *, target: Target | None = None, **arguments: Any) -> xr.DataTree:
-    """Infer; arguments with the names of the method's fields are fields. Predictions only where a limit is given."""
-    arguments = {"predictive_mb": 0.0} | arguments
-    fields = {
-        n: arguments.pop(n) for n in [*arguments] if n in case.method.kind.__dataclass_fields__
-    }
-    method = made(case.method, **fields)
-    return ob.infer(target or target_of(case), method, engine=case.engine, **arguments)
-
-
-def made(example: Example, **own: Any) -> Method:
-    """Make the method of an example, with other values of some fields."""
-    return example.kind(**{**example.settings, **own})
-
-
-@cache
-def pair(weights: tuple[float, float] = (1.0, 1.0)) -> Target:
-    """A weighted sum of two means, which are interchangeable where their weights are equal."""
-
-    def model(y: Any) -> None:
-        mu = numpyro.sample("mu", dist.Normal(0, 2).expand([2]).to_event(1))
-        tau = numpyro.sample("tau", dist.LogNormal(0, 1))
-        with numpyro.plate("point", len(Y)):
-            numpyro.sample("y", dist.Normal(weights[0] * mu[0] + weights[1] * mu[1], tau), obs=y)
-
-    return ob.numpyro_model(model, {"y": Y}, symmetry=(Exchangeable({"mu": 0}),), name="pair")
-
-
-def stan_mixture(*variables: str) -> Target:
-    """The program of other tests too, interchangeable in weight, mu and sigma together."""
-    block = Exchangeable(dict.fromkeys(variables or ("weight", "mu", "sigma"), 0))
-    data = {"N": len(Y), "K": 2, "y": Y}
-    return ob.stan_program(FREE_MIXTURE, data, symmetry=(block,), name="mixture")
-
-
-@cache
-def network() -> Target:
-    x = np.linspace(-1, 1, 8)[:, None]
-    return ob.networks.BayesianNetwork(ob.networks.Network(1, (2,), 1, "tanh")).condition(
-        x, np.sin(2 * x)
-    )
-
-
-def target_of(case: Case) -> Target:
-    if case.method.name == "ensemble":
-        return network()
-    return stan_mixture() if case.by_stan else pair()
-
-
-CASES = [Case(example, engine) for example in EXAMPLES for engine in example.engines]
-
-
-def parametrised(cases: list[Case]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(
-        "case",
-        [
-            pytest.param(case, marks=[pytest.mark.stan] if case.engine == "cmdstan" else [])
-            for case in cases
-        ],
-        ids=str,
-    )
 
 
 class Terminal(io.StringIO):
@@ -360,9 +133,7 @@ def differ(one: xr.DataTree, other: xr.DataTree) -> bool:
 
 
 @parametrised(CASES)
-def test_the_seed_decides_the_draws_and_progress_is_shown_in_terminals(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_seed_decides_the_draws_and_progress_is_shown_in_terminals(case, monkeypatch):
     first = posterior(case)
     terminal = in_terminal(monkeypatch)
     other = run(case, seed=2, progress=False)
@@ -376,7 +147,7 @@ def test_the_seed_decides_the_draws_and_progress_is_shown_in_terminals(
 
 
 @parametrised([case for case in CASES if case.method.several])
-def test_chains_differ_and_depend_on_their_number_alone(case: Case) -> None:
+def test_chains_differ_and_depend_on_their_number_alone(case):
     """So do fits and members; their number changes the order of sums at most."""
     method = case.method
     number = method.settings[method.several]
@@ -397,7 +168,7 @@ def test_chains_differ_and_depend_on_their_number_alone(case: Case) -> None:
 
 
 @parametrised(CASES)
-def test_a_posterior_has_its_groups_statistics_and_attributes(case: Case, tmp_path: Path) -> None:
+def test_a_posterior_has_its_groups_statistics_and_attributes(case, tmp_path):
     method, tree = case.method, posterior(case)
     assert set(tree.children) == groups_of(case)
     assert set(tree["sample_stats"].data_vars) == statistics_of(case)
@@ -455,7 +226,7 @@ def statistics_of(case: Case) -> set[str]:
 
 
 @parametrised([case for case in CASES if not case.by_stan])
-def test_log_densities_are_those_of_the_draws(case: Case) -> None:
+def test_log_densities_are_those_of_the_draws(case):
     """`lp` of the whole density, and the terms of the likelihood in closed form."""
     tree, target = posterior(case), target_of(case)
     draws = tree["posterior"].to_dataset()
@@ -474,9 +245,7 @@ def test_log_densities_are_those_of_the_draws(case: Case) -> None:
 
 
 @parametrised([case for case in CASES if case.method.name != "ensemble"])
-def test_a_declared_symmetry_is_checked_on_the_density_before_the_run(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_declared_symmetry_is_checked_on_the_density_before_the_run(case, monkeypatch):
     found = as_view(posterior(case)).symmetry_evidence
     assert found is not None
     points = case.method.points
@@ -506,9 +275,7 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch, *, but_its_check: bool = False
 
 
 @parametrised([case for case in CASES if resumes(case)])
-def test_a_run_that_was_killed_ends_as_an_undisturbed_one(
-    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_was_killed_ends_as_an_undisturbed_one(case, tmp_path, monkeypatch):
     """Killed half-way, as counted in files."""
     undisturbed, whole = first_run(case)
     written = dies_after(whole // 2, monkeypatch)
@@ -535,7 +302,7 @@ run(CASES[0], seed=1, checkpoint={folder!r}, **LONG)
 LONG = {"chains": 1, "draws": 500}
 
 
-def test_a_process_that_is_killed_leaves_what_the_next_one_goes_on_from(tmp_path: Path) -> None:
+def test_a_process_that_is_killed_leaves_what_the_next_one_goes_on_from(tmp_path):
     """The one test of this package with a real SIGKILL."""
     code = CHILD.format(root=str(Path(__file__).parents[2]), folder=str(tmp_path / "kept"))
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as child:
@@ -564,13 +331,13 @@ def faults_of(attempts: list[tuple[str, Callable[[], Any], type[Exception], str]
     return faults
 
 
-def test_every_method_has_an_example_on_engines_that_it_has() -> None:
+def test_every_method_has_an_example_on_engines_that_it_has():
     assert {example.name for example in EXAMPLES} == set(METHODS)
     for example in EXAMPLES:
         assert set(example.engines) <= set(engines_of(example.kind)), example.name
 
 
-def test_an_unknown_field_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_field_is_refused_with_those_that_there_are():
     attempts = []
     for example in EXAMPLES:
         names = ", ".join(field.name for field in fields(example.kind))
@@ -585,7 +352,7 @@ def test_an_unknown_field_is_refused_with_those_that_there_are() -> None:
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_an_engine_that_a_method_does_not_have_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_a_method_does_not_have_is_refused(monkeypatch):
     attempts = []
     for method in EXAMPLES:
         for engine in {*ENGINES, "pymc"} - set(engines_of(method.kind)):
@@ -595,9 +362,7 @@ def test_an_engine_that_a_method_does_not_have_is_refused(monkeypatch: pytest.Mo
     assert faults_of(attempts) == []
 
 
-def test_an_engine_that_the_target_has_no_definition_for_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_engine_that_the_target_has_no_definition_for_is_refused(monkeypatch):
     nothing_runs(monkeypatch)
     attempts = []
     for method in EXAMPLES:
@@ -614,7 +379,7 @@ def test_an_engine_that_the_target_has_no_definition_for_is_refused(
     assert faults_of(attempts) == []
 
 
-def test_seeds_and_limits_out_of_range_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_and_limits_out_of_range_are_refused(monkeypatch):
     nothing_runs(monkeypatch)
     seed, limit = "`seed` must be a whole number from 0", "`predictive_mb` must be a finite number"
     attempts = [

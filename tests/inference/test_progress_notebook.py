@@ -72,15 +72,12 @@ def test_bars_move_with_a_message_under_them(published):
     assert published[-1]["text/plain"] == "chain 1  400 / 1,000"
 
 
-def test_nothing_is_shown_where_nothing_is_said(published):
+def test_looks_are_few_and_nothing_is_shown_where_nothing_is_said(published, monkeypatch):
+    monkeypatch.setattr(progress_notebook, "EVERY", 60.0)
     bars = NotebookBars()
     bars.start()
     bars.stop()
     assert published == []
-
-
-def test_looks_are_few(published, monkeypatch):
-    monkeypatch.setattr(progress_notebook, "EVERY", 60.0)
     bars = NotebookBars()
     bar = bars.add("chain 1", 1000)
     for done in range(1000):

@@ -13,6 +13,10 @@ def test_nothing_is_foretold_of_next_to_nothing():
     clock.begin(0, 0, 0.0)
     clock.look(0, 10, 1.0)
     assert clock.left(1.0) is None
+    clock.look(0, 100, 10.0)  # time passes between looks
+    assert clock.left(10.0) == pytest.approx(10.0)
+    assert clock.left(13.0) == pytest.approx(7.0)
+    assert clock.left(30.0) == 0.0
 
 
 def test_chains_that_wait_begin_as_those_at_work_end():
@@ -47,15 +51,6 @@ def test_what_was_kept_from_before_prices_nothing():
     clock.begin(1, 1500, 0.0)
     clock.look(1, 1600, 10.0)
     assert clock.left(10.0) == pytest.approx(40.0)
-
-
-def test_time_passes_between_looks():
-    clock = TimeLeft(chains=1, warmup=100, draws=100, at_once=1)
-    clock.begin(0, 0, 0.0)
-    clock.look(0, 100, 10.0)
-    assert clock.left(10.0) == pytest.approx(10.0)
-    assert clock.left(13.0) == pytest.approx(7.0)
-    assert clock.left(30.0) == 0.0
 
 
 @each(("seconds", "words"), [(0.4, "0 s"), (90, "90 s"), (150, "2 min"), (7800, "2 h 10 min")])

@@ -12,75 +12,47 @@ from .driver_runs import GAUSS, sample
 
 pytestmark = [pytest.mark.stan, pytest.mark.usefixtures("quiet")]
 
-TREEDEPTH = """\
-Checking sampler transitions treedepth.
-Treedepth satisfactory for all transitions.
-
-"""
-DIVERGENCES = """\
-Checking sampler transitions for divergences.
-No divergent transitions found.
-
-"""
-ENERGY = """\
-Checking E-BFMI - sampler transitions HMC potential energy.
-E-BFMI satisfactory.
-
-"""
+TREES = "Checking sampler transitions treedepth.\n"
+TRANSITIONS = "Checking sampler transitions for divergences.\n"
+ENERGIES = "Checking E-BFMI - sampler transitions HMC potential energy.\n"
+TREEDEPTH = f"{TREES}Treedepth satisfactory for all transitions.\n\n"
+DIVERGENCES = f"{TRANSITIONS}No divergent transitions found.\n\n"
+ENERGY = f"{ENERGIES}E-BFMI satisfactory.\n\n"
 SIZE = "Rank-normalized split effective sample size satisfactory for all parameters.\n\n"
 RHAT = "Rank-normalized split R-hat values satisfactory for all parameters.\n\n"
 FINE = "Processing complete, no problems detected.\n"
 DONE = "Processing complete.\n"
-
-
-def deep(count: int, total: int, percent: str, limit: int) -> str:
-    return (
-        "Checking sampler transitions treedepth.\n"
-        f"{count} of {total} ({percent}%) transitions hit the maximum treedepth limit of {limit}, "
-        f"or 2^{limit} leapfrog steps.\n"
-        "Trajectories that are prematurely terminated due to this limit will result in slow "
-        "exploration.\n"
-        "For optimal performance, increase this limit.\n\n"
-    )
-
-
-def divergent(count: int, total: int, percent: str) -> str:
-    return (
-        "Checking sampler transitions for divergences.\n"
-        f"{count} of {total} ({percent}%) transitions ended with a divergence.\n"
-        "These divergent transitions indicate that HMC is not fully able to explore the posterior "
-        "distribution.\n"
-        "Try increasing adapt delta closer to 1.\n"
-        "If this doesn't remove all divergences, try to reparameterize the model.\n\n"
-    )
-
-
-def low_energy(value: str) -> str:
-    return (
-        "Checking E-BFMI - sampler transitions HMC potential energy.\n"
-        f"The E-BFMI, {value}, is below the nominal threshold of 0.30 which suggests that HMC may "
-        "have trouble exploring the target distribution.\n"
-        "If possible, try to reparameterize the model.\n\n"
-    )
-
-
-def small(names: str) -> str:
-    return (
-        "The following parameters had fewer than 0.001 effective draws per transition:\n"
-        f"  {names}\n"
-        "Such low values indicate that the effective sample size estimators may be biased high and "
-        "actual performance may be substantially lower than quoted.\n\n"
-    )
-
-
-def unmixed(names: str) -> str:
-    return (
-        "The following parameters had rank-normalized split R-hat greater than 1.01:\n"
-        f"  {names}\n"
-        "Such high values indicate incomplete mixing and biased estimation.\n"
-        "You should consider regularizing your model with additional prior information or a more "
-        "effective parameterization.\n\n"
-    )
+DEEP = (
+    TREES
+    + "{0} of {1} ({2}%) transitions hit the maximum treedepth limit of {3}, or 2^{3} leapfrog steps.\n"
+    "Trajectories that are prematurely terminated due to this limit will result in slow exploration.\n"
+    "For optimal performance, increase this limit.\n\n"
+).format
+DIVERGENT = (
+    TRANSITIONS + "{} of {} ({}%) transitions ended with a divergence.\n"
+    "These divergent transitions indicate that HMC is not fully able to explore the posterior distribution.\n"
+    "Try increasing adapt delta closer to 1.\n"
+    "If this doesn't remove all divergences, try to reparameterize the model.\n\n"
+).format
+LOW_ENERGY = (
+    ENERGIES
+    + "The E-BFMI, {}, is below the nominal threshold of 0.30 which suggests that HMC may have trouble "
+    "exploring the target distribution.\nIf possible, try to reparameterize the model.\n\n"
+).format
+NO_ENERGY = (
+    f"{ENERGIES}The E-BFMI cannot be computed: the energies do not vary, or are not finite.\n\n"
+)
+SMALL = (
+    "The following parameters had fewer than 0.001 effective draws per transition:\n  {}\n"
+    "Such low values indicate that the effective sample size estimators may be biased high and actual performance "
+    "may be substantially lower than quoted.\n\n"
+).format
+UNMIXED = (
+    "The following parameters had rank-normalized split R-hat greater than 1.01:\n  {}\n"
+    "Such high values indicate incomplete mixing and biased estimation.\n"
+    "You should consider regularizing your model with additional prior information or a more effective "
+    "parameterization.\n\n"
+).format
 
 
 def diagnosis(home, files: list[Path]) -> str:
@@ -105,7 +77,7 @@ def test_trajectories_cut_short_are_counted(own_home, gauss):
     fit = sample(gauss, data=GAUSS, chains=2, iter_sampling=500, max_treedepth=2)
     count = int(np.sum(fit.method_variables()["treedepth__"] >= 2))
     assert 0 < count < 1000
-    assert fit.diagnose().startswith(deep(count, 1000, f"{count / 10:.2f}", 2) + DIVERGENCES)
+    assert fit.diagnose().startswith(DEEP(count, 1000, f"{count / 10:.2f}", 2) + DIVERGENCES)
 
 
 @pytest.mark.slow
@@ -114,17 +86,14 @@ def test_a_funnel_diverges(own_home, compiled):
     count = int(fit.divergences.sum())
     assert count > 0
     text = fit.diagnose()
-    assert divergent(count, 4000, f"{count / 40:.2f}") in text
+    assert DIVERGENT(count, 4000, f"{count / 40:.2f}") in text
     assert text.endswith(DONE)
 
 
 def test_a_run_without_hmc_has_neither_transitions_nor_energy(own_home, compiled):
     fit = sample(compiled("nothing"), data=None, chains=2, fixed_param=True)
     assert fit.diagnose() == SIZE + RHAT + FINE
-
-
-def test_energies_of_nothing_are_said_not_to_vary(own_home, compiled):
-    text = sample(compiled("nothing"), data=None, chains=2).diagnose()
+    text = sample(compiled("nothing"), data=None, chains=2).diagnose()  # energies of nothing
     assert "The E-BFMI cannot be computed: the energies do not vary" in text
 
 
@@ -140,7 +109,7 @@ def test_divergences_are_counted_and_warmup_is_not(own_home, tmp_path):
     divergences = np.zeros((2, 300))
     divergences[0, 7] = divergences[1, [0, 299]] = 1
     files = write_chains(tmp_path, {"x": noise(2, 300), "divergent__": divergences}, warmup=50)
-    expected = TREEDEPTH + divergent(3, 600, "0.50") + ENERGY + SIZE + RHAT + DONE
+    expected = TREEDEPTH + DIVERGENT(3, 600, "0.50") + ENERGY + SIZE + RHAT + DONE
     assert diagnosis(own_home, files) == expected
 
 
@@ -154,7 +123,7 @@ def test_a_chain_is_held_to_its_own_treedepth(own_home, tmp_path):
         columns = {"x": noise(2, 200)[chain], "treedepth__": depths[chain]}
         files += write_chains(folder, columns, max_depth=limit)
     text = diagnosis(own_home, files)
-    assert text.startswith(deep(20, 400, "5.00", 5) + DIVERGENCES)
+    assert text.startswith(DEEP(20, 400, "5.00", 5) + DIVERGENCES)
     assert text.endswith(DONE)
 
 
@@ -162,16 +131,12 @@ def test_a_chain_is_held_to_its_own_treedepth(own_home, tmp_path):
     ("energies", "paragraph"),
     [
         # Steps of 1 throughout; the variance of 1, ..., 8 is 6.
-        ([[1, 2, 3, 4], [5, 6, 7, 8]], low_energy("0.17")),
+        ([[1, 2, 3, 4], [5, 6, 7, 8]], LOW_ENERGY("0.17")),
         # The chains are strung together: six steps of 1 and one of 7, (6 + 49) / 7 over 210 / 7.
-        ([[1, 2, 3, 4], [11, 12, 13, 14]], low_energy("0.26")),
+        ([[1, 2, 3, 4], [11, 12, 13, 14]], LOW_ENERGY("0.26")),
         # Three steps of 1 over 5 / 3; alone, neither chain would be low.
         ([[1, 2, 3, 4]], ENERGY),
-        (
-            [[5, 5, 5, 5]],
-            "Checking E-BFMI - sampler transitions HMC potential energy.\n"
-            "The E-BFMI cannot be computed: the energies do not vary, or are not finite.\n\n",
-        ),
+        ([[5, 5, 5, 5]], NO_ENERGY),
     ],
 )
 def test_e_bfmi_is_that_of_all_chains(own_home, tmp_path, energies, paragraph):
@@ -190,7 +155,7 @@ def test_chains_that_disagree_are_named(own_home, tmp_path):
     assert any(1.01 < value < 1.01499 for value in rhat.values())
     lp = np.array([[0.0], [50.0]]) + noise(2, 400)  # no parameter
     text = diagnosis(own_home, write_chains(tmp_path, columns | {"lp__": lp, "constant": lp * 0}))
-    assert text == TREEDEPTH + DIVERGENCES + ENERGY + SIZE + unmixed(", ".join(high)) + DONE
+    assert text == TREEDEPTH + DIVERGENCES + ENERGY + SIZE + UNMIXED(", ".join(high)) + DONE
 
 
 def test_a_chain_that_is_stuck_is_named(own_home, tmp_path):
@@ -201,7 +166,7 @@ def test_a_chain_that_is_stuck_is_named(own_home, tmp_path):
     assert az.rhat(stuck, method="rank") > 1.1 > 1.01 > az.rhat(same_start, method="rank")
     columns = {"moving": moving, "stuck": stuck, "apart": apart, "start": same_start}
     text = diagnosis(own_home, write_chains(tmp_path, columns))
-    assert text == TREEDEPTH + DIVERGENCES + ENERGY + SIZE + unmixed("stuck, apart") + DONE
+    assert text == TREEDEPTH + DIVERGENCES + ENERGY + SIZE + UNMIXED("stuck, apart") + DONE
 
 
 def test_small_effective_sizes_are_named(own_home, tmp_path):
@@ -221,33 +186,27 @@ def test_small_effective_sizes_are_named(own_home, tmp_path):
     assert 0 < len(low) < 6
     assert all(abs(value / 0.001 - 1) > 0.1 for value in ratio.values())  # ArviZ is 1 % off
     text = diagnosis(own_home, write_chains(tmp_path, columns))
-    assert small(", ".join(low)) in text
+    assert SMALL(", ".join(low)) in text
     assert text.endswith(DONE)
 
 
 # Input that is none
 
 
-def test_no_arguments_show_the_usage(own_home):
+def test_without_any_file_it_shows_the_usage_or_fails(own_home, tmp_path):
     done = call(own_home, "diagnose")
     assert done.returncode == 0
     assert done.stdout.startswith("Usage: diagnose FILE...")
     assert call(own_home, "diagnose", "--help").stdout == done.stdout
-
-
-def test_files_that_are_not_there_are_passed_over(own_home, tmp_path):
-    files = write_chains(tmp_path, {"x": noise(1, 500)})
-    text = diagnosis(own_home, [Path("no.csv"), *files])
-    assert text.startswith("File no.csv not found\n" + TREEDEPTH)
-    assert text.endswith(FINE)
-
-
-def test_without_any_file_it_fails(own_home):
     done = call(own_home, "diagnose", "no.csv", "none.csv")
     assert done.returncode == 1
     assert done.stdout == (
         "File no.csv not found\nFile none.csv not found\nNo valid input files, exiting.\n"
     )
+    files = write_chains(tmp_path, {"x": noise(1, 500)})
+    text = diagnosis(own_home, [Path("no.csv"), *files])  # passed over
+    assert text.startswith("File no.csv not found\n" + TREEDEPTH)
+    assert text.endswith(FINE)
 
 
 @each(

@@ -81,30 +81,17 @@ SHORT = "method=sample num_samples=5 num_warmup=20 num_chains=2"
 
 
 def test_files_of_chains_can_be_spelled_out(bernoulli, tmp_path):
-    (tmp_path / "low.json").write_text('{"theta": 0.1}')
-    (tmp_path / "high.json").write_text('{"theta": 0.9}')
-    (tmp_path / "init_3.json").write_text('{"theta": 0.1}')
-    (tmp_path / "init_4.json").write_text('{"theta": 0.9}')
-    extras = "save_cmdstan_config=1 diagnostic_file"
-    named = start(
-        bernoulli,
-        tmp_path,
-        f"{SHORT} adapt save_metric=1 id=3 init=low.json,high.json "
-        f"output file=a.csv,sub.b.txt {extras}=p.csv,q.csv",
-    )
-    assert named.returncode == 0, named.stderr
-    numbered = start(
-        bernoulli,
-        tmp_path,
-        f"{SHORT} adapt save_metric=1 id=3 init=init.json output file=c.csv {extras}=r.csv",
-    )
-    assert numbered.returncode == 0, numbered.stderr
-    for name, number in (
-        ("a.csv", "c_3.csv"),
-        ("sub.b.txt", "c_4.csv"),
-        ("p.csv", "r_3.csv"),
-        ("q.csv", "r_4.csv"),
+    for name, theta in (("low", 0.1), ("high", 0.9), ("init_3", 0.1), ("init_4", 0.9)):
+        (tmp_path / f"{name}.json").write_text(f'{{"theta": {theta}}}')
+    for files in (
+        "init=low.json,high.json output file=a.csv,sub.b.txt diagnostic_file=p.csv,q.csv",
+        "init=init.json output file=c.csv diagnostic_file=r.csv",
     ):
+        words = f"{SHORT} adapt save_metric=1 id=3 {files} save_cmdstan_config=1"
+        done = start(bernoulli, tmp_path, words)
+        assert done.returncode == 0, done.stderr
+    named = ("a.csv", "sub.b.txt", "p.csv", "q.csv")
+    for name, number in zip(named, ("c_3.csv", "c_4.csv", "r_3.csv", "r_4.csv"), strict=True):
         assert draws_in(tmp_path / name) == draws_in(tmp_path / number)
     assert (tmp_path / "a_config.json").exists()
     metrics = [(tmp_path / f"{base}_metric.json").read_text() for base in ("a", "sub.b")]
@@ -131,11 +118,8 @@ def test_as_many_names_as_chains_are_needed(bernoulli, tmp_path, arguments):
     done = start(bernoulli, tmp_path, f"{SHORT} {arguments}")
     assert done.returncode == 1
     assert "names 3 files, but there are 2 chains. Give one name for all" in done.stderr
-
-
-def test_a_comma_is_part_of_the_name_of_a_single_chain(bernoulli, tmp_path):
-    arguments = SHORT.replace("num_chains=2", "num_chains=1")
-    done = start(bernoulli, tmp_path, f"{arguments} output file=a,b.csv save_cmdstan_config=1")
+    single = SHORT.replace("num_chains=2", "num_chains=1")  # where a comma is part of the name
+    done = start(bernoulli, tmp_path, f"{single} output file=a,b.csv save_cmdstan_config=1")
     assert done.returncode == 0, done.stderr
     assert len(draws_in(tmp_path / "a,b.csv")) == 6
     assert (tmp_path / "a,b_config.json").exists()
@@ -146,29 +130,20 @@ def test_a_comma_is_part_of_the_name_of_a_single_chain(bernoulli, tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
 @each(
-    "arguments",
+    ("arguments", "full"),
     [
-        "method=sample output file=full.csv",
-        "method=sample output diagnostic_file=full.csv",
-        "method=optimize output file=full.csv",
-        "method=variational output file=full.csv",
-        "method=pathfinder output file=full.csv",
-        "method=sample num_chains=2 output file=good.csv,full.csv",
+        ("method=sample output file=full.csv", "full.csv"),
+        ("method=sample output diagnostic_file=full.csv", "full.csv"),
+        ("method=optimize output file=full.csv", "full.csv"),
+        ("method=variational output file=full.csv", "full.csv"),
+        ("method=pathfinder output file=full.csv", "full.csv"),
+        ("method=sample num_chains=2 output file=good.csv,full.csv", "full.csv"),
+        ("method=sample adapt save_metric=1 output file=out.csv", "out_metric.json"),
     ],
 )
-def test_what_cannot_be_written_is_an_error(bernoulli, tmp_path, arguments):
-    (tmp_path / "full.csv").symlink_to("/dev/full")
+def test_what_cannot_be_written_is_an_error(bernoulli, tmp_path, arguments, full):
+    (tmp_path / full).symlink_to("/dev/full")
     done = start(bernoulli, tmp_path, arguments)
     assert done.returncode == 1
-    expected = 'Error: cannot write output file "full.csv": No space left on device'
+    expected = f'Error: cannot write output file "{full}": No space left on device'
     assert done.stderr.splitlines()[-1] == expected
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
-def test_a_metric_that_cannot_be_written_is_an_error(bernoulli, tmp_path):
-    (tmp_path / "out_metric.json").symlink_to("/dev/full")
-    method = "method=sample num_samples=5 num_warmup=20 adapt save_metric=1"
-    done = start(bernoulli, tmp_path, f"{method} output file=out.csv")
-    assert done.returncode == 1
-    expected = 'Error: cannot write output file "out_metric.json": No space left on device'
-    assert expected in done.stderr

@@ -82,8 +82,8 @@ def test_arguments_that_cannot_be_read(bernoulli, folder, arguments, messages):
 
 
 FAILING = r"""
-sample data file=none.json                        | Can't open specified file, "none.json"\n
-sample data file=malformed.json                   | Missing a comma or '}'
+sample data file=none.json                        | Can't open specified file, "none.json"\n ~ (?m)^E[rx]
+sample data file=malformed.json                   | Missing a comma or '}' ~ (?m)^E[rx]
 sample data file=lacking.json                     | Exception: variable does not exist; .* name=N;
 sample data file=bounds.json                      | Exception: .*N is -1, but must be greater than
 sample GOOD init=none.json                        | Can't open specified file
@@ -124,12 +124,9 @@ def test_questions_are_answered(bernoulli, folder, arguments):
     done = call(bernoulli, folder, arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
-
-
-def test_no_arguments_print_the_usage(bernoulli, folder):
-    done = call(bernoulli, folder, "")
-    assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.startswith("Usage: ")
+    bare = call(bernoulli, folder, "")
+    assert (bare.returncode, bare.stderr) == (1, "")
+    assert bare.stdout.startswith("Usage: ")
 
 
 def test_settings_are_printed_before_the_data_is_read(bernoulli, folder):
@@ -187,10 +184,3 @@ def test_choices_without_settings_have_a_line_of_their_own(bernoulli, folder, ch
     lines = call(bernoulli, folder, f"data file=lacking.json method={choice}").stdout.splitlines()
     name = line.strip()
     assert lines[lines.index(line) - 1].startswith(f"    algorithm = {name}")
-
-
-def test_every_failure_has_a_line_that_cmdstanpy_shows(bernoulli, folder):
-    for arguments in ("data file=none.json sample", "data file=malformed.json sample"):
-        done = call(bernoulli, folder, arguments)
-        assert done.returncode == 1
-        assert re.search("^E[rx]", done.stderr, re.MULTILINE), done.stderr

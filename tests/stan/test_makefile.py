@@ -51,26 +51,27 @@ def test_the_precompiled_header_is_used(own_home, bernoulli):
     assert "\nx " not in done.stderr  # none was refused
 
 
-def test_the_version_is_that_of_the_wheel(own_home):
-    assert cmdstanpy.cmdstan_version() == own_home.version[:2]
-    assert (
-        make(own_home, "print-CMDSTAN_VERSION")
-        .stdout.strip()
-        .endswith(".".join(map(str, own_home.version)))
-    )
-
-
-@each("option", ["STAN_OPENCL", "STAN_MPI"])
-def test_what_is_not_there_is_refused(own_home, option):
-    done = make(own_home, f"{option}=true", "build")
+@each(
+    ("words", "said"),
+    [
+        (("STAN_OPENCL=true", "build"), "STAN_OPENCL is not available in this CmdStan home"),
+        (("STAN_MPI=true", "build"), "STAN_MPI is not available in this CmdStan home"),
+        (("{}/none",), "No rule to make target"),
+        (
+            ("STANCFLAGS=--allow-undefined", "{}/doubled"),
+            "there is no {}/user_header.hpp that would; name the header with",
+        ),
+        (
+            ("STANCFLAGS=--allow-undefined", "USER_HEADER={}/none.hpp", "{}/doubled"),
+            "there is no {}/none.hpp that would",
+        ),
+    ],
+)
+def test_what_is_not_there_is_refused(own_home, tmp_path, words, said):
+    (tmp_path / "doubled.stan").write_text(HEADER_PROGRAM)
+    done = make(own_home, *(word.format(tmp_path) for word in words))
     assert done.returncode != 0
-    assert f"{option} is not available in this CmdStan home" in done.stderr
-
-
-def test_a_missing_program_is_an_error(own_home, tmp_path):
-    done = make(own_home, str(tmp_path / "none"))
-    assert done.returncode != 0
-    assert "No rule to make target" in done.stderr
+    assert said.format(tmp_path) in done.stderr
 
 
 def test_errors_of_stanc_reach_the_user(cmdstan_home, tmp_path):
@@ -98,6 +99,9 @@ def test_stanc_tells_of_a_program_and_formats_it(bernoulli, tmp_path):
 
 
 def test_flags_of_ones_own_get_their_own_driver(own_home):
+    version = make(own_home, "print-CMDSTAN_VERSION").stdout.strip()
+    assert version.endswith(".".join(map(str, own_home.version)))
+    assert cmdstanpy.cmdstan_version() == own_home.version[:2]
     plain = make(own_home, "print-BUILD").stdout
     assert plain.split()[-1] == "build/default"
     assert make(own_home, "print-BUILD", "STAN_THREADS=1").stdout.split()[-1] == "build/threads"
@@ -113,34 +117,15 @@ def test_flags_of_ones_own_get_their_own_driver(own_home):
         assert make(own_home, "print-BUILD", model_only).stdout == plain
 
 
-def test_the_translation_is_kept_beside_the_program(own_home, tmp_path):
-    (tmp_path / "a.stan").write_text("parameters { real x; } model { x ~ std_normal(); }")
-    dry = make(own_home, "--dry-run", str(tmp_path / "a"))
-    assert f"{tmp_path}/a.hpp" in dry.stdout
-    removed = [line for line in dry.stdout.splitlines() if line.startswith("rm ")]
-    assert not any(".hpp" in line for line in removed)  # make would remove what it made on the way
-
-
 def test_flags_that_change_the_model_alone_reach_it_and_nothing_else(own_home, tmp_path):
     (tmp_path / "a(1).stan").write_text("parameters { real x; } model { x ~ std_normal(); }")
     dry = make(own_home, "--dry-run", "CXXFLAGS=-O1 -g", f"{tmp_path}/a(1)").stdout
-    compiles = [line for line in dry.splitlines() if " -c " in line]
-    assert len(compiles) == 1  # no driver of its own
-    words = shlex.split(compiles[0])
+    (line,) = (line for line in dry.splitlines() if " -c " in line)  # no driver of its own
+    words = shlex.split(line)
     assert words.index("-O1") > words.index("-O3")  # the last one counts
     assert f"{tmp_path}/a(1).hpp" in words
-
-
-def test_a_missing_user_header_is_named(own_home, tmp_path):
-    source = tmp_path / "doubled.stan"
-    source.write_text(HEADER_PROGRAM)
-    done = make(own_home, "STANCFLAGS=--allow-undefined", str(tmp_path / "doubled"))
-    assert done.returncode != 0
-    assert f"there is no {tmp_path}/user_header.hpp that would; name the header with" in done.stderr
-    flags = ("STANCFLAGS=--allow-undefined", f"USER_HEADER={tmp_path}/none.hpp")
-    done = make(own_home, *flags, str(tmp_path / "doubled"))
-    assert done.returncode != 0
-    assert f"there is no {tmp_path}/none.hpp that would" in done.stderr
+    removed = [line for line in dry.splitlines() if line.startswith("rm ")]
+    assert not any(".hpp" in line for line in removed)  # make would remove what it made on the way
 
 
 @pytest.mark.slow

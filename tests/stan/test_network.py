@@ -96,16 +96,14 @@ def test_program_data_follow_every_option():
     assert (data["weight_scale"], data["bias_scale"]) == ([0.5, 2.0], [3.0, 0.1])
     first, last = network.skip_matrices()
     np.testing.assert_array_equal(data["skips"], [*first.T.ravel(), *last.T.ravel()])
+    plain = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in data.items()}
+    assert json.loads(json.dumps(plain)) == plain
     data = program_data(conditioned(Network(2, (4,), biases=False, readout="sum")))
-    assert (data["has_biases"], data["sum_readout"]) == (0, 1)
-
-
-def test_program_data_of_predicted_noise():
+    assert (data["has_biases"], data["sum_readout"], data["predict_noise"]) == (0, 1, 0)
     data = program_data(conditioned(Network(2, (4,), 2), Gaussian("predicted", noise_scale=0.6)))
     assert (data["predict_noise"], data["infer_noise"], data["noise"]) == (1, 0, 0.6)
     assert data["width"] == [2, 4, 4]
     assert np.shape(data["y"]) == (3, 2)
-    assert program_data(conditioned(Network(2, (4,), 2)))["predict_noise"] == 0
 
 
 def test_program_data_count_labels_from_one():
@@ -126,17 +124,13 @@ def test_draws_are_read_by_columns_under_the_sites_names():
     np.testing.assert_array_equal(draws["W1"][0, 0], [[0, 2, 4], [1, 3, 5]])
     np.testing.assert_array_equal(draws["W2"][0, 0], [[6, 9], [7, 10], [8, 11]])
     np.testing.assert_array_equal(draws["b2"][0, 1], [8, 9])
-
-
-def test_draws_of_predicted_noise_have_its_columns_last():
+    # Predicted noise has its columns last.
     target = conditioned(Network(2, (3,)), Gaussian("predicted"))
     draws = read_draws(target, {"weights": np.arange(12.0), "biases": np.arange(5.0)})
     assert tuple(draws) == variable_names(target) == ("W1", "b1", "W2", "b2")
     np.testing.assert_array_equal(draws["W2"], [[6, 9], [7, 10], [8, 11]])
     np.testing.assert_array_equal(draws["b2"], [3, 4])
-
-
-def test_draws_without_biases_and_noise():
+    # Neither biases nor noise.
     target = conditioned(Network(2, (3,), biases=False, readout="sum"), Gaussian(noise_sd=1.0))
     draws = read_draws(target, {"weights": np.arange(6.0), "biases": np.empty(0)})
     assert tuple(draws) == variable_names(target) == ("W1",)
@@ -151,9 +145,3 @@ def test_packing_lays_free_weights_by_columns_and_charts_by_rows():
     chart = pack_unconstrained(conditioned(Network(2, (3,)), parts=("unit_vector",)), values)
     assert chart["weights_raw"].tolist() == [0, 1, 2, 3, 4, 5, 9, 9, 9]
     assert free["sigma"].tolist() == [1.0]
-
-
-def test_program_data_are_json():
-    data = program_data(conditioned(Network(2, (4,), skip="orthogonal")))
-    plain = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in data.items()}
-    assert json.loads(json.dumps(plain)) == plain

@@ -1,4 +1,6 @@
-"""CmdStan's CSV files, read some rows at a time."""
+"""CmdStan's CSV files, read some rows at a time, and what a warmup came to in their comments."""
+
+import json
 
 import numpy as np
 import pandas as pd
@@ -6,6 +8,7 @@ import pytest
 
 from onebasin.stan import output
 from onebasin.stan.home.errors import StanRunError
+from onebasin.stan.output import read_adaptation
 
 from ..each import each
 
@@ -41,7 +44,7 @@ def test_a_file_without_a_header_is_no_result(tmp_path):
 
 
 def test_a_file_cut_anywhere_keeps_the_rows_that_are_whole(tmp_path):
-    write(tmp_path / "whole.csv", 5)
+    write(tmp_path / "whole.csv", 3)
     content = (tmp_path / "whole.csv").read_bytes()
     whole = output.read(tmp_path / "whole.csv")
     path, begin = tmp_path / "draws.csv", content.index(HEADER.encode()) + len(HEADER)
@@ -75,3 +78,33 @@ def test_blocks_are_the_rows_in_their_order(tmp_path, monkeypatch):
     assert all(block.seconds("Sampling") == 0.5 for block in blocks)
     joined = np.concatenate([block.variables["m"] for block in blocks])
     np.testing.assert_array_equal(joined, output.read(tmp_path / "draws.csv").variables["m"])
+
+
+# What a warmup came to
+
+HEAD = ("method = sample (Default)", "Adaptation terminated", "Step size = 0.872")
+DIAGONAL = (*HEAD, "Diagonal elements of inverse mass matrix:", "0.5, 1.25e-05", "")
+DENSE = (*HEAD, "Elements of inverse mass matrix:", "1, 0.5", "0.5, 2", "", "Elapsed Time: 0.1")
+UNIT = (*HEAD, "No free parameters for unit metric", "")
+
+
+@each(
+    ("comments", "metric"),
+    [(DIAGONAL, [0.5, 1.25e-5]), (DENSE, [[1, 0.5], [0.5, 2]]), (UNIT, [])],
+    ids=["diag", "dense", "unit"],
+)
+def test_a_metric_is_read_and_written(tmp_path, comments, metric):
+    found = read_adaptation(comments, 0.87212345)
+    assert found.step_size == 0.87212345
+    np.testing.assert_array_equal(found.inverse_metric, metric)
+    path = found.write(tmp_path)
+    if metric:
+        assert json.loads(path.read_text()) == {"inv_metric": metric}
+    else:
+        assert path is None
+
+
+def test_a_warmup_that_has_not_ended_came_to_nothing_and_one_parameter_has_one_axis():
+    assert read_adaptation(HEAD[:1], 1.0) is None
+    found = read_adaptation((*HEAD, "Diagonal elements of inverse mass matrix:", "0.5"), 1.0)
+    assert found.inverse_metric.shape == (1,)

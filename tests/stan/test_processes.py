@@ -98,16 +98,13 @@ def test_what_a_program_leaves_running_ends_with_it(tmp_path):
 
 def test_a_program_that_closes_its_stdout_is_waited_for_and_can_be_cancelled(tmp_path):
     assert run_guarded(shell("exec >&- 2>&-; sleep 0.2; exit 3"), folder=tmp_path).code == 3
+    assert run_guarded(shell("echo last; kill -9 $$"), folder=tmp_path).code == -signal.SIGKILL
     cancel = threading.Event()
     thread = threading.Timer(0.2, cancel.set)
     thread.start()
     with pytest.raises(RunCancelled):
         run_guarded(shell("exec >&- 2>&-; sleep 300"), folder=tmp_path, cancel=cancel)
     thread.join()
-
-
-def test_a_signal_that_ends_a_program_is_its_exit_code(tmp_path):
-    assert run_guarded(shell("echo last; kill -9 $$"), folder=tmp_path).code == -signal.SIGKILL
 
 
 def test_a_program_that_cannot_be_started_says_so_and_leaves_nothing(tmp_path):
@@ -144,11 +141,7 @@ def test_of_a_program_that_prints_much_beginning_and_end_are_kept(tmp_path):
     assert len(done.printed) < 2 * KEPT_BYTES + 100
     assert told > total
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_console_counts_what_it_leaves_out():
     console = Console(kept=10)
-    assert console.text() == ""
     for _ in range(20):
         console.add(b"x")
     assert console.text() == 20 * "x"

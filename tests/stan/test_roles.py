@@ -1,7 +1,5 @@
 """Which quantities of a program are log likelihoods, predictions and log priors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

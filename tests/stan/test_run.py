@@ -39,20 +39,12 @@ def test_watch_is_told_every_line_once_and_whole(program, tmp_path):
     assert all(text.endswith("\n") for text in told)
 
 
-def test_a_failure_carries_the_programs_own_words(program, tmp_path):
-    script = program("echo fine; echo 'Exception: no such thing'; exit 3")
-    with pytest.raises(StanRunError, match="exit code 3:\nException: no such thing"):
+def test_a_failure_carries_the_programs_own_words_and_the_users_own_files(program, tmp_path):
+    said = "Exception: no (in 'included/part.stan', included from 'program.stan')"
+    script = program(f'echo fine; echo "{said}"; exit 3')
+    own = "^my coin ended with exit code 3:\nException: no (in 'part.stan', included from 'my coin.stan')$"
+    with pytest.raises(StanRunError, match=own.replace("(", r"\(").replace(")", r"\)")):
         run(script, [], tmp_path)
-
-
-def test_what_a_program_says_names_the_users_own_files(program, tmp_path):
-    script = program(
-        "echo \"Exception: no (in 'included/part.stan', included from 'program.stan')\"; exit 3"
-    )
-    own = "my coin ended with exit code 3:\nException: no (in 'part.stan', included from 'my coin.stan')"
-    with pytest.raises(StanRunError) as caught:
-        run(script, [], tmp_path)
-    assert str(caught.value) == own
 
 
 def test_a_run_that_is_cancelled_ends_at_once(program, tmp_path):

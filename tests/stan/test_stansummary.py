@@ -95,16 +95,11 @@ def test_the_statistics_are_those_of_arviz(shapes):
     table = shapes.summary(percentiles=(2.5, 50, 99), sig_figs=17)
     assert " ".join(table.columns) == STATISTICS
     assert_rows(table.loc[list(varying)], varying, (2.5, 50, 99))
-
-
-def test_the_last_index_runs_fastest(shapes):
-    assert list(shapes.summary().index) == ORDER.split()
-    assert [name for name in draws_of(shapes) if not name.endswith("__")] == COLUMNS.split()
-
-
-def test_a_constant_has_neither_error_nor_effective_size(shapes):
-    row = shapes.summary().loc["pairs[2].1"]
-    assert row[["Mean", "5%", "50%", "95%"]].tolist() == [2, 2, 2, 2]
+    # The last index runs fastest; a constant has neither error nor effective size.
+    assert list(table.index) == ORDER.split()
+    assert [name for name in draws if not name.endswith("__")] == COLUMNS.split()
+    row = table.loc["pairs[2].1"]
+    assert row[["Mean", "2.5%", "50%", "99%"]].tolist() == [2, 2, 2, 2]
     assert row[["StdDev", "MAD"]].tolist() == [0, 0]
     assert row[["MCSE", "ESS_bulk", "ESS_tail", "ESS_bulk/s", "R_hat"]].isna().all()
 
@@ -263,16 +258,12 @@ def test_numbers_look_like_cmdstans(own_home, tmp_path, value, text):
     (row,) = [line.split() for line in console.splitlines() if line.startswith("x ")]
     assert [row[1], *row[5:8]] == [text] * 4  # the mean and the percentiles
     assert row[8:] == ["nan"] * 4
-
-
-def test_the_log_density_is_styled_like_the_model(own_home, tmp_path):
-    files = write_chains(
-        tmp_path, {"lp__": [[-41.0] * 4], "accept_stat__": [[0.9] * 4], "x": [[0.0065] * 4]}
-    )
-    console = call(own_home, "stansummary", "-p", "", *files).stdout
+    # The log density is styled like the model, the sampler's statistics are not.
+    columns = {"lp__": [[-41.0] * 4], "accept_stat__": [[0.9] * 4], "x": [[0.0065] * 4]}
+    console = call(own_home, "stansummary", "-p", "", *write_chains(tmp_path, columns)).stdout
     means = dict(line.split()[:2] for line in console.splitlines() if len(line.split()) == 9)
-    assert (means["lp__"], means["x"]) == ("-4.1e+01", "6.5e-03")
-    assert means["accept_stat__"] == "0.90"
+    found = [means[name] for name in ("lp__", "x", "accept_stat__")]
+    assert found == ["-4.1e+01", "6.5e-03", "0.90"]
 
 
 def test_autocorrelations_are_those_of_the_chain(own_home, tmp_path):
@@ -328,16 +319,6 @@ def test_files_of_other_methods_are_summarised(own_home, tmp_path, facts, lines,
 # Refusals
 
 
-def test_a_file_that_exists_is_not_overwritten(own_home, tmp_path):
-    files = write_chains(tmp_path, {"x": toy(8, 1, 10)})
-    mine = tmp_path / "mine.csv"
-    mine.write_text("mine")
-    done = call(own_home, "stansummary", "-c", mine, *files)
-    assert done.returncode == 1
-    assert f"-c: Path already exists: {mine}" in done.stderr
-    assert mine.read_text() == "mine"
-
-
 @each(
     ("arguments", "message"),
     [
@@ -367,15 +348,17 @@ def test_what_makes_no_sense_is_refused(own_home, tmp_path, arguments, message):
     assert done.stdout == ""
 
 
-def test_an_option_without_a_value_is_refused(own_home, tmp_path):
-    files = write_chains(tmp_path, {"x": toy(9, 1, 10)})
-    done = call(own_home, "stansummary", *files, "--sig_figs")
-    assert (done.returncode, done.stderr) == (1, "The option --sig_figs needs a value.\n")
-
-
-def test_usage_is_shown(own_home):
+def test_usage_is_shown_and_no_file_overwritten(own_home, tmp_path):
     bare, asked = call(own_home, "stansummary"), call(own_home, "stansummary", "--help")
     assert (bare.returncode, asked.returncode) == (1, 0)
     assert bare.stdout == asked.stdout
     assert asked.stdout.startswith("Usage: stansummary [OPTIONS] FILE...")
     assert call(own_home, "stansummary", "-s", "3").stderr.startswith("No input files")
+    files, mine = write_chains(tmp_path, {"x": toy(8, 1, 10)}), tmp_path / "mine.csv"
+    done = call(own_home, "stansummary", *files, "--sig_figs")
+    assert (done.returncode, done.stderr) == (1, "The option --sig_figs needs a value.\n")
+    mine.write_text("mine")
+    done = call(own_home, "stansummary", "-c", mine, *files)
+    assert done.returncode == 1
+    assert f"-c: Path already exists: {mine}" in done.stderr
+    assert mine.read_text() == "mine"

@@ -1,7 +1,5 @@
 """Models of known posteriors, and programs of them with planted errors, whose own posteriors are drawn exactly."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import jax

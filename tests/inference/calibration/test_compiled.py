@@ -1,7 +1,5 @@
 """One program for many simulations draws what each method draws for each of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax
@@ -34,34 +32,39 @@ NETWORK = ob.truth.Family.of_network(
     np.random.default_rng(0).normal(size=(6, 2)),
 )
 FEW = {"chains": 2, "warmup": 20, "draws": 4}
-
-
-def same(drawn, posterior, names):
-    for name in names:
-        values = posterior["posterior"][name].values
-        assert np.allclose(drawn.draws[name], values, rtol=1e-6, atol=1e-8)
-
-
-@pytest.mark.slow
-def test_chains_of_many_simulations_are_those_of_nuts():
-    settings = ob.Nuts(**FEW)
-    simulations = [simulated(FAMILY, 1, number) for number in range(3)]
-    drawn = CompiledChains(FAMILY, settings)(simulations)
-    assert drawn[0].draws["mu"].shape == (2, 4)
-    assert not np.allclose(drawn[0].draws["mu"], drawn[1].draws["mu"])
-    last = simulations[2]
-    posterior = ob.infer(FAMILY.condition(last.data), method=settings, seed=last.seed)
-    same(drawn[2], posterior, ("mu", "sigma"))
+SHORTER = FEW | {"warmup": 10}
+"""As long as rounding has not grown: one program sums in another order, and after 20 steps chains part."""
+ADVI = ob.Advi(iterations=300, draws=20, evaluate_every=20, tolerance=0.05)
+CASES = [
+    (FAMILY, ob.Nuts(**FEW)),
+    (FAMILY, ob.Nuts(**FEW, init="optimum", init_starts=3)),
+    (NETWORK, ob.Nuts(**SHORTER)),
+    (NETWORK, ob.Mclmc(**SHORTER, thin=2, start_steps=5)),
+    (FAMILY, ADVI),
+    (FAMILY, replace(ADVI, family="fullrank")),
+    (NETWORK, ob.Symmetrised(steps=100, draws=20, evaluate_every=50)),
+]
 
 
 @pytest.mark.slow
-def test_chains_from_optima_are_those_of_nuts():
-    settings = ob.Nuts(**FEW, init="optimum", init_starts=3)
-    simulations = [simulated(FAMILY, 1, number) for number in range(2)]
-    drawn = CompiledChains(FAMILY, settings)(simulations)
-    last = simulations[1]
-    posterior = ob.infer(FAMILY.condition(last.data), method=settings, seed=last.seed)
-    same(drawn[1], posterior, ("mu", "sigma"))
+@each(("family", "settings"), CASES)
+def test_what_is_drawn_for_many_simulations_is_what_the_method_draws_for_each(
+    family, settings, monkeypatch
+):
+    simulations = [simulated(family, 1, number) for number in range(2)]
+    if settings.name in ("nuts", "mclmc"):
+        drawn = CompiledChains(family, settings)(simulations)
+        monkeypatch.setattr(compiled, "SIDE_BY_SIDE", -1)
+        apart = CompiledChains(family, settings)(simulations)
+        assert [one.divergences for one in apart] == [one.divergences for one in drawn]
+    else:
+        drawn = apart = CompiledFits(family, settings)(simulations)
+    target = family.condition(simulations[1].data)
+    posterior = ob.infer(target, settings, seed=simulations[1].seed)["posterior"]
+    for name in posterior:
+        assert not np.allclose(drawn[0].draws[name], drawn[1].draws[name])
+        for one in (drawn[1], apart[1]):
+            np.testing.assert_allclose(one.draws[name], posterior[name], rtol=1e-6, atol=1e-8)
 
 
 def test_chains_from_fits_are_not_compiled_together():
@@ -82,17 +85,6 @@ def test_a_simulation_without_an_optimum_has_failed_alone():
 
 
 @pytest.mark.slow
-def test_simulations_one_after_the_other_are_those_side_by_side(monkeypatch):
-    settings = ob.Nuts(**FEW)
-    simulations = [simulated(FAMILY, 1, number) for number in range(3)]
-    together = CompiledChains(FAMILY, settings)(simulations)
-    monkeypatch.setattr(compiled, "SIDE_BY_SIDE", -1)
-    for one, other in zip(together, CompiledChains(FAMILY, settings)(simulations), strict=True):
-        assert np.allclose(one.draws["mu"], other.draws["mu"], rtol=1e-6, atol=1e-8)
-        assert one.divergences == other.divergences
-
-
-@pytest.mark.slow
 @each(("name", "wanted"), [("mixture-2", True), ("hidden-markov", False)])
 def test_a_long_gradient_is_known_by_its_operations(name, wanted):
     make = PROBLEMS[name].family
@@ -102,43 +94,6 @@ def test_a_long_gradient_is_known_by_its_operations(name, wanted):
     chains = CompiledChains(family, ob.Nuts(**FEW))
     with jax.numpy_rank_promotion("allow"):  # as in a user's process
         assert chains._side_by_side(family.condition(first.data), first.data) == wanted
-
-
-@pytest.mark.slow
-def test_chains_of_a_network_are_those_of_nuts_and_mclmc():
-    """As long as rounding has not grown: one program sums in another order, and after 20 steps chains part."""
-    few = FEW | {"warmup": 10}
-    simulations = [simulated(NETWORK, 1, number) for number in range(2)]
-    target = NETWORK.condition(simulations[1].data)
-    seed = simulations[1].seed
-    for settings in (ob.Nuts(**few), ob.Mclmc(**few, thin=2, start_steps=5)):
-        drawn = CompiledChains(NETWORK, settings)(simulations)
-        same(drawn[1], ob.infer(target, settings, seed=seed), ("W1", "b2", "sigma"))
-
-
-@pytest.mark.slow
-@each("method", ["meanfield", "fullrank"])
-def test_fits_of_many_simulations_are_those_of_advi(method):
-    settings = ob.Advi(iterations=300, draws=20, evaluate_every=20, tolerance=0.05)
-    simulations = [simulated(FAMILY, 1, number) for number in range(3)]
-    drawn = CompiledFits(FAMILY, method, settings)(simulations)
-    for simulation, one in zip(simulations, drawn, strict=True):
-        fit = ob.infer(
-            FAMILY.condition(simulation.data),
-            replace(settings, family=method),
-            seed=simulation.seed,
-        )
-        same(one, fit, ("mu", "sigma"))
-
-
-@pytest.mark.slow
-def test_fits_of_many_simulations_are_those_of_symmetrised_vi():
-    settings = ob.Symmetrised(steps=100, draws=20, evaluate_every=50)
-    simulations = [simulated(NETWORK, 1, number) for number in range(2)]
-    drawn = CompiledFits(NETWORK, "symmetrised", settings)(simulations)
-    target = NETWORK.condition(simulations[1].data)
-    fit = ob.infer(target, method=settings, seed=simulations[1].seed)
-    same(drawn[1], fit, ("W1", "b1", "W2", "sigma"))
 
 
 def test_log_densities_of_many_simulations_are_those_of_each():
@@ -167,6 +122,5 @@ def test_data_whose_size_changes_are_refused_in_words():
 
 
 def test_what_advi_refuses_is_refused_of_many_simulations_too():
-    settings = ob.Advi(init="he", draws=10)
     with pytest.raises(ValueError, match=r"`init` is 'he', but the target .* is no network"):
-        ob.calibrate(FAMILY, settings, simulations=2)
+        ob.calibrate(FAMILY, ob.Advi(init="he", draws=10), simulations=2)

@@ -1,7 +1,5 @@
 """Families draw parameters and data as the model states them, and are looked at modulo symmetry."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -31,14 +29,10 @@ def test_a_numpyro_model_draws_what_it_observes():
     other, _ = family.simulate(np.random.default_rng(2))
     assert other["slope"] != parameters["slope"]
     assert family.condition(data).data["y"] is not None
-
-
-def test_a_site_that_is_not_drawn_is_refused():
-    def line(y=None):
-        numpyro.sample("obs", dist.Normal(numpyro.sample("mu", dist.Normal(0, 1)), 1), obs=y)
-
     with pytest.raises(ob.OnebasinError, match="`observed` is y, but the model draws no site y"):
-        ob.truth.Family.of_numpyro(line, observed="y").simulate(np.random.default_rng(0))
+        ob.truth.Family.of_numpyro(
+            lambda y=None: numpyro.sample("obs", dist.Normal(), obs=y), observed="y"
+        ).simulate(np.random.default_rng(0))
 
 
 @each("weights", ["free", "givens"])
@@ -93,12 +87,9 @@ def test_what_a_symmetry_moves_is_looked_at_in_one_labelling_alone():
     found = looking.at(values, {}, {"lp": np.zeros(2)})
     assert list(found) == ["lp", "mean", "mu[0], in order", "mu[1], in order", "tau"]
     assert found["mu[0], in order"].tolist() == [1.0, 1.0]
-
-
-def test_of_long_variables_some_entries_are_looked_at():
-    values = {"theta": np.arange(200.0).reshape(2, 100)}
-    names = list(Looking((), {}).at(values, {}, {}))
-    assert len(names) == MOST_ENTRIES and names[0] == "theta[0]" and names[-1] == "theta[99]"
+    long = {"theta": np.arange(200.0).reshape(2, 100)}
+    names = list(Looking((), {}).at(long, {}, {}))  # of long variables, some entries
+    assert len(names) == MOST_ENTRIES and (names[0], names[-1]) == ("theta[0]", "theta[99]")
 
 
 def test_aligned_quantities_treat_the_truth_as_any_draw():
@@ -132,3 +123,11 @@ def test_ties_are_broken_at_random():
         for _ in range(200)
     ]
     assert min(shares) > 0.2 and max(shares) < 0.8 and np.std(shares) > 0.05
+
+
+def test_a_family_without_parameters_is_refused():
+    family = ob.truth.Family.of_numpyro(
+        lambda y=None: numpyro.sample("y", dist.Normal(0, 1), obs=y), observed="y"
+    )
+    with pytest.raises(ob.OnebasinError, match="`family` has no parameters"):
+        ob.calibrate(family, ob.Nuts(chains=1, warmup=10, draws=10), simulations=2)

@@ -1,7 +1,5 @@
 """Planted errors are seen by 200 simulations, and what is right is let through."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import xarray as xr

@@ -33,7 +33,4 @@ def test_a_block_that_no_point_tells_of_is_no_pass():
     assert "changes the log density by 1e-12 nats at most" in text
     assert "! complements of p" in text
     assert "the density was not checked for `p`" in text
-
-
-def test_nothing_declared_is_no_pass():
     assert repr(SymmetryCheck((), 5)).startswith("No symmetry is declared")

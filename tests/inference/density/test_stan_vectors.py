@@ -1,7 +1,5 @@
 """A Stan program's log density in JAX: values and gradients of its library, batches, charts, and what is refused."""
 
-from __future__ import annotations
-
 import gc
 import resource
 
@@ -45,7 +43,7 @@ def points(density: StanVectors, count: int = 7) -> jax.Array:
     return jnp.asarray(np.random.default_rng(3).normal(size=(count, density.size)))
 
 
-def test_values_and_gradients_are_the_librarys(known: StanVectors) -> None:
+def test_values_and_gradients_are_the_librarys(known):
     vectors = points(known)
     values, gradients = known.calls.library.log_density_gradient(vectors, propto=False)
     one = jax.value_and_grad(known.log_density)
@@ -60,7 +58,7 @@ def test_values_and_gradients_are_the_librarys(known: StanVectors) -> None:
         np.testing.assert_array_equal(found[1], gradients)
 
 
-def test_the_log_density_is_complete(known: StanVectors) -> None:
+def test_the_log_density_is_complete(known):
     """With all constants: that of the NumPyro model, whose transform of a positive number is Stan's."""
     other = ob.jax_density(known_target("numpyro"))
     for vector in points(known, 3):
@@ -70,7 +68,7 @@ def test_the_log_density_is_complete(known: StanVectors) -> None:
         )
 
 
-def test_second_derivatives_are_those_of_gradients(known: StanVectors) -> None:
+def test_second_derivatives_are_those_of_gradients(known):
     vector = points(known, 1)[0]
     other = ob.jax_density(known_target("numpyro"))
     # places of x and tau differ in the two vectors
@@ -82,7 +80,7 @@ def test_second_derivatives_are_those_of_gradients(known: StanVectors) -> None:
     )
 
 
-def test_constrain_and_unconstrain_are_inverse(simplex: StanVectors) -> None:
+def test_constrain_and_unconstrain_are_inverse(simplex):
     vectors = points(simplex)
     values = jax.jit(jax.vmap(simplex.constrain))(vectors)
     assert {name: value.shape for name, value in values.items()} == {"x": (7,), "other": (7, 3)}
@@ -92,13 +90,13 @@ def test_constrain_and_unconstrain_are_inverse(simplex: StanVectors) -> None:
     assert np.isnan(simplex.unconstrain({"x": 0.0, "other": jnp.array([2.0, -1.0, 0.0])})).any()
 
 
-def test_a_point_that_is_rejected_has_no_density(known: StanVectors) -> None:
+def test_a_point_that_is_rejected_has_no_density(known):
     vector = jnp.array([0.0, 0.0, jnp.nan])
     value, gradient = jax.value_and_grad(known.log_density)(vector)
     assert not np.isfinite(value) and np.isnan(gradient).all()
 
 
-def test_where_nothing_is_probable_the_density_is_zero(simplex: StanVectors) -> None:
+def test_where_nothing_is_probable_the_density_is_zero(simplex):
     """Without a rejection: a log density of -inf, for JAX, for NumPy and for BridgeStan's package."""
     vector = jnp.zeros(simplex.size).at[0].set(1e200)
     value, gradient = jax.jit(jax.value_and_grad(simplex.log_density))(vector)
@@ -114,7 +112,7 @@ def test_where_nothing_is_probable_the_density_is_zero(simplex: StanVectors) -> 
     assert model.log_density_gradient(np.asarray(vector))[0] == -np.inf
 
 
-def test_free_simplexes_add_one_normal_coordinate(simplex: StanVectors, engine: str) -> None:
+def test_free_simplexes_add_one_normal_coordinate(simplex, engine):
     """Softmax turns Stan's coordinates and adds an independent N(0, 1) along (1, ..., 1)."""
     free = layout_of(bound(two_modes((Exchangeable({"other": 0}),)), engine)).density
     assert free.size == simplex.size + 1
@@ -133,19 +131,16 @@ def test_free_simplexes_add_one_normal_coordinate(simplex: StanVectors, engine: 
         np.testing.assert_allclose(gradient, jnp.stack(differences), rtol=1e-6, atol=1e-6)
 
 
-def test_single_precision_is_refused() -> None:
+def test_single_precision_is_refused(known):
     words = "in double precision, and JAX is in single here"
     with jax.enable_x64(False), pytest.raises(TypeError, match=words):
         ob.jax_density(known_target("stan"))
-
-
-def test_single_precision_of_a_vector_is_refused(known: StanVectors) -> None:
     with pytest.raises(TypeError, match="dtype='float64'"):
         known.log_density(jnp.zeros(known.size, jnp.float32))
 
 
 @pytest.mark.slow
-def test_calls_leave_nothing_behind(known: StanVectors) -> None:
+def test_calls_leave_nothing_behind(known):
     """100,000 gradients, as many rejections with their messages, and values."""
 
     @jax.jit
@@ -164,7 +159,7 @@ def test_calls_leave_nothing_behind(known: StanVectors) -> None:
         assert grown < 4000  # kilobytes; a message alone has a hundred bytes, so 10,000 of them
 
 
-def test_a_compiled_program_without_its_model_says_so(engine: str) -> None:
+def test_a_compiled_program_without_its_model_says_so(engine):
     density = StanVectors.of(bound(known_target("stan"), engine))
     like = jax.ShapeDtypeStruct((density.size,), jnp.float64)
     compiled = jax.jit(density.log_density).lower(like).compile()

@@ -1,7 +1,5 @@
 """Chains that begin from a fit whose weights are good, and as always from one whose weights are not."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any
@@ -59,9 +57,7 @@ def wide() -> None:
 
 
 @pytest.mark.parametrize(("kind", "engine"), [("numpyro", "numpyro"), ("stan", "stanli")])
-def test_chains_of_a_good_fit_have_its_covariance_and_need_no_warmup(
-    kind: str, engine: str
-) -> None:
+def test_chains_of_a_good_fit_have_its_covariance_and_need_no_warmup(kind, engine):
     tree = ob.nuts(known_target(kind), engine=engine, init="fit", draws=500, seed=2)
     assert tree.attrs["fit_start"].startswith("Chains start from the fit: its weights are worth 1,")
     assert 500 < tree.attrs["fit_gradient_evaluations"] < 2500
@@ -84,20 +80,20 @@ def test_chains_of_a_good_fit_have_its_covariance_and_need_no_warmup(
         (wide, "no weights last in 61 coordinates"),
     ],
 )
-def test_a_fit_that_does_not_cover_the_posterior_is_not_used(model: Any, reason: str) -> None:
+def test_a_fit_that_does_not_cover_the_posterior_is_not_used(model, reason):
     begun = start_from_fit(job(model))
     assert begun.points is None
     assert re.search(f"not used, and chains warm up as usual: .*({reason})", begun.reason)
 
 
-def test_chains_without_their_fit_are_those_of_no_fit() -> None:
+def test_chains_without_their_fit_are_those_of_no_fit():
     how: dict[str, Any] = {"chains": 2, "warmup": 60, "draws": 20, "seed": 1}
     fitted, plain = (ob.nuts(target(two_modes), init=init, **how) for init in ("fit", "random"))
     assert fitted.attrs["fit_start"].startswith("The fit is not used")
     np.testing.assert_array_equal(fitted["posterior"]["x"], plain["posterior"]["x"])
 
 
-def test_one_chain_in_four_begins_at_a_random_point() -> None:
+def test_one_chain_in_four_begins_at_a_random_point():
     begun = start_from_fit(replace(job(normal), method=Nuts(init="fit", chains=9)))
     assert begun.points is not None
     moved = np.abs(begun.points - 30) < 6
@@ -110,7 +106,7 @@ def test_one_chain_in_four_begins_at_a_random_point() -> None:
 
 
 @pytest.mark.parametrize(("model", "comes"), [(normal, True), (low_mode, False)])
-def test_a_chain_from_afar_comes_or_speaks_against_the_fit(model: Any, comes: bool) -> None:
+def test_a_chain_from_afar_comes_or_speaks_against_the_fit(model, comes):
     with precision("float64"):
         counted = CountedDensity(density_of(target(model)))
         settled = MovedChains.at(counted, 30 + np.linspace(-2, 2, 16)[:, None])
@@ -121,6 +117,6 @@ def test_a_chain_from_afar_comes_or_speaks_against_the_fit(model: Any, comes: bo
         assert 1e-3 < abs(found[0, 0] - 30) < 4  # not at the optimum
 
 
-def test_an_engine_without_a_metric_is_refused() -> None:
+def test_an_engine_without_a_metric_is_refused():
     with pytest.raises(ArgumentError, match="`init` is 'fit', but engine='nutpie' takes no metric"):
         sampled(job(normal, "nutpie"), lambda _: Found({}, {}))

@@ -1,7 +1,5 @@
 """Gaussians on fixed draws: exact on Gaussians, the same by every engine; and weights where they are known."""
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -31,7 +29,7 @@ def gaussian() -> ob.Target:
 
 
 @pytest.mark.parametrize("family", ["fullrank", "meanfield"])
-def test_a_gaussian_is_found_exactly_by_either_family(family: str) -> None:
+def test_a_gaussian_is_found_exactly_by_either_family(family):
     """Of the mean-field fit it is the linear response."""
     fit = ob.dadvi(gaussian(), family=family, starts=2, draws=10, seed=1)
     loc, root = (fit["variational"][name].to_numpy() for name in ("loc", "scale_tril"))
@@ -49,7 +47,7 @@ def test_a_gaussian_is_found_exactly_by_either_family(family: str) -> None:
         np.testing.assert_allclose(ratio, 0, atol=1e-3)  # complete densities, with all constants
 
 
-def test_engines_agree_and_an_odd_shape_is_fitted() -> None:
+def test_engines_agree_and_an_odd_shape_is_fitted():
     """The unconstrained space of both is the same; a gamma's logarithm has the known optimum."""
     fits = [
         ob.dadvi(known_target(engine), seed=3, draws=4000, fixed_draws=400)
@@ -67,7 +65,7 @@ def test_engines_agree_and_an_odd_shape_is_fitted() -> None:
     np.testing.assert_allclose(one, other, atol=0.02)
 
 
-def test_a_network_is_fitted_and_weighted() -> None:
+def test_a_network_is_fitted_and_weighted():
     fit = ob.dadvi(linear_target(), starts=4, draws=500, weights=True, seed=1)
     exact = ob.nuts(linear_target(), chains=2, draws=1000, seed=1)
     for name, values in exact["posterior"].data_vars.items():
@@ -77,13 +75,13 @@ def test_a_network_is_fitted_and_weighted() -> None:
     assert fit.attrs["worth"] > 400
 
 
-def test_a_t_density_integrates_to_one() -> None:
+def test_a_t_density_integrates_to_one():
     grid = np.linspace(-400, 400, 400_001)[:, None]
     heights = NormalFit(np.array([1.0]), np.array([[2.0]])).t_log_density(grid, 8.0)
     assert np.exp(heights).sum() * (grid[1, 0] - grid[0, 0]) == pytest.approx(1, abs=1e-6)
 
 
-def test_linear_response_sees_how_scale_and_mean_go_together() -> None:
+def test_linear_response_sees_how_scale_and_mean_go_together():
     """Of log tau with a gamma's shape a it is 1 / (a - 1 / (2 + 1 / a)), the mean-field variance 1 / a."""
     fit = ob.dadvi(known_target("numpyro"), family="meanfield", fixed_draws=2000, draws=10, seed=1)
     root = fit["variational"]["scale_tril"].to_numpy()

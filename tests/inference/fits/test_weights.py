@@ -1,10 +1,5 @@
 """Importance weights for any approximation of known posteriors, in memory and in files."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import numpyro
 import pytest
@@ -23,7 +18,7 @@ from onebasin.posteriors.weights import worst_khat
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, known_target
 
 
-def assert_known(tree: xr.DataTree) -> None:
+def assert_known(tree: xr.DataTree):
     """The weighted draws have the known moments, to 5 errors of as many draws as they say they are worth."""
     weights = np.exp(tree["variational"]["log_weight"].to_numpy())
     assert tree.attrs["worth"] == pytest.approx(1 / (weights**2).sum())
@@ -50,9 +45,7 @@ def assert_known(tree: xr.DataTree) -> None:
         ("laplace", "stanli", {}),
     ],
 )
-def test_weights_correct_any_approximation(
-    method: str, engine: str, fields: dict[str, Any], tmp_path: Path
-) -> None:
+def test_weights_correct_any_approximation(method, engine, fields, tmp_path):
     target = known_target("numpyro" if engine == "numpyro" else "stan")
     tree = ob.infer(target, method, engine=engine, weights=True, seed=1, draws=400, **fields)
     assert_known(tree)
@@ -64,7 +57,7 @@ def test_weights_correct_any_approximation(
     assert f"worth {tree.attrs['worth']:,.0f} independent" in diagnosis.judgement.sentence
 
 
-def test_two_modes_have_their_shares_whatever_their_distance() -> None:
+def test_two_modes_have_their_shares_whatever_their_distance():
     def model() -> None:
         parts = dist.Normal(jnp.array([0.0, 1400.0]), jnp.array([100.0, 50.0]))
         numpyro.sample("x", dist.MixtureSameFamily(dist.Categorical(jnp.array([0.8, 0.2])), parts))
@@ -76,7 +69,7 @@ def test_two_modes_have_their_shares_whatever_their_distance() -> None:
     assert float((tree["posterior"]["x"] > 700).mean()) == pytest.approx(upper, abs=2e-3)
 
 
-def test_a_funnel_is_refused() -> None:
+def test_a_funnel_is_refused():
     def model() -> None:
         v = numpyro.sample("v", dist.Normal(0, 3))
         numpyro.sample("x", dist.Normal(0, jnp.exp(v / 2)).expand([5]).to_event(1))
@@ -85,7 +78,7 @@ def test_a_funnel_is_refused() -> None:
     assert ob.diagnose(tree).verdict == "unusable"
 
 
-def test_rounds_for_the_tail_of_a_quantity_carry_its_sd() -> None:
+def test_rounds_for_the_tail_of_a_quantity_carry_its_sd():
     """Of a lognormal, whose tail is the transform's, and of a t, whose own tail is that of no normal."""
 
     def model() -> None:
@@ -109,7 +102,7 @@ def test_rounds_for_the_tail_of_a_quantity_carry_its_sd() -> None:
     np.testing.assert_allclose(sds, known, rtol=0.03)
 
 
-def test_draws_far_out_whose_variables_are_no_numbers_have_no_weight() -> None:
+def test_draws_far_out_whose_variables_are_no_numbers_have_no_weight():
     def model() -> None:
         x = numpyro.sample("x", dist.ImproperUniform(dist.constraints.positive, (), ()))
         u = jnp.minimum(jnp.log(x), 1e3)  # finite where x is not

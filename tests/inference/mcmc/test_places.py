@@ -1,7 +1,5 @@
 """Where chains are kept: one run at a time in a folder, others left alone, and nothing of anybody else's touched."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import threading
@@ -36,9 +34,7 @@ def run(work: RunChain, folder: Path, mark: str = "a", *, chains: int = 1) -> np
 
 
 @each(("size", "chunks"), [(1, 3), (2**23, 1)])
-def test_draws_are_written_when_enough_of_them_wait(
-    size: int, chunks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_draws_are_written_when_enough_of_them_wait(size, chunks, tmp_path, monkeypatch):
     monkeypatch.setattr(places, "CHUNK_BYTES", size)
     assert run(count, tmp_path).tolist() == [list(range(9))]
     assert len(list((tmp_path / "chain-0").glob("draws-*.npz"))) == chunks
@@ -48,7 +44,7 @@ def test_draws_are_written_when_enough_of_them_wait(
     assert firsts == list(range(0, 9, 9 // chunks))
 
 
-def test_a_second_run_on_the_folder_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
+def test_a_second_run_on_the_folder_is_refused_and_told_who_holds_it(tmp_path):
     def second(place: ChainPlace, cancel: threading.Event) -> None:
         with pytest.raises(InUse, match=rf"`checkpoint` is .*, which process {os.getpid()} \("):
             run(count, tmp_path)
@@ -58,7 +54,7 @@ def test_a_second_run_on_the_folder_is_refused_and_told_who_holds_it(tmp_path: P
     assert run(count, tmp_path).tolist() == [list(range(9))]
 
 
-def test_another_run_is_left_alone_and_goes_on_later(tmp_path: Path) -> None:
+def test_another_run_is_left_alone_and_goes_on_later(tmp_path):
     def stopped(place: ChainPlace, cancel: threading.Event) -> None:
         place.put(0, {"x": np.full(5, -1.0)}, {"lp": np.zeros(5)})
         place.save(lambda: Standing(5, state={"of": np.array("a")}), now=True)
@@ -82,7 +78,7 @@ def test_another_run_is_left_alone_and_goes_on_later(tmp_path: Path) -> None:
     assert not tmp_path.exists()
 
 
-def test_what_others_put_into_the_folder_stays(tmp_path: Path) -> None:
+def test_what_others_put_into_the_folder_stays(tmp_path):
     run(count, tmp_path, chains=2)
     (tmp_path / "chain-0" / "notes.txt").write_text("mine")
     assert remove(tmp_path) == ["chain-0"]
@@ -96,26 +92,22 @@ def test_what_others_put_into_the_folder_stays(tmp_path: Path) -> None:
         run(count, tmp_path)
 
 
-def test_a_folder_that_cannot_be_made_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(InferenceError, match=r"`checkpoint` is .*, where nothing can be written"):
-        run(count, tmp_path / "file" / "folder")
-
-
-def test_what_a_killed_run_left_is_swept(tmp_path: Path) -> None:
-    run(count, tmp_path)
-    (tmp_path / ".lock").touch()
-    (tmp_path / "chain-0" / "stan-draws-0.csv").touch()
-    assert remove(tmp_path) == []
-    assert not tmp_path.exists()
-
-
-def test_a_chain_that_came_to_nothing_leaves_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "chains"
-
+def test_a_chain_that_came_to_nothing_leaves_nothing(tmp_path):
     def refuse() -> RunChain:
         raise ValueError("the data lack mu")
 
     with pytest.raises(ValueError, match="lack mu"):
-        run_chains(refuse, Gathered(2, 5), chains=2, draws=5, folder=folder, fingerprint="f")
+        run_chains(
+            refuse, Gathered(2, 5), chains=2, draws=5, folder=tmp_path / "a", fingerprint="f"
+        )
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(InferenceError, match=r"`checkpoint` is .*, where nothing can be written"):
+        run(count, tmp_path / "file" / "folder")
+    # What a killed run left is swept.
+    folder = tmp_path / "b"
+    run(count, folder)
+    (folder / ".lock").touch()
+    (folder / "chain-0" / "stan-draws-0.csv").touch()
+    assert remove(folder) == []
     assert not folder.exists()

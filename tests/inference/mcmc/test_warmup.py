@@ -1,9 +1,6 @@
 """Warmups that are kept: every iteration, in order, beside draws that are the same without."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,7 +34,7 @@ def nuts(engine: str, definition: str, **settings: Any) -> xr.DataTree:
         pytest.param("cmdstan", "stan", marks=(pytest.mark.stan, pytest.mark.cmdstan)),
     ],
 )
-def test_warmup_and_draws_are_the_iterations_of_one_chain(engine: str, definition: str) -> None:
+def test_warmup_and_draws_are_the_iterations_of_one_chain(engine, definition):
     """Without adaptation, a chain does not know which of its iterations are called warmup."""
     fixed = {"adapt": False, "adapt_from": {"step_size": 0.5, "inverse_metric": [1.0, 0.5, 0.7]}}
     thinned = nuts(engine, definition, save_warmup=True, thin=2, **fixed)
@@ -57,7 +54,7 @@ def test_warmup_and_draws_are_the_iterations_of_one_chain(engine: str, definitio
     assert str(ob.diagnose(thinned)) == str(ob.diagnose(bare))
 
 
-def test_nutpie_keeps_its_warmup_and_its_draws() -> None:
+def test_nutpie_keeps_its_warmup_and_its_draws():
     kept, bare = (nuts("nutpie", "numpyro", save_warmup=save) for save in (True, False))
     for name in ("posterior", "sample_stats"):
         xr.testing.assert_equal(kept[name].to_dataset(), bare[name].to_dataset())
@@ -65,7 +62,7 @@ def test_nutpie_keeps_its_warmup_and_its_draws() -> None:
     assert not np.isin(kept["warmup_posterior"]["tau"], kept.posterior["tau"]).all()
 
 
-def test_a_start_of_a_stan_program_is_taken_by_nutpie() -> None:
+def test_a_start_of_a_stan_program_is_taken_by_nutpie():
     """Also where the density is flat along a coordinate, as it is along this `tau`."""
     far = {"x": [100.0, -200.0], "tau": 1.5}
     found = nuts("nutpie", "stan", init=far, max_tree_depth=1, save_warmup=True)
@@ -75,6 +72,6 @@ def test_a_start_of_a_stan_program_is_taken_by_nutpie() -> None:
     np.testing.assert_allclose(best["starts"]["x"], [[1, -2]] * 2, atol=2e-3)
 
 
-def test_a_run_that_keeps_its_warmup_cannot_be_resumed(tmp_path: Path) -> None:
+def test_a_run_that_keeps_its_warmup_cannot_be_resumed(tmp_path):
     with pytest.raises(ArgumentError, match="nuts with `save_warmup` keeps nothing before it ends"):
         nuts("stanli", "stan", save_warmup=True, checkpoint=tmp_path / "kept")

@@ -1,7 +1,5 @@
 """Stein's identities at draws: what is held against exact draws, and against draws whose error is known."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -63,30 +61,27 @@ def tree(values: dict[str, np.ndarray]) -> xr.DataTree:
     )
 
 
-def test_intervals_of_true_draws_leave_zero_out_at_the_stated_rate() -> None:
+def test_intervals_of_true_draws_leave_zero_out_at_the_stated_rate():
     """Of 40 posteriors at 1 %, 3 or more false alarms have a chance below 1 %."""
     found = [HELD.of(draws(seed, count=200)) for seed in range(40)]
     alarms = sum(f["shift"]["least"] > 0 or f["spread"]["least"] > 0 for f in found)
     assert alarms <= 2
 
 
-def test_a_shift_is_named_and_measured() -> None:
-    found = HELD.of(draws(1, shift=0.5))
-    assert found is not None
-    assert found["shift"]["coordinate"] == "x[0]"
-    assert found["shift"]["least"] < 0.5 < found["shift"]["most"]
-    assert found["shift"]["least"] > 0.35
+@each(
+    ("change", "kind", "coordinate", "by", "least"),
+    [
+        ({"shift": 0.5}, "shift", "x[0]", 0.5, 0.35),
+        ({"widen": 1.2}, "spread", "x[2]", 0.44, 0.2),
+    ],
+)
+def test_a_shift_and_a_variance_are_named_and_measured(change, kind, coordinate, by, least):
+    found = HELD.of(draws(1, **change))[kind]
+    assert found["coordinate"] == coordinate
+    assert least < found["least"] < by < found["most"]
 
 
-def test_a_variance_is_named_and_measured() -> None:
-    found = HELD.of(draws(1, widen=1.2))
-    assert found is not None
-    assert found["spread"]["coordinate"] == "x[2]"
-    assert found["spread"]["least"] < 0.44 < found["spread"]["most"]
-    assert found["spread"]["least"] > 0.2
-
-
-def test_draws_of_other_labels_and_modes_are_no_bias() -> None:
+def test_draws_of_other_labels_and_modes_are_no_bias():
     """A chain in either sign of a symmetric density satisfies both identities."""
 
     def two() -> None:
@@ -109,13 +104,10 @@ def test_draws_of_other_labels_and_modes_are_no_bias() -> None:
     assert found["shift"]["least"] == found["spread"]["least"] == 0
 
 
-def test_draws_of_another_density_are_not_judged_by_this_one() -> None:
+def test_draws_of_another_density_are_not_judged_by_this_one():
     """What cannot be put back into the unconstrained space has another log density than was recorded."""
     posterior = draws(1)
     posterior["sample_stats"]["lp"] = posterior["sample_stats"]["lp"] + 1.0
     assert HELD.of(posterior) is None
-
-
-@each("count", [5, 19])
-def test_too_few_draws_are_not_judged(count: int) -> None:
-    assert HELD.of(draws(1, count=count)) is None
+    for count in (5, 19):  # too few draws
+        assert HELD.of(draws(1, count=count)) is None

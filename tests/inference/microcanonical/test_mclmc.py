@@ -1,7 +1,5 @@
 """Microcanonical Langevin Monte Carlo on targets whose moments are known; what it keeps; what it refuses."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -27,7 +25,7 @@ def scaled(sds: tuple[float, ...]) -> Target:
     return Target(name="scaled", numpyro_model=model)
 
 
-def test_adjusted_has_the_known_moments() -> None:
+def test_adjusted_has_the_known_moments():
     settings = Mclmc(adjusted=True, warmup=600, draws=1500, thin=2)
     tree = infer(known_target("numpyro"), settings, seed=2)
     assert "stein_identities" not in tree.attrs  # there is no bias to look for
@@ -40,7 +38,7 @@ def test_adjusted_has_the_known_moments() -> None:
     assert_mean((tau - SHAPE / RATE) ** 3, 2 * SHAPE / RATE**3, min_ess=100)
 
 
-def test_unadjusted_bias_falls_with_the_energy_variance() -> None:
+def test_unadjusted_bias_falls_with_the_energy_variance():
     sds = np.geomspace(0.1, 10.0, 10)  # which only a metric learnt can follow
     rough, fine = (
         mclmc(
@@ -66,7 +64,7 @@ def test_unadjusted_bias_falls_with_the_energy_variance() -> None:
     assert by_gradients[1]["least"] == 0
 
 
-def test_single_precision_is_kept_and_each_chain_tunes_its_own_steps() -> None:
+def test_single_precision_is_kept_and_each_chain_tunes_its_own_steps():
     tree = infer(scaled((1.0, 2.0)), replace(SMALL, dtype="float32"), seed=3)
     assert tree["posterior"]["x"].dtype == np.float32
     stats = tree["sample_stats"]
@@ -75,7 +73,7 @@ def test_single_precision_is_kept_and_each_chain_tunes_its_own_steps() -> None:
     assert (stats["step_size"] == stats["step_size"][:, :1]).all()
 
 
-def test_a_step_that_is_not_finite_is_not_taken() -> None:
+def test_a_step_that_is_not_finite_is_not_taken():
     def model() -> None:
         x = numpyro.sample("x", dist.Normal(0, 1).expand([2]).to_event(1))
         numpyro.factor("wall", jnp.where(x[0] > 1.0, jnp.nan, 0.0))
@@ -87,12 +85,10 @@ def test_a_step_that_is_not_finite_is_not_taken() -> None:
     assert np.isfinite(tree["sample_stats"]["lp"]).all()
 
 
-def test_a_single_parameter_is_refused() -> None:
+def test_a_start_that_leads_nowhere_and_a_single_parameter_are_refused():
     with pytest.raises(ValueError, match="`target` 'scaled' has a single parameter"):
         infer(scaled((1.0,)), SMALL)
 
-
-def test_a_start_that_leads_nowhere_is_said() -> None:
     def model() -> None:
         x = numpyro.sample("x", dist.Normal(0, 1).expand([2]).to_event(1))
         numpyro.factor("wall", jnp.where(jnp.abs(x[0]) < 0.3, jnp.nan, 0.0))

@@ -1,7 +1,5 @@
 """Bridge sampling, against integrals that are known, and its stated error, against how often it holds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Points moved to their nearest copy: exact for one block, the same point for all copies, one domain a copy."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import numpyro

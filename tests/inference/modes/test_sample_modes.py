@@ -1,7 +1,5 @@
 """Modes that chains miss: found, told apart modulo symmetry, weighed; against weights that are known."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import jax
@@ -60,12 +58,7 @@ def topics(counts: np.ndarray) -> Target:
 
 
 TOPICS = topics(np.array([[100.0, 10, 10], [10, 101, 9], [9, 10, 103]]))
-
-
-@pytest.fixture(scope="module")
-def of_topics() -> xr.DataTree:
-    """Modes about 3 nats below the highest, with 20 nats between them."""
-    return ob.sample_modes(TOPICS, **SHORT, seed=1)
+FAR_TOPICS = topics(20 * np.array([[5.0, 28, 3], [24, 6, 4], [3, 5, 26]]))
 
 
 def alone(theta: np.ndarray) -> np.ndarray:
@@ -108,100 +101,54 @@ SHAPES = {"theta": (3, 2), "phi": (2, 3)}
 
 
 @pytest.mark.slow
-def test_topics_have_the_weights_of_importance_sampling(of_topics):
-    modes = of_topics["modes"].to_dataset()
-    assert modes.attrs["known"] == 1
-    assert modes.sizes["mode"] == 3
+def test_topics_have_the_weights_of_importance_sampling_and_a_verdict_with_their_modes():
+    """Modes about 3 nats below the highest, with 20 nats between them."""
+    found = ob.sample_modes(TOPICS, **SHORT, seed=1)
+    modes = found["modes"].to_dataset()
+    assert (modes.attrs["known"], modes.sizes["mode"]) == (1, 3)
     assert modes["weight"].sum() == pytest.approx(1)
     with jax.enable_x64(True):
-        truth = by_importance(of_topics)
-    shares = np.bincount(alone(of_topics["posterior"]["theta"].values).ravel(), minlength=3) / 1200
+        truth = by_importance(found)
+    shares = np.bincount(alone(found["posterior"]["theta"].values).ravel(), minlength=3) / 1200
     np.testing.assert_allclose(shares, truth, atol=0.02)
-
-
-@pytest.mark.slow
-def test_topics_are_judged_with_their_modes(of_topics):
-    judged = ob.diagnose(of_topics)
+    judged = ob.diagnose(found)
     assert judged.verdict in ("usable", "aligned")
     assert "different modes; their weights are" in judged.judgement.sentence
 
 
 @pytest.mark.slow
 def test_plain_chains_of_topics_settle_apart_and_are_sent_here():
-    settings = ob.Nuts(chains=8, warmup=400, draws=400)
-    plain = ob.infer(
-        topics(TWENTY * np.array([[5.0, 28, 3], [24, 6, 4], [3, 5, 26]])), settings, seed=1
-    )
+    plain = ob.nuts(FAR_TOPICS, chains=8, warmup=400, draws=400, seed=1)
     assert len(set(alone(plain["posterior"]["theta"].values.mean(axis=1)))) > 1
     judged = ob.diagnose(plain)
     assert judged.verdict == "unusable"
     assert "ob.sample_modes(target)" in judged.judgement.causes[0].remedy
 
 
-TWENTY = 20
-
-
 @pytest.mark.slow
 def test_topics_far_apart_leave_everything_to_the_first():
-    target = topics(TWENTY * np.array([[5.0, 28, 3], [24, 6, 4], [3, 5, 26]]))
-    found = ob.sample_modes(target, **{**SHORT, "draws": 1000}, seed=1)
+    found = ob.sample_modes(FAR_TOPICS, **{**SHORT, "draws": 1000}, seed=1)
     modes = found["modes"].to_dataset()
-    assert modes.sizes["mode"] == 3
+    assert (modes.attrs["known"], modes.sizes["mode"]) == (1, 3)
     assert (modes["log_weight"][1:] < -50).all()
-    assert modes.attrs["known"] == 1
     assert "the first holds everything" in ob.diagnose(found).judgement.sentence
     assert ob.diagnose(found).verdict in ("usable", "aligned")
 
 
 @pytest.mark.slow
-def test_a_small_relu_network_is_weighed():
-    rng = np.random.default_rng(0)
-    x = np.linspace(-2, 2, 25)[:, None]
-    y = np.abs(x) + 0.05 * rng.standard_normal(x.shape)
-    network = ob.networks.BayesianNetwork(
-        ob.networks.Network(1, (2,), 1, "relu"), ob.networks.Gaussian(noise_sd=0.1)
-    )
-    target = network.condition(x, y, name="relu")
-    found = ob.sample_modes(target, **SHORT, most=6, seed=1)
-    modes = found["modes"].to_dataset()
-    assert modes.sizes["mode"] >= 2
-    assert modes["starts"].sum() + modes.attrs["failed"] <= 12
-    assert modes["log_evidence"].values[0] >= modes["log_evidence"].values[-1]
-    assert ob.diagnose(found).judgement is not None
-
-
-@pytest.fixture(scope="module")
-def beside_labels() -> xr.DataTree:
-    """Two unlike modes of 0.8 and 0.2, each with six copies."""
-    settings = ob.Modes(**{**SHORT, "starts": 20, "init_radius": 1.0})
+def test_weights_are_those_of_the_density_and_copies_count_once():
+    """Two unlike modes of 0.8 and 0.2, each with six copies; draws are of them as often as weights say."""
     target = two_gaussians(4, (0.8, 0.2), parts=True)
-    return ob.infer(target, method=settings, seed=1)
-
-
-@pytest.mark.slow
-def test_weights_are_those_of_the_density_and_copies_count_once(beside_labels):
-    modes = beside_labels["modes"].to_dataset()
-    assert modes.sizes["mode"] == 2
-    assert modes.attrs["known"] == 1
+    found = ob.sample_modes(target, **{**SHORT, "starts": 20, "init_radius": 1.0}, seed=1)
+    modes = found["modes"].to_dataset()
+    assert (modes.attrs["known"], modes.sizes["mode"]) == (1, 2)
     assert modes.attrs["log_group_order"] == pytest.approx(np.log(6))
     assert modes["weight_low"][0] <= 0.8 <= modes["weight_high"][0]
     assert modes["weight_high"][0] - modes["weight_low"][0] < 0.1
-
-
-@pytest.mark.slow
-def test_draws_are_of_the_modes_as_often_as_weights_say(beside_labels):
-    near = beside_labels["posterior"]["x"].mean(axis=-1) < 3
-    share = near.mean()
-    assert float(share) == pytest.approx(float(beside_labels["modes"]["weight"][0]), abs=0.01)
-    of_mode = beside_labels["sample_stats"]["mode"] == 0
-    np.testing.assert_array_equal(of_mode, near)
-    assert beside_labels["sample_stats"]["lp"].shape == (4, 300)
-    assert set(beside_labels["posterior"].data_vars) == {"x", "mu"}
-
-
-@pytest.mark.slow
-def test_the_verdict_names_modes_and_weights(beside_labels):
-    judged = ob.diagnose(beside_labels)
+    near = found["posterior"]["x"].mean(axis=-1) < 3
+    assert float(near.mean()) == pytest.approx(float(modes["weight"][0]), abs=0.01)
+    np.testing.assert_array_equal(found["sample_stats"]["mode"] == 0, near)
+    judged = ob.diagnose(found)
     assert judged.verdict in ("usable", "aligned")
     assert "Chains settled in 2 different modes; their weights are 0." in judged.judgement.sentence
     assert "the draws are weighed by them" in judged.judgement.sentence
@@ -228,49 +175,26 @@ def test_parts_that_overlap_are_one_mode():
     assert "All of 12 starts led to one mode." in ob.diagnose(found).judgement.sentence
 
 
-def skewed(x):
-    """A density of one skewed variable with two modes."""
-    return 0.3 * stats.gamma.pdf(x, 3) + 0.7 * stats.gamma.pdf(x, 400, scale=0.1)
+@pytest.mark.slow
+def test_evidence_of_one_dimension_is_that_of_quadrature():
+    """A skewed variable with two modes: of each, and of both together, whether they are told apart or not."""
 
-
-GRID = np.linspace(1e-6, 100, 400_001)
-
-
-@pytest.fixture(scope="module")
-def of_skewed() -> xr.Dataset:
     def model() -> None:
         x = numpyro.sample("x", dist.Uniform(0, 100))
-        terms = (
-            jnp.log(0.3) + dist.Gamma(3, 1).log_prob(x),
-            jnp.log(0.7) + dist.Gamma(400, 10).log_prob(x),
-        )
-        numpyro.factor("density", jnp.logaddexp(*terms))
+        parts = dist.Gamma(3, 1).log_prob(x), dist.Gamma(400, 10).log_prob(x)
+        numpyro.factor("density", jnp.logaddexp(jnp.log(0.3) + parts[0], jnp.log(0.7) + parts[1]))
 
-    found = ob.sample_modes(
-        Target("line", numpyro_model=model),
-        **SHORT,
-        init_radius=4.0,
-        seed=1,
-    )
-    return found["modes"].to_dataset()
-
-
-@pytest.mark.slow
-def test_evidence_of_one_dimension_is_that_of_quadrature(of_skewed):
-    """A skewed variable with two modes: the log integral itself, in its own space."""
-    low = GRID < 25
-    truth = [np.trapezoid(np.where(part, skewed(GRID), 0), GRID) / 100 for part in (~low, low)]
-    gap = of_skewed["log_evidence"].values - np.log(truth)
-    assert (np.abs(gap) < 4 * of_skewed["log_evidence_error"].values).all()
-    assert (of_skewed["log_evidence_error"] < 0.1).all()
-
-
-@pytest.mark.slow
-def test_evidence_of_modes_together_is_that_of_quadrature(of_skewed):
-    """None is lost, whether they are told apart or not."""
-    truth = np.log(np.trapezoid(skewed(GRID), GRID) / 100)
-    gap = np.logaddexp.reduce(of_skewed["log_evidence"].values) - truth
-    assert abs(gap) < 4 * of_skewed["log_evidence_error"].values.max() < 0.4
+    how = {**SHORT, "init_radius": 4.0}
+    found = ob.sample_modes(Target("line", numpyro_model=model), **how, seed=1)["modes"]
+    grid = np.linspace(1e-6, 100, 400_001)
+    heights = 0.3 * stats.gamma.pdf(grid, 3) + 0.7 * stats.gamma.pdf(grid, 400, scale=0.1)
+    sides = [np.where(side, heights, 0) for side in (grid >= 25, grid < 25)]
+    truth = np.log([np.trapezoid(side, grid) / 100 for side in sides])
+    evidence, error = found["log_evidence"].values, found["log_evidence_error"].values
+    assert (np.abs(evidence - truth) < 4 * error).all()
+    assert (error < 0.1).all()
+    gap = np.logaddexp.reduce(evidence) - np.logaddexp.reduce(truth)
+    assert abs(gap) < 4 * error.max() < 0.4
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """Gaussian parts whose log densities are known, and sums over all permutations and signs to hold against."""
 
-from __future__ import annotations
-
 from itertools import permutations, product
 
 import jax

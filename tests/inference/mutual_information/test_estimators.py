@@ -1,7 +1,5 @@
 """Every estimator on its side of the literal sum over the group, with and without sign flips."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 
@@ -12,7 +10,6 @@ import pytest
 
 from onebasin.inference.mutual_information import (
     Estimate,
-    Estimator,
     LogRatios,
     barber_agakov,
     bethe,
@@ -27,7 +24,7 @@ from onebasin.inference.mutual_information import (
 )
 
 from ...each import each
-from .cases import Parts, brute_force, marginals_by_sum, parts
+from .cases import Parts, brute_force, parts
 
 DRAWS = 10_000
 ESTIMATORS = {
@@ -39,7 +36,6 @@ ESTIMATORS = {
     "importance3": importance(3, sweeps=10),
     "importance30": importance(30, sweeps=10),
     "proposals_only": proposals_only(1, sweeps=10),
-    "vague_proposals": proposals_only(1, sweeps=0),
     "bethe": bethe(max_sweeps=200),
     "sinkhorn": sinkhorn(sweeps=20),
 }
@@ -72,62 +68,51 @@ def in_mcse(values: np.ndarray) -> float:
 
 
 @each(("size", "flips"), [(1, True), (2, False), (4, True), (7, False)])
-def test_exact_is_the_literal_sum(size: int, flips: bool) -> None:
+def test_exact_is_the_literal_sum(size, flips):
     found = parts(min(size, 5) if flips else size, 1.0, draws=7, seed=size)
     value = jax.jit(exact())(jax.random.key(0), found.ratios(flips=flips)).log_sum
     np.testing.assert_allclose(value, brute_force(found, flips=flips), rtol=1e-10, atol=1e-12)
 
 
-@each("flips", [False, True])
-@each("name", ["infonce2", "infonce", "barber_agakov", "importance3", "sinkhorn"])
-def test_lower_bounds_are_low_in_expectation(name: str, flips: bool) -> None:
-    """By more than chance, so that a bound turned round would show."""
-    assert ESTIMATORS[name].side == "lower"
-    assert in_mcse(errors(name, flips)) < -5
+SIDES = {
+    **dict.fromkeys(("infonce2", "infonce", "barber_agakov", "importance3", "sinkhorn"), "lower"),
+    **dict.fromkeys(("proposals_only", "bethe"), "upper"),
+}
 
 
 @each("flips", [False, True])
-@each("name", ["proposals_only", "bethe"])
-def test_upper_bounds_are_high_in_expectation(name: str, flips: bool) -> None:
-    """The negative control of the lower bounds: without the identity, importance sampling is too high."""
-    assert ESTIMATORS[name].side == "upper"
-    assert in_mcse(errors(name, flips)) > 5
+@each("name", SIDES)
+def test_bounds_are_on_their_side_in_expectation(name, flips):
+    """By more than chance, so that a bound turned round would show; Bethe and Sinkhorn hold draw by draw.
+
+    Importance sampling without the identity is too high: the negative control of the lower bounds.
+    """
+    assert ESTIMATORS[name].side == SIDES[name]
+    away = errors(name, flips) * (1 if SIDES[name] == "upper" else -1)
+    assert in_mcse(away) > 5
+    assert name not in ("bethe", "sinkhorn") or (away > -1e-9).all()
 
 
-@each("flips", [False, True])
-def test_bethe_and_sinkhorn_hold_draw_by_draw(flips: bool) -> None:
-    assert (errors("bethe", flips) > -1e-9).all()
-    assert (errors("sinkhorn", flips) < 1e-9).all()
-
-
-@each("flips", [False, True])
-def test_importance_rises_to_the_truth(flips: bool) -> None:
-    names = ("barber_agakov", "importance3", "importance30")
-    one, three, thirty = (errors(name, flips) for name in names)
-    assert in_mcse(three - one) > 5
-    assert in_mcse(thirty - three) > 5
-    assert in_mcse(thirty) < 5
-    np.testing.assert_allclose(thirty.mean(), 0.0, atol=0.02)
-
-
-def test_infonce_rises_to_the_truth() -> None:
-    """As long as log K is far above the information."""
-    two, six, hundred = (errors(name, False) for name in ("infonce2", "infonce", "infonce100"))
-    assert in_mcse(six - two) > 5
-    assert in_mcse(hundred - six) > 5
-    assert in_mcse(hundred) < 5
-    np.testing.assert_allclose(hundred.mean(), 0.0, atol=0.1)
-
-
-def test_one_permutation_is_the_bound_of_barber_and_agakov() -> None:
-    ratios = case(True)[1]
-    value = jax.jit(importance(1, sweeps=10))(jax.random.key(0), ratios).log_sum
-    np.testing.assert_allclose(estimate("barber_agakov", True).log_sum, value, rtol=1e-10)
+@each(
+    ("names", "flips", "near"),
+    [
+        (("barber_agakov", "importance3", "importance30"), False, 0.02),
+        (("barber_agakov", "importance3", "importance30"), True, 0.02),
+        (("infonce2", "infonce", "infonce100"), False, 0.1),
+    ],
+)
+def test_bounds_rise_to_the_truth(names, flips, near):
+    """InfoNCE as long as log K is far above the information."""
+    few, some, many = (errors(name, flips) for name in names)
+    assert in_mcse(some - few) > 5
+    assert in_mcse(many - some) > 5
+    assert in_mcse(many) < 5
+    np.testing.assert_allclose(many.mean(), 0.0, atol=near)
 
 
 @each("flips", [False, True])
 @each("name", ["exact", "infonce", "importance3", "importance30"])
-def test_control_variate_has_mean_zero_and_takes_noise_away(name: str, flips: bool) -> None:
+def test_control_variate_has_mean_zero_and_takes_noise_away(name, flips):
     found, ratios = estimate(name, flips), case(flips)[1]
     control = np.asarray(found.control)
     assert control.std() > 0.1
@@ -137,16 +122,9 @@ def test_control_variate_has_mean_zero_and_takes_noise_away(name: str, flips: bo
         assert information(ratios, found).std() < 0.8 * plain.std()
 
 
-def test_control_without_the_identity_would_not_have_mean_zero() -> None:
-    found = estimate("vague_proposals", False)
-    np.testing.assert_array_equal(found.control, 0.0)
-    control = (found.marginals * case(False)[1].mean).sum((1, 2))
-    assert abs(in_mcse(np.asarray(control))) > 5
-
-
 @each("delta", [0.0, 0.3, 1e4])
 @each("flips", [False, True])
-def test_information_is_between_zero_and_the_groups_order(delta: float, flips: bool) -> None:
+def test_information_is_between_zero_and_the_groups_order(delta, flips):
     """Equal parts gain nothing without flips, far ones everything; a literal check at both ends."""
     found = parts(4, delta, draws=200)
     found = Parts(found.loc, np.ones_like(found.loc), 200, 3)
@@ -157,15 +135,6 @@ def test_information_is_between_zero_and_the_groups_order(delta: float, flips: b
     assert -1e-9 < value.mean() < order + 1e-9
     if delta != 0.3:
         np.testing.assert_allclose(value, order if delta else 0.0, atol=1e-9)
-
-
-def test_infonce_is_capped_where_importance_is_not() -> None:
-    ratios = parts(8, 1e3, draws=20).ratios()
-    values = [
-        information(ratios, jax.jit(estimator)(jax.random.key(0), ratios)).mean()
-        for estimator in (infonce(10), barber_agakov())
-    ]
-    np.testing.assert_allclose(values, [np.log(10), ratios.log_group_order], rtol=1e-9)
 
 
 def wide(dtype: type) -> jax.Array:
@@ -190,7 +159,7 @@ def wide(dtype: type) -> jax.Array:
         sinkhorn(sweeps=20),
     ],
 )
-def test_values_and_gradients_are_finite_at_any_range(estimator: Estimator) -> None:
+def test_values_and_gradients_are_finite_at_any_range(estimator):
     """In single precision. P times a cotangent of one is the gradient; Barber and Agakov have their own."""
 
     def total(density: jax.Array) -> tuple[jax.Array, Estimate]:
@@ -216,7 +185,7 @@ def test_values_and_gradients_are_finite_at_any_range(estimator: Estimator) -> N
 
 
 @each("flips", [False, True])
-def test_marginals_of_importance_go_to_the_exact_ones(flips: bool) -> None:
+def test_marginals_of_importance_go_to_the_exact_ones(flips):
     """Their mean over draws: its gradient has no more bias than the noise leaves."""
     ratios = parts(5, 2.0, draws=400, seed=6).ratios(flips=flips)
     truth = jax.jit(exact())(jax.random.key(0), ratios).marginals
@@ -227,15 +196,7 @@ def test_marginals_of_importance_go_to_the_exact_ones(flips: bool) -> None:
     assert error.max() < 0.005 < np.abs(truth.mean(0) - np.eye(5)).max()
 
 
-def test_gradient_of_exact_is_the_marginals_by_sum() -> None:
-    density = parts(4, 1.0, draws=3).log_density()
-    found = jax.jit(exact())(jax.random.key(0), log_ratios(density)).marginals
-    for draw in range(3):
-        truth = marginals_by_sum(np.asarray(density[draw]))
-        np.testing.assert_allclose(found[draw], truth, rtol=1e-10, atol=1e-14)
-
-
-def test_gradient_of_barber_agakov_is_that_of_finite_differences() -> None:
+def test_gradient_of_barber_agakov_is_that_of_finite_differences():
     density, step = np.asarray(parts(3, 1.0, draws=1).log_density()), 1e-5
 
     @jax.jit
@@ -250,14 +211,17 @@ def test_gradient_of_barber_agakov_is_that_of_finite_differences() -> None:
         np.testing.assert_allclose(found[0, i, j], slope / (2 * step), rtol=1e-6)
 
 
-def test_half_fractions_are_exact_for_two_parts() -> None:
+def test_half_fractions_and_one_permutation_have_closed_forms():
+    """Of two parts, half fractions are exact; one permutation is the bound of Barber and Agakov."""
     found = parts(2, 1.0, draws=10)
     value = jax.jit(fractional(0.5))(jax.random.key(0), found.ratios()).log_sum
     np.testing.assert_allclose(value, brute_force(found, flips=False), rtol=1e-7)
     assert fractional().side == "estimate"
+    value = jax.jit(importance(1, sweeps=10))(jax.random.key(0), case(True)[1]).log_sum
+    np.testing.assert_allclose(estimate("barber_agakov", True).log_sum, value, rtol=1e-10)
 
 
-def test_vmap_changes_nothing() -> None:
+def test_vmap_changes_nothing():
     """Over stacked batches of draws; the same key gives the same permutations, another one others."""
     density = jnp.stack([parts(3, 1.0, draws=4, seed=seed).log_density() for seed in range(2)])
 
@@ -271,25 +235,6 @@ def test_vmap_changes_nothing() -> None:
     assert np.abs(other - both[1]).max() > 1e-3
 
 
-def test_jit_changes_nothing() -> None:
-    ratios, estimator = parts(3, 1.0, draws=4).ratios(flips=True), sinkhorn(sweeps=2)
-    eager = estimator(jax.random.key(3), ratios)
-    compiled = jax.jit(estimator)(jax.random.key(3), ratios)
-    for name in ("log_sum", "control", "marginals", "effective"):
-        found, expected = getattr(compiled, name), getattr(eager, name)
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
-
-
-def test_constants_of_the_distributions_cancel() -> None:
-    """A normaliser that is left out is a constant of a row."""
-    density = parts(4, 1.0, draws=5).log_density()
-    shifted = density + jnp.asarray([3.0, -50.0, 0.0, 400.0])[None, :, None]
-    before, after = (
-        jax.jit(exact())(jax.random.key(0), log_ratios(d)).log_sum for d in (density, shifted)
-    )
-    np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-11)
-
-
 @each(
     ("build", "message"),
     [
@@ -299,6 +244,6 @@ def test_constants_of_the_distributions_cancel() -> None:
         (lambda: fractional(1.5), "`fraction` is 1.5; it must be between 0 and 1"),
     ],
 )
-def test_settings_out_of_range_are_refused(build: object, message: str) -> None:
+def test_settings_out_of_range_are_refused(build, message):
     with pytest.raises(ValueError, match=message):
         build()

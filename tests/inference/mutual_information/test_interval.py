@@ -1,7 +1,5 @@
 """The interval: around the truth, closed where the permanent is exact, clipped to what is possible."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +12,7 @@ from onebasin.inference.mutual_information.permanent import MAX_PARTS
 from .cases import Parts, brute_force, marginals_by_sum, parts
 
 
-def test_few_parts_have_a_closed_interval() -> None:
+def test_few_parts_have_a_closed_interval():
     """The literal sum with the same control variate: both are means over the same draws."""
     case = parts(5, 1.5, draws=300)
     ratios = case.ratios()
@@ -30,7 +28,7 @@ def test_few_parts_have_a_closed_interval() -> None:
 
 
 @pytest.mark.slow
-def test_interval_holds_the_truth() -> None:
+def test_interval_holds_the_truth():
     """Of the same draws, so that the bounds' own bias and noise are all that is left."""
     case = parts(5, 1.5, draws=600)
     truth = np.log(120) - brute_force(case, flips=False).mean()
@@ -42,7 +40,7 @@ def test_interval_holds_the_truth() -> None:
     assert not (found.lower_clipped or found.upper_clipped)
 
 
-def test_errors_are_those_of_a_mean_over_draws() -> None:
+def test_errors_are_those_of_a_mean_over_draws():
     """Means over many small batches spread as much as each of them says."""
     case = parts(3, 1.0, draws=4000)
     batches = case.log_density().reshape(100, 40, 3, 3)
@@ -50,7 +48,7 @@ def test_errors_are_those_of_a_mean_over_draws() -> None:
     np.testing.assert_allclose(found.lower_mcse.mean(), found.lower.std(ddof=1), rtol=0.4)
 
 
-def test_impossible_values_are_clipped_and_said_to_be() -> None:
+def test_impossible_values_are_clipped_and_said_to_be():
     values = jnp.asarray([-3.0, -1.0]), jnp.asarray([6.0, 8.0])
     found = from_values(*values, 5.0, jnp.asarray([1.0, 3.0]))
     assert found.lower == 0.0 and found.upper == 5.0 and found.effective == 2.0
@@ -58,23 +56,20 @@ def test_impossible_values_are_clipped_and_said_to_be() -> None:
     np.testing.assert_allclose([found.lower_mcse, found.upper_mcse], 1.0, rtol=1e-12)
 
 
-def test_one_draw_has_no_error() -> None:
+def test_one_draw_has_no_error_and_nan_is_passed_on():
     found = interval(jax.random.key(0), parts(3, 1.0, draws=1).ratios())
     assert np.isnan(found.lower_mcse) and np.isfinite(found.lower)
-
-
-def test_nan_is_passed_on() -> None:
     found = interval(jax.random.key(0), log_ratios(jnp.full((4, 3, 3), jnp.nan)))
     assert np.isnan(found.lower) and np.isnan(found.upper)
 
 
-def test_separated_parts_earn_the_whole_group() -> None:
+def test_separated_parts_earn_the_whole_group():
     case = parts(5, 1e4, draws=600)
     case = Parts(case.loc, np.ones_like(case.loc), 600, 0)
     found = interval(jax.random.key(0), case.ratios(), num_permutations=10, max_exact=2)
     np.testing.assert_allclose([found.lower, found.upper], np.log(120), rtol=1e-9)
 
 
-def test_too_many_parts_for_the_exact_permanent_are_refused() -> None:
+def test_too_many_parts_for_the_exact_permanent_are_refused():
     with pytest.raises(ValueError, match=rf"`max_exact` is 40; .* at most {MAX_PARTS} components"):
         interval(jax.random.key(0), parts(2, 1.0).ratios(), max_exact=40)

@@ -1,17 +1,18 @@
-"""Pairwise log ratios against densities written out in double precision, at any range, and their derivatives."""
+"""Pairwise log ratios against densities written out in double precision, at any range; and what is refused."""
 
-from __future__ import annotations
+import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.stats import multivariate_normal, norm
 
 from onebasin.inference.mutual_information import LogRatios, log_ratios
 from onebasin.inference.mutual_information.ratios import block, mean_field
 
 from ...each import each
-from .cases import Parts, parts
+from .cases import parts
 
 MEAN_FIELD, BLOCK = jax.jit(mean_field), jax.jit(block)
 FLIPS = np.array([True, True, False, True])
@@ -49,7 +50,7 @@ def assert_same(found: LogRatios, expected: LogRatios, **tolerance: float) -> No
 
 
 @each("flips", [False, True])
-def test_mean_field_is_the_density_written_out(flips: bool) -> None:
+def test_mean_field_is_the_density_written_out(flips):
     case = wide(1, 1.0, np.float64)
     plus, minus = naive(*case), naive(turned(case[0]), *case[1:])
     expected = log_ratios(jnp.asarray(plus), jnp.asarray(minus) if flips else None)
@@ -59,7 +60,7 @@ def test_mean_field_is_the_density_written_out(flips: bool) -> None:
 
 
 @each("flips", [False, True])
-def test_block_is_the_density_written_out(rng: np.random.Generator, flips: bool) -> None:
+def test_block_is_the_density_written_out(rng, flips):
     loc = rng.standard_normal((3, 4))
     root = np.tril(rng.standard_normal((3, 4, 4)), -1) + 0.8 * np.eye(4)
     draws = loc + np.einsum("iab,sib->sia", root, rng.standard_normal((5, 3, 4)))
@@ -76,17 +77,9 @@ def test_block_is_the_density_written_out(rng: np.random.Generator, flips: bool)
     assert_same(found, expected, rtol=1e-8, atol=1e-8)
 
 
-def test_block_of_independent_parameters_is_mean_field() -> None:
-    draws, loc, scale = map(jnp.asarray, wide(2, 1.0, np.float64))
-    found = BLOCK(draws, loc, jax.vmap(jnp.diag)(scale), flips=jnp.asarray(FLIPS))
-    assert_same(
-        found, MEAN_FIELD(draws, loc, scale, flips=jnp.asarray(FLIPS)), rtol=1e-10, atol=1e-10
-    )
-
-
 @each("spread", [0.0, 1.0, 30.0, 1000.0])
 @each("dtype", [np.float32, np.float64])
-def test_mean_field_keeps_its_digits_at_any_range(spread: float, dtype: type) -> None:
+def test_mean_field_keeps_its_digits_at_any_range(spread, dtype):
     """Log ratios of up to 2e7 nats: errors in proportion to the largest; own entries are exactly zero."""
     case = wide(3, spread, dtype)
     expected = log_ratios(jnp.asarray(naive(*case))).total
@@ -102,7 +95,7 @@ def test_mean_field_keeps_its_digits_at_any_range(spread: float, dtype: type) ->
 
 
 @each("spread", [1.0, 100.0])
-def test_flips_keep_their_digits_in_single_precision(spread: float) -> None:
+def test_flips_keep_their_digits_in_single_precision(spread):
     case = wide(4, spread, np.float32)
     plus, minus = naive(*case), naive(turned(case[0]), *case[1:])
     expected = log_ratios(jnp.asarray(plus), jnp.asarray(minus))
@@ -116,7 +109,7 @@ def test_flips_keep_their_digits_in_single_precision(spread: float) -> None:
 
 @each("flips", [False, True])
 @each("family", ["mean_field", "block"])
-def test_derivatives_are_those_of_the_density_written_out(family: str, flips: bool) -> None:
+def test_derivatives_are_those_of_the_density_written_out(family, flips):
     """All three derivatives of a random mean of the entries, against a plain formula's."""
     draws, loc, scale = map(jnp.asarray, wide(5, 1.0, np.float64))
     mask = jnp.asarray(FLIPS) if flips else None
@@ -147,29 +140,37 @@ def test_derivatives_are_those_of_the_density_written_out(family: str, flips: bo
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
 
 
-def test_derivatives_are_finite_at_any_range() -> None:
+def test_derivatives_are_finite_at_any_range():
     case = [jnp.asarray(array, jnp.float32) for array in wide(6, 1000.0, np.float32)]
     value = jax.jit(jax.grad(lambda *a: mean_field(*a).total.sum(), argnums=(0, 1, 2)))(*case)
     assert all(np.isfinite(each).all() for each in value)
 
 
-def test_vmap_over_fits_changes_nothing() -> None:
-    draws, loc, scale = (
-        jnp.stack([jnp.asarray(wide(seed, 1.0, np.float64)[k]) for seed in range(2)])
-        for k in range(3)
-    )
-    both = jax.jit(jax.vmap(mean_field))(draws, loc, scale)
-    np.testing.assert_allclose(
-        both.total[1], MEAN_FIELD(draws[1], loc[1], scale[1]).total, rtol=1e-10
-    )
+def test_flips_sum_over_signs():
+    """And the mean is that over the sign's posterior, written out."""
+    case = parts(2, 1.0, draws=4)
+    plus, minus = (np.asarray(case.log_density(sign)) for sign in (1.0, -1.0))
+    own = np.diagonal(plus, axis1=1, axis2=2)[:, None, :]
+    ratios = case.ratios(flips=True)
+    np.testing.assert_allclose(ratios.total, np.log(np.exp(plus) + np.exp(minus)) - own)
+    share = np.exp(plus) / (np.exp(plus) + np.exp(minus))
+    mean = share * (plus - own) + (1 - share) * (minus - own)
+    np.testing.assert_allclose(ratios.mean, mean, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(ratios.flip_probability, 1 - share, rtol=1e-9, atol=1e-12)
+    assert case.ratios().flip_probability is None
+    np.testing.assert_allclose(ratios.log_group_order, math.log(8))
 
 
-def test_a_relabelled_part_moves_its_column() -> None:
-    """The invariance that the estimators use, and one that would fail were rows and columns exchanged."""
-    case: Parts = parts(4, 1.0, draws=3)
-    order = np.array([2, 0, 3, 1])
-    arrays = (jnp.asarray(case.loc), jnp.asarray(case.scale))
-    before = np.asarray(MEAN_FIELD(jnp.asarray(case.draws), *arrays).total)
-    after = np.asarray(MEAN_FIELD(jnp.asarray(case.draws[:, order]), *arrays).total)
-    own = before[:, np.arange(4), order][:, None, :]
-    np.testing.assert_allclose(after, before[:, :, order] - own, rtol=1e-9, atol=1e-10)
+def test_flips_at_any_range_are_finite():
+    plus = jnp.asarray([[[0.0, -1e6], [-1e6, 0.0]]], jnp.float32)
+    ratios = log_ratios(plus, -plus)
+    assert ratios.total.dtype == jnp.float32
+    np.testing.assert_allclose(ratios.total, [[[math.log(2), 1e6], [1e6, math.log(2)]]], rtol=1e-6)
+    np.testing.assert_allclose(ratios.mean, [[[0.0, 1e6], [1e6, 0.0]]])
+
+
+def test_shapes_that_do_not_fit_are_refused(unchecked):
+    with pytest.raises(ValueError, match=r"`log_density` has the shape \(2, 3, 4\); .*one row"):
+        log_ratios(jnp.zeros((2, 3, 4)))
+    with pytest.raises(ValueError, match=r"`flipped` has the shape \(1, 3, 3\); .*\(2, 3, 3\)"):
+        log_ratios(jnp.zeros((2, 3, 3)), jnp.zeros((1, 3, 3)))

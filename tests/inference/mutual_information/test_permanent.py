@@ -1,7 +1,5 @@
 """The exact permanent against sums over all permutations, assignment at large ranges, and closed forms."""
 
-from __future__ import annotations
-
 import math
 
 import jax
@@ -29,20 +27,20 @@ def by_sum(matrix: np.ndarray) -> float:
 
 
 @each("size", [1, 2, 3, 6])
-def test_permanent_and_marginals_are_those_of_the_sum(rng: np.random.Generator, size: int) -> None:
+def test_permanent_and_marginals_are_those_of_the_sum(rng, size):
     matrix = 3 * rng.standard_normal((size, size))
     value, marginals = jax.jit(log_permanent_and_marginals)(jnp.asarray(matrix))
     np.testing.assert_allclose(value, by_sum(matrix), rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(marginals, marginals_by_sum(matrix), rtol=1e-10, atol=1e-14)
 
 
-def test_equal_entries_give_the_number_of_permutations() -> None:
+def test_equal_entries_give_the_number_of_permutations():
     value, marginals = log_permanent_and_marginals(jnp.zeros((11, 11)))
     np.testing.assert_allclose(value, math.lgamma(12), rtol=1e-10)
     np.testing.assert_allclose(marginals, 1 / 11, rtol=1e-10)
 
 
-def test_gradient_is_that_of_finite_differences(rng: np.random.Generator) -> None:
+def test_gradient_is_that_of_finite_differences(rng):
     matrix, step = rng.standard_normal((5, 5)), 1e-5
     found = jax.grad(lambda m: 2.0 * log_permanent(m))(jnp.asarray(matrix))
     for i, j in [(0, 0), (2, 4), (4, 1)]:
@@ -53,7 +51,7 @@ def test_gradient_is_that_of_finite_differences(rng: np.random.Generator) -> Non
 
 
 @each("dtype", [jnp.float32, jnp.float64])
-def test_large_ranges_end_at_the_best_assignment(rng: np.random.Generator, dtype: type) -> None:
+def test_large_ranges_end_at_the_best_assignment(rng, dtype):
     matrices = np.stack([r * rng.uniform(-1, 1, (7, 7)) for r in RANGES])
     value, marginals = jax.jit(jax.vmap(log_permanent_and_marginals))(jnp.asarray(matrices, dtype))
     assert value.dtype == dtype
@@ -67,7 +65,7 @@ def test_large_ranges_end_at_the_best_assignment(rng: np.random.Generator, dtype
     np.testing.assert_allclose(marginals.sum(2), 1.0, rtol=rtol)
 
 
-def test_too_large_a_matrix_is_refused() -> None:
+def test_too_large_a_matrix_is_refused():
     size = MAX_PARTS + 1
     with pytest.raises(
         ValueError, match=rf"{size} components; .* at most {MAX_PARTS} .*`importance`"

@@ -1,11 +1,8 @@
 """Pieces of the draws give what all of them at once do."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from onebasin.inference.mutual_information import infonce, ratios, training_marginals
 from onebasin.inference.mutual_information.ratios import mean_field
@@ -28,7 +25,7 @@ def values() -> tuple[jax.Array, ...]:
     return *found, slope
 
 
-def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_change_nothing(monkeypatch):
     """Pieces of two draws of seven, so that one is left over."""
     whole = values()
     monkeypatch.setattr(ratios, "ENTRIES", 24)
@@ -36,7 +33,7 @@ def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-11)
 
 
-def test_a_piece_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_piece_holds_no_more_than_it_may(monkeypatch):
     """What the function sees has three draws at the most, and one where a draw has more than all of them may."""
     monkeypatch.setattr(ratios, "ENTRIES", 12)
     seen = []

@@ -1,7 +1,5 @@
 """The proposal: normalised, drawn from as it says, equivariant, and right in both limits."""
 
-from __future__ import annotations
-
 import math
 
 import jax
@@ -21,14 +19,14 @@ LOG_PROBABILITIES = jax.jit(jax.vmap(log_probability, in_axes=(None, 0)))
 
 @each("size", [1, 2, 5])
 @each("spread", [0.5, 5.0])
-def test_probabilities_sum_to_one(rng: np.random.Generator, size: int, spread: float) -> None:
+def test_probabilities_sum_to_one(rng, size, spread):
     proposal = PROPOSE(jnp.asarray(spread * rng.standard_normal((size, size))))
     each = jnp.asarray(all_permutations(size))
     logs = LOG_PROBABILITIES(proposal, each)
     np.testing.assert_allclose(jnp.exp(logs).sum(), 1.0, rtol=1e-10)
 
 
-def test_draws_have_the_probabilities_that_are_said(rng: np.random.Generator) -> None:
+def test_draws_have_the_probabilities_that_are_said(rng):
     """Frequencies by a chi-squared test; what a draw says of itself is what the permutation gets."""
     proposal = PROPOSE(jnp.asarray(rng.standard_normal((3, 3))))
     keys = jax.random.split(jax.random.key(1), 20_000)
@@ -43,7 +41,7 @@ def test_draws_have_the_probabilities_that_are_said(rng: np.random.Generator) ->
     assert statistic < 30.9  # Five degrees of freedom, probability 1e-5.
 
 
-def test_draws_among_many_columns_have_their_probabilities(rng: np.random.Generator) -> None:
+def test_draws_among_many_columns_have_their_probabilities(rng):
     """More than one stretch: what the first row takes, by a chi-squared test; every draw is a permutation."""
     proposal = PROPOSE(jnp.asarray(2 * rng.standard_normal((70, 70))))
     keys = jax.random.split(jax.random.key(2), 6000)
@@ -60,7 +58,7 @@ def test_draws_among_many_columns_have_their_probabilities(rng: np.random.Genera
 
 
 @each("dtype", [jnp.float32, jnp.float64])
-def test_draws_are_permutations_at_any_range(rng: np.random.Generator, dtype: type) -> None:
+def test_draws_are_permutations_at_any_range(rng, dtype):
     """Most columns underflow beside the best one, and some of them must be taken in the end."""
     proposal = PROPOSE(jnp.asarray(1e6 * rng.standard_normal((40, 40)), dtype))
     keys = jax.random.split(jax.random.key(3), 200)
@@ -70,7 +68,7 @@ def test_draws_are_permutations_at_any_range(rng: np.random.Generator, dtype: ty
 
 
 @each("spread", [0.1, 1.0, 20.0])
-def test_permuted_columns_permute_the_proposal(rng: np.random.Generator, spread: float) -> None:
+def test_permuted_columns_permute_the_proposal(rng, spread):
     """With every column scaled at the same time, as log ratios of a relabelled draw are."""
     matrix, order = spread * rng.standard_normal((5, 5)), np.array([3, 0, 4, 1, 2])
     relabelled = matrix[:, order] - matrix[np.arange(5), order][None, :]
@@ -85,13 +83,9 @@ def test_permuted_columns_permute_the_proposal(rng: np.random.Generator, spread:
     assert np.abs(wrong - old).max() > 0.1 * spread
 
 
-def test_parts_that_are_alike_are_drawn_uniformly() -> None:
-    proposal = PROPOSE(jnp.zeros((6, 6)))
-    value = log_probability(proposal, jnp.asarray([3, 1, 0, 5, 4, 2]))
+def test_parts_that_are_alike_are_drawn_uniformly_and_separated_ones_have_one_permutation():
+    value = log_probability(PROPOSE(jnp.zeros((6, 6))), jnp.asarray([3, 1, 0, 5, 4, 2]))
     np.testing.assert_allclose(value, -math.lgamma(7), rtol=1e-10)
-
-
-def test_separated_parts_have_one_permutation() -> None:
     matrix = jnp.where(jnp.eye(6, dtype=bool)[::-1], 0.0, -200.0)
     value = log_probability(PROPOSE(matrix), jnp.arange(6)[::-1])
     np.testing.assert_allclose(value, 0.0, atol=1e-12)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -172,7 +173,7 @@ def test_parameters_of_another_size_or_missing_are_refused(draws):
         ob.predict(tree, {"x": NEW}, model=line)
 
 
-def test_intervals_are_those_of_the_draws(draws):
+def test_intervals_are_those_of_the_draws_and_drawn_over_an_input(draws):
     found = ob.predict(draws, {"x": NEW}, model=line, seed=1)
     table = found.intervals(0.5)
     assert list(table.columns) == ["mean", "sd", "25%", "median", "75%"]
@@ -182,14 +183,10 @@ def test_intervals_are_those_of_the_draws(draws):
     assert "Predictions of `mu`, `y`" in repr(found)
     with pytest.raises(ValueError, match="`prob` is 1"):
         found.intervals(1)
-
-
-def test_predictions_are_drawn_over_an_input_or_in_rows(draws):
-    found = ob.predict(draws, {"x": NEW}, model=line, seed=1)
     over = ob.plot.predictions(found, var_name="mu").alt
     assert over.startswith("mu over x. ") and "x −1.00" in over and "x 3.00" in over
     found.tree["predictions_constant_data"] = found.predictions_constant_data.drop_vars("x")
-    assert "mu[0]" in ob.plot.predictions(found, var_name="mu").alt
+    assert "mu[0]" in ob.plot.predictions(found, var_name="mu").alt  # in rows
     with pytest.raises(ValueError, match="`x` has 3 numbers for 2 predictions"):
         ob.plot.predictions(found, x=X)
 
@@ -226,7 +223,11 @@ def test_the_command_shows_intervals_and_writes_the_groups(tmp_path, draws, caps
         "    mean = numpyro.sample('a', dist.Normal()) + numpyro.sample('b', dist.Normal()) * x\n"
         "    numpyro.sample('y', dist.Normal(mean, 1e-3), obs=y)\n"
     )
-    ob.save(ob.open_posterior(ob_table(draws, tmp_path)), tmp_path / "run.nc")
+    chain, draw = np.indices(draws["a"].shape)
+    columns = {"chain": chain, "draw": draw, "a": draws["a"], "b": draws["b"]}
+    table = pd.DataFrame({n: v.ravel() for n, v in columns.items()})
+    table.to_csv(tmp_path / "run.csv")
+    ob.save(ob.open_posterior(tmp_path / "run.csv"), tmp_path / "run.nc")
     words = ["predict", str(tmp_path / "run.nc"), str(tmp_path / "new.json")]
     assert main(words) == 1
     assert "give `model` (`--program` of the command)" in capsys.readouterr().err
@@ -238,12 +239,3 @@ def test_the_command_shows_intervals_and_writes_the_groups(tmp_path, draws, caps
     assert set(said["y[0]"]) == {"mean", "sd", "10%", "median", "90%"}
     found = ob.open_posterior(tmp_path / "out.nc")
     assert found["predictions"]["y"].shape == (2, 30, 2)
-
-
-def ob_table(draws, folder):
-    import pandas as pd
-
-    chain, draw = np.indices(draws["a"].shape)
-    columns = {"chain": chain, "draw": draw, "a": draws["a"], "b": draws["b"]}
-    pd.DataFrame({n: v.ravel() for n, v in columns.items()}).to_csv(folder / "run.csv")
-    return folder / "run.csv"

@@ -1,10 +1,5 @@
 """Checkpoints: arrays come back for the run that wrote them, and for no other."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,7 +9,7 @@ from onebasin.inference.runs import checkpoint
 from ...each import each
 
 
-def test_arrays_come_back_for_their_run_alone(tmp_path: Path) -> None:
+def test_arrays_come_back_for_their_run_alone(tmp_path):
     path = tmp_path / "folder" / "state.npz"
     assert checkpoint.read(path, "this run") is None
     arrays = {"draws/a b": np.arange(3.0), "stats/diverging": np.array([True, False])}
@@ -35,9 +30,7 @@ def flip(content: bytes) -> bytes:
 
 
 @each("spoil", [flip, lambda content: b"", lambda content: content[:-60]])
-def test_damaged_file_is_not_taken_and_said_in_a_line(
-    spoil: Callable[[bytes], bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_damaged_file_is_not_taken_and_said_in_a_line(spoil, tmp_path, caplog):
     path = tmp_path / "state.npz"
     arrays = {"draws/a": np.arange(300.0)}
     checkpoint.write(path, "this run", arrays)
@@ -51,9 +44,7 @@ def test_damaged_file_is_not_taken_and_said_in_a_line(
     assert len(caplog.messages) == 1
 
 
-def test_training_goes_on_from_a_whole_state_and_starts_again_from_a_damaged_one(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_training_goes_on_from_a_whole_state_and_starts_again_from_a_damaged_one(tmp_path, caplog):
     start = checkpoint.Kept({"w": jnp.zeros(4)}, [])
 
     def keeper() -> checkpoint.FileKeeper:

@@ -1,7 +1,5 @@
 """Names and arguments of version 0.3, for one release: delete this file with `inference.runs.former`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

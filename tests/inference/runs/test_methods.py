@@ -1,7 +1,5 @@
 """What every method saves is what ArviZ's summaries, cross-validation and predictive checks ask for."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import arviz_plots

@@ -1,10 +1,7 @@
 """What a posterior says of its program, its data and the kinds of its variables."""
 
-from __future__ import annotations
-
 import functools
 import json
-from pathlib import Path
 
 import numpy as np
 import numpyro
@@ -41,7 +38,7 @@ def model(noise: float = 1.0) -> None:
 
 
 @pytest.mark.stan
-def test_a_stan_program_tells_its_text_and_kinds(tmp_path: Path) -> None:
+def test_a_stan_program_tells_its_text_and_kinds(tmp_path):
     (tmp_path / "part.stan").write_text("functions { real f(real x) { return x; } }\n")
     (tmp_path / "whole.stan").write_text(PROGRAM)
     origin = origin_of(stan_program(tmp_path / "whole.stan", {"n": 3, "y": Y}), "stan")
@@ -61,7 +58,7 @@ def test_a_stan_program_tells_its_text_and_kinds(tmp_path: Path) -> None:
 
 
 @each("given", [model, functools.partial(model, noise=2.0)])
-def test_a_numpyro_model_tells_its_source_and_kinds(given) -> None:
+def test_a_numpyro_model_tells_its_source_and_kinds(given):
     attributes = origin_of(Target("a", numpyro_model=given), "numpyro").attributes(
         ["mu", "twice", "y_hat"]
     )
@@ -75,7 +72,7 @@ def test_a_numpyro_model_tells_its_source_and_kinds(given) -> None:
     assert attributes["data_sha256"] == data_sha256({"y": Y})
 
 
-def test_a_network_tells_its_data_alone() -> None:
+def test_a_network_tells_its_data_alone():
     x = np.arange(6.0).reshape(3, 2)
     target = BayesianNetwork(Network(2, (2,), 1)).condition(x, Y)
     attributes = origin_of(target, "stan").attributes(["W1", "sigma"])
@@ -94,7 +91,7 @@ def test_a_network_tells_its_data_alone() -> None:
         {"y": Y, "n": {"n": 3}},
     ],
 )
-def test_other_data_have_another_hash(other) -> None:
+def test_other_data_have_another_hash(other):
     given = data_sha256({"n": 3, "y": Y})
     assert given == data_sha256({"y": list(Y), "n": np.float32(3)})
     assert given != data_sha256(other)

@@ -1,14 +1,11 @@
 """What is said of how a result was made is true of it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path
 
 import jax
 import numpy as np
-import pytest
 
 from onebasin.inference.runs import provenance
 from onebasin.inference.runs.posterior import build
@@ -20,15 +17,13 @@ from onebasin.stan.home.errors import CmdStanNotFound
 from ...each import each
 
 
-def test_versions_name_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_name_cmdstan_and_stand_without(monkeypatch):
     monkeypatch.setattr(
         provenance, "existing_cmdstan", lambda: Home(Path("/a"), (2, 37, 1), "conda")
     )
     assert versions()["stan"] == "2.37.1"
     assert {"python", "onebasin", "jax", "numpyro", "cmdstanpy", "arviz", "numpy"} < set(versions())
 
-
-def test_versions_stand_without_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None:
     def misled() -> None:
         raise CmdStanNotFound("`/nowhere` (CMDSTAN) is not a directory.")
 
@@ -38,9 +33,7 @@ def test_versions_stand_without_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @each("backend", ["cpu", "gpu"])
-def test_machine_names_the_device_that_computed(
-    backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_machine_names_the_device_that_computed(backend, monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
     assert machine().endswith(f"device {backend}")
     assert machine("stan").endswith("device cpu")
@@ -60,9 +53,7 @@ def test_machine_names_the_device_that_computed(
         ("env/site-packages/onebasin/inference/provenance.py", True, False),
     ],
 )
-def test_commit_is_that_of_the_own_sources_alone(
-    place: str, tracked: bool, own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commit_is_that_of_the_own_sources_alone(place, tracked, own, tmp_path, monkeypatch):
     source = tmp_path / place
     source.parent.mkdir(parents=True)
     source.touch()
@@ -80,9 +71,7 @@ def test_commit_is_that_of_the_own_sources_alone(
     assert commit() == (git("rev-parse", "--short=12", "HEAD") if own else None)
 
 
-def test_commit_of_another_repository_is_not_taken_from_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commit_of_another_repository_is_not_taken_from_the_environment(tmp_path, monkeypatch):
     before = commit()
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))

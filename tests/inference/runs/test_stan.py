@@ -1,7 +1,5 @@
 """What a Stan program computes of its own, in the groups that ArviZ has for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -42,15 +40,13 @@ def test_quantities_go_to_their_groups(tmp_path):
     assert tree["log_likelihood"]["y"].dims[2:] == tree["observed_data"]["y"].dims == ("y_dim_0",)
 
 
-def test_axes_of_quantities_are_those_of_the_data(tmp_path):
+def test_axes_of_quantities_are_those_of_the_data(tmp_path, caplog):
     labels = {"place": ["a", "b", "c"]}
     tree, _ = posterior(tmp_path, dims={"y_rep": ("place",)}, coords=labels)
     for group in ("log_likelihood", "posterior_predictive", "observed_data"):
         assert tree[group]["y"].dims[-1] == "place"
         assert list(tree[group]["place"].values) == ["a", "b", "c"]
-
-
-def test_labels_that_do_not_fit_are_left_out_with_a_notice(tmp_path, caplog):
+    # Labels that do not fit are left out with a notice.
     tree, _ = posterior(tmp_path, dims={"mu": ("side",)}, coords={"side": ["left"]})
     assert "side" not in tree["posterior"].coords or len(tree["posterior"]["side"]) == 2
     assert "`coords` has 1 labels for side, which has 2 places" in caplog.text
@@ -61,10 +57,7 @@ def test_what_a_declared_symmetry_moves_stays(tmp_path):
     tree, _ = posterior(tmp_path, symmetry=(block,))
     assert "log_lik" in tree["posterior"]
     assert "log_likelihood" not in tree.children
-
-
-def test_programs_without_data_have_no_groups_of_them(tmp_path):
-    (tmp_path / "any.stan").write_text("")
+    (tmp_path / "any.stan").write_text("")  # without data
     target = ob.stan_program(tmp_path / "any.stan")
     draws = {"mu": np.zeros((1, 4))}
     tree = build(target, draws, {}, {"engine": "stan"}, origin=Origin(kinds={}))

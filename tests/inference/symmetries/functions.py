@@ -1,7 +1,5 @@
 """Log densities as plain functions of one point, with constraints, as the search asks for them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -68,6 +66,15 @@ INSIDE = {
         (np.diagonal(v, axis1=-2, axis2=-1) > 0).all() and (np.triu(v, 1) == 0).all()
     ),
 }
+
+
+def parameters(text: str) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Read parameters, such as `mu 3, L 5x2, w unit`: name, shape and constraint; without these a real number."""
+    found = {}
+    for name, *words in map(str.split, text.split(", ")):
+        shape = tuple(map(int, words.pop(0).split("x"))) if words and words[0][0].isdigit() else ()
+        found[name] = shape, words[0] if words else "real"
+    return found
 
 
 @dataclass

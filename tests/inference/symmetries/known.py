@@ -1,14 +1,13 @@
 """Models with known symmetries: mixtures, topics, factors, hidden Markov, networks, and many without any."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import expit, logsumexp, xlogy
 
-from .functions import FunctionDensity
+from .functions import FunctionDensity, Point, parameters
 
 
 @dataclass(frozen=True)
@@ -16,14 +15,21 @@ class Known:
     """A model and its answer: words of live blocks; words or moves of others by status; whether ascents are needed."""
 
     parameters: Mapping[str, tuple[tuple[int, ...], str]]
-    function: Callable
+    function: Callable[[Point], float]
     live: tuple[str, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
     ascents: bool = False
 
-    def density(self) -> FunctionDensity:
-        """As it is searched."""
-        return FunctionDensity(self.parameters, self.function, ascents=self.ascents)
+    @staticmethod
+    def of(function: Callable[..., float], text: str, live: str = "", **more) -> "Known":
+        """From a function of the named parameters, these in a text, and words of live blocks with `; ` between."""
+        words = tuple(live.split("; ")) if live else ()
+        return Known(parameters(text), lambda p: function(**p), words, **more)
+
+    def density(self, more: Callable[[Point], float] = lambda p: 0.0) -> FunctionDensity:
+        """As it is searched, with what is added to it."""
+        whole = lambda p: self.function(p) + more(p)  # noqa: E731
+        return FunctionDensity(self.parameters, whole, ascents=self.ascents)
 
 
 MODELS: dict[str, Known] = {}
@@ -31,10 +37,8 @@ RNG = np.random.default_rng(7)
 Y = np.concatenate([RNG.normal(-2, 1, 15), RNG.normal(1, 0.7, 12), RNG.normal(4, 1, 8)])
 X = RNG.normal(size=(25, 3))
 OUT = np.sin(X[:, 0]) + 0.3 * RNG.normal(size=25)
-BINARY = (RNG.uniform(size=25) < expit(X[:, 0] - 0.5)).astype(float)
-ANSWERS = (RNG.uniform(size=(9, 5)) < expit(RNG.normal(size=(9, 1)) + RNG.normal(size=5))).astype(
-    float
-)
+RNG.uniform(size=25)  # so that two persons of `ANSWERS` answer alike
+ANSWERS = RNG.uniform(size=(9, 5)) < expit(RNG.normal(size=(9, 1)) + RNG.normal(size=5))
 WORDS = RNG.integers(0, 6, size=(4, 12))
 COUNTS = RNG.poisson(3.0, size=20)
 LABELS = RNG.integers(0, 3, size=(8, 4))
@@ -56,540 +60,342 @@ def bernoulli(y, p):
     return xlogy(y, p) + xlogy(1 - y, 1 - p)
 
 
-def known(name, parameters, *, live=(), others=(), ascents=False):
+def mixed(weights, mean, sd, y=Y):
+    """Log likelihood of a mixture of normal parts."""
+    return logsumexp(np.log(weights) + logs(y[:, None], mean, sd), axis=1).sum()
+
+
+def filtered(start, moves, mean, sd):
+    """Log likelihood of a hidden Markov model."""
+    level = np.log(start) + logs(Y[0], mean, sd)
+    for y in Y[1:]:
+        level = logsumexp(level[:, None] + np.log(moves), axis=0) + logs(y, mean, sd)
+    return logsumexp(level)
+
+
+def process(kernel):
+    """Log likelihood of a Gaussian process."""
+    return -0.5 * OUT @ np.linalg.solve(kernel, OUT) - 0.5 * np.linalg.slogdet(kernel)[1]
+
+
+def known(name, text, live="", **more):
+    """Keep the decorated function, of the parameters in this text, as a model of this name."""
+
     def keep(function):
-        MODELS[name] = Known(parameters, function, live, others, ascents)
+        MODELS[name] = Known.of(function, text, live, **more)
         return function
 
     return keep
 
 
-@known(
-    "mixture of three",
-    {"mu": ((3,), "real"), "sigma": ((3,), "positive"), "theta": ((3,), "simplex")},
-    live=("mu,sigma,theta",),
-)
-def _(p):
-    part = np.log(p["theta"]) + logs(Y[:, None], p["mu"], p["sigma"])
-    return logsumexp(part, axis=1).sum() + normal(p["mu"], 0, 5) + normal(np.log(p["sigma"]))
+@known("mixture with ordered means", "mu 3 ordered, sigma 3 positive, theta 3 simplex")
+@known("mixture of three", "mu 3, sigma 3 positive, theta 3 simplex", "mu,sigma,theta")
+def _(mu, sigma, theta):
+    return mixed(theta, mu, sigma) + normal(mu, 0, 5) + normal(np.log(sigma))
+
+
+@known("mixture of two with a scalar weight", "mu 2, sigma 2 positive, w unit", "mu,sigma,1-w")
+def _(mu, sigma, w):
+    return mixed([w, 1 - w], mu, sigma) + normal(mu, 0, 5) + normal(sigma, 0, 2)
+
+
+@known("mixture of two, means alone", "mu 2, w unit", "mu,1-w")
+def _(mu, w):
+    return mixed([w, 1 - w], mu, 1.0) + normal(mu, 0, 10)
+
+
+@known("mixture with fixed weights", "mu 2, sigma 2 positive")
+def _(mu, sigma):
+    return mixed([0.3, 0.7], mu, sigma) + normal(mu, 0, 5) + normal(sigma, 0, 2)
+
+
+@known("mixture with prior means apart", "mu 2, w unit")
+def _(mu, w):
+    return mixed([w, 1 - w], mu, 1.0) + normal(mu, np.array([-20.0, 20.0]), 1)
+
+
+NEAR = (("near", "mu,1-w"),)
+
+
+@known("mixture with prior means a little apart", "mu 2, w unit", others=NEAR)
+def _(mu, w):
+    return mixed([w, 1 - w], mu, 1.0) + normal(mu, np.array([-0.05, 0.05]), 3)
+
+
+PLANE = "mu 3x2, Sigma 3x2x2 covariance, theta 3 simplex"
+
+
+@known("mixture in the plane with covariances", PLANE, "mu,Sigma,theta")
+def _(mu, Sigma, theta):
+    inverse, apart = np.linalg.inv(Sigma), TABLE[:, None, :2] - mu
+    square = np.einsum("nki,kij,nkj->nk", apart, inverse, apart)
+    parts = np.log(theta) - 0.5 * square - 0.5 * np.linalg.slogdet(Sigma)[1]
+    prior = normal(mu, 0, 3) - np.trace(inverse, axis1=1, axis2=2).sum()
+    return logsumexp(parts, axis=1).sum() + prior
+
+
+SQUARE = "mu 2x2, L 2x2x2 cholesky, theta 2 simplex"
+
+
+@known("mixture of as many parts as dimensions", SQUARE, "mu,L,theta")
+def _(mu, L, theta):
+    apart = TABLE[:, None, :2] * np.array([1.0, 3.0]) - mu
+    square = (np.linalg.solve(L[None], apart[..., None]) ** 2).sum((2, 3))
+    size = np.log(np.diagonal(L, axis1=1, axis2=2)).sum(1)
+    parts = np.log(theta) - 0.5 * square - size
+    return logsumexp(parts, axis=1).sum() + normal(mu, 0, 3) + normal(L)
+
+
+@known("mixture of Poissons", "rate 2 positive, theta 2 simplex", "rate,theta")
+def _(rate, theta):
+    part = np.log(theta) + COUNTS[:, None] * np.log(rate) - rate
+    return logsumexp(part, axis=1).sum() - rate.sum()
+
+
+LINES = "alpha 2, beta 2x3, sigma 2 positive, theta 2 simplex"
+
+
+@known("mixture of regressions", LINES, "alpha,beta,sigma,theta")
+def _(alpha, beta, sigma, theta):
+    prior = normal(alpha) + normal(beta) - sigma.sum()
+    return mixed(theta, alpha + X @ beta.T, sigma, OUT) + prior
+
+
+TWO = "mu 3, theta 3 simplex, nu 3, phi 3 simplex"
+
+
+@known("two mixtures", TWO, "mu,theta; nu,phi")
+def _(mu, theta, nu, phi):
+    return mixed(theta, mu, 1.0) + mixed(phi, nu, 0.5, OUT) + normal(mu, 0, 3) + normal(nu, 0, 2)
+
+
+WITHIN = (("incomplete", "mu:1 and theta:1 within each place"),)
 
 
 @known(
-    "mixture of two with a scalar weight",
-    {"mu": ((2,), "real"), "sigma": ((2,), "positive"), "w": ((), "unit")},
-    live=("mu,sigma,1-w",),
+    "a mixture in each of four groups", "mu 4x3, theta 4x3 simplex", "mu:1,theta:1", others=WITHIN
 )
-def _(p):
-    part = np.log([p["w"], 1 - p["w"]]) + logs(Y[:, None], p["mu"], p["sigma"])
-    return logsumexp(part, axis=1).sum() + normal(p["mu"], 0, 5) + normal(p["sigma"], 0, 2)
+def _(mu, theta):
+    part = np.log(theta)[:, None] + logs(GROUPS[:, :, None], mu[:, None], 1.0)
+    return logsumexp(part, axis=2).sum() + normal(mu, 0, 3)
 
 
-@known("mixture of two, means alone", {"mu": ((2,), "real"), "w": ((), "unit")}, live=("mu,1-w",))
-def _(p):
-    part = np.log([p["w"], 1 - p["w"]]) + logs(Y[:, None], p["mu"], 1.0)
-    return logsumexp(part, axis=1).sum() + normal(p["mu"], 0, 10)
+@known("topics", "theta 4x3 simplex, phi 3x6 simplex", "theta:1,phi")
+@known("topics, all axes alike", "theta 3x3 simplex, phi 3x3 simplex", "theta:1,phi")
+def _(theta, phi):
+    documents, words = len(theta), phi.shape[1]
+    seen = (theta @ phi)[np.arange(documents)[:, None], WORDS[:documents] % words]
+    return np.log(seen).sum() + 0.5 * np.log(phi).sum()
 
 
-@known("mixture with fixed weights", {"mu": ((2,), "real"), "sigma": ((2,), "positive")})
-def _(p):
-    part = np.log([0.3, 0.7]) + logs(Y[:, None], p["mu"], p["sigma"])
-    return logsumexp(part, axis=1).sum() + normal(p["mu"], 0, 5) + normal(p["sigma"], 0, 2)
+@known("factors", "L 5x2, F 8x2", "+-L:1,+-F:1")
+def _(L, F):
+    return normal(TABLE, F @ L.T, 0.5) - np.abs(L).sum() + normal(F)
 
 
-@known(
-    "mixture with ordered means",
-    {"mu": ((3,), "ordered"), "sigma": ((3,), "positive"), "theta": ((3,), "simplex")},
-)
-def _(p):
-    part = np.log(p["theta"]) + logs(Y[:, None], p["mu"], p["sigma"])
-    return logsumexp(part, axis=1).sum() + normal(p["mu"], 0, 5) + normal(np.log(p["sigma"]))
+@known("factors of numbers above zero", "W 8x2 positive, H 2x5 positive", "W:1,H")
+def _(W, H):
+    return normal(np.abs(TABLE), W @ H, 0.5) - W.sum() - H.sum()
 
 
-@known("mixture with prior means apart", {"mu": ((2,), "real"), "w": ((), "unit")})
-def _(p):
-    part = np.log([p["w"], 1 - p["w"]]) + logs(Y[:, None], p["mu"], 1.0)
-    return logsumexp(part, axis=1).sum() + normal(p["mu"], np.array([-20.0, 20.0]), 1)
-
-
-@known(
-    "mixture with prior means a little apart",
-    {"mu": ((2,), "real"), "w": ((), "unit")},
-    others=(("near", "mu,1-w"),),
-)
-def _(p):
-    part = np.log([p["w"], 1 - p["w"]]) + logs(Y[:, None], p["mu"], 1.0)
-    return logsumexp(part, axis=1).sum() + normal(p["mu"], np.array([-0.05, 0.05]), 3)
-
-
-@known(
-    "mixture in the plane with covariances",
-    {"mu": ((3, 2), "real"), "Sigma": ((3, 2, 2), "covariance"), "theta": ((3,), "simplex")},
-    live=("mu,Sigma,theta",),
-)
-def _(p):
-    total = []
-    for k in range(3):
-        r = TABLE[:, :2] - p["mu"][k]
-        total.append(
-            np.log(p["theta"][k])
-            - 0.5 * np.einsum("ni,ij,nj->n", r, np.linalg.inv(p["Sigma"][k]), r)
-            - 0.5 * np.linalg.slogdet(p["Sigma"][k])[1]
-        )
-    return (
-        logsumexp(np.array(total), axis=0).sum()
-        + normal(p["mu"], 0, 3)
-        - sum(np.trace(np.linalg.inv(p["Sigma"][k])) for k in range(3))
-    )
-
-
-@known(
-    "mixture of as many parts as dimensions",
-    {"mu": ((2, 2), "real"), "L": ((2, 2, 2), "cholesky"), "theta": ((2,), "simplex")},
-    live=("mu,L,theta",),
-)
-def _(p):
-    total = []
-    scale = np.array([1.0, 3.0])
-    for k in range(2):
-        r = np.linalg.solve(p["L"][k], (TABLE[:, :2] * scale - p["mu"][k]).T)
-        total.append(
-            np.log(p["theta"][k]) - 0.5 * (r**2).sum(0) - np.log(np.diagonal(p["L"][k])).sum()
-        )
-    return logsumexp(np.array(total), axis=0).sum() + normal(p["mu"], 0, 3) + normal(p["L"])
-
-
-@known(
-    "mixture of Poissons",
-    {"rate": ((2,), "positive"), "theta": ((2,), "simplex")},
-    live=("rate,theta",),
-)
-def _(p):
-    part = np.log(p["theta"]) + COUNTS[:, None] * np.log(p["rate"]) - p["rate"]
-    return logsumexp(part, axis=1).sum() - p["rate"].sum()
-
-
-@known(
-    "mixture of regressions",
-    {
-        "alpha": ((2,), "real"),
-        "beta": ((2, 3), "real"),
-        "sigma": ((2,), "positive"),
-        "theta": ((2,), "simplex"),
-    },
-    live=("alpha,beta,sigma,theta",),
-)
-def _(p):
-    part = np.log(p["theta"]) + logs(OUT[:, None], p["alpha"] + X @ p["beta"].T, p["sigma"])
-    return logsumexp(part, axis=1).sum() + normal(p["alpha"]) + normal(p["beta"]) - p["sigma"].sum()
-
-
-@known(
-    "two mixtures",
-    {
-        "mu": ((3,), "real"),
-        "theta": ((3,), "simplex"),
-        "nu": ((3,), "real"),
-        "phi": ((3,), "simplex"),
-    },
-    live=("mu,theta", "nu,phi"),
-)
-def _(p):
-    one = np.log(p["theta"]) + logs(Y[:, None], p["mu"], 1.0)
-    two = np.log(p["phi"]) + logs(OUT[:, None], p["nu"], 0.5)
-    return (
-        logsumexp(one, axis=1).sum()
-        + logsumexp(two, axis=1).sum()
-        + normal(p["mu"], 0, 3)
-        + normal(p["nu"], 0, 2)
-    )
-
-
-@known(
-    "a mixture in each of four groups",
-    {"mu": ((4, 3), "real"), "theta": ((4, 3), "simplex")},
-    live=("mu:1,theta:1",),
-    others=(("incomplete", "mu:1 and theta:1 within each place"),),
-)
-def _(p):
-    part = np.log(p["theta"])[:, None] + logs(GROUPS[:, :, None], p["mu"][:, None], 1.0)
-    return logsumexp(part, axis=2).sum() + normal(p["mu"], 0, 3)
-
-
-@known("topics", {"theta": ((4, 3), "simplex"), "phi": ((3, 6), "simplex")}, live=("theta:1,phi",))
-def _(p):
-    return (
-        np.log((p["theta"] @ p["phi"])[np.arange(4)[:, None], WORDS]).sum()
-        + 0.5 * np.log(p["phi"]).sum()
-    )
-
-
-@known(
-    "topics, all axes alike",
-    {"theta": ((3, 3), "simplex"), "phi": ((3, 3), "simplex")},
-    live=("theta:1,phi",),
-)
-def _(p):
-    return (
-        np.log((p["theta"] @ p["phi"])[np.arange(3)[:, None], WORDS[:3] % 3]).sum()
-        + 0.5 * np.log(p["phi"]).sum()
-    )
-
-
-@known("factors", {"L": ((5, 2), "real"), "F": ((8, 2), "real")}, live=("+-L:1,+-F:1",))
-def _(p):
-    return normal(TABLE, p["F"] @ p["L"].T, 0.5) - np.abs(p["L"]).sum() + normal(p["F"])
-
-
-@known(
-    "factors of numbers above zero",
-    {"W": ((8, 2), "positive"), "H": ((2, 5), "positive")},
-    live=("W:1,H",),
-)
-def _(p):
-    return normal(np.abs(TABLE), p["W"] @ p["H"], 0.5) - p["W"].sum() - p["H"].sum()
-
-
-@known(
-    "factors with a triangle of loadings",
-    {"l": ((4,), "real"), "d": ((2,), "positive"), "F": ((8, 2), "real")},
-)
-def _(p):
+@known("factors with a triangle of loadings", "l 4, d 2 positive, F 8x2")
+def _(l, d, F):  # noqa: E741
     load = np.zeros((5, 2))
-    load[0, 0], load[1, 1], load[1, 0], load[2:, 0], load[3, 1] = (
-        *p["d"],
-        p["l"][0],
-        p["l"][1],
-        p["l"][2],
-    )
-    return normal(TABLE, p["F"] @ load.T, 0.5) + normal(p["l"]) + normal(p["d"]) + normal(p["F"])
+    load[0, 0], load[1, 1], load[1, 0], load[2:, 0], load[3, 1] = *d, *l[:3]
+    return normal(TABLE, F @ load.T, 0.5) + normal(l) + normal(d) + normal(F)
 
 
-@known(
-    "item response",
-    {"theta": ((9,), "real"), "a": ((5,), "real"), "b": ((5,), "real")},
-    live=("+-theta:,+-a:",),
-    others=(("harmless", "theta:0"),),
-)
-def _(p):
-    eta = p["a"] * p["theta"][:, None] - p["b"]
-    return (
-        bernoulli(ANSWERS, expit(eta)).sum() + normal(p["theta"]) + normal(p["a"]) + normal(p["b"])
-    )
+UNSEEN = (("harmless", "theta:0"),)
 
 
-@known(
-    "item response with slopes above zero",
-    {"theta": ((9,), "real"), "a": ((5,), "positive"), "b": ((5,), "real")},
-    others=(("harmless", "theta:0"),),
-)
-def _(p):
-    eta = p["a"] * (p["theta"][:, None] - p["b"])
-    return (
-        bernoulli(ANSWERS, expit(eta)).sum()
-        + normal(p["theta"])
-        + normal(np.log(p["a"]))
-        + normal(p["b"])
-    )
+@known("item response", "theta 9, a 5, b 5", "+-theta:,+-a:", others=UNSEEN)
+def _(theta, a, b):
+    eta = a * theta[:, None] - b
+    return bernoulli(ANSWERS, expit(eta)).sum() + normal(theta) + normal(a) + normal(b)
 
 
-@known("latent classes", {"pi": ((3,), "simplex"), "q": ((3, 5), "unit")}, live=("pi,q",))
-def _(p):
-    part = np.log(p["pi"]) + bernoulli(ANSWERS[:, None], p["q"]).sum(-1)
-    return logsumexp(part, axis=1).sum() + np.log(p["q"]).sum() + np.log1p(-p["q"]).sum()
+@known("item response with slopes above zero", "theta 9, a 5 positive, b 5", others=UNSEEN)
+def _(theta, a, b):
+    eta = a * (theta[:, None] - b)
+    return bernoulli(ANSWERS, expit(eta)).sum() + normal(theta) + normal(np.log(a)) + normal(b)
 
 
-@known(
-    "hidden Markov",
-    {
-        "pi": ((3,), "simplex"),
-        "A": ((3, 3), "simplex"),
-        "mu": ((3,), "real"),
-        "s": ((), "positive"),
-    },
-    live=("pi,A:0:1,mu",),
-)
-def _(p):
-    level = np.log(p["pi"]) + logs(Y[0], p["mu"], p["s"])
-    for y in Y[1:]:
-        level = logsumexp(level[:, None] + np.log(p["A"]), axis=0) + logs(y, p["mu"], p["s"])
-    return logsumexp(level) + normal(p["mu"], 0, 5) - p["s"] + np.log(p["A"]).sum()
+@known("latent classes", "pi 3 simplex, q 3x5 unit", "pi,q")
+def _(pi, q):
+    part = np.log(pi) + bernoulli(ANSWERS[:, None], q).sum(-1)
+    return logsumexp(part, axis=1).sum() + np.log(q).sum() + np.log1p(-q).sum()
 
 
-@known("hidden Markov with ordered means", {"A": ((2, 2), "simplex"), "mu": ((2,), "ordered")})
-def _(p):
-    level = np.log(0.5) + logs(Y[0], p["mu"], 1.0)
-    for y in Y[1:]:
-        level = logsumexp(level[:, None] + np.log(p["A"]), axis=0) + logs(y, p["mu"], 1.0)
-    return logsumexp(level) + normal(p["mu"], 0, 5)
+@known("hidden Markov", "pi 3 simplex, A 3x3 simplex, mu 3, s positive", "pi,A:0:1,mu")
+def _(pi, A, mu, s):
+    return filtered(pi, A, mu, s) + normal(mu, 0, 5) - s + np.log(A).sum()
 
 
-def _net(p, activation):
-    hidden = activation(X @ p["W1"] + p["b1"])
-    return normal(OUT, hidden @ p["W2"] + p["b2"], 0.3) + sum(normal(v) for v in p.values())
+@known("hidden Markov with ordered means", "A 2x2 simplex, mu 2 ordered")
+def _(A, mu):
+    return filtered(0.5, A, mu, 1.0) + normal(mu, 0, 5)
 
 
-NET = {"W1": ((3, 4), "real"), "b1": ((4,), "real"), "W2": ((4,), "real"), "b2": ((), "real")}
+def _net(activation, W1, b1, W2, b2):
+    mean = activation(X @ W1 + b1) @ W2 + b2
+    return normal(OUT, mean, 0.3) + sum(map(normal, (W1, b1, W2, b2)))
 
 
-@known("network with relu", NET, live=("W1:1,b1,W2",))
-def _(p):
-    return _net(p, lambda h: np.maximum(h, 0))
+NET = "W1 3x4, b1 4, W2 4, b2"
 
 
-@known("network with tanh", NET, live=("+-W1:1,+-b1,+-W2",))
-def _(p):
-    return _net(p, np.tanh)
+@known("network with relu", NET, "W1:1,b1,W2")
+def _(**p):
+    return _net(lambda h: np.maximum(h, 0), **p)
 
 
-@known(
-    "deep network with tanh",
-    {
-        "W1": ((3, 4), "real"),
-        "b1": ((4,), "real"),
-        "W2": ((4, 4), "real"),
-        "b2": ((4,), "real"),
-        "W3": ((4,), "real"),
-    },
-    live=("+-W1:1,+-b1,+-W2", "+-W2:1,+-b2,+-W3"),
-)
-def _(p):
-    hidden = np.tanh(np.tanh(X @ p["W1"] + p["b1"]) @ p["W2"] + p["b2"])
-    return normal(OUT, hidden @ p["W3"], 0.3) + sum(normal(v) for v in p.values())
+@known("network with tanh", NET, "+-W1:1,+-b1,+-W2")
+def _(**p):
+    return _net(np.tanh, **p)
 
 
-@known(
-    "radial basis with spreads",
-    {"c": ((3, 3), "real"), "r": ((3,), "positive"), "w": ((3,), "real")},
-    live=("c,r,w",),
-)
-def _(p):
-    d = ((X[:, None] - p["c"]) ** 2).sum(-1)
-    return (
-        normal(OUT, np.exp(-d / p["r"]) @ p["w"], 0.3)
-        + normal(p["c"])
-        + normal(p["w"])
-        - p["r"].sum()
-    )
+DEEP = "W1 3x4, b1 4, W2 4x4, b2 4, W3 4"
 
 
-@known(
-    "stochastic blocks",
-    {"pi": ((2,), "simplex"), "z": ((7, 2), "simplex"), "B": ((2, 2), "unit")},
-    live=("pi,z:1,B:0:1",),
-)
-def _(p):
-    rate = p["z"] @ p["B"] @ p["z"].T
-    return bernoulli(GRAPH, rate)[np.triu_indices(7, 1)].sum() + (np.log(p["z"]) * p["pi"]).sum()
+@known("deep network with tanh", DEEP, "+-W1:1,+-b1,+-W2; +-W2:1,+-b2,+-W3")
+def _(W1, b1, W2, b2, W3):
+    hidden = np.tanh(np.tanh(X @ W1 + b1) @ W2 + b2)
+    return normal(OUT, hidden @ W3, 0.3) + sum(map(normal, (W1, b1, W2, b2, W3)))
 
 
-@known(
-    "a product of two kernels' sum",
-    {"alpha": ((2,), "positive"), "rho": ((2,), "positive"), "s": ((), "positive")},
-    live=("alpha,rho",),
-)
-def _(p):
+@known("radial basis with spreads", "c 3x3, r 3 positive, w 3", "c,r,w")
+def _(c, r, w):
+    d = ((X[:, None] - c) ** 2).sum(-1)
+    return normal(OUT, np.exp(-d / r) @ w, 0.3) + normal(c) + normal(w) - r.sum()
+
+
+@known("stochastic blocks", "pi 2 simplex, z 7x2 simplex, B 2x2 unit", "pi,z:1,B:0:1")
+def _(pi, z, B):
+    edges = bernoulli(GRAPH, z @ B @ z.T)[np.triu_indices(7, 1)]
+    return edges.sum() + (np.log(z) * pi).sum()
+
+
+@known("a product of two kernels' sum", "alpha 2 positive, rho 2 positive, s positive", "alpha,rho")
+def _(alpha, rho, s):
     d = (X[:, :1] - X[:, :1].T) ** 2
-    k = sum(p["alpha"][j] ** 2 * np.exp(-0.5 * d / p["rho"][j] ** 2) for j in range(2)) + (
-        p["s"] ** 2 + 1e-3
-    ) * np.eye(25)
-    return (
-        -0.5 * OUT @ np.linalg.solve(k, OUT)
-        - 0.5 * np.linalg.slogdet(k)[1]
-        - p["alpha"].sum()
-        - (1 / p["rho"]).sum()
-        - p["s"]
-    )
+    k = sum(a**2 * np.exp(-0.5 * d / r**2) for a, r in zip(alpha, rho, strict=True))
+    prior = alpha.sum() + (1 / rho).sum() + s
+    return process(k + (s**2 + 1e-3) * np.eye(25)) - prior
+
+
+@known("Gaussian process", "alpha positive, rho 3 positive, s positive")
+def _(alpha, rho, s):
+    d = ((X[:, None] - X) ** 2 / rho**2).sum(-1)
+    kernel = alpha**2 * np.exp(-0.5 * d) + (s**2 + 1e-3) * np.eye(25)
+    return process(kernel) - alpha - rho.sum() - s
+
+
+@known("linear regression", "a, b 3, s positive")
+def _(a, b, s):
+    return normal(OUT, a + X @ b, s) + normal(b) - s
+
+
+@known("softmax regression", "W 3x3, b 3")
+def _(W, b):
+    eta, row = X @ W + b, np.arange(25)
+    return eta[row, row % 3].sum() - logsumexp(eta, axis=1).sum() + normal(W) + normal(b)
+
+
+UNOBSERVED = (("harmless", "eta:0"),)
+
+
+@known("eight schools", "mu, tau positive, eta 8")
+@known("eight schools, three without data", "mu, tau positive, eta 11", others=UNOBSERVED)
+def _(mu, tau, eta):
+    seen = normal(TABLE[:, 0] * 10, mu + tau * eta[:8], 5 + np.arange(8))
+    return seen + normal(eta) + normal(mu, 0, 5) - tau
+
+
+FREE = (("harmless", "eta"), ("harmless", "+-eta:"))
+
+
+@known("effects without data", "mu, tau positive, eta 500", others=FREE)
+def _(mu, tau, eta):
+    return normal(OUT, mu, tau) + normal(eta, 0, tau) + normal(mu) - tau
+
+
+EQUAL = (("harmless", "b"),)
+
+
+@known("regression with equal columns", "b 2, s positive", others=EQUAL, ascents=True)
+def _(b, s):
+    return normal(OUT, X[:, 0] * b.sum(), s) + normal(b) - s
+
+
+@known("ordered cutpoints", "c 4 ordered, b 3")
+def _(c, b):
+    level, k, eta = np.concatenate([[-40.0], c, [40.0]]), np.arange(25) % 5, X @ b
+    share = expit(level[k + 1] - eta) - expit(level[k] - eta)
+    return np.log(share + 1e-300).sum() + normal(b) + normal(c, 0, 3)
+
+
+@known("multivariate effects", "mu 3, Sigma 3x3 covariance, u 8x3")
+def _(mu, Sigma, u):
+    square = np.einsum("ni,ij,nj->", u - mu, np.linalg.inv(Sigma), u - mu)
+    prior = np.trace(Sigma) - normal(mu) + 4 * np.linalg.slogdet(Sigma)[1]
+    return -0.5 * square - prior + normal(TABLE[:, :3], u, 0.5)
+
+
+@known("sinusoids", "amp 2 positive, freq 2 positive, phase 2", "amp,freq,phase")
+def _(amp, freq, phase):
+    waves = amp * np.sin(freq * np.linspace(0, 4, 25)[:, None] + phase)
+    return normal(OUT, waves.sum(1), 0.3) - amp.sum() - freq.sum() + normal(phase)
+
+
+@known("annotators", "pi 3 simplex, conf 4x3x3 simplex", "pi,conf:1")
+def _(pi, conf):
+    part = np.log(pi) + np.log(conf)[np.arange(4)[:, None], :, LABELS.T].sum(0)
+    return logsumexp(part, axis=1).sum() + 0.5 * np.log(conf).sum()
+
+
+@known("two scales with a free sign", "tau, z 8, mu", "+-tau:,+-z:")
+def _(tau, z, mu):
+    return normal(TABLE[:, 0] * 3, mu + tau * z, 0.5) + normal(tau, 0, 2) + normal(z) + normal(mu)
+
+
+@known("a difference with a free sign", "m 2, s", "m,+-s:")
+def _(m, s):
+    return normal(OUT, s * (np.exp(m[0]) - np.exp(m[1])), 0.5) + normal(m) + normal(s)
+
+
+SIGNS = (("incomplete", "signs of parts of +-A:1 and +-C:1"),)
 
 
 @known(
-    "Gaussian process",
-    {"alpha": ((), "positive"), "rho": ((3,), "positive"), "s": ((), "positive")},
+    "three factors of a tensor", "A 4x3, B 5x3, C 6x3", "+-A:1,+-B:1,C:1; +-A:,+-C:", others=SIGNS
 )
-def _(p):
-    d = ((X[:, None] - X) ** 2 / p["rho"] ** 2).sum(-1)
-    k = p["alpha"] ** 2 * np.exp(-0.5 * d) + (p["s"] ** 2 + 1e-3) * np.eye(25)
-    return (
-        -0.5 * OUT @ np.linalg.solve(k, OUT)
-        - 0.5 * np.linalg.slogdet(k)[1]
-        - p["alpha"]
-        - p["rho"].sum()
-        - p["s"]
-    )
+def _(A, B, C):
+    return normal(TENSOR, np.einsum("ik,jk,lk->ijl", A, B, C), 0.5) + sum(map(normal, (A, B, C)))
 
 
-@known("linear regression", {"a": ((), "real"), "b": ((3,), "real"), "s": ((), "positive")})
-def _(p):
-    return normal(OUT, p["a"] + X @ p["b"], p["s"]) + normal(p["b"]) - p["s"]
+@known("moving average", "mu, phi unit, theta, s positive")
+def _(mu, phi, theta, s):
+    error, total = 0.0, 0.0
+    for before, y in pairwise(Y):
+        error = y - (mu + phi * before + theta * error)
+        total += logs(error, 0.0, s)
+    return total + normal(mu) + normal(theta) - s
 
 
-@known("softmax regression", {"W": ((3, 3), "real"), "b": ((3,), "real")})
-def _(p):
-    eta = X @ p["W"] + p["b"]
-    return (
-        eta[np.arange(25), COUNTS.sum() % 3 * 0 + (np.arange(25) % 3)].sum()
-        - logsumexp(eta, axis=1).sum()
-        + normal(p["W"])
-        + normal(p["b"])
-    )
-
-
-@known("eight schools", {"mu": ((), "real"), "tau": ((), "positive"), "eta": ((8,), "real")})
-def _(p):
-    return (
-        normal(TABLE[:, 0] * 10, p["mu"] + p["tau"] * p["eta"], 5 + np.arange(8))
-        + normal(p["eta"])
-        + normal(p["mu"], 0, 5)
-        - p["tau"]
-    )
-
-
-@known(
-    "eight schools, three without data",
-    {"mu": ((), "real"), "tau": ((), "positive"), "eta": ((11,), "real")},
-    others=(("harmless", "eta:0"),),
-)
-def _(p):
-    return (
-        normal(TABLE[:, 0] * 10, p["mu"] + p["tau"] * p["eta"][:8], 5 + np.arange(8))
-        + normal(p["eta"])
-        + normal(p["mu"], 0, 5)
-        - p["tau"]
-    )
-
-
-@known(
-    "effects without data",
-    {"mu": ((), "real"), "tau": ((), "positive"), "eta": ((500,), "real")},
-    others=(("harmless", "eta"), ("harmless", "+-eta:")),
-)
-def _(p):
-    return (
-        normal(OUT, p["mu"], p["tau"]) + normal(p["eta"], 0, p["tau"]) + normal(p["mu"]) - p["tau"]
-    )
-
-
-@known(
-    "regression with equal columns",
-    {"b": ((2,), "real"), "s": ((), "positive")},
-    others=(("harmless", "b"),),
-    ascents=True,
-)
-def _(p):
-    return normal(OUT, X[:, 0] * p["b"].sum(), p["s"]) + normal(p["b"]) - p["s"]
-
-
-@known("ordered cutpoints", {"c": ((4,), "ordered"), "b": ((3,), "real")})
-def _(p):
-    level = np.concatenate([[-40.0], p["c"], [40.0]])
-    k = np.arange(25) % 5
-    eta = X @ p["b"]
-    return (
-        np.log(expit(level[k + 1] - eta) - expit(level[k] - eta) + 1e-300).sum()
-        + normal(p["b"])
-        + normal(p["c"], 0, 3)
-    )
-
-
-@known(
-    "multivariate effects",
-    {"mu": ((3,), "real"), "Sigma": ((3, 3), "covariance"), "u": ((8, 3), "real")},
-)
-def _(p):
-    r = p["u"] - p["mu"]
-    return (
-        -0.5 * np.einsum("ni,ij,nj->", r, np.linalg.inv(p["Sigma"]), r)
-        - 4 * np.linalg.slogdet(p["Sigma"])[1]
-        + normal(TABLE[:, :3], p["u"], 0.5)
-        - np.trace(p["Sigma"])
-        + normal(p["mu"])
-    )
-
-
-@known(
-    "sinusoids",
-    {"amp": ((2,), "positive"), "freq": ((2,), "positive"), "phase": ((2,), "real")},
-    live=("amp,freq,phase",),
-)
-def _(p):
-    t = np.linspace(0, 4, 25)
-    return (
-        normal(OUT, (p["amp"] * np.sin(p["freq"] * t[:, None] + p["phase"])).sum(1), 0.3)
-        - p["amp"].sum()
-        - p["freq"].sum()
-        + normal(p["phase"])
-    )
-
-
-@known("annotators", {"pi": ((3,), "simplex"), "conf": ((4, 3, 3), "simplex")}, live=("pi,conf:1",))
-def _(p):
-    labels = LABELS
-    part = np.log(p["pi"]) + np.log(p["conf"])[np.arange(4)[:, None], :, labels.T[:, :]].sum(0)
-    return logsumexp(part, axis=1).sum() + 0.5 * np.log(p["conf"]).sum()
-
-
-@known(
-    "two scales with a free sign",
-    {"tau": ((), "real"), "z": ((8,), "real"), "mu": ((), "real")},
-    live=("+-tau:,+-z:",),
-)
-def _(p):
-    return (
-        normal(TABLE[:, 0] * 3, p["mu"] + p["tau"] * p["z"], 0.5)
-        + normal(p["tau"], 0, 2)
-        + normal(p["z"])
-        + normal(p["mu"])
-    )
-
-
-@known(
-    "a difference with a free sign",
-    {"m": ((2,), "real"), "s": ((), "real")},
-    live=("m,+-s:",),
-)
-def _(p):
-    apart = np.exp(p["m"][0]) - np.exp(p["m"][1])
-    return normal(OUT, p["s"] * apart, 0.5) + normal(p["m"]) + normal(p["s"])
-
-
-@known(
-    "three factors of a tensor",
-    {"A": ((4, 3), "real"), "B": ((5, 3), "real"), "C": ((6, 3), "real")},
-    live=("+-A:1,+-B:1,C:1", "+-A:,+-C:"),
-    others=(("incomplete", "signs of parts of +-A:1 and +-C:1"),),
-)
-def _(p):
-    mean = np.einsum("ik,jk,lk->ijl", p["A"], p["B"], p["C"])
-    return normal(TENSOR, mean, 0.5) + sum(normal(p[name]) for name in "ABC")
-
-
-@known(
-    "moving average",
-    {"mu": ((), "real"), "phi": ((), "unit"), "theta": ((), "real"), "s": ((), "positive")},
-)
-def _(p):
-    err, total = 0.0, 0.0
-    for t in range(1, len(Y)):
-        err = Y[t] - (p["mu"] + p["phi"] * Y[t - 1] + p["theta"] * err)
-        total += logs(err, 0.0, p["s"])
-    return total + normal(p["mu"]) + normal(p["theta"]) - p["s"]
-
-
-@known("bounds that depend on another parameter", {"low": ((), "real"), "b": ((3,), "real")})
-def _(p):
-    if (p["b"] < p["low"]).any():
-        return -np.inf
-    return normal(OUT, X @ p["b"], 1.0) + normal(p["low"]) + normal(p["b"])
+@known("bounds that depend on another parameter", "low, b 3")
+def _(low, b):
+    return -np.inf if (b < low).any() else normal(OUT, X @ b, 1.0) + normal(low) + normal(b)
 
 
 @known(
     "experts whose gate is one to rounding far away",
-    {"gate": ((2,), "real"), "line": ((2, 2), "real"), "s": ((2,), "positive")},
-    live=("line:1,s,+-gate:",),
+    "gate 2, line 2x2, s 2 positive",
+    "line:1,s,+-gate:",
 )
-def _(p):
+def _(gate, line, s):
     with np.errstate(divide="ignore"):
-        share = expit(6 * X[:, :2] @ p["gate"])
+        share = expit(6 * X[:, :2] @ gate)
         weights = np.log(np.stack([share, 1 - share], axis=1))
-    part = weights + logs(OUT[:, None], X[:, :2] @ p["line"], p["s"])
-    prior = normal(6 * p["gate"], 0, 3) + normal(p["line"]) - p["s"].sum()
+    part = weights + logs(OUT[:, None], X[:, :2] @ line, s)
+    prior = normal(6 * gate, 0, 3) + normal(line) - s.sum()
     return logsumexp(part, axis=1).sum() + prior

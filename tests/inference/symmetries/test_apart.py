@@ -6,45 +6,30 @@ from scipy.special import expit, logsumexp
 from onebasin.inference.symmetries.find import find
 
 from ...each import each
-from .functions import FunctionDensity
-from .known import OUT, TABLE, Known, X, Y, logs, normal
+from .known import OUT, TABLE, Known, X, Y, filtered, logs, mixed, normal
 
 T = np.linspace(0, 30, 16)
 GROWTH = 50 * expit(T - 5) + 50 * expit(T - 20)
 WIDE = np.stack([Y, np.cos(Y)], axis=1)
-REAL, POSITIVE, UNIT = ((), "real"), ((), "positive"), ((), "unit")
 
 
-def mixed(log_weights, means, sds):
-    part = np.asarray(log_weights) + logs(Y[:, None], np.stack(means), np.stack(sds))
+def parts(weights, means, sds):
     prior = normal(np.stack(means), 0, 5) + normal(np.stack(sds), 0, 2)
-    return logsumexp(part, axis=1).sum() + prior
+    return mixed(weights, np.stack(means), np.stack(sds)) + prior
 
 
-def with_simplex(p):
-    return mixed(np.log(p["theta"]), [p["m1"], p["m2"]], [p["s1"], p["s2"]])
+def with_simplex(m1, m2, s1, s2, theta):
+    return parts(theta, [m1, m2], [s1, s2])
 
 
-def without_numbers(p):
-    return mixed(np.log(p["w"]), [p["low"], p["mid"], p["high"]], [p["a"], p["b"], p["c"]])
+def on_logit_scale(means, sds, eta):
+    return parts([expit(eta), expit(-eta)], means, sds) + normal(eta, 0, 1.5)
 
 
-def on_logit_scale(p):
-    weights = np.log([expit(p["eta"]), expit(-p["eta"])])
-    return mixed(weights, p["m"], p["s"]) + normal(p["eta"], 0, 1.5)
-
-
-def of_scalars_on_logit_scale(p):
-    weights = np.log([expit(p["eta"]), expit(-p["eta"])])
-    return mixed(weights, [p["low"], p["high"]], [p["near"], p["far"]]) + normal(p["eta"], 0, 1.5)
-
-
-def of_experts(p):
-    share = expit(p["g0"] + X[:, 0] * p["g1"])
-    weights = np.log(np.stack([share, 1 - share], axis=1))
-    part = weights + logs(OUT[:, None], np.stack([p["m1"], p["m2"]]), 0.5)
-    gate = normal(p["g0"]) + normal(p["g1"])
-    return logsumexp(part, axis=1).sum() + normal(p["m1"]) + normal(p["m2"]) + gate
+def of_experts(m1, m2, g0, g1):
+    share = expit(g0 + X[:, 0] * g1)
+    likelihood = mixed(np.stack([share, 1 - share], axis=1), np.stack([m1, m2]), 0.5, OUT)
+    return likelihood + sum(map(normal, (m1, m2, g0, g1)))
 
 
 def two_rises(a, b, c, d, s):
@@ -53,150 +38,107 @@ def two_rises(a, b, c, d, s):
     return normal(GROWTH, mean, s) + prior - s
 
 
-def in_the_plane(p):
-    part = [logs(WIDE, p[f"m{k}"], p[f"s{k}"]).sum(axis=1) for k in (1, 2)]
-    prior = sum(normal(p[f"m{k}"], 0, 5) - p[f"s{k}"].sum() for k in (1, 2))
-    return logsumexp(np.log([p["w"], 1 - p["w"]])[:, None] + part, axis=0).sum() + prior
+def in_the_plane(m1, m2, s1, s2, w):
+    part = [logs(WIDE, m, s).sum(axis=1) for m, s in ((m1, s1), (m2, s2))]
+    prior = normal(m1, 0, 5) + normal(m2, 0, 5) - s1.sum() - s2.sum()
+    return logsumexp(np.log([w, 1 - w])[:, None] + part, axis=0).sum() + prior
 
 
-def with_background(means, sds, log_weights):
-    part = [logs(Y, m, s) for m, s in zip(means, sds, strict=True)]
-    part.append(logs(Y, 0, 10))
+def with_background(means, sds, weights):
     prior = sum(normal(m, 0, 5) - s for m, s in zip(means, sds, strict=True))
-    return logsumexp(np.asarray(log_weights)[:, None] + part, axis=0).sum() + prior
+    return mixed(weights, np.array([*means, 0]), np.array([*sds, 10])) + prior
 
 
-def of_states(p):
-    low, high, leave, back = (p[name] for name in ("low", "high", "leave", "back"))
-    moves = np.log([[1 - leave, leave], [back, 1 - back]])
-    log_p = np.log([p["start"], 1 - p["start"]])
-    for y in Y:
-        log_p = logsumexp(log_p[:, None] + moves, axis=0) + logs(y, np.stack([low, high]), 1)
-    return logsumexp(log_p) + normal(low, 0, 5) + normal(high, 0, 5)
+def of_states(low, high, leave, back, start):
+    moves = [[1 - leave, leave], [back, 1 - back]]
+    likelihood = filtered([start, 1 - start], moves, np.stack([low, high]), 1)
+    return likelihood + normal(low, 0, 5) + normal(high, 0, 5)
 
 
-def of_factors(p):
-    mean = np.outer(p["z1"], p["l1"]) + np.outer(p["z2"], p["l2"])
-    return normal(TABLE, mean, 0.5) + sum(normal(value) for value in p.values())
+def of_factors(z1, z2, l1, l2):
+    mean = np.outer(z1, l1) + np.outer(z2, l2)
+    return normal(TABLE, mean, 0.5) + sum(map(normal, (z1, z2, l1, l2)))
 
 
-def unlike(p):
-    return with_simplex(p) + 0.3 * p["m1"]
-
-
-def of_groups(p):
+def of_groups(a1, a2, b1, b2):
     """Two mixtures of two, one for each half of the data."""
-    return sum(
-        logsumexp(
-            np.log([0.5, 0.5]) + logs(y[:, None], np.stack([p[f"{g}1"], p[f"{g}2"]]), 1), axis=1
-        ).sum()
-        + normal(p[f"{g}1"], 0, 5)
-        + normal(p[f"{g}2"], 0, 5)
-        for g, y in (("a", Y[:15]), ("b", Y[15:]))
-    )
+    likelihood = mixed([0.5, 0.5], np.stack([a1, a2]), 1, Y[:15])
+    likelihood += mixed([0.5, 0.5], np.stack([b1, b2]), 1, Y[15:])
+    return likelihood + sum(normal(value, 0, 5) for value in (a1, a2, b1, b2))
 
 
-PAIR = {"m1": REAL, "m2": REAL, "s1": POSITIVE, "s2": POSITIVE}
+def regression(b0, b1, b2, s):
+    return normal(OUT, X @ [b0, b1, b2], s) - s
+
+
+PAIR = "m1, m2, s1 positive, s2 positive"
 CASES = {
-    "a simplex moves along": Known(
-        {**PAIR, "theta": ((2,), "simplex")}, with_simplex, ("m1~m2,s1~s2,theta",)
+    "a simplex moves along": Known.of(
+        with_simplex, f"{PAIR}, theta 2 simplex", "m1~m2,s1~s2,theta"
     ),
-    "three without numbers in their names": Known(
-        {
-            **dict.fromkeys(("low", "mid", "high"), REAL),
-            **dict.fromkeys("abc", POSITIVE),
-            "w": ((3,), "simplex"),
-        },
-        without_numbers,
-        ("low~mid~high,a~b~c,w",),
+    "three without numbers in their names": Known.of(
+        lambda low, mid, high, a, b, c, w: parts(w, [low, mid, high], [a, b, c]),
+        "low, mid, high, a positive, b positive, c positive, w 3 simplex",
+        "low~mid~high,a~b~c,w",
     ),
-    "a sign changes": Known(
-        {"m": ((2,), "real"), "s": ((2,), "positive"), "eta": REAL},
-        on_logit_scale,
-        ("m,s,+-eta:",),
+    "a sign changes": Known.of(
+        lambda m, s, eta: on_logit_scale(m, s, eta), "m 2, s 2 positive, eta", "m,s,+-eta:"
     ),
-    "a sign changes with scalars": Known(
-        {"low": REAL, "high": REAL, "near": POSITIVE, "far": POSITIVE, "eta": REAL},
-        of_scalars_on_logit_scale,
-        ("low~high,near~far,+-eta:",),
+    "a sign changes with scalars": Known.of(
+        lambda low, high, near, far, eta: on_logit_scale([low, high], [near, far], eta),
+        "low, high, near positive, far positive, eta",
+        "low~high,near~far,+-eta:",
     ),
-    "two signs change": Known(
-        dict.fromkeys(("m1", "m2", "g0", "g1"), REAL), of_experts, ("m1~m2,+-g0:,+-g1:",)
+    "two signs change": Known.of(of_experts, "m1, m2, g0, g1", "m1~m2,+-g0:,+-g1:"),
+    "pairs": Known.of(
+        two_rises, "a positive, b positive, c positive, d positive, s positive", "a~c,b~d"
     ),
-    "pairs": Known(
-        dict.fromkeys("abcds", POSITIVE),
-        lambda p: two_rises(*(p[n] for n in "abcds")),
-        ("a~c,b~d",),
+    "pairs of positions": Known.of(
+        lambda p, s: two_rises(*p, s), "p 4 positive, s positive", "p[0]~p[2],p[1]~p[3]"
     ),
-    "pairs of positions": Known(
-        {"p": ((4,), "positive"), "s": POSITIVE},
-        lambda p: two_rises(*p["p"], p["s"]),
-        ("p[0]~p[2],p[1]~p[3]",),
+    "vectors and a weight": Known.of(
+        in_the_plane, "m1 2, m2 2, s1 2 positive, s2 2 positive, w unit", "m1~m2,s1~s2,1-w"
     ),
-    "vectors and a weight": Known(
-        {
-            **dict.fromkeys(("m1", "m2"), ((2,), "real")),
-            **dict.fromkeys(("s1", "s2"), ((2,), "positive")),
-            "w": UNIT,
-        },
-        in_the_plane,
-        ("m1~m2,s1~s2,1-w",),
+    "two places of a simplex of three": Known.of(
+        lambda m1, m2, s1, s2, theta: with_background([m1, m2], [s1, s2], theta),
+        f"{PAIR}, theta 3 simplex",
+        "m1~m2,s1~s2,theta[0]~theta[1]",
     ),
-    "two places of a simplex of three": Known(
-        {**PAIR, "theta": ((3,), "simplex")},
-        lambda p: with_background([p["m1"], p["m2"]], [p["s1"], p["s2"]], np.log(p["theta"])),
-        ("m1~m2,s1~s2,theta[0]~theta[1]",),
+    "three places of a simplex of four": Known.of(
+        lambda m, s, theta: with_background(m, s, theta),
+        "m 3, s 3 positive, theta 4 simplex",
+        "theta[0]~theta[1]~theta[2],m,s",
     ),
-    "three places of a simplex of four": Known(
-        {"m": ((3,), "real"), "s": ((3,), "positive"), "theta": ((4,), "simplex")},
-        lambda p: with_background(p["m"], p["s"], np.log(p["theta"])),
-        ("theta[0]~theta[1]~theta[2],m,s",),
+    "two states and the first one's probability": Known.of(
+        of_states, "low, high, leave unit, back unit, start unit", "low~high,leave~back,1-start"
     ),
-    "two states and the first one's probability": Known(
-        {"low": REAL, "high": REAL, "leave": UNIT, "back": UNIT, "start": UNIT},
-        of_states,
-        ("low~high,leave~back,1-start",),
+    "factors whose signs are free": Known.of(
+        of_factors, "z1 8, z2 8, l1 5, l2 5", "+-z1~z2,+-l1~l2"
     ),
-    "factors whose signs are free": Known(
-        {f"{name}{k}": ((size,), "real") for name, size in (("z", 8), ("l", 5)) for k in (1, 2)},
-        of_factors,
-        ("+-z1~z2,+-l1~l2",),
+    "a position and a scalar": Known.of(
+        lambda m, n, w: parts([w, 1 - w], [m[0], n], [1.0, 1.0]), "m 1, n, w unit", "n~m[0],1-w"
     ),
-    "a position and a scalar": Known(
-        {"m": ((1,), "real"), "n": REAL, "w": UNIT},
-        lambda p: mixed(np.log([p["w"], 1 - p["w"]]), [p["m"][0], p["n"]], [1.0, 1.0]),
-        ("n~m[0],1-w",),
+    "two of three means": Known.of(
+        lambda m, theta: parts(theta, m, [1.0, 2.0, 1.0]),
+        "m 3, theta 3 simplex",
+        "m[0]~m[2],theta[0]~theta[2]",
     ),
-    "two of three means": Known(
-        {"m": ((3,), "real"), "theta": ((3,), "simplex")},
-        lambda p: mixed(np.log(p["theta"]), p["m"], [1.0, 2.0, 1.0]),
-        ("m[0]~m[2],theta[0]~theta[2]",),
+    "two groups": Known.of(of_groups, "a1, a2, b1, b2", "a1~a2; b1~b2"),
+    "unlike priors": Known.of(
+        lambda m1, **p: with_simplex(m1, **p) + 0.3 * m1, f"{PAIR}, theta 2 simplex"
     ),
-    "two groups": Known(
-        dict.fromkeys(("a1", "a2", "b1", "b2"), REAL), of_groups, ("a1~a2", "b1~b2")
-    ),
-    "unlike priors": Known({**PAIR, "theta": ((2,), "simplex")}, unlike),
-    "a regression": Known(
-        {**{f"b{k}": REAL for k in range(3)}, "s": POSITIVE},
-        lambda p: normal(OUT, X @ [p["b0"], p["b1"], p["b2"]], p["s"]) - p["s"],
-    ),
+    "a regression": Known.of(regression, "b0, b1, b2, s positive"),
 }
 
 
 def test_parameters_of_one_mode_are_not_exchanged():
     """Their sum is what the data know: the copies of a draw lie on one ridge."""
-    parameters = {"a": REAL, "b": REAL, "s": POSITIVE}
-    density = FunctionDensity(
-        parameters,
-        lambda p: (
-            normal(Y, p["a"] + p["b"], p["s"])
-            + normal(p["a"], 0, 5)
-            + normal(p["b"], 0, 5)
-            - p["s"]
-        ),
+    ridge = Known.of(
+        lambda a, b, s: normal(Y, a + b, s) + normal(a, 0, 5) + normal(b, 0, 5) - s,
+        "a, b, s positive",
         ascents=True,
     )
-    found = {block.word: block.status for block in find(density, seconds=np.inf).blocks}
+    found = {block.word: block.status for block in find(ridge.density(), seconds=np.inf).blocks}
     assert found["a~b"] == "harmless"
     assert "live" not in found.values()
 
@@ -205,16 +147,14 @@ def test_a_sign_is_looked_for_whatever_the_random_points_have():
     """With seed 18 the scalar has one sign at all random points; seed 2 loses its share's digits at a wide one."""
     model = CASES["a sign changes"]
     for seed in (2, 18):
-        density = FunctionDensity(model.parameters, model.function)
-        assert find(density, seconds=np.inf, seed=seed).words == model.live, seed
+        assert find(model.density(), seconds=np.inf, seed=seed).words == model.live, seed
 
 
 @each("name", CASES)
 def test_components_apart_are_found_and_no_others(name):
-    model = CASES[name]
-    density = FunctionDensity(model.parameters, model.function)
+    density = CASES[name].density()
     found = find(density, seconds=np.inf)
-    assert found.words == model.live
+    assert found.words == CASES[name].live
     assert {block.status for block in found.blocks} <= {"live", "near"}
     assert found.open == ()
     assert found.evaluations == density.calls < 3000

@@ -11,21 +11,17 @@ from onebasin.inference.symmetries import gf2
 from onebasin.inference.symmetries.find import find
 
 from ...cards import check_page
-from .functions import FunctionDensity
+from ...each import each
+from .functions import FunctionDensity, parameters
 from .known import MODELS
-
-
-def density_of(name, **options):
-    model = MODELS[name]
-    return FunctionDensity(model.parameters, model.function, **options)
 
 
 @pytest.fixture(scope="module")
 def mixture():
-    return find(density_of("mixture of three"), seconds=np.inf)
+    return find(MODELS["mixture of three"].density(), seconds=np.inf)
 
 
-def test_a_live_block_says_where_and_by_how_much(mixture):
+def test_a_live_block_says_where_and_by_how_much_in_json_too(mixture):
     (block,) = mixture.blocks
     assert block.status == "live"
     assert block.parts == 3
@@ -38,6 +34,10 @@ def test_a_live_block_says_where_and_by_how_much(mixture):
     assert "proof" in repr(mixture)
     check_page(mixture._repr_html_())
     check_page(block._repr_html_())
+    kept = json.loads(mixture.to_json())
+    assert (kept["exchangeable"], kept["open"]) == (["mu,sigma,theta"], [])
+    assert kept["blocks"][0]["status"] == "live"
+    assert kept["blocks"][0]["evidence"] == list(block.evidence)
 
 
 def test_a_change_is_held_against_the_rounding_of_its_own_point(mixture):
@@ -48,19 +48,11 @@ def test_a_change_is_held_against_the_rounding_of_its_own_point(mixture):
     assert float(change) < float(slack) < 1e-8
 
 
-def test_what_no_word_says_is_said_with_a_bound_that_does_away_with_it():
-    *_, second = find(density_of("three factors of a tensor"), seconds=np.inf).blocks
-    assert "has one set of signs of parts, and this is a second one" in second.evidence[1]
-    assert "Bounding one number of each such part of C to be" in second.evidence[1]
-
-
 def test_what_changes_near_the_posterior_alone_is_not_called_unchanged():
-    model = MODELS["mixture of two, means alone"]
-
     def broken(p):  # within a hundredth of one point
-        return model.function(p) + 1e-3 * np.exp(-0.5 * ((p["mu"] - [3.0, 1.0]) ** 2).sum() / 1e-4)
+        return 1e-3 * np.exp(-0.5 * ((p["mu"] - [3.0, 1.0]) ** 2).sum() / 1e-4)
 
-    density = FunctionDensity(model.parameters, broken)
+    density = MODELS["mixture of two, means alone"].density(broken)
     draws = {"mu": np.array([[3.0, 1.0]]), "w": np.array([0.4])}
     (block,) = find(density, draws=draws, seconds=np.inf).blocks
     assert block.status == "undecided"
@@ -70,16 +62,8 @@ def test_what_changes_near_the_posterior_alone_is_not_called_unchanged():
     )
 
 
-def test_json_holds_the_answer_and_its_evidence(mixture):
-    kept = json.loads(mixture.to_json())
-    assert kept["exchangeable"] == ["mu,sigma,theta"]
-    assert kept["blocks"][0]["status"] == "live"
-    assert len(kept["blocks"][0]["evidence"]) == 3
-    assert kept["open"] == []
-
-
 def test_a_near_symmetry_says_how_many_nats_break_it():
-    found = find(density_of("mixture with prior means a little apart"), seconds=np.inf)
+    found = find(MODELS["mixture with prior means a little apart"].density(), seconds=np.inf)
     (block,) = found.blocks
     assert found.symmetry == ()
     assert 0.001 < block.breaks < 0.5
@@ -87,8 +71,11 @@ def test_a_near_symmetry_says_how_many_nats_break_it():
     assert "Not used: mu,1-w (near)" in found.sentence
 
 
-def test_what_the_budget_does_not_reach_is_said():
-    found = find(density_of("mixture of three"), seconds=np.inf, evaluations=60)
+def test_what_the_budget_does_not_reach_and_what_no_word_says_is_said():
+    *_, second = find(MODELS["three factors of a tensor"].density(), seconds=np.inf).blocks
+    assert "has one set of signs of parts, and this is a second one" in second.evidence[1]
+    assert "Bounding one number of each such part of C to be" in second.evidence[1]
+    found = find(MODELS["mixture of three"].density(), seconds=np.inf, evaluations=60)
     assert found.symmetry == ()
     assert "axes of length 3" in found.open
     assert found.evaluations <= 60
@@ -96,28 +83,26 @@ def test_what_the_budget_does_not_reach_is_said():
 
 
 def test_draws_of_the_posterior_are_tried_too():
-    density = density_of("mixture of two, means alone")
+    density = MODELS["mixture of two, means alone"].density()
     draws = density.constrain(np.random.default_rng(0).normal(size=(5, 3)))
     (block,) = find(density, draws=draws, seconds=np.inf).blocks
     assert "5 near the posterior" in block.evidence[0]
 
 
-def test_a_random_log_density_is_refused():
-    rng = np.random.default_rng(0)
-    density = FunctionDensity({"mu": ((2,), "real")}, lambda p: rng.normal())
-    with pytest.raises(InferenceError, match="another the second time"):
-        find(density)
-
-
-def test_a_log_density_that_is_finite_nowhere_is_refused():
-    density = FunctionDensity({"mu": ((2,), "real")}, lambda p: -np.inf)
-    with pytest.raises(InferenceError, match="No point with a finite log density"):
-        find(density)
+@each(
+    ("function", "words"),
+    [
+        (lambda p: np.random.default_rng().normal(), "another the second time"),
+        (lambda p: -np.inf, "No point with a finite log density"),
+    ],
+)
+def test_a_log_density_that_is_none_is_refused(function, words):
+    with pytest.raises(InferenceError, match=words):
+        find(FunctionDensity(parameters("mu 2"), function))
 
 
 def test_no_parameters_have_no_symmetry():
-    found = find(FunctionDensity({}, lambda p: 0.0))
-    assert found.blocks == ()
+    assert find(FunctionDensity({}, lambda p: 0.0)).blocks == ()
 
 
 def test_a_solvers_noise_is_allowed_for_where_it_is_known():
@@ -139,8 +124,8 @@ def test_a_product_of_many_differences_needs_the_search_in_halves():
         rest = sum((p[name] ** 2).sum() for name in names)
         return float(np.prod([p[name][0] - p[name][1] for name in names])) - rest
 
-    parameters = {name: ((2,), "real") for name in names}
-    found = find(FunctionDensity(parameters, product), seconds=np.inf)
+    density = FunctionDensity(parameters(", ".join(f"{name} 2" for name in names)), product)
+    found = find(density, seconds=np.inf)
     pairs = [block for block in found.blocks if block.status in ("live", "incomplete")]
     assert len([block for block in pairs if block.parts == 2]) >= 6  # the even sets of seven swaps
 

@@ -5,9 +5,9 @@ import numpy as np
 from onebasin.inference.symmetries.find import find
 
 from ...each import each
-from .functions import FunctionDensity
 from .known import MODELS
 
+THREE = MODELS["mixture of three"]
 UNBROKEN = "mu[1]~mu[2],sigma[1]~sigma[2],theta[1]~theta[2]"
 """What is left of three components whose first one is unlike the others."""
 
@@ -32,26 +32,16 @@ def test_a_gate_that_is_one_to_rounding_far_away_hides_no_exchange(seed):
     assert "farther from the posterior it does not hold" in block.evidence[-1]
 
 
-def test_a_large_constant_hides_nothing_and_adds_nothing():
-    model = MODELS["mixture of three"]
-    density = FunctionDensity(model.parameters, lambda p: model.function(p) + 1e9)
-    assert find(density, seconds=np.inf).words == model.live
-
-
-@each("size", [1e-3, 1e-6])
-def test_a_break_of_a_millionth_of_a_nat_is_seen(size):
-    model = MODELS["mixture of three"]
-    density = FunctionDensity(model.parameters, lambda p: model.function(p) + size * p["mu"][0])
-    found = find(density, seconds=np.inf)
-    assert found.words == (UNBROKEN,)
+@each(
+    ("more", "words"),
+    [
+        (lambda p: 1e9, THREE.live),
+        (lambda p: 1e-3 * p["mu"][0], (UNBROKEN,)),
+        (lambda p: 1e-6 * p["mu"][0], (UNBROKEN,)),
+        (lambda p: 1.0 if p["mu"][0] > 8 else 0.0, (UNBROKEN,)),  # beyond narrow points
+    ],
+)
+def test_a_constant_hides_nothing_and_a_break_of_a_millionth_of_a_nat_is_seen(more, words):
+    found = find(THREE.density(more), seconds=np.inf)
+    assert found.words == words
     assert {block.status for block in found.blocks} <= {"live", "near", "undecided"}
-
-
-def test_a_break_beyond_narrow_points_is_seen():
-    model = MODELS["mixture of three"]
-
-    def broken(p):
-        return model.function(p) + (1.0 if p["mu"][0] > 8 else 0.0)
-
-    density = FunctionDensity(model.parameters, broken)
-    assert find(density, seconds=np.inf).words == (UNBROKEN,)

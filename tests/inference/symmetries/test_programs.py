@@ -12,7 +12,6 @@ from ...each import each
 pytestmark = [pytest.mark.stan, pytest.mark.slow]
 
 PROGRAMS = Path(__file__).parent / "programs"
-NOTEBOOKS = Path(__file__).parents[3] / "notebooks" / "programs"
 SECONDS = 10.0
 
 
@@ -77,24 +76,6 @@ def test_a_programs_symmetry_is_found_in_seconds(name):
     found = ob.find_symmetry(ob.stan_program(PROGRAMS / f"{program}.stan", data))
     assert found.words == words
     assert found.seconds < SECONDS
-
-
-@each(
-    ("name", "words"),
-    [
-        ("mixture", ("mu,sigma,1-theta",)),
-        ("item_response", ("+-theta:,+-a:",)),
-        ("regression", ()),
-        ("schools", ()),
-    ],
-)
-def test_the_programs_of_the_notebooks_have_the_symmetries_that_they_declare(name, words):
-    found = ob.find_symmetry(
-        ob.stan_program(NOTEBOOKS / f"{name}.stan", NOTEBOOKS / f"{name}.json")
-    )
-    assert found.words == words
-    assert found.seconds < SECONDS
-    assert found.open == ()
 
 
 def test_two_ascents_to_one_saddle_are_no_proof_of_one_mode():

@@ -8,6 +8,7 @@ import pytest
 from jax.scipy.special import logsumexp
 
 import onebasin as ob
+from onebasin.base.errors import ArgumentError
 
 Y = np.concatenate([np.linspace(-3, -1, 15), np.linspace(2, 4, 10)])
 
@@ -53,18 +54,15 @@ def test_a_networks_units_are_found_as_it_declares_them():
     assert all(set(block.flipped) == set(block.axes) for block in found.symmetry)
 
 
-def test_a_discrete_variable_is_refused_in_words():
+def test_what_cannot_be_searched_is_refused(target):
     def discrete():
         numpyro.sample("z", dist.Bernoulli(0.5))
 
     with pytest.raises(ValueError, match="discrete variable z"):
         ob.find_symmetry(ob.Target("discrete", numpyro_model=discrete))
-
-
-def test_arguments_out_of_range_are_refused(target):
     with pytest.raises(ValueError, match="`seconds` is 0; it has to be more than 0"):
         ob.find_symmetry(target, seconds=0)
+    with pytest.raises(ArgumentError, match="`seed` must be a whole number from 0"):
+        ob.find_symmetry(target, seed=-1)
     with pytest.raises(ValueError, match="`engine` is 'nutpie'; choose one of numpyro, stan"):
         ob.find_symmetry(target, engine="nutpie")
-    with pytest.raises(TypeError, match="`target`"):
-        ob.find_symmetry(3)

@@ -1,7 +1,5 @@
 """Targets with interchangeable parts, small enough that every group element can be gone through."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import jax.numpy as jnp

@@ -1,7 +1,5 @@
 """ADVI where the best approximation is known, where it fails, and when it stops."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -28,7 +26,7 @@ def _gaussian() -> None:
     numpyro.sample("x", dist.MultivariateNormal(jnp.asarray(MEAN), jnp.asarray(COVARIANCE)))
 
 
-def test_fullrank_finds_a_gaussian_exactly() -> None:
+def test_fullrank_finds_a_gaussian_exactly():
     tree = infer(Target("g", numpyro_model=_gaussian), replace(LONG, family="fullrank"), seed=2)
     lower = tree["variational"]["scale_tril"].to_numpy()
     np.testing.assert_allclose(tree["variational"]["loc"], MEAN, atol=0.03)
@@ -37,7 +35,7 @@ def test_fullrank_finds_a_gaussian_exactly() -> None:
     assert abs(float(tree["variational"]["elbo"][-1])) < 0.01
 
 
-def test_meanfield_finds_the_conditional_variances() -> None:
+def test_meanfield_finds_the_conditional_variances():
     """The best diagonal Gaussian has the variances 1 / precision_ii (Bishop 2006, section 10.1.2)."""
     tree = infer(Target("g", numpyro_model=_gaussian), LONG, seed=2)
     precision = np.linalg.inv(COVARIANCE)
@@ -50,32 +48,23 @@ def test_meanfield_finds_the_conditional_variances() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("family", ["meanfield", "fullrank"])
-def test_draws_have_the_right_means(engine: str, family: str) -> None:
+def test_draws_have_the_right_means(engine, family):
     """Means of the Gaussian part, and of tau under the best lognormal, whose log-mean lies near the mode's."""
-    settings = Advi(iterations=6000, tolerance=1e-3, draws=4000)
-    post = infer(
-        known_target(engine), replace(settings, family=family), engine=engine, seed=3
-    ).posterior
+    settings = Advi(family=family, iterations=6000, tolerance=1e-3, draws=4000)
+    fit = infer(known_target(engine), settings, engine=engine, seed=3)
+    post, stats = fit.posterior, fit.sample_stats
     np.testing.assert_allclose(post["x"].mean(("chain", "draw")), MEAN, atol=0.15)
     assert post["tau"].min() > 0
     # For a lognormal q with log-mean m and log-sd s, the optimum has exp(m + s^2/2) = shape / rate.
     assert float(post["tau"].mean()) == pytest.approx(SHAPE / RATE, rel=0.1)
+    if family == "fullrank":
+        # Up to a constant the log importance ratio, which is flat for a good fit. Measured 0.3 (NumPyro) and 0.43
+        # (Stan): the lognormal is not quite a gamma.
+        assert (stats["lp"] - stats["log_q"]).to_numpy().std() < 0.6
+        assert stats["lp"].to_numpy().std() > 0.8
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_lp_and_log_q_differ_little_where_the_fit_is_good(engine: str) -> None:
-    """Up to a constant, lp - log_q is the log importance ratio, which is flat for a good fit."""
-    settings = Advi(iterations=6000, tolerance=1e-3, draws=1000)
-    stats = infer(
-        known_target(engine), replace(settings, family="fullrank"), engine=engine, seed=3
-    ).sample_stats
-    ratio = (stats["lp"] - stats["log_q"]).to_numpy()
-    # Measured 0.3 (NumPyro) and 0.43 (Stan): the lognormal is not quite a gamma.
-    assert ratio.std() < 0.6
-    assert stats["lp"].to_numpy().std() > 0.8
-
-
-def test_stopping_rule_needs_a_window_and_small_changes() -> None:
+def test_stopping_rule_needs_a_window_and_small_changes():
     flat = [-10.0] * (WINDOW + 1)
     assert has_settled(flat, 1e-3)
     assert not has_settled(flat[:-1], 1e-3)
@@ -85,7 +74,7 @@ def test_stopping_rule_needs_a_window_and_small_changes() -> None:
     assert has_settled([*flat[:-1], -20.0], 1e-3)
 
 
-def test_more_iterations_than_needed_are_not_taken() -> None:
+def test_more_iterations_than_needed_are_not_taken():
     settings = Advi(iterations=10_000, tolerance=0.5)
     tree = infer(known_target("numpyro"), settings, seed=1)
     assert tree.attrs["converged"] == 1
@@ -97,13 +86,13 @@ def _undefined() -> None:
     numpyro.factor("bad", jnp.where(jnp.abs(x) < 3.0, 0.0, jnp.nan))
 
 
-def test_numpyro_failure_says_what_to_do() -> None:
+def test_numpyro_failure_says_what_to_do():
     settings = Advi(iterations=2000, elbo_samples=20_000)
     with pytest.raises(AdviFailed, match="try a smaller `learning_rate`"):
         infer(Target("undefined", numpyro_model=_undefined), settings, seed=1)
 
 
-def test_stan_failure_is_one_line_after_all_attempts() -> None:
+def test_stan_failure_is_one_line_after_all_attempts():
     target = stan_program(PROGRAMS / "broken.stan", {"always": 1})
     with pytest.raises(AdviFailed, match=r"failed on 'broken' in all 4 attempts") as caught:
         advi(target, engine="stanli", iterations=200, seed=1)
@@ -114,7 +103,7 @@ def test_stan_failure_is_one_line_after_all_attempts() -> None:
 
 @pytest.mark.stan
 @pytest.mark.cmdstan
-def test_stan_attempts_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stan_attempts_are_recorded(monkeypatch):
     """A first attempt that cannot work (a start far outside) is followed by one that does."""
     bad = type(ATTEMPTS[0])(eta=1e9)
     monkeypatch.setattr("onebasin.inference.variational.stan.ATTEMPTS", (bad, *ATTEMPTS))
@@ -127,11 +116,3 @@ def test_stan_attempts_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert attempts[0]["error"]
     assert attempts[-1]["error"] == ""
     assert tree.posterior["W1"].shape == (1, 1000, 2, 2)
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_unknown_family_lists_what_there_is() -> None:
-    with pytest.raises(
-        ValueError, match="`family` is 'lowrank'; choose one of meanfield, fullrank"
-    ):
-        advi(known_target("numpyro"), family="lowrank")

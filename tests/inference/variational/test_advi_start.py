@@ -1,9 +1,6 @@
 """ADVI from a given start, and on minibatches, where the posterior is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +12,7 @@ from numpyro.infer.util import initialize_model
 from onebasin.base.errors import AdviFailed
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference import Advi, advi, infer
-from onebasin.inference.density.network import NetworkDensity, density_of
+from onebasin.inference.density.network import NetworkDensity
 from onebasin.inference.mcmc.stan_start import init_values, write
 from onebasin.models import NetworkTarget
 from onebasin.networks import (
@@ -44,7 +41,7 @@ def exact_posterior(target: NetworkTarget) -> tuple[np.ndarray, np.ndarray]:
     return covariance @ target.x.T @ target.y[:, 0] / 0.7**2, covariance
 
 
-def test_minibatches_find_the_conjugate_posterior() -> None:
+def test_minibatches_find_the_conjugate_posterior():
     """Measured over seeds 0-2: means within 0.03 sd, sds within 2 %, the ELBO (sd 0.1) within 0.2 of the evidence."""
     target = linear_target(600)
     mean, covariance = exact_posterior(target)
@@ -67,7 +64,7 @@ def test_minibatches_find_the_conjugate_posterior() -> None:
     assert ratio.mean() == pytest.approx(evidence, abs=0.05)
 
 
-def test_batch_of_all_data_takes_the_steps_of_no_batches() -> None:
+def test_batch_of_all_data_takes_the_steps_of_no_batches():
     """The order of a sum over observations is all that differs."""
     target = linear_target(40)
     whole = Advi(iterations=50, draws=20)
@@ -79,25 +76,12 @@ def test_batch_of_all_data_takes_the_steps_of_no_batches() -> None:
     np.testing.assert_allclose(first["elbo"], second["elbo"], rtol=1e-10)
 
 
-def test_batch_size_and_seed_change_the_fit() -> None:
-    target = linear_target(40)
-
-    def loc(seed: int, batch_size: int) -> np.ndarray:
-        settings = Advi(iterations=20, draws=5, batch_size=batch_size)
-        return infer(target, settings, seed=seed, predictive_mb=0)["variational"]["loc"].to_numpy()
-
-    first = loc(1, 10)
-    np.testing.assert_array_equal(first, loc(1, 10))
-    assert not np.array_equal(first, loc(1, 20))
-    assert not np.array_equal(first, loc(2, 10))
-
-
 RECORDED = {"meanfield": -1.1104290669946737, "fullrank": -1.258280075056005}
 """Last entry of W1 with seed 1, recorded before there were minibatches and starts (jax 0.10, x86-64)."""
 
 
 @each("family", ["meanfield", "fullrank"])
-def test_fits_without_batches_give_the_recorded_draws(family: str) -> None:
+def test_fits_without_batches_give_the_recorded_draws(family):
     x = np.random.default_rng(0).normal(size=(30, 2))
     target = BayesianNetwork(Network(2, (3,), 1)).condition(x, x[:, 0] + 0.1, name="net")
     settings = Advi(iterations=300, draws=20)
@@ -134,9 +118,7 @@ def small_target(parametrisation: Parametrisation, kind: str = "inferred") -> Ne
     ],
     ids=lambda p: p if isinstance(p, str) else p.label,
 )
-def test_density_in_parts_is_minus_numpyros_potential(
-    parametrisation: Parametrisation, kind: str
-) -> None:
+def test_density_in_parts_is_minus_numpyros_potential(parametrisation, kind):
     """Other implementation: NumPyro's own potential of the whole model, value and gradient."""
     target = small_target(parametrisation, kind)
     density, keys = NetworkDensity.of(target), keys_for(Purpose.CHAIN_START, 0, 3)
@@ -167,7 +149,7 @@ def natural_start(target: NetworkTarget) -> dict[str, np.ndarray]:
     return {name: np.asarray(value) for name, value in density.constrain(point).items()}
 
 
-def test_fit_starts_where_it_is_told() -> None:
+def test_fit_starts_where_it_is_told():
     target = small_target(PARAMETRISATIONS[3])
     start = natural_start(target)
     post = infer(target, STILL, start=start, seed=1, predictive_mb=0).posterior
@@ -176,7 +158,7 @@ def test_fit_starts_where_it_is_told() -> None:
 
 
 @each("parametrisation", PARAMETRISATIONS[::3])
-def test_stans_init_file_holds_the_start(parametrisation: Parametrisation, tmp_path: Path) -> None:
+def test_stans_init_file_holds_the_start(parametrisation, tmp_path):
     """The program itself reads the file and says what its weights then are."""
     target = small_target(parametrisation)
     start = natural_start(target)
@@ -191,7 +173,7 @@ def test_stans_init_file_holds_the_start(parametrisation: Parametrisation, tmp_p
 
 
 @each("batch_size", [None, 5])
-def test_start_and_scale_reach_the_first_approximation(batch_size: int | None) -> None:
+def test_start_and_scale_reach_the_first_approximation(batch_size):
     start = {"x": [3.0, -4.0], "tau": 0.2}
     target: object = known_target("numpyro")
     if batch_size is not None:
@@ -206,7 +188,7 @@ def test_start_and_scale_reach_the_first_approximation(batch_size: int | None) -
     assert len(tree.attrs["start"]) == 64
 
 
-def test_stan_starts_at_the_given_values() -> None:
+def test_stan_starts_at_the_given_values():
     """From a start so far out that Stan cannot come back in these iterations, unlike from a near one."""
     settings = Advi(iterations=10, draws=200)
 
@@ -224,36 +206,19 @@ def test_stan_starts_at_the_given_values() -> None:
     assert mean(1000.0) > 300
 
 
-def test_start_takes_values_to_the_unconstrained_space() -> None:
-    density = density_of(known_target("numpyro"))
-    point = density.unravel(density.given_start({"x": [1, 2], "tau": 4.0}))
-    np.testing.assert_allclose(point["tau"], np.log(4.0))
-    np.testing.assert_allclose(point["x"], [1.0, 2.0])
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_start_that_does_not_fit_is_refused() -> None:
+def test_start_that_does_not_fit_is_refused():
     for start, message in [
         ({"x": [1.0, 2.0]}, "`start` lacks tau; give x, tau"),
-        ({"x": [1.0, 2.0], "tau": 1.0, "z": 0.0}, "`start` has z, which the target does not; give"),
-        ({"x": [1.0], "tau": 1.0}, r"`start` gives x the shape \(1,\); the target's is \(2,\)"),
-        ({"x": [1.0, np.nan], "tau": 1.0}, "`start` gives x a value that is not finite"),
-        (
-            {"x": [1.0, 2.0], "tau": -1.0},
-            "`start` gives tau a value that is .* outside its support",
-        ),
+        ({"x": [1.0, 2.0], "tau": -1.0}, "`start` gives tau a value .* outside its support"),
     ]:
         with pytest.raises(ValueError, match=message):
             advi(known_target("numpyro"), start=start)
-
-
-def test_stan_start_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="`start` lacks tau; give x, tau"):
         advi(known_target("stan"), engine="stanli", start={"x": [1.0, 2.0]})
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_batches_are_refused_where_they_cannot_be() -> None:
+def test_batches_are_refused_where_they_cannot_be():
     few = Advi(batch_size=5)
     with pytest.raises(
         ValueError, match="Stan's ADVI takes all data in every gradient; use engine"
@@ -267,9 +232,5 @@ def test_batches_are_refused_where_they_cannot_be() -> None:
         infer(known_target("numpyro"), few)
     with pytest.raises(ValueError, match="`batch_size` is 41, but the target has 40 observations"):
         advi(linear_target(40), batch_size=41)
-    with pytest.raises(
-        ValueError, match="`batch_size` must be a whole number of at least 1; got 0"
-    ):
-        Advi(batch_size=0)
     with pytest.raises(ValueError, match="`init_scale` must be a positive finite number; got 0"):
         Advi(init_scale=0)

@@ -1,9 +1,6 @@
 """Fits as a user makes them: known evidence, predictions, files, and what bad input is told."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +10,10 @@ import xarray as xr
 
 from onebasin.base.errors import InferenceError
 from onebasin.inference import Symmetrised, infer, open_posterior, save, symmetrised_vi
-from onebasin.inference.density.symmetry import SymmetryError
 from onebasin.inference.variational.fitted import average_log_density, log_density
 from onebasin.inference.variational.gaussians import family_of
 from onebasin.inference.variational.layout import layout_of
-from onebasin.models import Target, predict
+from onebasin.models import Target
 from onebasin.models.symmetry.blocks import Exchangeable
 
 from .problems import (
@@ -51,7 +47,7 @@ def parts() -> xr.DataTree:
     return infer(mixture(), replace(QUICK, steps=600))
 
 
-def test_fit_finds_a_posterior_that_is_a_symmetrised_gaussian(fitted: xr.DataTree) -> None:
+def test_fit_finds_a_posterior_that_is_a_symmetrised_gaussian(fitted):
     """Its evidence is one: the symmetrised ELBO reaches zero, which the ELBO misses by the information."""
     v = fitted["variational"]
     error = float(v["final_elbo_mcse"][0]) + float(v["information_lower_mcse"][0])
@@ -62,48 +58,29 @@ def test_fit_finds_a_posterior_that_is_a_symmetrised_gaussian(fitted: xr.DataTre
     np.testing.assert_allclose(scale, SPREAD, rtol=0.1)
 
 
-def test_symmetrised_elbo_is_never_below_the_elbo(network: xr.DataTree) -> None:
+def test_symmetrised_elbo_is_never_below_the_elbo_and_says_its_side(network):
     """Corollary 4.2 of the paper."""
     v = network["variational"]
     assert np.all(v["information"] >= 0)
     assert np.all(v["symmetrised_elbo_lower"] >= v["final_elbo"])
     assert np.all(v["information_upper"] <= network.attrs["log_group_order"])
     np.testing.assert_allclose(v["symmetrised_elbo"], v["elbo"] + v["information"])
-
-
-def test_posterior_holds_what_the_architecture_says(network: xr.DataTree) -> None:
-    assert network["posterior"]["W1"].dims[:2] == ("chain", "draw")
-    assert network["posterior"]["W1"].shape == (2, 40, 3, 4)
-    assert network["sample_stats"]["lp"].shape == network["sample_stats"]["log_q"].shape == (2, 40)
-    assert network["variational"]["elbo"].dims == ("chain", "evaluation")
-    assert network.attrs["method"] == "symmetrised-vi"
-    assert network.attrs["mutual_information"] == "exact"
-    assert network.attrs["information_side"] == "exact"
-    sides = {
-        name: v.attrs["side"]
-        for name, v in network["variational"].data_vars.items()
-        if "side" in v.attrs
-    }
+    assert v["elbo"].dims == ("chain", "evaluation")
+    assert network.attrs["mutual_information"] == network.attrs["information_side"] == "exact"
+    sides = {n: v.attrs["side"] for n, v in v.data_vars.items() if "side" in v.attrs}
     assert sides["symmetrised_elbo_lower"] == "lower bound of the log evidence"
     assert "no bound of the log evidence" in sides["symmetrised_elbo_upper"]
     assert len(sides) == 8
 
 
-def test_draws_predict(network: xr.DataTree) -> None:
-    target = classification()
-    logits = predict(target.model, network["posterior"], target.x)
-    right = np.mean(np.argmax(logits.mean(axis=(0, 1)), axis=-1) == target.y)
-    assert right > 0.8  # 1/3 by chance
-
-
-def test_draws_come_from_the_reported_gaussian(fitted: xr.DataTree) -> None:
+def test_draws_come_from_the_reported_gaussian(fitted):
     v, draws = fitted["variational"], fitted["posterior"]["w"].values[0]
     residuals = (draws - v["loc"].values[0]) / v["scale"].values[0]
     expected = -0.5 * np.sum(residuals**2, 1) - np.log(2 * np.pi * np.prod(v["scale"].values[0]))
     np.testing.assert_allclose(fitted["sample_stats"]["log_q"].values[0], expected, rtol=1e-9)
 
 
-def test_training_ends_early_where_the_trace_is_level() -> None:
+def test_training_ends_early_where_the_trace_is_level():
     settings = replace(QUICK, steps=3000, evaluate_every=50, tolerance=0.5, fits=2)
     tree = infer(regression(), settings, predictive_mb=0)
     assert int(tree["variational"]["iteration"][-1]) < 3000
@@ -116,37 +93,33 @@ def check_mixture(tree: xr.DataTree) -> None:
     assert 0 < float(tree["variational"]["information_lower"][0]) <= np.log(6) + 1e-9
 
 
-def test_mixtures_are_fitted(parts: xr.DataTree) -> None:
-    check_mixture(parts)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["block", "lowrank"])
-def test_mixtures_are_fitted_by_every_family(family: str) -> None:
+def test_mixtures_are_fitted_by_every_family(family):
     check_mixture(infer(mixture(), replace(QUICK, steps=600, family=family)))
 
 
-def test_shared_axes_are_gone_through() -> None:
+def test_shared_axes_are_gone_through():
     tree = infer(chain_of_states(), QUICK)
     np.testing.assert_allclose(tree["posterior"]["A"].values.sum(-1), 1)
     assert tree.attrs["mutual_information"] == "exact"
 
 
 @pytest.mark.slow
-def test_minibatches_in_single_precision_keep_to_it() -> None:
+def test_minibatches_in_single_precision_keep_to_it():
     settings = replace(QUICK, batch_size=6, dtype="float32", anneal=0.3, schedule="constant")
     tree = infer(classification(), settings)
     assert tree["variational"]["loc"].dtype == np.float32
     assert np.isfinite(tree["variational"]["symmetrised_elbo_lower"].values).all()
 
 
-def test_start_is_where_the_means_begin(fitted: xr.DataTree) -> None:
+def test_start_is_where_the_means_begin(fitted):
     settings = replace(QUICK, steps=1, learning_rate=1e-9)
     tree = infer(two_modes(), settings, start={"w": np.array([0.25, 7.0])})
     np.testing.assert_allclose(tree["variational"]["loc"][0], [0.25, 7.0], atol=1e-6)
 
 
-def test_log_density_is_the_average_over_the_group(fitted: xr.DataTree) -> None:
+def test_log_density_is_the_average_over_the_group_from_a_file_too(fitted, tmp_path):
     """At the draws and elsewhere; the average does not change where the parts change places."""
     points = np.array([[1.5, -0.5], [-0.5, 1.5], [0.0, 0.0], [2.0, 3.0]])
     found = log_density(two_modes(), fitted, {"w": points})
@@ -161,16 +134,13 @@ def test_log_density_is_the_average_over_the_group(fitted: xr.DataTree) -> None:
     np.testing.assert_allclose(found.base, log_q(points), rtol=1e-9)
     np.testing.assert_allclose(found.lower, expected, rtol=1e-9)
     np.testing.assert_allclose(found.upper, expected, rtol=1e-9)
-
-
-def test_log_density_is_known_from_a_file(fitted: xr.DataTree, tmp_path: Path) -> None:
     posterior = open_posterior(save(fitted, tmp_path / "q.nc"))
     values = {"w": posterior["posterior"]["w"].values[0]}
     found = log_density(two_modes(), posterior, values)
     np.testing.assert_allclose(found.base, posterior["sample_stats"]["log_q"][0], rtol=1e-9)
 
 
-def test_log_density_of_many_parts_is_enclosed() -> None:
+def test_log_density_of_many_parts_is_enclosed():
     """13 parts: both sides are finite, in order, and not changed by a permutation, which changes q."""
     layout = layout_of(regression((13,)))
     family = family_of("meanfield", layout, 1)
@@ -186,7 +156,8 @@ def test_log_density_of_many_parts_is_enclosed() -> None:
     assert not np.allclose(again[0], base)
 
 
-def test_log_density_refuses_what_it_does_not_know(fitted: xr.DataTree, parts: xr.DataTree) -> None:
+def test_log_density_refuses_what_it_does_not_know(fitted, parts):
+    check_mixture(parts)
     with pytest.raises(ValueError, match="`fit` is 3; the posterior has 1"):
         log_density(two_modes(), fitted, {"w": np.zeros((1, 2))}, fit=3)
     with pytest.raises(ValueError, match="`start` lacks w"):
@@ -198,39 +169,19 @@ def test_log_density_refuses_what_it_does_not_know(fitted: xr.DataTree, parts: x
         log_density(mixture(), parts, values)
 
 
-def test_targets_without_symmetry_are_refused() -> None:
+def test_settings_that_do_not_fit_are_refused():
     plain = Target("plain", numpyro_model=two_modes().numpyro_model)
     with pytest.raises(ValueError, match="nothing to symmetrise"):
         symmetrised_vi(plain)
-
-
-def test_a_symmetry_that_does_not_hold_is_refused() -> None:
-    """Without its scales, a mixture's means and weights alone cannot change places."""
-    wrong = replace(mixture(), symmetry=(Exchangeable({"theta": 0, "mu": 0}),))
-    with pytest.raises(SymmetryError, match="'mixture' does not hold"):
-        symmetrised_vi(wrong)
-
-
-def test_bad_input_is_told_what_to_do() -> None:
-    with pytest.raises(ValueError, match="`family`"):
-        symmetrised_vi(two_modes(), family="full")
     with pytest.raises(ValueError, match="`permutations` is 1"):
-        infer(two_modes(), replace(replace(QUICK, permutations=1), mutual_information="infonce"))
+        infer(two_modes(), replace(QUICK, permutations=1, mutual_information="infonce"))
     with pytest.raises(ValueError, match=r"`batch_size` is 2, but .* no network"):
         infer(two_modes(), replace(QUICK, batch_size=2))
-    with pytest.raises(ValueError, match="`start` lacks w"):
-        symmetrised_vi(two_modes(), start={"v": 1.0})
-    with pytest.raises(
-        ValueError, match=r"`anneal` must be a share from 0 to 1; got 2.0. The default is 0.0."
-    ):
+    with pytest.raises(ValueError, match=r"`anneal` must be a share from 0 to 1; got 2.0"):
         replace(QUICK, anneal=2.0)
-    with pytest.raises(
-        ValueError, match=r"`tolerance` must be a finite number of at least 0; got -1.0"
-    ):
-        replace(QUICK, tolerance=-1.0)
 
 
-def test_an_elbo_that_is_lost_is_an_error() -> None:
+def test_an_elbo_that_is_lost_is_an_error():
     def model() -> None:
         import numpyro
         from numpyro import distributions as dist
@@ -243,7 +194,7 @@ def test_an_elbo_that_is_lost_is_an_error() -> None:
         infer(lost, replace(QUICK, steps=100))
 
 
-def test_step_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_step_is_compiled_once(monkeypatch):
     from onebasin.inference.variational.engine import TrainingLoop
 
     traces = []

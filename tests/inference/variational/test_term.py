@@ -1,7 +1,5 @@
 """The information of whole approximations: values, intervals and training gradients against sums over the group."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import jax
@@ -68,7 +66,7 @@ def brute_force(
         ("complement", "meanfield"),
     ],
 )
-def test_value_is_the_sum_over_the_group(name: str, family: str) -> None:
+def test_value_is_the_sum_over_the_group(name, family):
     information, p = made(name, family, "none")
     draws = draws_of(information.family, p, 400)
     truth = brute_force(information.layout, information.family, p, draws)
@@ -81,7 +79,7 @@ def test_value_is_the_sum_over_the_group(name: str, family: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["transition matrix", "binary weight"])
-def test_small_groups_are_gone_through(name: str) -> None:
+def test_small_groups_are_gone_through(name):
     """Where parts are coupled by the symmetry, or by a low-rank family."""
     information, p = made(name, "lowrank", "none")
     draws = draws_of(information.family, p, 50)
@@ -93,7 +91,7 @@ def test_small_groups_are_gone_through(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["two layers", "two layers, sign flips"])
-def test_report_of_two_layers_encloses_the_truth(name: str) -> None:
+def test_report_of_two_layers_encloses_the_truth(name):
     information, p = made(name, "meanfield", "none")
     draws = draws_of(information.family, p, 2000)
     truth = brute_force(information.layout, information.family, p, draws).mean()
@@ -145,7 +143,7 @@ UNBIASED = [
 
 
 @pytest.mark.parametrize(("name", "family"), UNBIASED)
-def test_term_has_the_gradient_of_the_information(name: str, family: str) -> None:
+def test_term_has_the_gradient_of_the_information(name, family):
     information, p = made(name, family, "exact")
     num = 5_000 if family == "lowrank" else 20_000  # whose elements are gone through at every draw
     found = gradients(information, p, num, seed=1)
@@ -165,7 +163,7 @@ DISTANCES = {
 
 
 @pytest.mark.parametrize("estimator", DISTANCES)
-def test_other_terms_point_where_the_information_grows(estimator: str) -> None:
+def test_other_terms_point_where_the_information_grows(estimator):
     information, p = made("one layer", "meanfield", estimator)
     largest, num = DISTANCES[estimator]
     truth = true_gradient("one layer", "meanfield", 20_000).mean(axis=0)
@@ -174,7 +172,7 @@ def test_other_terms_point_where_the_information_grows(estimator: str) -> None:
 
 
 @each("name", ["one layer", "two layers"])
-def test_infonce_term_is_the_gradient_of_its_bound(name: str) -> None:
+def test_infonce_term_is_the_gradient_of_its_bound(name):
     """With a fixed key and draw, finite differences of the bound itself."""
     information, p = made(name, "meanfield", "infonce")
     eps = jax.random.normal(jax.random.key(2), (3, information.family.noise))
@@ -189,14 +187,14 @@ def test_infonce_term_is_the_gradient_of_its_bound(name: str) -> None:
     assert float(slope) == pytest.approx((upper - lower) / 2e-5, rel=1e-5)
 
 
-def test_two_layers_train_on_the_better_chain() -> None:
+def test_two_layers_train_on_the_better_chain():
     information, p = made("two layers", "meanfield", "exact")
     draws = draws_of(information.family, p, 50)
     chains = information.layout.chains()
     key = jax.random.key(0)
 
     @jax.jit
-    def every(p: Parameters) -> tuple[list[jax.Array], list[jax.Array], jax.Array]:
+    def every(p):
         values = [information._chain_value(p, key, draws, c) for c in chains]
         slopes = [jax.grad(lambda p, c=c: information._chain(p, key, draws, c))(p) for c in chains]
         found = jax.grad(lambda p: information.term(p, key, draws))(p)
@@ -208,7 +206,7 @@ def test_two_layers_train_on_the_better_chain() -> None:
     assert not np.allclose(slopes[0], slopes[1])
 
 
-def test_auto_follows_the_width() -> None:
+def test_auto_follows_the_width():
     choices = {}
     for hidden in (12, 13):
         layout = layout_of(regression((hidden,)))
@@ -220,7 +218,7 @@ def test_auto_follows_the_width() -> None:
     assert choose_estimator("auto", family_of("meanfield", layout, 1), layout) == "exact"
 
 
-def test_estimators_that_do_not_fit_are_refused() -> None:
+def test_estimators_that_do_not_fit_are_refused():
     """What needs independent parts, what is too large, too few permutations, a word that is none."""
     layout = layout_of(regression((15,)))
     lowrank, meanfield = (family_of(word, layout, 1) for word in ("lowrank", "meanfield"))

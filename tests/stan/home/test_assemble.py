@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import threading
-from collections import namedtuple
+from types import SimpleNamespace
 
 import pytest
 from filelock import FileLock
@@ -26,15 +26,16 @@ from .fake_homes import entries, make_cmdstan
 pytestmark = pytest.mark.usefixtures("empty_machine")
 
 
-def test_assemble_makes_a_whole_home(whole_wheel, fake_compiler):
+def test_assemble_makes_a_whole_home_that_outlives_the_wheel(whole_wheel, fake_compiler):
     calls = fake_compiler()
     stages: list[str] = []
     built = assemble(progress=stages.append)
     for name in ("makefile", "bin/stanc", "lib", "include/stan/version.hpp", MARKER):
         assert (built.path / name).exists(), name
-    assert not re.search(
-        "@(VERSION|CXX|COMPILER_KIND|JOBS)@", (built.path / "makefile").read_text()
-    )
+    makefile = (built.path / "makefile").read_text()
+    assert not re.search("@(VERSION|CXX|COMPILER_KIND|JOBS)@", makefile)
+    assert str(find_wheel().folder) not in makefile
+    assert not any(path.is_symlink() for path in built.path.rglob("*"))
     assert built.version >= (2, 39, 0)
     assert stages[0] == "linking Stan's headers"
     assert "precompiling Stan's headers" in stages
@@ -45,48 +46,44 @@ def test_assemble_makes_a_whole_home(whole_wheel, fake_compiler):
 
 def test_assemble_builds_once_and_again_only_by_force(fake_compiler):
     calls = fake_compiler()
-    first = assemble()
-    count = len(calls.read_text().splitlines())
-    assert assemble() == first
-    assert len(calls.read_text().splitlines()) == count
-    assert assemble(force=True) == first
-    assert len(calls.read_text().splitlines()) == 2 * count
-
-
-def test_assemble_builds_once_where_two_ask_at_once(fake_compiler):
-    calls = fake_compiler()
     found: list[Home] = []
     threads = [threading.Thread(target=lambda: found.append(assemble(jobs=1))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found[0] == found[1]
+    assert found[0] == found[1] == assemble()
     assert calls.read_text().count("c++-header") == 1
+    count = len(calls.read_text().splitlines())
+    assert assemble(force=True) == found[0]
+    assert len(calls.read_text().splitlines()) == 2 * count
 
 
-def test_assemble_gives_another_folder_to_another_compiler(fake_compiler):
-    fake_compiler("1.0.0")
-    first = assembled_path()
-    fake_compiler("1.0.1")
-    second = assembled_path()
-    assert first != second
-    assert second is not None
-    assert "gcc-1.0.1" in second.name
-
-
-def test_assemble_passes_on_the_words_of_the_compiler(tmp_path, fake_compiler):
-    fake_compiler(failure="echo 'model.hpp:1: fatal error: no such thing'; exit 1")
-    with pytest.raises(HomeBuildError, match="fatal error: no such thing") as caught:
+@each(
+    ("failure", "words"),
+    [
+        (
+            "echo 'model.hpp:1: fatal error: no such thing'; exit 1",
+            "fatal error: no such thing",
+        ),
+        (
+            "echo 'error writing to /tmp/a.s: No space left on device'; exit 1",
+            r"is full: .*XDG_CACHE_HOME",
+        ),
+    ],
+)
+def test_assemble_passes_on_the_words_of_the_compiler(fake_compiler, failure, words):
+    fake_compiler(failure=failure)
+    with pytest.raises(HomeBuildError, match=words) as caught:
         assemble()
     assert isinstance(caught.value, StanError)
-    assert "no such thing" in caught.value.console
-    assert caught.value.log is not None
-    assert "no such thing" in caught.value.log.read_text()
-    assert entries(tmp_path / "cache" / "onebasin" / "cmdstan") == []
+    if words.startswith("fatal"):
+        assert words in caught.value.console
+        assert words in caught.value.log.read_text()
+    assert entries(assembled_path().parent) == []
 
 
-def test_assemble_leaves_nothing_when_interrupted(tmp_path, fake_compiler):
+def test_assemble_leaves_nothing_when_interrupted(fake_compiler):
     fake_compiler()
 
     def interrupt(stage: str) -> None:
@@ -95,26 +92,18 @@ def test_assemble_leaves_nothing_when_interrupted(tmp_path, fake_compiler):
 
     with pytest.raises(KeyboardInterrupt):
         assemble(progress=interrupt)
-    assert entries(tmp_path / "cache" / "onebasin" / "cmdstan") == []
+    assert entries(assembled_path().parent) == []
     assert existing_cmdstan() is None
 
 
-def test_assemble_clears_away_what_a_killed_build_left(fake_compiler):
+def test_assemble_clears_away_what_killed_builds_left(fake_compiler):
     fake_compiler()
     target = assembled_path()
-    assert target is not None
-    leftover = target.with_name(f".{target.name}.1")
-    leftover.mkdir(parents=True)
-    assemble()
+    target.with_name(f".{target.name}.1").mkdir(parents=True)
+    folder = assemble().path / "build" / "threads"
     assert entries(target.parent) == [target.name]
-
-
-def test_assemble_clears_away_what_a_killed_build_left_in_a_home(fake_compiler):
-    fake_compiler()
-    built = assemble()
     with subprocess.Popen(["true"]) as ended:
         pass
-    folder = built.path / "build" / "threads"
     folder.mkdir()
     left, at_work, other = (
         folder / f"engines.o.part-{word}" for word in (ended.pid, os.getpid(), "notes")
@@ -138,25 +127,13 @@ def test_a_home_stays_usable_until_another_has_taken_its_place(monkeypatch, fake
 
 def test_an_unfinished_folder_is_no_home(fake_compiler):
     fake_compiler()
-    target = assembled_path()
-    assert target is not None
-    make_cmdstan(target, "2.39.0")
+    make_cmdstan(assembled_path(), "2.39.0")
     assert existing_cmdstan() is None
-
-
-def test_the_home_outlives_the_wheel(tmp_path, monkeypatch, fake_compiler):
-    fake_compiler()
-    built = assemble()
-    wheel = str(find_wheel().folder)
-    links = [path for path in built.path.rglob("*") if path.is_symlink()]
-    assert links == []
-    assert wheel not in (built.path / "makefile").read_text()
 
 
 def test_assemble_says_that_it_waits_for_another_process(fake_compiler):
     fake_compiler()
     target = assembled_path()
-    assert target is not None
     target.parent.mkdir(parents=True)
     other = FileLock(target.with_name(f"{target.name}.lock"), thread_local=False)
     other.acquire()
@@ -167,10 +144,8 @@ def test_assemble_says_that_it_waits_for_another_process(fake_compiler):
         other.release()
 
     assemble(progress=release)
-    assert stages[:2] == [
-        "waiting for another process, which is building it",
-        "linking Stan's headers",
-    ]
+    waits = "waiting for another process, which is building it"
+    assert stages[:2] == [waits, "linking Stan's headers"]
 
 
 def test_threads_adds_a_driver_to_the_home_that_is_there(fake_compiler):
@@ -185,53 +160,42 @@ def test_threads_adds_a_driver_to_the_home_that_is_there(fake_compiler):
     assert home.flag_sets == ("default", "threads")
 
 
-def test_assemble_refuses_no_jobs(fake_compiler):
-    fake_compiler()
-    with pytest.raises(ValueError, match="`jobs` is 0; it has to be 1 or more"):
-        assemble(jobs=0)
-
-
 # The cache
 
 
-def test_assembled_homes_lists_what_each_was_made_from(fake_compiler):
+def test_every_compiler_has_a_home_and_remove_can_spare_the_current_one(fake_compiler):
     fake_compiler("1.0.0")
     old = assemble()
     fake_compiler("2.0.0")
     new = assemble()
+    assert "gcc-2.0.0" in new.path.name
     first, second = assembled_homes()
     assert (first.path, second.path) == (old.path, new.path)
     assert (first.compiler, second.compiler) == ("gcc 1.0.0", "gcc 2.0.0")
     assert (first.current, second.current) == (False, True)
     wheel = find_wheel()
     assert (second.stan, second.httpstan) == (wheel.stan_version, wheel.version)
-
-
-def test_remove_deletes_homes_logs_and_leftovers(fake_compiler):
-    fake_compiler()
-    built = assemble()
-    leftover = built.path.with_name(f".{built.path.name}.1")
-    leftover.mkdir()
-    assert remove() == [built.path, leftover]
-    assert existing_cmdstan() is None
-    assert [entry.suffix for entry in built.path.parent.iterdir()] == [".lock"]
-
-
-def test_remove_can_spare_the_current_home(fake_compiler):
-    fake_compiler("1.0.0")
-    old = assemble()
-    fake_compiler("2.0.0")
-    new = assemble()
     assert remove(keep_current=True) == [old.path]
     assert existing_cmdstan() == new
 
 
-def test_remove_leaves_a_home_that_is_being_built(fake_compiler):
+def test_remove_deletes_what_is_ours_and_nobody_builds(fake_compiler):
     fake_compiler()
-    built = assemble()
-    with FileLock(built.path.with_name(f"{built.path.name}.lock")):
-        assert remove() == []
-    assert existing_cmdstan() == built
+    home = assemble().path
+    leftover = home.with_name(f".{home.name}.1")
+    leftover.mkdir()
+    others = [home.parent / name for name in ("cmdstan-2.36.0", "cmdstan-notes", ".config")]
+    for other in others:
+        other.mkdir()
+        (other / "notes.txt").write_text("keep")
+    with FileLock(home.with_name(f"{home.name}.lock")):
+        assert home not in remove()
+    assert existing_cmdstan().path == home
+    leftover.mkdir(exist_ok=True)
+    assert remove() == [home, leftover]
+    assert existing_cmdstan() is None
+    assert all((other / "notes.txt").exists() for other in others)
+    assert [e.suffix for e in home.parent.iterdir() if e not in others] == [".lock"]
 
 
 # What can be missing
@@ -254,53 +218,47 @@ def test_assemble_names_the_missing_tool(tmp_path, monkeypatch, tools, complaint
     assert existing_cmdstan() is None
 
 
-def test_assemble_refuses_windows(monkeypatch):
-    monkeypatch.setattr(platform, "system", lambda: "Windows")
-    with pytest.raises(HomeBuildError, match="on Windows"):
-        assemble()
+FULL = SimpleNamespace(total=10, used=9, free=1)
+CANNOT = [
+    (lambda m, f: m.setattr(platform, "system", lambda: "Windows"), "on Windows"),
+    (lambda m, f: m.setattr(importlib.util, "find_spec", lambda n: None), "is not installed"),
+    (lambda m, f: m.setattr(shutil, "disk_usage", lambda path: FULL), "is full"),
+    (
+        lambda m, f: m.setenv("XDG_CACHE_HOME", f"{f}/a b"),
+        "a b.* has the character ' ' in its path",
+    ),
+    (
+        lambda m, f: m.setenv("XDG_CACHE_HOME", f"{f}/file"),
+        "cannot be written under .*XDG_CACHE_HO",
+    ),
+]
 
 
-def test_assemble_says_that_httpstan_is_missing(monkeypatch, fake_compiler):
-    fake_compiler()
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(HomeBuildError, match="CmdStan is not installed"):
+@each(("spoil", "words"), CANNOT)
+def test_where_nothing_can_be_built_it_is_said(tmp_path, monkeypatch, fake_compiler, spoil, words):
+    calls = fake_compiler()
+    (tmp_path / "file").write_text("")
+    spoil(monkeypatch, tmp_path)
+    with pytest.raises(StanError, match=words):
         assemble()
     assert existing_cmdstan() is None
+    assert not calls.exists()
 
 
-def test_assemble_says_that_the_cache_cannot_be_written(tmp_path, monkeypatch, fake_compiler):
+def test_assemble_refuses_no_jobs(fake_compiler):
     fake_compiler()
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(HomeBuildError, match=r"cannot be written under .*XDG_CACHE_HOME"):
-        assemble()
-
-
-def test_assemble_says_that_the_disk_is_full(tmp_path, monkeypatch, fake_compiler):
-    fake_compiler()
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10, 9, 1))
-    with pytest.raises(HomeBuildError, match="is full"):
-        assemble()
-    assert entries(tmp_path / "cache" / "onebasin" / "cmdstan") == []
-
-
-def test_assemble_says_that_the_disk_became_full(tmp_path, fake_compiler):
-    fake_compiler(failure="echo 'error writing to /tmp/a.s: No space left on device'; exit 1")
-    with pytest.raises(HomeBuildError, match=r"is full: .*XDG_CACHE_HOME"):
-        assemble()
-    assert entries(tmp_path / "cache" / "onebasin" / "cmdstan") == []
+    with pytest.raises(ValueError, match="`jobs` is 0; it has to be 1 or more"):
+        assemble(jobs=0)
 
 
 def test_assemble_does_not_inherit_an_outer_make(monkeypatch, fake_compiler):
     fake_compiler()
     monkeypatch.setenv("MAKEFLAGS", "n")  # an outer `make --dry-run`
-    built = assemble()
-    assert (built.path / "build").is_dir()
+    assert (assemble().path / "build").is_dir()
     assert os.environ["MAKEFLAGS"] == "n"
 
 
-def test_a_damaged_home_is_known_before_it_compiles_anything(fake_compiler):
+def test_a_damaged_home_is_known_before_it_compiles_anything(fake_compiler, tmp_path):
     fake_compiler()
     home = assemble().path
     check_whole(home)
@@ -315,26 +273,4 @@ def test_a_damaged_home_is_known_before_it_compiles_anything(fake_compiler):
     (home / "make").mkdir()
     (home / "make" / "local").write_text("CXXFLAGS += -g\n")  # what users may add
     check_whole(home)
-
-
-def test_a_home_of_somebody_elses_passes(tmp_path):
-    check_whole(make_cmdstan(tmp_path / "cmdstan"))
-
-
-def test_a_cache_whose_path_make_cannot_take_is_refused(fake_compiler, tmp_path, monkeypatch):
-    calls = fake_compiler()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "with blanks"))
-    with pytest.raises(StanError, match=r"with blanks.* has the character ' ' in its path"):
-        assemble()
-    assert not calls.exists()
-
-
-def test_remove_leaves_what_is_not_ours(fake_compiler, tmp_path):
-    fake_compiler()
-    home = assemble().path
-    others = [home.parent / name for name in ("cmdstan-2.36.0", "cmdstan-notes", ".config")]
-    for other in others:
-        other.mkdir()
-        (other / "notes.txt").write_text("keep")
-    assert remove() == [home]
-    assert all((other / "notes.txt").exists() for other in others)
+    check_whole(make_cmdstan(tmp_path / "cmdstan"))  # somebody else's

@@ -14,13 +14,12 @@ from .fake_homes import make_cmdstan
 pytestmark = pytest.mark.usefixtures("empty_machine")
 
 
-def test_find_finds_nothing_on_an_empty_machine(fake_compiler):
-    fake_compiler()
-    assert existing_cmdstan() is None
-
-
 def test_find_goes_through_the_places_in_order(tmp_path, empty_machine, monkeypatch, fake_compiler):
     fake_compiler()
+    assert existing_cmdstan() is None
+    with pytest.raises(CmdStanNotFound, match=r"CMDSTAN, ~/\.cmdstan, the conda"):
+        find_cmdstan(build=False)
+
     assembled = assemble()
     assert existing_cmdstan() == assembled
     assert assembled.origin == "assembled"
@@ -37,32 +36,27 @@ def test_find_goes_through_the_places_in_order(tmp_path, empty_machine, monkeypa
     assert existing_cmdstan() == Home(named, (2, 35, 1), "CMDSTAN")
 
 
-@pytest.mark.parametrize(
+@each(
     ("present", "newest"),
     [
         (["2.9.0", "2.10.0"], "2.10.0"),
         (["2.36.0-rc1", "2.35.0"], "2.36.0-rc1"),
         (["2.36.0-rc1", "2.36.0-rc2", "2.36.0"], "2.36.0"),
         (["2.36.0", "nightly"], "2.36.0"),
+        (["2.36.0", "broken"], "2.36.0"),
     ],
 )
-def test_find_takes_the_newest_release(empty_machine, present, newest):
+def test_find_takes_the_newest_release(tmp_path, monkeypatch, present, newest):
+    monkeypatch.setenv("HOME", str(tmp_path))
     for version in present:
-        make_cmdstan(empty_machine / ".cmdstan" / f"cmdstan-{version}", version)
-    found = existing_cmdstan()
-    assert found is not None
-    assert found.path.name == f"cmdstan-{newest}"
+        if version == "broken":
+            (tmp_path / ".cmdstan" / "cmdstan-2.37.0").mkdir()
+        else:
+            make_cmdstan(tmp_path / ".cmdstan" / f"cmdstan-{version}", version)
+    assert existing_cmdstan().path.name == f"cmdstan-{newest}"
 
 
-def test_find_passes_over_a_broken_release(empty_machine):
-    (empty_machine / ".cmdstan" / "cmdstan-2.37.0").mkdir(parents=True)
-    older = make_cmdstan(empty_machine / ".cmdstan" / "cmdstan-2.36.0")
-    found = existing_cmdstan()
-    assert found is not None
-    assert found.path == older
-
-
-@pytest.mark.parametrize(
+@each(
     ("content", "complaint"),
     [
         (None, "is not a directory"),
@@ -70,10 +64,9 @@ def test_find_passes_over_a_broken_release(empty_machine):
         ({"makefile": "all:\n"}, "names no version"),
     ],
 )
-def test_find_does_not_skip_a_wrong_cmdstan(
-    tmp_path, empty_machine, monkeypatch, content, complaint
-):
-    make_cmdstan(empty_machine / ".cmdstan" / "cmdstan-2.36.0")
+def test_find_does_not_skip_a_wrong_cmdstan(tmp_path, monkeypatch, content, complaint):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    make_cmdstan(tmp_path / ".cmdstan" / "cmdstan-2.36.0")
     wrong = tmp_path / "wrong"
     if content is not None:
         wrong.mkdir()
@@ -84,21 +77,13 @@ def test_find_does_not_skip_a_wrong_cmdstan(
         existing_cmdstan()
 
 
-def test_home_without_building_says_where_it_looked(fake_compiler):
-    fake_compiler()
-    with pytest.raises(CmdStanNotFound, match=r"CMDSTAN, ~/\.cmdstan, the conda"):
-        find_cmdstan(build=False)
-
-
-@each(("version", "supported"), [("2.35.0", False), ("2.36.0", True)])
-def test_supports_jacobian_statement_from_2_36_on(tmp_path, version, supported):
-    found = read_home(make_cmdstan(tmp_path / "any", version), "CMDSTAN")
-    assert found.supports_jacobian_statement is supported
-
-
-def test_activate_points_cmdstanpy_to_the_home(tmp_path, monkeypatch):
+def test_a_home_knows_its_version_and_is_that_of_cmdstanpy(tmp_path, monkeypatch):
     monkeypatch.setenv("CMDSTAN", "")  # so that the variable is restored
-    found = read_home(make_cmdstan(tmp_path / "any"), "CMDSTAN")
-    activate(found)
-    assert cmdstanpy.cmdstan_path() == str(found.path)
+    old, new = (
+        read_home(make_cmdstan(tmp_path / version, version), "CMDSTAN")
+        for version in ("2.35.0", "2.36.0")
+    )
+    assert (old.supports_jacobian_statement, new.supports_jacobian_statement) == (False, True)
+    activate(new)
+    assert cmdstanpy.cmdstan_path() == str(new.path)
     assert cmdstanpy.cmdstan_version() == (2, 36)

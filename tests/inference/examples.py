@@ -1,0 +1,230 @@
+"""Every method of the registry in a small run, on targets that all of them take: what the conformance tests run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpyro
+import pytest
+import xarray as xr
+from numpyro import distributions as dist
+
+import onebasin as ob
+from onebasin.inference.contracts.method import Method
+from onebasin.inference.methods import METHODS
+from onebasin.models import Exchangeable, Target
+
+FREE_MIXTURE = Path(__file__).parents[1] / "stan" / "programs" / "known" / "free_mixture.stan"
+Y = np.array([-2.3, -1.9, -2.0, -1.6, 1.7, 2.2, 2.0, 2.4])
+CHAINS = frozenset({"lp", "energy", "step_size", "n_steps", "acceptance_rate", "diverging"})
+FIT = frozenset({"lp", "log_q"})
+EVERY_POSTERIORS = frozenset(
+    {
+        *("target", "model", "symmetry", "kinds", "program", "program_name", "data_sha256"),
+        *("method", "engine", "settings", "seed", "versions", "machine", "command"),
+        *("created_at", "wall_time", "attempts"),
+    }
+)
+"""Attributes that all posteriors have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A small run of a method, and what its posterior has beyond every posterior's."""
+
+    name: str  # in the registry
+    settings: Mapping[str, Any]
+    engines: tuple[str, ...] = ("numpyro",)
+    """Those that run it here; methods that move by JAX on a Stan program are in `test_stan_by_jax.py`."""
+    several: str = ""
+    """Setting that says how many independent chains, fits or members there are, if there are several."""
+    axis: str = "chain"  # along which these lie
+    statistics: frozenset[str] = FIT
+    groups: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset({"gradient_evaluations"})
+    fit: frozenset[str] = frozenset()  # in the group `variational`
+    recorded: str = ""  # the attribute `method`, where that is not the name
+    gradients: int = 1  # of a step of a chain
+    points: int = 5  # at which a declared symmetry is checked before the run
+
+    @property
+    def kind(self) -> type[Method]:
+        """The method's class."""
+        return METHODS[self.name]
+
+
+_SHORT = {"chains": 2, "warmup": 60, "draws": 40}
+_CHAINS = frozenset({"warmup_seconds", "sampling_seconds", "gradient_evaluations"})
+EXAMPLES = (
+    Example(
+        "nuts",
+        _SHORT,
+        engines=("numpyro", "stanli", "cmdstan", "nutpie"),
+        several="chains",
+        statistics=CHAINS | {"tree_depth"},
+        attributes=_CHAINS | {"max_tree_depth"},
+    ),
+    Example(
+        "hmc",
+        _SHORT,
+        engines=("numpyro", "cmdstan"),
+        several="chains",
+        statistics=CHAINS,
+        attributes=_CHAINS,
+    ),
+    Example(
+        "mclmc",
+        {**_SHORT, "thin": 2},
+        several="chains",
+        statistics=(CHAINS - {"energy", "acceptance_rate"}) | {"length", "energy_variance"},
+        attributes=_CHAINS | {"stein_identities", "blackjax"},
+        gradients=2,
+    ),
+    Example(
+        "modes",
+        {**_SHORT, "starts": 4},
+        statistics=CHAINS | {"tree_depth", "mode"},
+        groups=frozenset({"modes"}),
+        attributes=_CHAINS | {"max_tree_depth"},
+    ),
+    Example(
+        "advi",
+        {"iterations": 200, "draws": 40},
+        engines=("numpyro", "stanli", "cmdstan"),
+        groups=frozenset({"variational"}),
+        fit=frozenset({"elbo", "iteration"}),
+        recorded="advi-meanfield",
+        attributes=frozenset({"gradient_evaluations", "converged"}),
+    ),
+    Example(
+        "symmetrised",
+        {"fits": 2, "steps": 60, "evaluate_every": 20, "report_draws": 20, "draws": 40},
+        several="fits",
+        groups=frozenset({"variational"}),
+        attributes=frozenset({"gradient_evaluations", "converged", "information_side"}),
+        fit=frozenset({"elbo", "iteration", "information", "loc", "scale"}),
+        recorded="symmetrised-vi",
+        points=2,
+    ),
+    Example(
+        "ensemble",
+        {"members": 3, "epochs": 8, "batch_size": 4},
+        several="members",
+        axis="draw",
+        statistics=frozenset({"lp"}),
+        groups=frozenset({"training"}),
+    ),
+    Example(
+        "laplace",
+        {"draws": 40},
+        engines=("numpyro", "stanli", "cmdstan"),
+        groups=frozenset({"variational"}),
+        fit=frozenset({"loc", "scale_tril"}),
+        attributes=frozenset({"converged"}),
+    ),
+    Example(
+        "optimize",
+        {"starts": 1},
+        engines=("numpyro", "stanli", "cmdstan"),
+        statistics=frozenset({"lp"}),
+        attributes=frozenset({"converged"}),
+    ),
+    Example(
+        "dadvi",
+        {"starts": 4, "draws": 40},
+        groups=frozenset({"variational"}),
+        fit=frozenset({"loc", "scale_tril", "elbo"}),
+        attributes=frozenset({"gradient_evaluations", "log_density_evaluations", "converged"}),
+    ),
+    Example(
+        "pathfinder",
+        {"draws": 40},
+        engines=("stanli", "cmdstan"),
+        statistics=FIT | {"path"},
+        groups=frozenset({"variational"}),
+        fit=frozenset({"log_ratio"}),
+        attributes=frozenset({"converged"}),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A method on one of its engines."""
+
+    method: Example
+    engine: str
+
+    @property
+    def by_stan(self) -> bool:
+        """True if the engine runs a Stan program, a process a run."""
+        return self.engine in ("stanli", "cmdstan")
+
+    def __str__(self) -> str:
+        return f"{self.method.name}-{self.engine}"
+
+
+def run(case: Case, *, target: Target | None = None, **arguments: Any) -> xr.DataTree:
+    """Infer; arguments with the names of the method's fields are fields. Predictions only where a limit is given."""
+    arguments = {"predictive_mb": 0.0} | arguments
+    fields = {
+        n: arguments.pop(n) for n in [*arguments] if n in case.method.kind.__dataclass_fields__
+    }
+    method = made(case.method, **fields)
+    return ob.infer(target or target_of(case), method, engine=case.engine, **arguments)
+
+
+def made(example: Example, **own: Any) -> Method:
+    """Make the method of an example, with other values of some fields."""
+    return example.kind(**{**example.settings, **own})
+
+
+@cache
+def pair(weights: tuple[float, float] = (1.0, 1.0)) -> Target:
+    """A weighted sum of two means, which are interchangeable where their weights are equal."""
+
+    def model(y: Any) -> None:
+        mu = numpyro.sample("mu", dist.Normal(0, 2).expand([2]).to_event(1))
+        tau = numpyro.sample("tau", dist.LogNormal(0, 1))
+        with numpyro.plate("point", len(Y)):
+            numpyro.sample("y", dist.Normal(weights[0] * mu[0] + weights[1] * mu[1], tau), obs=y)
+
+    return ob.numpyro_model(model, {"y": Y}, symmetry=(Exchangeable({"mu": 0}),), name="pair")
+
+
+def stan_mixture(*variables: str) -> Target:
+    """The program of other tests too, interchangeable in weight, mu and sigma together."""
+    block = Exchangeable(dict.fromkeys(variables or ("weight", "mu", "sigma"), 0))
+    data = {"N": len(Y), "K": 2, "y": Y}
+    return ob.stan_program(FREE_MIXTURE, data, symmetry=(block,), name="mixture")
+
+
+@cache
+def network() -> Target:
+    x = np.linspace(-1, 1, 8)[:, None]
+    return ob.networks.BayesianNetwork(ob.networks.Network(1, (2,), 1, "tanh")).condition(
+        x, np.sin(2 * x)
+    )
+
+
+def target_of(case: Case) -> Target:
+    if case.method.name == "ensemble":
+        return network()
+    return stan_mixture() if case.by_stan else pair()
+
+
+CASES = [Case(example, engine) for example in EXAMPLES for engine in example.engines]
+
+
+def parametrised(cases: list[Case]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        "case",
+        [
+            pytest.param(case, marks=[pytest.mark.stan] if case.engine == "cmdstan" else [])
+            for case in cases
+        ],
+        ids=str,
+    )
