@@ -14,7 +14,7 @@ import numpy as np
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_path
 from onebasin.base.errors import ArgumentTypeError, ModelDataError
-from onebasin.base.json_file import read_json_file
+from onebasin.base.jsonable import read_json_file
 
 from .symmetry.blocks import Symmetry
 from .symmetry.words import as_symmetry
