@@ -23,15 +23,9 @@ from .target import Target
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class NumpyroTarget(Target):
-    """A NumPyro model conditioned on its arguments; made by `numpyro_model`.
+    """A NumPyro model conditioned on its arguments; made by `numpyro_model`."""
 
-    Attributes
-    ----------
-    data : mapping
-        The model's arguments, by name.
-    """
-
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)  # The model's arguments, by name.
 
     def _data(self) -> Mapping[str, Any]:
         return self.data
