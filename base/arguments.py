@@ -59,7 +59,10 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
                 # NaN and infinity are of the right kind, and no value for it.
                 no_number = isinstance(value, float) and not math.isfinite(value)
                 refusal = ArgumentError if no_number else ArgumentTypeError
-                raise refusal(f"`{name}` must be {kind.words}; got {_brief(value)}.")
+                words = repr(value)
+                if len(words) > 60 or "object at 0x" in words:
+                    words = f"a {type(value).__name__}"
+                raise refusal(f"`{name}` must be {kind.words}; got {words}.")
         return function(*given, **named)
 
     return call  # type: ignore[return-value]
@@ -98,17 +101,18 @@ def _misfit(
 
 
 def _kinds(function: Callable[..., Any]) -> dict[str, Kind]:
+    """Return the kinds of a function's arguments that have one, by their names."""
     own = inspect.unwrap(function)
-    found = {name: kind_of(_evaluated(hint, own)) for name, hint in own.__annotations__.items()}
-    return {name: kind for name, kind in found.items() if kind is not None}
-
-
-def _evaluated(hint: Any, function: Any) -> Any:
-    """An annotation, or `Any` where it names what is imported for checkers of types alone."""
-    try:
-        return eval(hint, function.__globals__) if isinstance(hint, str) else hint
-    except Exception:
-        return Any
+    found = {}
+    for name, hint in own.__annotations__.items():
+        if isinstance(hint, str):
+            try:
+                hint = eval(hint, own.__globals__)
+            except Exception:  # it names what is imported for checkers of types alone
+                continue
+        if (kind := kind_of(hint)) is not None:
+            found[name] = kind
+    return found
 
 
 def kind_of(hint: Any) -> Kind | None:
@@ -131,17 +135,14 @@ def kind_of(hint: Any) -> Kind | None:
         whole = len(known) == len(kinds)
         return Kind(lambda v: any(k.allows(v) for k in known), words) if whole else None
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return _mapping(*map(kind_of, parts))
+        key, member = map(kind_of, parts)
+        return Kind(
+            lambda v: isinstance(v, Mapping) and _all(v, key) and _all(v.values(), member),
+            "a mapping of names",
+        )
     if isinstance(origin, type) and issubclass(origin, Iterable):
         return _several([kind_of(part) for part in parts if part is not Ellipsis], origin, parts)
     return None
-
-
-def _mapping(key: Kind | None, value: Kind | None) -> Kind:
-    def allows(given: Any) -> bool:
-        return isinstance(given, Mapping) and _all(given, key) and _all(given.values(), value)
-
-    return Kind(allows, "a mapping of names")
 
 
 def _several(members: list[Kind | None], origin: type, parts: tuple[Any, ...]) -> Kind | None:
@@ -168,29 +169,18 @@ def _is_bool(value: Any) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not _is_bool(value) and abs(int(value)) < _LARGEST
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, Real) and not _is_bool(value) and math.isfinite(value)
-
-
 _PATH = Kind(lambda value: isinstance(value, str | os.PathLike), "a path")
 _PLAIN: dict[type, Kind] = {
     NoneType: Kind(lambda value: value is None, "None"),
     bool: Kind(_is_bool, "true or false"),
-    int: Kind(_is_whole, "a whole number"),
-    float: Kind(_is_finite, "a finite number"),
+    int: Kind(
+        lambda v: isinstance(v, Integral) and not _is_bool(v) and abs(int(v)) < _LARGEST,
+        "a whole number",
+    ),
+    float: Kind(
+        lambda v: isinstance(v, Real) and not _is_bool(v) and math.isfinite(v), "a finite number"
+    ),
     str: Kind(lambda value: isinstance(value, str), "text"),
     Path: _PATH,
     os.PathLike: _PATH,
 }
-
-
-def _brief(value: Any) -> str:
-    """A value in a message: its class where its own words are long."""
-    words = repr(value)
-    return (
-        words if len(words) <= 60 and "object at 0x" not in words else f"a {type(value).__name__}"
-    )

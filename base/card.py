@@ -25,19 +25,7 @@ WIDTH = 88
 
 @dataclass(frozen=True)
 class Words:
-    """A paragraph.
-
-    Attributes
-    ----------
-    text
-        What it says.
-    name
-        What it is of, set before it in bold.
-    flag
-        Whether it is good news.
-    small
-        Whether it is a remark, in addition to the rest.
-    """
+    """A paragraph: of what it is in bold before it, whether it is good news, or but a small remark."""
 
     text: str
     name: str = ""
@@ -71,17 +59,7 @@ Part = Words | FactList | Table
 
 @dataclass(frozen=True)
 class Card:
-    """The summary that is shown of an object.
-
-    Attributes
-    ----------
-    heading
-        What it is or what it comes to, in a few words.
-    parts
-        Sentences first, then numbers.
-    flag
-        Whether the heading is good news.
-    """
+    """The summary that is shown of an object: a heading, which may be flagged; sentences, then numbers."""
 
     heading: str
     parts: tuple[Part, ...]
@@ -141,7 +119,14 @@ def _lines(part: Part) -> Iterator[str]:
             yield from _wrapped(row.text, lead, " " * len(lead))
     else:
         yield f"{shown(part.caption)}:"
-        yield from _columns(part)
+        # Names to the left and numbers to the right.
+        rows = [[column.name for column in part.headings], *part.texts]
+        texts = [[pasteable(text.replace("`", "")) for text in row] for row in rows]
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        for name, *cells in texts:
+            line = [f"{name:<{widths[0]}}"]
+            line += [f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True)]
+            yield f"  {'  '.join(line)}".rstrip()
 
 
 def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
@@ -153,14 +138,3 @@ def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _columns(table: Table) -> Iterator[str]:
-    """A table's heading and rows, names to the left and numbers to the right."""
-    rows = [[column.name for column in table.headings], *table.texts]
-    texts = [[pasteable(text.replace("`", "")) for text in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    for name, *cells in texts:
-        row = [f"{name:<{widths[0]}}"]
-        row += [f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True)]
-        yield f"  {'  '.join(row)}".rstrip()

@@ -20,15 +20,7 @@ from .errors import MAX_SEED, ArgumentError, ArgumentTypeError
 
 
 def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
-    """Return a word if it is among `allowed`.
-
-    Raises
-    ------
-    TypeError
-        If `value` is not text.
-    ValueError
-        If `value` is not allowed; the message lists what is and names the nearest.
-    """
+    """Return a word if it is among `allowed`; the error lists what is and names the nearest."""
     names = list(allowed)
     if not isinstance(value, str):
         raise ArgumentTypeError(
@@ -42,27 +34,13 @@ def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
 
 
 def check_class(argument: str, value: object, kind: type | UnionType, *, remedy: str) -> None:
-    """Refuse what is not of a class.
-
-    Raises
-    ------
-    TypeError
-        Which says what came, and how to have what is needed.
-    """
+    """Refuse what is not of a class; `remedy` says how to have what is needed."""
     if not isinstance(value, kind):
         raise ArgumentTypeError(f"`{argument}` is of class {type(value).__name__}; {remedy}.")
 
 
 def check_path(argument: str, value: Any) -> Path:
-    """Return a path; refuse what names no file.
-
-    Raises
-    ------
-    TypeError
-        If it is neither text nor a path.
-    ValueError
-        If it is empty, or holds a character that no file's name has.
-    """
+    """Return a path; refuse what is neither text nor a path, and what no file can be named."""
     if not isinstance(value, str | os.PathLike):
         raise ArgumentTypeError(f"`{argument}` must be a path, as text or a `Path`; got {value!r}.")
     text = os.fsdecode(value)
@@ -165,10 +143,7 @@ def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
 def as_numbers(argument: str, value: Any) -> np.ndarray:
     """Return a copy as float64, so that what the caller does to the array later changes nothing.
 
-    Raises
-    ------
-    ValueError
-        If it is no array of real numbers, or a masked one, whose mask would be lost.
+    Refused is what is no array of real numbers, and a masked array, whose mask would be lost.
     """
     if np.ma.is_masked(value):
         raise ArgumentError(f"`{argument}` has masked entries; fill them, or leave their rows out.")
@@ -178,17 +153,12 @@ def as_numbers(argument: str, value: Any) -> np.ndarray:
             raise ArgumentTypeError("complex numbers")
         return np.array(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
+        kind = type(value).__name__
+        if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+            kind = f"an array of {'complex numbers' if value.dtype.kind == 'c' else value.dtype}"
         raise ArgumentError(
-            f"`{argument}` must be an array of real numbers, all rows of one length; got "
-            f"{_kind(value)}."
+            f"`{argument}` must be an array of real numbers, all rows of one length; got {kind}."
         ) from error
-
-
-def _kind(value: Any) -> str:
-    """Name the kind of a value that is not a number, for a message."""
-    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
-        return f"an array of {'complex numbers' if value.dtype.kind == 'c' else value.dtype}"
-    return type(value).__name__
 
 
 def _check_finite(argument: str, value: np.ndarray) -> None:

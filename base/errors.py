@@ -47,13 +47,7 @@ class UserCodeFailed(OnebasinError, RuntimeError):
 
 @contextmanager
 def code_of_user(what: str) -> Iterator[None]:
-    """Say which function of the user's it was, where it raises an error that is none of ours.
-
-    Raises
-    ------
-    UserCodeFailed
-        In the place of the error, which is its cause.
-    """
+    """Raise `UserCodeFailed`, which names a function of the user's, where it raises an error that is none of ours."""
     try:
         yield
     except OnebasinError:
@@ -76,6 +70,18 @@ class PosteriorFileError(OnebasinError, RuntimeError):
     >>> issubclass(ob.errors.PosteriorFileError, RuntimeError)
     True
     """
+
+
+class FormatError(OnebasinError, ValueError):
+    """A file that cannot be read as a posterior; the fault stands after its name, without a stop."""
+
+    def __init__(self, path: Path | str, fault: str) -> None:
+        super().__init__(f"{path} {fault}." if fault else str(path))
+
+    @classmethod
+    def whole(cls, message: str) -> FormatError:
+        """An error whose message is this."""
+        return cls(message, "")
 
 
 class WriteError(OnebasinError, OSError):
@@ -162,18 +168,7 @@ class Interrupted(OnebasinError):
 
 @contextmanager
 def interruption_says(words: Callable[[], str]) -> Iterator[None]:
-    """Say what is kept where a command is stopped.
-
-    Parameters
-    ----------
-    words : callable
-        Gives what follows "interrupted; "; called only then.
-
-    Raises
-    ------
-    Interrupted
-        In the place of `KeyboardInterrupt`.
-    """
+    """Raise `Interrupted` in the place of `KeyboardInterrupt`; `words` gives what follows "interrupted; "."""
     try:
         yield
     except KeyboardInterrupt:
@@ -185,13 +180,7 @@ MAX_SEED = 2**32 - 1
 
 
 def check_seed(seed: int) -> None:
-    """Refuse a seed that one of the engines does not take.
-
-    Raises
-    ------
-    StudyError
-        If it is negative or too large.
-    """
+    """Refuse a seed that one of the engines does not take, with a `StudyError`."""
     if not 0 <= seed <= MAX_SEED:
         raise StudyError(f"`--seed` is {seed}; it must be a whole number from 0 to {MAX_SEED}.")
 

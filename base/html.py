@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from html import escape
 
-from .card import Card, Fact, FactList, Part, Words
-from .table import MARKS, Flag, Table, TableCell
+from .card import Card, FactList, Part, Words
+from .table import MARKS, Flag
 from .text import shown
 
 STYLE = """
@@ -57,41 +57,24 @@ def text(words: str) -> str:
 
 def _part(part: Part) -> str:
     if isinstance(part, Words):
-        return _words(part)
-    return _facts(part) if isinstance(part, FactList) else _table(part)
-
-
-def _words(words: Words) -> str:
-    name = f"<b>{text(words.name)}</b> " if words.name else ""
-    inside = f"{name}{text(words.text)}"
-    return f"<p{_class(words.flag)}>{f'<small>{inside}</small>' if words.small else inside}</p>"
-
-
-def _facts(facts: FactList) -> str:
-    marked = any(row.flag for row in facts.rows)
-    return f"<table>{''.join(_fact(row, marked) for row in facts.rows)}</table>"
-
-
-def _fact(row: Fact, marked: bool) -> str:
-    mark = f"<td{_class(row.flag)}{LEFT}>{MARKS[row.flag]}</td>" if marked else ""
-    return f"<tr>{mark}<th{LEFT}>{text(row.name)}</th><td{LEFT}>{text(row.text)}</td></tr>"
-
-
-def _table(table: Table) -> str:
-    columns = table.headings
-    heads = "".join(f'<th class="n">{text(column.name)}</th>' for column in columns[1:])
-    rows = "".join(map(_row, table.texts, table.cells))
-    head = (
-        f"<caption>{text(table.caption)}</caption><tr><th>{text(columns[0].name)}</th>{heads}</tr>"
-    )
-    return f"<div><table>{head}{rows}</table></div>"
-
-
-def _row(texts: list[str], cells: tuple[TableCell, ...]) -> str:
-    name, *values = map(text, texts)
-    flags = (f" {cell.flag}".rstrip() for cell in cells[1:])
-    numbers = "".join(f'<td class="n{f}">{v}</td>' for f, v in zip(flags, values, strict=True))
-    return f'<tr><td class="name"{LEFT}>{name}</td>{numbers}</tr>'
+        name = f"<b>{text(part.name)}</b> " if part.name else ""
+        inside = f"{name}{text(part.text)}"
+        return f"<p{_class(part.flag)}>{f'<small>{inside}</small>' if part.small else inside}</p>"
+    rows = ""
+    if isinstance(part, FactList):
+        marked = any(row.flag for row in part.rows)
+        for row in part.rows:
+            mark = f"<td{_class(row.flag)}{LEFT}>{MARKS[row.flag]}</td>" if marked else ""
+            rows += f"<tr>{mark}<th{LEFT}>{text(row.name)}</th><td{LEFT}>{text(row.text)}</td></tr>"
+        return f"<table>{rows}</table>"
+    first, *others = (text(column.name) for column in part.headings)
+    head = f"<th>{first}</th>" + "".join(f'<th class="n">{name}</th>' for name in others)
+    for texts, cells in zip(part.texts, part.cells, strict=True):
+        name, *values = map(text, texts)
+        flags = (f" {cell.flag}".rstrip() for cell in cells[1:])
+        numbers = "".join(f'<td class="n{f}">{v}</td>' for f, v in zip(flags, values, strict=True))
+        rows += f'<tr><td class="name"{LEFT}>{name}</td>{numbers}</tr>'
+    return f"<div><table><caption>{text(part.caption)}</caption><tr>{head}</tr>{rows}</table></div>"
 
 
 def _class(flag: Flag) -> str:

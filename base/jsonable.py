@@ -1,11 +1,13 @@
-"""Values as JSON can say them."""
+"""Values as JSON can say them, and variables from a JSON file."""
 
 from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
+from .errors import nearby
 from .text import escape_acting
 
 
@@ -21,19 +23,7 @@ def json_safe(value: Any) -> Any:
 
 
 def parse_json(text: str, *, once: bool = False) -> Any:
-    """Read JSON.
-
-    Parameters
-    ----------
-    text : str
-        The JSON.
-    once : bool
-        Whether an object may give a name once only; otherwise the last value counts, as Python has it.
-
-    Returns
-    -------
-    Any
-        What it says.
+    """Read JSON; with `once` an object may give a name once only, otherwise the last value counts, as Python has it.
 
     Raises
     ------
@@ -42,23 +32,23 @@ def parse_json(text: str, *, once: bool = False) -> Any:
     KeyError
         If a name is given twice and must not be.
     """
+
+    def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        named: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in named:
+                raise KeyError(name)
+            named[name] = value
+        return named
+
     try:
-        return json.loads(text, object_pairs_hook=_named_once if once else None)
+        return json.loads(text, object_pairs_hook=named_once if once else None)
     except json.JSONDecodeError:
         raise
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", text[:1], 0) from None
     except ValueError:
         raise json.JSONDecodeError("a number with too many digits", text[:1], 0) from None
-
-
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    named: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in named:
-            raise KeyError(name)
-        named[name] = value
-    return named
 
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:
@@ -68,3 +58,31 @@ def json_text(value: Any, *, indent: int | None = 2) -> str:
     """
     text = json.dumps(json_safe(value), indent=indent, ensure_ascii=False, allow_nan=False)
     return escape_acting(text, lambda character: json.dumps(character)[1:-1])
+
+
+def read_json_file(path: Path, *, error: type[Exception], argument: str = "data") -> dict[str, Any]:
+    """Read a JSON file of variables: one object, each variable once; else raise `error`, which names the argument."""
+    if path.is_dir():
+        raise error(f"`{argument}` is {path}, which is a folder; name a JSON file.")
+    try:
+        values = parse_json(path.read_text(encoding="utf-8-sig"), once=True)
+    except FileNotFoundError:
+        raise error(f"`{argument}` is {path}, which does not exist.{nearby(path)}") from None
+    except OSError as reason:
+        raise error(f"`{argument}` is {path}, which cannot be read: {reason.strerror}.") from reason
+    except json.JSONDecodeError as reason:
+        remedy = ' Write {"N": 2, "y": [0.5, 1.5]}, an entry for each variable.' * (
+            path.suffix == ".csv"
+        )
+        raise error(f"`{argument}` is {path}, which is not JSON: {reason}.{remedy}") from reason
+    except UnicodeDecodeError as reason:
+        raise error(
+            f"`{argument}` is {path}, which is not JSON: it is no text in UTF-8."
+        ) from reason
+    except KeyError as reason:
+        raise error(
+            f"`{argument}` is {path}, which gives {reason.args[0]} twice; give every variable once."
+        ) from None
+    if not isinstance(values, dict):
+        raise error(f"`{argument}` is {path}, which holds no JSON object of variables.")
+    return values

@@ -15,21 +15,9 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def format_number(value: Number | None, *, digits: int = 3, decimals: int | None = None) -> str:
-    """Write a number.
+    """Write a number to some significant digits, or to `decimals`; a dash for None and NaN.
 
-    Parameters
-    ----------
-    value
-        The number; whole numbers of an integer type are never rounded.
-    digits
-        Significant digits.
-    decimals
-        Decimals instead of significant digits.
-
-    Returns
-    -------
-    str
-        The number; a dash for None and NaN, ∞ for infinity.
+    Whole numbers of an integer type are never rounded.
     """
     if isinstance(value, Integral):
         return _grouped(f"{int(value):,d}")

@@ -84,12 +84,9 @@ class TerminalBars:
 
 
 class ProgressBars:
-    """Bars that several threads may move; silent when `enabled` is false, and few lines where nothing can move.
+    """Bars that several threads may move; few lines where nothing can move, silent when `enabled` is false.
 
-    Parameters
-    ----------
-    enabled : bool or None
-        Whether to show anything, by default where bars move; a run's log is told in any case.
+    By default they are shown where bars move; a run's log is told in any case.
     """
 
     def __init__(self, enabled: bool | None) -> None:
@@ -179,15 +176,7 @@ LINES_EVERY = 60.0
 
 
 class AllChains:
-    """The progress of several chains together.
-
-    Parameters
-    ----------
-    bars : ProgressBars
-        Where it is shown.
-    clock : TimeLeft
-        How many there are; none has begun.
-    """
+    """The progress of several chains together, of which none has begun."""
 
     def __init__(self, bars: ProgressBars, clock: TimeLeft) -> None:
         self._bars, self._clock, self._lock = bars, clock, RLock()
@@ -235,18 +224,9 @@ class AllChains:
 
 
 class ChainBar:
-    """The progress of one chain: its phase, step size, acceptance rate, and divergences so far.
+    """The progress of one chain, by its number from 0: its phase, step size, acceptance rate, and divergences so far.
 
-    Parameters
-    ----------
-    bars : ProgressBars
-        Where it is shown.
-    number : int
-        Of the chain, from 0.
-    warmup, draws : int
-        Iterations of the chain.
-    done : int
-        Those that were done before.
+    `done` of its iterations were done before.
     """
 
     def __init__(

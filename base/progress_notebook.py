@@ -106,21 +106,17 @@ class NotebookBars:
 
 
 def in_html(bars: list[Bar], message: str, seconds: float | None) -> str:
-    """Write bars as HTML.
-
-    Parameters
-    ----------
-    bars
-        The bars.
-    message
-        What is said under them; may be empty.
-    seconds
-        How long they have been moving; None where they no longer do.
-    """
-    rows = "".join(_row(bar, moving=seconds is not None) for bar in _few(bars))
+    """Write bars, and a message under them, as HTML; `seconds` is how long they move, None where they no longer do."""
+    rows = ""
+    for bar in _few(bars):
+        moving = f'<td><progress max="{bar.total}" value="{bar.done}"></progress></td>'
+        drawn = "" if seconds is None else moving
+        rows += f'<tr><td>{text(bar.description)}</td>{drawn}<td class="n">{bar.count}</td></tr>'
     said = [message] if message else []
-    if seconds is not None and (left := _left(bars, seconds)):
-        said.append(left)
+    timed = [bar for bar in bars if bar.timed]
+    total, done = sum(bar.total for bar in timed), sum(bar.done for bar in timed)
+    if seconds is not None and seconds >= 2 and total and 0.02 < done / total < 1:
+        said.append(f"about {in_words(seconds * (total - done) / done)} left")
     words = f"<p><small>{text('; '.join(said))}</small></p>" if said else ""
     return framed(f"<table>{rows}</table>{words}" if rows else words)
 
@@ -137,17 +133,3 @@ def _few(bars: list[Bar]) -> list[Bar]:
     rest = bars[MOST:]
     total, done = sum(bar.total for bar in rest), sum(bar.done for bar in rest)
     return [*bars[:MOST], Bar(f"and {len(rest)} more", total, done)]
-
-
-def _row(bar: Bar, *, moving: bool) -> str:
-    drawn = f'<td><progress max="{bar.total}" value="{bar.done}"></progress></td>' if moving else ""
-    return f'<tr><td>{text(bar.description)}</td>{drawn}<td class="n">{bar.count}</td></tr>'
-
-
-def _left(bars: list[Bar], seconds: float) -> str:
-    """Estimate the remaining time from the time that it took so far."""
-    bars = [bar for bar in bars if bar.timed]
-    total, done = sum(bar.total for bar in bars), sum(bar.done for bar in bars)
-    if seconds < 2 or not total or not 0.02 < done / total < 1:
-        return ""
-    return f"about {in_words(seconds * (total - done) / done)} left"

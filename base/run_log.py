@@ -32,7 +32,6 @@ class _Lines(logging.Handler):
     def __init__(self, path: Path, prefix: str) -> None:
         super().__init__(logging.INFO)
         self._path, self._prefix = path, prefix
-
         self._room = PRINTED_BYTES
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -49,16 +48,15 @@ class _Lines(logging.Handler):
 
 @contextmanager
 def logged_to(path: Path, *, prefix: str = "") -> Iterator[None]:
-    """Add what is recorded meanwhile in this process, notices too, to a log.
+    """Add what is recorded meanwhile in this process, notices too, to a log, which is made where there is none.
 
-    Parameters
-    ----------
-    path : Path
-        The file, made where it does not exist. One that is no log of ours is left alone, and nothing is logged.
-    prefix : str
-        What every line begins with after its time, such as which of several processes writes it.
+    Every line begins with its time and `prefix`. A file that is no log of ours is left alone, and nothing is logged.
     """
-    if not _is_ours(path):
+    ours = not path.exists() and not path.is_symlink()
+    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+        first = file.readline(200)
+        ours = not first or _LINE.match(first) is not None
+    if not ours:
         notice(f"{path} is no log of a run: it is left alone, and this run has no log.")
         yield
         return
@@ -75,15 +73,7 @@ def logged_to(path: Path, *, prefix: str = "") -> Iterator[None]:
 
 @contextmanager
 def story(command: str, **what: Mapping[str, Any] | str) -> Iterator[None]:
-    """Record how a command begins and how it ends.
-
-    Parameters
-    ----------
-    command : str
-        The command line.
-    what : mapping or str
-        What else is said at the beginning, a line each: versions, settings.
-    """
+    """Record how a command begins, with what else is said then, a line each (versions, settings), and how it ends."""
     record(f"begins: {command}")
     for name, said in what.items():
         words = said if isinstance(said, str) else ", ".join(f"{k} {v}" for k, v in said.items())
@@ -110,15 +100,3 @@ def telling(say: Callable[[str], None]) -> Callable[[str], None]:
         say(text)
 
     return tell
-
-
-def _is_ours(path: Path) -> bool:
-    """Tell whether lines may be added: it is not there, empty, or begins as a log of ours."""
-    if not path.exists():
-        return not path.is_symlink()
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            first = file.readline(200)
-    except OSError:
-        return False
-    return not first or _LINE.match(first) is not None

@@ -26,13 +26,7 @@ from .errors import MAX_SEED, ArgumentError, ArgumentTypeError
 
 @plain_dataclass(frozen=True)
 class Rule:
-    """The condition on the values of a type.
-
-    Attributes
-    ----------
-    text : str
-        Follows "`name` must".
-    """
+    """The condition on the values of a type; its text follows "`name` must"."""
 
     text: str
 
@@ -92,22 +86,7 @@ def settings[T](cls: type[T]) -> type[T]:
 
 
 def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
-    """Settings as given, or the default ones for None.
-
-    Parameters
-    ----------
-    given : settings or None
-        What the caller gave.
-    kind : type
-        The class that it must be of.
-    taker : str
-        Who takes them, for the message.
-
-    Raises
-    ------
-    TypeError
-        If they are of another class.
-    """
+    """Settings as given, or the default ones for None; those of another class than `taker` takes are refused."""
     if given is None:
         return kind()
     if not isinstance(given, kind):
@@ -143,32 +122,19 @@ def _refusal(cls: Any, error: ValidationError) -> Exception:
         )
     if first["type"] == "less_than_equal" and first["ctx"]["le"] == MOST:
         return ArgumentError(f"`{name}` must be at most {MOST:,}; got {value!r}.")
-    parts = list(_parts(cls.__pydantic_fields__[name]))
     default = known[name].default
     hint = "" if default is MISSING else f" The default is {default!r}."
-    for part in parts:
+    field = cls.__pydantic_fields__[name]
+    parts = [*field.metadata, field.annotation]
+    for part in parts:  # with all that they are made of, which is appended
         if isinstance(part, Rule):
             return ArgumentError(f"`{name}` must {part.text}; got {value!r}.{hint}")
         if get_origin(part) is Literal:
-            return _unknown_word(name, value, get_args(part))
-    kind = kind_of(cls.__pydantic_fields__[name].annotation)
+            try:
+                choose(name, value, get_args(part))
+            except (TypeError, ValueError) as refusal:
+                return refusal
+        parts += get_args(part)
+    kind = kind_of(field.annotation)
     assert kind is not None, "fields are of kinds that have words"
     return ArgumentError(f"`{name}` must be {kind.words}; got {value!r}.{hint}")
-
-
-def _parts(field: Any) -> Any:
-    """The annotation of a field with all that it is made of, and what it is annotated with."""
-    todo = [field.annotation]
-    yield from field.metadata
-    while todo:
-        part = todo.pop()
-        yield part
-        todo += get_args(part)
-
-
-def _unknown_word(name: str, value: Any, allowed: tuple[str, ...]) -> Exception:
-    try:
-        choose(name, value, allowed)
-    except (TypeError, ValueError) as error:
-        return error
-    raise AssertionError(f"{value!r} is among {allowed}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import Any
 
 from . import html
 from .card import Card
@@ -33,22 +32,12 @@ class Brief:
     """
 
     def __repr__(self) -> str:
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        given = [
-            f"{getattr(self, f.name)!r}"
-            if _is_required(f)
-            else f"{f.name}={getattr(self, f.name)!r}"
-            for f in fields
-            if _is_required(f) or getattr(self, f.name) != _default(f)
-        ]
+        given = []
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value, make = getattr(self, field.name), field.default_factory
+            default = field.default if make is dataclasses.MISSING else make()
+            if default is dataclasses.MISSING:
+                given.append(f"{value!r}")
+            elif value != default:
+                given.append(f"{field.name}={value!r}")
         return f"{type(self).__name__}({', '.join(given)})"
-
-
-def _is_required(field: dataclasses.Field[Any]) -> bool:
-    missing = dataclasses.MISSING
-    return field.default is missing and field.default_factory is missing
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    made = field.default_factory
-    return field.default if made is dataclasses.MISSING else made()

@@ -22,21 +22,11 @@ Value = str | bool | int | float | np.integer | np.floating | None
 
 @dataclass(frozen=True)
 class TableCell:
-    """A table's cell that is flagged or annotated.
+    """A table's cell that is flagged or annotated."""
 
-    Attributes
-    ----------
-    value
-        What is shown; None and NaN are shown as a dash.
-    flag
-        Verdict, shown by a mark as well as a colour.
-    note
-        Small print after the value, such as the parameter that has it.
-    """
-
-    value: Value
-    flag: Flag = ""
-    note: str = ""
+    value: Value  # None and NaN are shown as a dash.
+    flag: Flag = ""  # Verdict, shown by a mark as well as a colour.
+    note: str = ""  # Small print after the value, such as the parameter that has it.
 
     @property
     def is_empty(self) -> bool:
@@ -46,27 +36,14 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column's heading and the format of its numbers.
+    """A column's heading and the format of its numbers."""
 
-    Attributes
-    ----------
-    name
-        Heading.
-    digits
-        Significant digits of its numbers.
-    decimals
-        Decimals instead, where all numbers should have the same.
-    unit
-        Shown small under the heading.
-    limits
-        Limits that its numbers are judged by: a number has as many decimals as tell it from them.
-    """
-
-    name: str
-    digits: int = 3
-    decimals: int | None = None
-    unit: str = ""
+    name: str  # Heading.
+    digits: int = 3  # Significant digits of its numbers.
+    decimals: int | None = None  # Decimals instead, where all numbers should have the same.
+    unit: str = ""  # Shown small under the heading.
     limits: tuple[float, ...] = ()
+    """Limits that its numbers are judged by: a number has as many decimals as tell it from them."""
 
     def write(self, value: Value) -> str:
         """Write one of the column's values, as plain text."""
@@ -87,46 +64,25 @@ Row = tuple[TableCell | Value, ...]
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows of a table that fold under their own row, such as the entries of a variable.
-
-    Attributes
-    ----------
-    heading
-        The row that stays when the others are folded: a name, and what sums them up (the worst R-hat, ...).
-    rows
-        The rows; may be thousands.
-    open
-        Whether they show from the start.
-    """
+    """Rows of a table that fold under their own row, such as the entries of a variable."""
 
     heading: Row
-    rows: tuple[Row, ...] = ()
-    open: bool = False
+    """The row that stays when the others are folded: a name, and what sums them up (the worst R-hat, ...)."""
+    rows: tuple[Row, ...] = ()  # The rows; may be thousands.
+    open: bool = False  # They show from the start.
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first cell of a row is its heading. A click on a column's heading sorts it.
+    """A table; the first cell of a row is its heading. A click on a column's heading sorts it."""
 
-    Attributes
-    ----------
-    columns
-        Headings, as text or as `Column`.
-    rows
-        Cells, as plain values or as `TableCell`; every row as long as `columns`.
-    caption
-        What the table shows.
-    groups
-        Rows that fold, after the others. Sorting sorts the groups by their headings, and the rows in each.
-    sortable
-        Whether a reader may sort it; no table of one row is.
-    """
-
-    columns: tuple[Column | str, ...]
+    columns: tuple[Column | str, ...]  # Headings, as text or as `Column`.
     rows: tuple[Row, ...] = ()
+    """Cells, as plain values or as `TableCell`; every row as long as `columns`."""
     caption: str = ""
     groups: tuple[RowGroup, ...] = ()
-    sortable: bool = True
+    """Rows that fold, after the others. Sorting sorts the groups by their headings, and the rows in each."""
+    sortable: bool = True  # A reader may sort it, unless it is of one row.
 
     def __post_init__(self) -> None:
         """Refuse rows that do not fit the heading."""
@@ -215,18 +171,16 @@ def frame_table(frame: Any, caption: str, names: Sequence[str] | None = None) ->
 def table_to_markdown(table: Table) -> str:
     """Write a table as Markdown, its caption above it."""
     columns = table.headings
-    heading = [f"{c.name} ({c.unit})" if c.unit else c.name for c in columns]
-    rows = [[_text(cell, c) for cell, c in zip(row, columns, strict=True)] for row in table.cells]
-    lines = [_line(heading), _line(["---"] * len(columns)), *map(_line, rows)]
+    lines = [
+        [f"{c.name} ({c.unit})" if c.unit else c.name for c in columns],
+        ["---"] * len(columns),
+    ]
+    for row in table.cells:
+        lines.append([])
+        for cell, column in zip(row, columns, strict=True):
+            mark = f" {MARKS[cell.flag]}" if cell.flag else ""
+            note = f" ({cell.note})" if cell.note else ""
+            lines[-1].append(f"{column.write(cell.value)}{mark}{note}")
     caption = [f"**{table.caption}**", ""] if table.caption else []
-    return "\n".join([*caption, *lines])
-
-
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _text(cell: TableCell, column: Column) -> str:
-    note = f" ({cell.note})" if cell.note else ""
-    mark = f" {MARKS[cell.flag]}" if cell.flag else ""
-    return f"{column.write(cell.value)}{mark}{note}"
+    rows = ("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join([*caption, *rows])

@@ -27,19 +27,11 @@ _JOINERS = "\u200c\u200d"
 def shown(text: str, *, lines: bool = False) -> str:
     """Give a text with every character that acts on a terminal escaped.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-    lines : bool
-        Whether line feeds stay; a name's would make it look like several lines, a program's own words have lines.
-
-    Returns
-    -------
-    str
-        The text itself where nothing had to be escaped.
+    Line feeds are escaped too, but with `lines`: a name's would make it look like several lines.
     """
-    return escape_acting(text, _as_python, kept="\n" if lines else "")
+    return escape_acting(
+        text, lambda c: c.encode("unicode_escape").decode("ascii"), kept="\n" if lines else ""
+    )
 
 
 def pasteable(text: str) -> str:
@@ -65,12 +57,6 @@ def escape_acting(text: str, escape: Callable[[str], str], *, kept: str = "\n") 
     ):
         return text
     kept += _JOINERS
-    return "".join(escape(c) if _acts(c) and c not in kept else c for c in text)
-
-
-def _acts(character: str) -> bool:
-    return unicodedata.category(character) in _ACTING
-
-
-def _as_python(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    return "".join(
+        escape(c) if unicodedata.category(c) in _ACTING and c not in kept else c for c in text
+    )

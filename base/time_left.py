@@ -49,17 +49,7 @@ class _Chain:
 
 @dataclass
 class TimeLeft:
-    """Foretells when the last of several chains will have ended.
-
-    Parameters
-    ----------
-    chains : int
-        How many there are in all.
-    warmup, draws : int
-        Iterations of each.
-    at_once : int
-        Number of chains that run at once.
-    """
+    """Foretells when the last of several chains will have ended, of which `at_once` run at once."""
 
     chains: int
     warmup: int
@@ -97,7 +87,12 @@ class TimeLeft:
         working = [chain for chain in seen if chain.done < self.warmup + self.draws]
         ends = [max(0.0, self._cost(chain, price, draw) - (at - chain.at)) for chain in working]
         fresh = self.warmup * _price((c.warmed for c in seen), price) + self.draws * draw
-        return _last_end(ends, self.chains - len(seen), fresh, self.at_once)
+        waiting = self.chains - len(seen)
+        ends += [0.0] * min(self.at_once - len(ends), waiting)
+        heapq.heapify(ends)
+        for _ in range(waiting):  # each begins as the first of those at work ends
+            heapq.heapreplace(ends, ends[0] + fresh)
+        return max(ends, default=0.0)
 
     def _cost(self, chain: _Chain, price: float, draw: float) -> float:
         """Return the time that a running chain still takes, by its own prices where it has some."""
@@ -121,12 +116,3 @@ def _price(spent: Iterable[_Spent], otherwise: float) -> float:
     parts = list(spent)
     iterations = sum(part.iterations for part in parts)
     return sum(part.seconds for part in parts) / iterations if iterations else otherwise
-
-
-def _last_end(ends: list[float], waiting: int, cost: float, at_once: int) -> float:
-    """When the last of all has ended, where each of those that wait begins as the first of those at work ends."""
-    ends = ends + [0.0] * min(at_once - len(ends), waiting)
-    heapq.heapify(ends)
-    for _ in range(waiting):
-        heapq.heapreplace(ends, ends[0] + cost)
-    return max(ends, default=0.0)

@@ -24,7 +24,7 @@ from onebasin.inference.runs.provenance import machine, versions
 from onebasin.models import NetworkTarget
 from onebasin.models.data import split, standardise
 from onebasin.networks import BayesianNetwork, Gaussian, Network, Parametrisation, load_data
-from onebasin.stan.program import ReadyProgram, make_ready
+from onebasin.stan.run import ReadyProgram, make_ready
 
 FEW, MANY = 4, 44
 _TOTAL = re.compile(r"^(?:summary|totals): (\d+)", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""A bug in onebasin: the traceback goes to a file, and one line says which."""
+"""Errors of a command: one message and an exit code; a bug's traceback goes to a file, and one line says which."""
 
 from __future__ import annotations
 
@@ -6,7 +6,45 @@ import os
 import platform
 import tempfile
 import traceback
+from contextlib import suppress
 from pathlib import Path
+
+import typer
+
+from onebasin.base.errors import Interrupted, OnebasinError, UsageError
+from onebasin.base.files.cache import make_user_cache
+from onebasin.base.files.leftovers import lost_folder
+from onebasin.base.processes.command import FAILED, INTERRUPTED, INTERRUPTION
+
+from . import console
+from .spelling import CommandError, message_of, usage
+
+MISUSED, BUG = 2, 3
+_SHARED = os.environ.get("TEMP", "/var/tmp") if os.name == "nt" else "/var/tmp"
+
+
+def explain(error: Exception, command: str) -> int:
+    """Write an error to stderr and return the exit code that goes with it."""
+    if isinstance(error, typer.Abort):
+        error = Interrupted(INTERRUPTION)
+    cause = error.error if isinstance(error, CommandError) else error
+    # Named errors, and those of the system's files and memory, are no bugs.
+    ours = isinstance(cause, OnebasinError)
+    of_system = isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.strerror)
+    if isinstance(cause, Interrupted):
+        message, code = str(cause), INTERRUPTED
+    elif hasattr(cause, "format_message"):  # the parser's own
+        message, code = usage(cause), MISUSED
+    elif not ours and (lost := lost_folder(cause)):
+        message, code = f"{lost}; outputs appear whole or not at all: begin again.", FAILED
+    elif not ours and not of_system:
+        message, code = report_bug(cause, command), BUG
+    else:
+        message = str(error) if isinstance(error, CommandError) else message_of(error)
+        code = MISUSED if isinstance(cause, UsageError) else FAILED
+    with suppress(OSError):  # the terminal may be gone, and its signal the reason
+        console.complain(message, lines=code == MISUSED or getattr(cause, "has_lines", False))
+    return code
 
 
 def report_bug(error: Exception, command: str) -> str:
@@ -22,7 +60,12 @@ def report_bug(error: Exception, command: str) -> str:
     )
     text = f"{command}\n{where}\n\n{''.join(traceback.format_exception(error))}"
     try:
-        file, path = _new_file()
+        try:
+            folder = make_user_cache("bugs")
+            file, path = tempfile.mkstemp(prefix="onebasin-", suffix=".txt", dir=folder)
+        except (OSError, OnebasinError):
+            # Not `tempfile.gettempdir()`, which is a folder that ends with this command.
+            file, path = tempfile.mkstemp(prefix="onebasin-bug-", suffix=".txt", dir=_SHARED)
         with os.fdopen(file, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(text)
     except OSError:
@@ -32,17 +75,3 @@ def report_bug(error: Exception, command: str) -> str:
     return (
         f"This is a bug in onebasin. The traceback is in {path}; please report it with that file."
     )
-
-
-def _new_file() -> tuple[int, str]:
-    from onebasin.base.errors import OnebasinError
-    from onebasin.base.files.cache import make_user_cache
-
-    try:
-        return tempfile.mkstemp(prefix="onebasin-", suffix=".txt", dir=make_user_cache("bugs"))
-    except (OSError, OnebasinError):
-        # Not `tempfile.gettempdir()`, which is a folder that ends with this command.
-        return tempfile.mkstemp(prefix="onebasin-bug-", suffix=".txt", dir=_SHARED)
-
-
-_SHARED = os.environ.get("TEMP", "/var/tmp") if os.name == "nt" else "/var/tmp"

@@ -16,7 +16,6 @@ from .options import Json, Progress, Seed, argument, option
 
 if TYPE_CHECKING:
     from onebasin.inference.calibration.family import Family
-    from onebasin.inference.calibration.result import Calibration
 
 _MARK = {"calibrated": "good", "not calibrated": "bad", "cannot be judged": "warn"}
 _LINES = 10
@@ -102,10 +101,6 @@ def calibrate(
     if json:
         console.write_json({"model": model, **found.to_dict()})
         return
-    _write(model, found)
-
-
-def _write(model: str, found: Calibration) -> None:
     from onebasin.base.table import Column, Table, TableCell
 
     first, *rest = found.sentences
@@ -113,9 +108,9 @@ def _write(model: str, found: Calibration) -> None:
     for sentence in rest:
         console.write_sentence(sentence)
     outside = {True: TableCell("yes", "bad"), False: TableCell("no")}
-    shown = found.off[:_LINES]
     rows = tuple(
-        (one.name, outside[bool(one.outside)], one.p_value, one.shift, one.ratio) for one in shown
+        (one.name, outside[bool(one.outside)], one.p_value, one.shift, one.ratio)
+        for one in found.off[:_LINES]
     )
     if rows:
         sds = [Column(name, decimals=2, unit="sd") for name in ("shift", "spread")]
@@ -135,7 +130,7 @@ def _family(
 ) -> Iterator[Family]:
     """The family that the words say; modules of the user's can be imported meanwhile."""
     from onebasin.analysis.alignment.quantity import aligned_quantity
-    from onebasin.base.json_file import read_json_file
+    from onebasin.base.jsonable import read_json_file
     from onebasin.inference.calibration.family import Family
     from onebasin.models.numpyro_file import loaded, model_file_in
 
@@ -163,18 +158,14 @@ def _family(
             function = files.enter_context(loaded(place))
             family = Family.of_stan(model, function, symmetry=symmetry)
         else:
-            yield _own(model)
+            from onebasin.base.checks import choose
+            from onebasin.studies.calibration.design import NETWORKS, family_of
+            from onebasin.truth.problems import PROBLEMS
+
+            there = [*NETWORKS, *(n for n, p in PROBLEMS.items() if p.family is not None)]
+            choose("MODEL", model, there)
+            yield family_of(model)
             return
         if symmetry:
             family = family.looking_at({"aligned": aligned_quantity(symmetry)})
         yield family
-
-
-def _own(name: str) -> Family:
-    from onebasin.base.checks import choose
-    from onebasin.studies.calibration.design import NETWORKS, family_of
-    from onebasin.truth.problems import PROBLEMS
-
-    there = [*NETWORKS, *(n for n, p in PROBLEMS.items() if p.family is not None)]
-    choose("MODEL", name, there)
-    return family_of(name)

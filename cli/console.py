@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from onebasin.base.card import Card
-    from onebasin.base.table import Column, Table, TableCell
+    from onebasin.base.table import Table
 
 _PAGE = 80
 """Width where stdout is no terminal and nobody has said another."""
@@ -116,15 +116,20 @@ def write_table(table: Table) -> None:
     """Write a table to stdout, in parts where it is wider than the terminal, or than a page where there is none."""
     from rich.text import Text
 
-    from .tables import drawn
+    from .tables import NO_BREAK, drawn
 
-    out = stdout()
-    headings = [
-        Text(plain(c.name) + (f"\n{plain(c.unit)}" if c.unit else "")) for c in table.headings
-    ]
-    rows = [
-        [_cell(cell, c) for cell, c in zip(r, table.headings, strict=True)] for r in table.cells
-    ]
+    out, columns = stdout(), table.headings
+    rows: list[list[Text]] = []
+    headings = [Text(plain(c.name) + (f"\n{plain(c.unit)}" if c.unit else "")) for c in columns]
+    for cells in table.cells:
+        rows.append([])
+        for cell, column in zip(cells, columns, strict=True):
+            text = Text(plain(column.write(cell.value)))
+            if cell.flag:
+                text.append(f"{NO_BREAK}{MARKS[cell.flag]}", _COLOURS[cell.flag])
+            if cell.note:
+                text.append(f" {plain(cell.note)}", "dim")
+            rows[-1].append(text)
     title = Text(plain(table.caption)) if table.caption else None
     for part, least in drawn(headings, rows, table.numeric, title=title, width=out.width):
         out.width = max(out.width, least)
@@ -248,16 +253,3 @@ def stdout() -> Console:
 
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     return Console(width=None if known else _PAGE, highlight=False, markup=False)
-
-
-def _cell(cell: TableCell, column: Column) -> Text:
-    from rich.text import Text
-
-    from .tables import NO_BREAK
-
-    parts: list[str | tuple[str, str]] = [plain(column.write(cell.value))]
-    if cell.flag:
-        parts.append((f"{NO_BREAK}{MARKS[cell.flag]}", _COLOURS[cell.flag]))
-    if cell.note:
-        parts.append((f" {plain(cell.note)}", "dim"))
-    return Text.assemble(*parts)

@@ -6,15 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
-
-if TYPE_CHECKING:
-    from onebasin.studies.demo.mixture import Mixture
-    from onebasin.studies.demo.network import NetworkPosteriors
 
 WIDTH = 50
 """Columns of a label."""
@@ -33,18 +29,40 @@ def demo(
     with claim(out, force=True, error=OutputError, argument="--out"), _compiling_quickly():
         from onebasin.analysis.page.render import put
         from onebasin.studies.demo import mixture, network
-        from onebasin.studies.demo.page import page
+        from onebasin.studies.demo.page import MEASURES, page, score_table
 
-        _write("1. A mixture of two normal components, in Stan", "")
-        _write("   No prior tells them apart, so every chain chooses its own labels.", "")
-        switched = mixture.run()
-        _write_mixture(switched)
-        _write("\n2. A network of two hidden tanh units, in Stan and in NumPyro", "")
-        _write("   Three approximations are compared with NUTS, the reference.", "")
+        from . import console
+
+        _write("1. A mixture of two normal components, in Stan")
+        _write("   No prior tells them apart, so every chain chooses its own labels.")
+        mixed = mixture.run()
+        means = mixed.posterior.posterior["mu"].mean("draw").values[:, 0]
+        rhats = mixed.aligned
+        _write("   Mean of mu[0] in each of 4 chains of NUTS", "  ".join(f"{m:.2f}" for m in means))
+        _write("   R-hat of these draws (the limit is 1.01)", f"{rhats.raw.rhat.value:.2f}")
+        _write("   Symmetry that onebasin finds in the log density", mixed.words)
+        _write("   Change of the log density under it, at most", f"{max(mixed.changes):.0e} nats")
+        _write("   Draws that alignment relabels", f"{100 * mixed.relabelled:.0f} %")
+        _write("   R-hat of the aligned draws", f"{rhats.aligned.rhat.value:.2f}")
+        _write("   Verdict of onebasin on the draws", mixed.verdict)
+        for name in ("mu", "sigma"):
+            mean = mixed.draws[name].mean(("chain", "draw")).values
+            label = f"   Means of the aligned {name}[0] and {name}[1]"
+            _write(label, f"{mean[0]:.2f} and {mean[1]:.2f}")
+        _write("\n2. A network of two hidden tanh units, in Stan and in NumPyro")
+        _write("   Three approximations are compared with NUTS, the reference.")
         fits = network.run()
-        _write_network(fits)
-        put(page(switched, fits), out, force=True)
-    _write(f"\nThe same with pictures: {out}", "")
+        aligned = fits.diagnosis.aligned
+        assert aligned is not None, "a network declares its symmetry"
+        constant = f"{fits.constant:.4f} nats, a constant"
+        _write("   Log density in Stan minus that in NumPyro", constant)
+        _write("   Largest deviation from this constant, 10 points", f"{fits.spread:.0e} nats")
+        _write("   R-hat of NUTS as sampled", f"{aligned.raw.rhat.value:.2f}")
+        _write("   R-hat of NUTS aligned", f"{aligned.aligned.rhat.value:.2f}")
+        console.write_table(score_table(fits.scores))
+        typer.echo(fill(MEASURES, 80, initial_indent="   ", subsequent_indent="   "))
+        put(page(mixed, fits), out, force=True)
+    _write(f"\nThe same with pictures: {out}")
 
 
 @contextmanager
@@ -62,37 +80,5 @@ def _compiling_quickly() -> Iterator[None]:
         jax.config.update(name, before)
 
 
-def _write(label: str, value: str) -> None:
+def _write(label: str, value: str = "") -> None:
     typer.echo(f"{label:<{WIDTH}} {value}".rstrip())
-
-
-def _write_mixture(mixture: Mixture) -> None:
-    aligned, draws = mixture.aligned, mixture.draws
-    means = mixture.posterior.posterior["mu"].mean("draw").values[:, 0]
-    _write("   Mean of mu[0] in each of 4 chains of NUTS", "  ".join(f"{m:.2f}" for m in means))
-    _write("   R-hat of these draws (the limit is 1.01)", f"{aligned.raw.rhat.value:.2f}")
-    _write("   Symmetry that onebasin finds in the log density", mixture.words)
-    _write("   Change of the log density under it, at most", f"{max(mixture.changes):.0e} nats")
-    _write("   Draws that alignment relabels", f"{100 * mixture.relabelled:.0f} %")
-    _write("   R-hat of the aligned draws", f"{aligned.aligned.rhat.value:.2f}")
-    _write("   Verdict of onebasin on the draws", mixture.verdict)
-    for name in ("mu", "sigma"):
-        mean = draws[name].mean(("chain", "draw")).values
-        _write(
-            f"   Means of the aligned {name}[0] and {name}[1]", f"{mean[0]:.2f} and {mean[1]:.2f}"
-        )
-
-
-def _write_network(fits: NetworkPosteriors) -> None:
-    from onebasin.studies.demo.page import MEASURES, score_table
-
-    from . import console
-
-    aligned = fits.diagnosis.aligned
-    assert aligned is not None, "a network declares its symmetry"
-    _write("   Log density in Stan minus that in NumPyro", f"{fits.constant:.4f} nats, a constant")
-    _write("   Largest deviation from this constant, 10 points", f"{fits.spread:.0e} nats")
-    _write("   R-hat of NUTS as sampled", f"{aligned.raw.rhat.value:.2f}")
-    _write("   R-hat of NUTS aligned", f"{aligned.aligned.rhat.value:.2f}")
-    console.write_table(score_table(fits.scores))
-    typer.echo(fill(MEASURES, 80, initial_indent="   ", subsequent_indent="   "))

@@ -25,14 +25,10 @@ def write_findings(
         console.write_json({**diagnosis.to_dict(), "file": file})
         return
     console.write_card(diagnosis.card(whole=details), left_out=_LEFT_OUT)
-    if details:
-        _write_details(diagnosis, name)
-    else:
+    if not details:
         console.write_sentence("More: --details")
-
-
-def _write_details(diagnosis: Diagnosis, name: str) -> None:
-    """Write the numbers behind the answer, what alignment did, and every check."""
+        return
+    # The numbers behind the answer, what alignment did, and every check.
     from onebasin.analysis.report import aligned_table, health_table
 
     table = health_table({name: diagnosis})

@@ -2,12 +2,47 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
 import typer
 
+from onebasin.base.extras import EXTRAS, is_installed
+from onebasin.base.files.cache import CacheError, user_cache
+from onebasin.base.files.leftovers import leftovers
 from onebasin.base.processes.libraries import prepare_jax
 from onebasin.base.text import Flag
 
 from .options import Json, option
+
+MIN_PYTHON = (3, 12)
+_DATA = "data: "
+"""Prefix of the names of checks of data sets."""
+_PROGRAM = "#include <vector>\nint main() {}\n"
+_JAX_DEVICES = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "CUDA_VISIBLE_DEVICES")
+"""Variables by which somebody chooses JAX's device."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    detail: str  # What was found.
+    remedy: str = ""  # What to do where it is not as it should be; empty where nothing needs doing.
+    engine: str = ""  # The engine that cannot work without it, if any.
+    asked: bool = False  # Somebody has set it up: it matters although no engine needs it.
+
+    @property
+    def matters(self) -> bool:
+        """Tell whether a failure of this check means that the machine is not as it should be."""
+        return bool(self.engine) or self.asked
 
 
 def doctor(
@@ -18,10 +53,7 @@ def doctor(
     build: bool = option(False, "Assemble CmdStan now if there is none.", "--build/--no-build"),
 ) -> None:
     """Show what this machine has, tried out; the exit code is 0 if models run and all that was set up works."""
-    from dataclasses import asdict
-
     from . import console
-    from .machine import DATA, Check, examine, first_remedy, working_engines
 
     prepare_jax()
     checks = examine(build=build, progress=console.say)
@@ -29,7 +61,7 @@ def doctor(
     if json:
         console.write_json({"engines": engines, "checks": [asdict(check) for check in checks]})
     else:
-        sets = [check for check in checks if check.name.startswith(DATA)]
+        sets = [check for check in checks if check.name.startswith(_DATA)]
         rows = checks
         if not details:
             here = sum(check.ok for check in sets)
@@ -43,20 +75,193 @@ def doctor(
                 console.write_remark(f"{check.name}: {check.remedy}", flag)
         able = [engine for engine, works in engines.items() if works]
         if able:
-            console.write_remark(f"{_listed(able)} work{'s' * (len(able) == 1)}", "good")
+            *others, last = able
+            listed = f"engines {', '.join(others)} and {last} work" if others else f"{last} works"
+            console.write_remark(f"the {'engine ' * (not others)}{listed}", "good")
         for engine in engines.keys() - set(able):
             needed = any(check.engine == engine and not check.ok for check in checks)
-            console.write_remark(f"{_listed([engine])} does not work", _flag(False, needed))
+            console.write_remark(f"the engine {engine} does not work", _flag(False, needed))
     remedy = first_remedy(checks)
     if remedy is not None:
         console.say(f"onebasin: {remedy}")
         raise typer.Exit(1)
 
 
-def _listed(engines: list[str]) -> str:
-    *others, last = engines
-    return f"the engines {', '.join(others)} and {last}" if others else f"the engine {last}"
-
-
 def _flag(ok: bool, matters: bool) -> Flag:
     return "good" if ok else "bad" if matters else "warn"
+
+
+def examine(*, build: bool, progress: Callable[[str], None]) -> list[Check]:
+    """Look at everything, in the order in which it should be shown.
+
+    With `build` a CmdStan is assembled where none is found; `progress` is called with a line before what takes long.
+    """
+    compiling = list(_compilers(build, progress))
+    compiles = any(check.name == "CmdStan" and check.ok for check in compiling)
+    return [*_without_compiler(), *compiling, *_files(compiles)]
+
+
+def working_engines(checks: list[Check]) -> dict[str, bool]:
+    """Tell which engines work, CmdStan too where it can be assembled."""
+    broken = {check.engine for check in checks if not check.ok}
+    lacking = any(check.name == "CmdStan" and not check.ok for check in checks)
+    return {engine: engine not in broken for engine in ("numpyro", "stanli")} | {
+        "cmdstan": not lacking and "cmdstan" not in broken
+    }
+
+
+def first_remedy(checks: list[Check]) -> str | None:
+    """Return what to do first so that NumPyro, the interpreter and all that was set up work; None if it is."""
+    return next((c.remedy for c in checks if c.matters and not c.ok), None)
+
+
+def _without_compiler() -> Iterator[Check]:
+    """Look at Python, JAX, NumPyro and the interpreter of Stan programs."""
+    good = sys.version_info >= MIN_PYTHON
+    needed = ".".join(map(str, MIN_PYTHON))
+    detail = f"{platform.python_version()} at {sys.executable}"
+    remedy = "" if good else f"Install Python {needed} or newer."
+    yield Check("Python", good, detail, remedy, "numpyro")
+    yield _jax()
+    try:
+        import numpyro
+    except Exception as error:
+        yield Check("NumPyro", False, str(error), "Reinstall numpyro.", "numpyro")
+    else:
+        yield Check("NumPyro", True, numpyro.__version__)
+    from onebasin.stan.interpreter.runtime import InterpreterMissing, installed_version, load
+
+    try:
+        load()
+    except InterpreterMissing as error:
+        yield Check("stanli", False, "not usable", str(error), "stanli")
+    else:
+        detail = f"{installed_version()}, runs Stan programs; no compiler is needed"
+        yield Check("stanli", True, detail)
+
+
+def _jax() -> Check:
+    import jax
+
+    try:
+        devices = ", ".join(str(device) for device in jax.devices())
+        computed = jax.numpy.arange(3.0) * 2  # on the device that models will run on
+        good, precision = computed.tolist() == [0.0, 2.0, 4.0], str(computed.dtype)
+    except Exception as error:  # whatever a plugin of a device throws
+        words = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        asked = {n: os.environ[n] for n in _JAX_DEVICES if os.environ.get(n)}
+        said = ", ".join(f"{name} ({value})" for name, value in asked.items())
+        remedy = f"Unset {said}." if said else "Reinstall jax."
+        return Check("JAX", False, words, remedy, "numpyro")
+    if precision != "float64":
+        good, precision = False, f"{precision} where float64 is asked for"
+    remedy = "" if good else "Choose another device with JAX_PLATFORMS=cpu, or reinstall jax."
+    return Check("JAX", good, f"{jax.__version__}, {devices}, {precision}", remedy, "numpyro")
+
+
+def _compilers(build: bool, progress: Callable[[str], None]) -> Iterator[Check]:
+    """Look at CmdStan and its tools; say in one line that it is optional where nobody has set it up."""
+    from onebasin import stan
+    from onebasin.stan.home.errors import HomeBuildError
+    from onebasin.stan.home.integrity import cannot_run
+    from onebasin.stan.home.toolchain import find_toolchain, find_wheel, how_to_install
+
+    try:
+        wanted = build or stan.existing_cmdstan() is not None
+    except stan.StanError:  # a wrong CMDSTAN, which somebody has set
+        wanted = True
+    wheel: Check
+    try:
+        found = find_wheel()
+        wheel = Check("httpstan", True, f"{found.version}, with Stan {found.stan_version}")
+    except HomeBuildError as error:
+        if not wanted:
+            detail = "not installed, and optional: `--engine cmdstan` and programs that stanli refuses need it"
+            yield Check("CmdStan", False, detail, f"To have CmdStan, {how_to_install()}.")
+            return
+        wheel = Check("httpstan", False, "not usable", str(error))
+    try:
+        tools = find_toolchain()
+    except HomeBuildError as error:
+        yield Check("C++ compiler, make", False, "not found", str(error), "cmdstan")
+    else:
+        compiler = f"{tools.compiler} {tools.version} ({tools.kind})"
+        compiling = [*tools.compiler.split(), "-std=c++17", "-fsyntax-only", "-x", "c++", "-"]
+        for name, what, command, stdin in (
+            ("C++ compiler", compiler, compiling, _PROGRAM),
+            ("make", tools.make, [tools.make, "--version"], ""),
+        ):
+            why = cannot_run(command, stdin=stdin)
+            remedy = f"`{what.split()[0]}` {why}: reinstall it." if why else ""
+            yield Check(name, not why, what, remedy, "cmdstan")
+    yield wheel
+    yield _cmdstan(build, progress)
+
+
+def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
+    from onebasin import stan
+    from onebasin.stan.home import integrity
+    from onebasin.stan.home.cache import default_cache
+    from onebasin.stan.home.environment import check_home_path
+    from onebasin.stan.home.toolchain import find_toolchain, find_wheel
+
+    try:
+        found = stan.find_cmdstan(progress=progress) if build else stan.existing_cmdstan()
+        if found is None:
+            find_toolchain(), find_wheel()
+            check_home_path(default_cache(), "where it would be assembled")
+    except stan.StanError as error:
+        return Check("CmdStan", False, "not found", str(error), "cmdstan")
+    if found is None:
+        detail = "none yet; it will be assembled on first use, or now with --build"
+        return Check("CmdStan", True, detail, engine="cmdstan")
+    number = ".".join(map(str, found.version))
+    if not found.supports_jacobian_statement:
+        remedy = f"CmdStan {number} is too old for the networks: 2.36 or newer is needed."
+        return Check("CmdStan", False, f"{number} at {found.path}", remedy, "cmdstan")
+    broken = integrity.fault(found)
+    passed_over = found.origin != "CMDSTAN" and os.environ.get("CMDSTAN") == ""
+    note = "; CMDSTAN is empty and counts as not set" if passed_over else ""
+    where = f"{number} at {found.path} ({found.origin}{note})"
+    return Check("CmdStan", not broken, where, broken, "cmdstan")
+
+
+def _files(compiles: bool) -> Iterator[Check]:
+    """Look at extras, the cache, unfinished files, and data sets; CmdStan needs a cache, others take longer without."""
+    from onebasin.base.card import in_brief
+    from onebasin.models import data
+    from onebasin.models.data.folders import VARIABLE
+
+    there = [extra for extra, package in EXTRAS.items() if is_installed(package)]
+    missing = [extra for extra in EXTRAS if extra not in there]
+    words = [", ".join(there)] if there else []
+    if missing:
+        how = "`pip install 'onebasin[NAME]'` adds one"
+        words.append(f"not installed: {', '.join(missing)}; {how}")
+    yield Check("extras", True, "; ".join(words))
+    try:
+        folder = user_cache()
+    except CacheError as error:
+        yield Check("cache", False, "not to be trusted", str(error), "stanli")
+    else:
+        nearest = next(place for place in (folder, *folder.parents) if place.exists())
+        good = nearest.is_dir() and os.access(nearest, os.W_OK)
+        remedy = "" if good else f"Make {nearest} writable, or set XDG_CACHE_HOME."
+        yield Check("cache", good, str(folder), remedy, "cmdstan" if compiles else "")
+    # Files that ended commands have left here and among temporary files, and chains that wait to be resumed.
+    places = {Path.cwd(), Path(tempfile.gettempdir()).parent, Path(tempfile.gettempdir())}
+    if left := [str(path) for place in places for path in leftovers(place)]:
+        remedy = "Remove them, if nothing that runs on another machine has made them."
+        yield Check("unfinished files", True, in_brief(left, 4), remedy)
+    if chains := [str(path.parent) for path in Path.cwd().glob("*.chains/chain-0")]:
+        remedy = "Repeat the command that began them to resume, or remove them."
+        yield Check("unfinished chains", True, in_brief(chains, 4), remedy)
+    if chosen := os.environ.get(VARIABLE):
+        folder = Path(chosen).expanduser()
+        good = os.path.isdir(folder) and os.access(folder, os.R_OK | os.X_OK)
+        remedy = f"Set {VARIABLE} to a folder that can be read, or unset it; it is {chosen}."
+        yield Check("data folder", good, str(folder), "" if good else remedy, asked=True)
+    for name in data.names():
+        reason = data.missing(name)
+        detail = data.TABLE[name].summary if reason is None else "not available"
+        yield Check(f"{_DATA}{name}", reason is None, detail, reason or "")

@@ -44,9 +44,17 @@ def read(
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
 
     def density(view: View) -> DensityAtDraws | None:
-        if program is not None and str(program) != "recorded":
-            return _density_of(program, data)
-        return recorded_density(view, trusted=program is not None)
+        if program is None or str(program) == "recorded":
+            return recorded_density(view, trusted=program is not None)
+        from onebasin.inference.density.evaluate import log_density
+
+        files = ExitStack()  # as long as the function is there
+        target = files.enter_context(opened(program, data))
+
+        def evaluate(draws: xr.Dataset, files: ExitStack = files) -> xr.DataArray:
+            return log_density(target, draws)
+
+        return evaluate
 
     return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}", density=density)
 
@@ -70,18 +78,6 @@ def recorded_density(view: View, *, trusted: bool = False) -> DensityAtDraws | N
     from onebasin.inference.runs.recorded import RecordedProgram
 
     return RecordedProgram(view, trusted)
-
-
-def _density_of(program: Path, data: Path | None) -> DensityAtDraws:
-    from onebasin.inference.density.evaluate import log_density
-
-    files = ExitStack()  # as long as the function is there
-    target = files.enter_context(opened(program, data))
-
-    def evaluate(draws: xr.Dataset, files: ExitStack = files) -> xr.DataArray:
-        return log_density(target, draws)
-
-    return evaluate
 
 
 def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
@@ -199,7 +195,7 @@ def symmetry(words: Sequence[str] | None) -> Symmetry:
 def inputs_at(path: Path) -> Any:
     """Read a network's inputs, ``x`` of a JSON file."""
     from onebasin.base.errors import ModelDataError
-    from onebasin.base.json_file import read_json_file
+    from onebasin.base.jsonable import read_json_file
 
     values = read_json_file(path, error=ModelDataError, argument="--at")
     if "x" not in values:

@@ -8,19 +8,7 @@ from onebasin.base.processes.command import run_as_process
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; `commands.program` says what goes where, and what exit codes mean.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The words after `onebasin`. Without them those of this process are taken, which the command then has to itself:
-        see `process`.
-
-    Returns
-    -------
-    int
-        The exit code.
-    """
+    """Run the command of these words, or of this process, which it then has to itself; return the exit code."""
     if arguments is None:
         gc.set_threshold(100_000)  # of objects that imports make, few are ever collected
         return run_as_process(lambda: _run(sys.argv[1:]))
@@ -28,6 +16,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    from .console import show_notices
     from .program import run
 
+    show_notices()
     return run(arguments)

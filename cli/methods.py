@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -33,21 +33,27 @@ def setting_options(methods: Mapping[str, type[Method]]) -> list[inspect.Paramet
         for field in fields(cls):
             if field.name not in cls.networks_alone:
                 holders.setdefault(field.name, {})[method] = cls
-    return [_option(name, by_method, len(methods)) for name, by_method in holders.items()]
+    options = []
+    for name, held in holders.items():
+        annotations = [cls.__pydantic_fields__[name].annotation for cls in held.values()]  # type: ignore[attr-defined]
+        literals = [get_args(a) for a in annotations if get_origin(a) is Literal]
+        words = tuple(dict.fromkeys(word for each in literals for word in each))
+        meaning = descriptions(next(iter(held.values())))[name].partition(". ")[0].rstrip(".")
+        scope = "" if len(held) == len(methods) else f" For {', '.join(held)}."
+        allowed = f" One of {', '.join(words)}." if words else ""
+        text = f"{meaning}.{allowed}{scope} By default {_defaults(name, held)}."
+        kind: Any = str
+        if not words:  # the number or text of an annotation that may also be None
+            parts = [part for part in get_args(annotations[0]) if part is not NoneType]
+            kind = parts[0] if parts else annotations[0]
+            kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+        hint = Annotated[kind | None, described(text, autocompletion=_offering(words))]
+        options.append(keyword(name, None, hint))
+    return options
 
 
-def _option(name: str, holders: Mapping[str, type], methods: int) -> inspect.Parameter:
-    annotations = [cls.__pydantic_fields__[name].annotation for cls in holders.values()]  # type: ignore[attr-defined]
-    literals = [get_args(a) for a in annotations if get_origin(a) is Literal]
-    words = tuple(dict.fromkeys(word for each in literals for word in each))
-    meaning = descriptions(next(iter(holders.values())))[name].partition(". ")[0].rstrip(".")
-    scope = "" if len(holders) == methods else f" For {', '.join(holders)}."
-    allowed = f" One of {', '.join(words)}." if words else ""
-    text = f"{meaning}.{allowed}{scope} By default {_defaults(name, holders)}."
-    kind = str if words else _plain(annotations[0])
-    return keyword(
-        name, None, Annotated[kind | None, described(text, autocompletion=lambda: list(words))]
-    )
+def _offering(words: Sequence[str]) -> Callable[[], list[str]]:
+    return lambda: list(words)
 
 
 def _defaults(name: str, holders: Mapping[str, type]) -> str:
@@ -57,20 +63,14 @@ def _defaults(name: str, holders: Mapping[str, type]) -> str:
         default = next(field.default for field in fields(cls) if field.name == name)
         if isinstance(default, bool):
             written = "yes" if default else "no"
+        elif isinstance(default, float):
+            written = f"{default:.4g}"
         else:
-            written = f"{default:.4g}" if isinstance(default, float) else str(default)
-            written = "chosen for the model" if default is None else written
+            written = "chosen for the model" if default is None else str(default)
         found.setdefault(written, []).append(method)
     if len(found) == 1:
         return next(iter(found))
     return ", ".join(f"{value} ({', '.join(methods)})" for value, methods in found.items())
-
-
-def _plain(annotation: Any) -> Any:
-    """The number or text of an annotation that may also be None."""
-    parts = [part for part in get_args(annotation) if part is not NoneType]
-    plain = parts[0] if parts else annotation
-    return get_args(plain)[0] if get_origin(plain) is Annotated else plain
 
 
 def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "stan") -> Method:
@@ -84,13 +84,30 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
             f"{', '.join(OFFERED)}."
         )
     choose("method", word, [*OFFERED, *(each for each in WORDS if each not in METHODS)])
-    if not _takes(METHODS[WORDS[word][0]], definition):
+    name, fixed = WORDS[word]
+    method = METHODS[name]
+    if not _takes(method, definition):
         rest = ", ".join(other for other, cls in OFFERED.items() if _takes(cls, definition))
         raise StudyError(
             f"`--method` is {word}, which runs Stan programs alone; for a NumPyro model choose one of {rest}."
         )
     given = {option: value for option, value in options.items() if value is not None}
-    _check_fields(word, given, definition)
+    # An option that the method, or the engine, has no use for, or that the word fixes, is refused.
+    own = [each.name for each in fields(method)]
+    known = [name for name in own if name not in fixed and name not in method.networks_alone]
+    without = () if definition == "numpyro" else method.numpyro_alone
+    taken = [name for name in known if name not in without]
+    flags = {name: "--" + name.replace("_", "-") for name in (*taken, *given)}
+    allowed = ", ".join(flags[name] for name in taken)
+    for field in given:
+        if field in known and field not in taken:
+            raise StudyError(
+                f"`{flags[field]}` is for NumPyro models; --method {word} of a Stan program takes {allowed}."
+            )
+        if field not in known:
+            raise StudyError(
+                f"`{flags[field]}` does not apply to --method {word}, which takes {allowed}."
+            )
     if "init_starts" in given and given.get("init") != "optimum":
         raise StudyError(
             f"`--init-starts` is {given['init_starts']}, but only --init optimum looks from several starting points; "
@@ -102,31 +119,6 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
 def _takes(method: type[Method], definition: str) -> bool:
     """Tell whether an engine that takes a definition has a method."""
     return any(definition in ENGINES[name].takes for name in method.engines)
-
-
-def _check_fields(word: str, given: Mapping[str, Any], definition: str) -> None:
-    """Refuse an option that the method, or the engine, has no use for, or that the word fixes."""
-    name, fixed = WORDS[word]
-    method = METHODS[name]
-    own = [each.name for each in fields(method)]
-    known = [name for name in own if name not in fixed and name not in method.networks_alone]
-    without = () if definition == "numpyro" else method.numpyro_alone
-    taken = [name for name in known if name not in without]
-    for field in given:
-        if field in taken:
-            continue
-        allowed = ", ".join(map(_flag, taken))
-        if field in known:
-            raise StudyError(
-                f"`{_flag(field)}` is for NumPyro models; --method {word} of a Stan program takes {allowed}."
-            )
-        raise StudyError(
-            f"`{_flag(field)}` does not apply to --method {word}, which takes {allowed}."
-        )
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def engine_for(method: Method, asked: str | None, definition: str) -> str:

@@ -7,36 +7,32 @@ matters, and --debug shows the rest. This module imports nothing heavy, so that 
 answer at once.
 """
 
+import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from onebasin.base.errors import Interrupted, OnebasinError, UsageError
-from onebasin.base.files.leftovers import lost_folder
-from onebasin.base.processes.command import FAILED, INTERRUPTED, INTERRUPTION
+from onebasin.base.processes.command import INTERRUPTED
 
-from . import cmdstan, console, truth
-from .bugs import report_bug
+from . import cmdstan, truth
+from .bugs import explain
 from .calibrate import calibrate
 from .compare import compare
-from .completion import asked_words
-from .console import show_notices
 from .demo import demo
 from .doctor import doctor
-from .loo import loo
 from .options import with_options
 from .posteriors import align, convert, diagnose, report
-from .predict import predict
+from .predict import loo, predict
 from .sample import sample, sample_with_settings
-from .spelling import Command, CommandError, CommandGroup, command_line, is_bug, message_of, usage
+from .spelling import Command, CommandError, CommandGroup, command_line
 from .study import study
 from .symmetry import symmetry
 
-MISUSED, BUG = 2, 3
+ASKS = "_ONEBASIN_COMPLETE"
+"""The variable that a shell's script sets where it asks for completions."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -84,59 +80,28 @@ def program(words: Sequence[str]) -> typer.Typer:
 def run(arguments: Sequence[str]) -> int:
     """Run one command, as a part of this process; return its exit code."""
     words = list(arguments)
-    debug = "--debug" in words
-    show_notices()
+    debug, asked = "--debug" in words, ASKS in os.environ
+    typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
     try:
-        with _warnings_as_asked(debug):
-            code = typer.main.get_command(program(asked_words() or words)).main(
+        with warnings.catch_warnings():
+            if not (debug or sys.warnoptions):  # unless asked for by --debug or of Python itself
+                warnings.simplefilter("ignore")
+            app = program((typed.split() if asked else []) or words)
+            code = typer.main.get_command(app).main(
                 args=[word for word in words if word != "--debug"],
                 prog_name="onebasin",
                 standalone_mode=False,
                 obj=command_line(words),
             )
-    except SystemExit as end:  # of what shells ask for completion
-        if isinstance(end.code, int) and _is_completion(words):
+    except SystemExit as end:  # what shells ask for completion, and users for its script
+        completes = asked or any(word.endswith("-completion") for word in words)
+        if isinstance(end.code, int) and completes:
             return end.code
         raise
     except Exception as error:
         if debug:
             raise (error.error if isinstance(error, CommandError) else error) from None
-        return _explain(error, command_line(words))
+        return explain(error, command_line(words))
     if code == INTERRUPTED:  # by a command that has nothing to say of what it keeps
-        return _explain(Interrupted(INTERRUPTION), command_line(words))
+        return explain(typer.Abort(), command_line(words))
     return code if isinstance(code, int) else 0
-
-
-def _is_completion(words: Sequence[str]) -> bool:
-    """Tell whether a shell asks for completions, or the user for the script that makes it ask."""
-    return asked_words() is not None or any(word.endswith("-completion") for word in words)
-
-
-@contextmanager
-def _warnings_as_asked(debug: bool) -> Iterator[None]:
-    """Keep libraries' warnings off the terminal, unless they were asked for by --debug or of Python itself."""
-    with warnings.catch_warnings():
-        if not (debug or sys.warnoptions):
-            warnings.simplefilter("ignore")
-        yield
-
-
-def _explain(error: Exception, command: str) -> int:
-    """Write an error to stderr and return the exit code that goes with it."""
-    if isinstance(error, typer.Abort):
-        error = Interrupted(INTERRUPTION)
-    cause = error.error if isinstance(error, CommandError) else error
-    if isinstance(cause, Interrupted):
-        message, code = str(cause), INTERRUPTED
-    elif hasattr(cause, "format_message"):  # the parser's own
-        message, code = usage(cause), MISUSED
-    elif not isinstance(cause, OnebasinError) and (lost := lost_folder(cause)):
-        message, code = f"{lost}; outputs appear whole or not at all: begin again.", FAILED
-    elif is_bug(cause):
-        message, code = report_bug(cause, command), BUG
-    else:
-        message = str(error) if isinstance(error, CommandError) else message_of(error)
-        code = MISUSED if isinstance(cause, UsageError) else FAILED
-    with suppress(OSError):  # the terminal may be gone, and its signal the reason
-        console.complain(message, lines=code == MISUSED or getattr(cause, "has_lines", False))
-    return code

@@ -13,7 +13,6 @@ from onebasin.base.processes.command import ended_after
 from onebasin.base.processes.libraries import prepare_jax_if_used, quieten_stan
 
 from . import console, inputs
-from .completion import methods
 from .options import (
     SYMMETRY,
     Data,
@@ -158,14 +157,19 @@ def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
 
     Help shows the options of the method that is named; where none is, those of NUTS that are used most.
     """
+    from onebasin.inference.methods import WORDS
+
     from .methods import OFFERED, setting_options
 
-    names = methods()
+    names = list(OFFERED)
     said = f"{', '.join(names)}. Add --method NAME to --help for its options."
     method = keyword(
         "method", "nuts", Annotated[str, described(said, autocompletion=lambda: names)]
     )
-    shown = _shown(words, OFFERED)
+    asked = next((after for word, after in pairwise([*words, ""]) if word == "--method"), "")
+    asked = next((w.partition("=")[2] for w in words if w.startswith("--method=")), asked)
+    name = WORDS[asked or "nuts"][0] if asked in ("", *WORDS) else ""
+    shown = {name: OFFERED[name]} if "--help" in words and name in OFFERED else OFFERED
     options = setting_options(shown)
     if any(cls.takes_adaptation for cls in shown.values()):
         text = "Take step sizes and metrics from this posterior, or JSON file; the warmup adapts the step size alone."
@@ -176,16 +180,6 @@ def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
     return with_options(sample, [method, *options])
 
 
-def _shown[T](words: Sequence[str], offered: Mapping[str, T]) -> Mapping[str, T]:
-    """The methods whose options are shown or read."""
-    from onebasin.inference.methods import WORDS
-
-    asked = next((after for word, after in pairwise([*words, ""]) if word == "--method"), "")
-    asked = next((w.partition("=")[2] for w in words if w.startswith("--method=")), asked)
-    name = WORDS[asked or "nuts"][0] if asked in ("", *WORDS) else ""
-    return {name: offered[name]} if "--help" in words and name in offered else offered
-
-
 def groups_for(
     definition: str, named: Mapping[str, Sequence[str] | None], predictive_mb: float | None
 ) -> dict[str, Any]:
@@ -193,11 +187,10 @@ def groups_for(
 
     Returns those that were given, by argument, and with them the limit of a NumPyro model's groups.
     """
-    roles: dict[str, Any] = {
-        name: tuple(words) if name == "observed" else _by_data(name, words)
-        for name, words in named.items()
-        if words
-    }
+    roles: dict[str, Any] = {}
+    for name, words in named.items():
+        if words:
+            roles[name] = tuple(words) if name == "observed" else _by_data(name, words)
     if roles and definition == "numpyro":
         raise StudyError(
             f"`{_SPELT[next(iter(roles))]}` is for Stan programs; of a NumPyro model, the observed sites say which "

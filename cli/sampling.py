@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from onebasin.inference.contracts.method import LIMIT_MB, Method
 from onebasin.models.numpyro_file import ModelFile, model_file_in
 from onebasin.posteriors import schema
 
-from . import finding, inputs
+from . import inputs, symmetry
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -68,6 +68,18 @@ class Request:
         return [program, *(p for p in (self.data, self.start, self.adapt_from) if p is not None)]
 
     @property
+    def read(self) -> list[Path]:
+        """The files that are read; what the program includes matters where the output is there already."""
+        from onebasin.stan.interpreter.source import included_files
+
+        # `os.path`, as a name that no file can have is refused by `claim`, in words of its own
+        if self.model is not None or not os.path.isfile(self.out):
+            return self.inputs
+        if any(self.out.samefile(path) for path in self.inputs):
+            return self.inputs
+        return [*self.inputs, *included_files(self.program.resolve())]
+
+    @property
     def checkpoint(self) -> Path:
         """Folder next to `out` in which chains are kept as they go, until all have ended."""
         return self.out.with_name(f"{self.out.name}.chains")
@@ -102,18 +114,8 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
     run that was killed at any moment is finished by the same command. Where a run breaks off, `request.kept` says what
     is kept in `request.checkpoint`. `say` is called with a line of text before something that takes long.
     """
-    roles = {} if request.model else {k: v for k, v in request.groups.items() if k in ROLES}
-    opened = inputs.opened(request.program, request.data, symmetry=request.exchangeable, **roles)
-    with opened as target:
-        return _run(request, target, force=force, progress=progress, say=say)
+    import h5py
 
-
-ROLES = ("log_likelihood", "posterior_predictive", "observed")
-"""Arguments of `stan_program` among a request's groups."""
-
-
-def _run(request: Request, target: Target, *, force: bool, progress: bool, say: Say) -> xr.DataTree:
-    """The same, of a target."""
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.outputs import check_output, claim
     from onebasin.base.processes.libraries import leave_dask_unloaded
@@ -121,38 +123,49 @@ def _run(request: Request, target: Target, *, force: bool, progress: bool, say: 
     from onebasin.inference.runs.posterior import open_posterior
     from onebasin.posteriors.writing import NETCDF, format_of
 
-    leave_dask_unloaded()
+    roles = {} if request.model else {k: v for k, v in request.groups.items() if k in ROLES}
+    opened = inputs.opened(request.program, request.data, symmetry=request.exchangeable, **roles)
     refused: dict[str, Any] = {"error": PosteriorFileError, "argument": "--out"}
-    check_output(request.out, force=True, inputs=request.inputs, **refused)
-    if request.model is None and not request.asked:
-        target = bound(target, None)
-        if reason := target.stan_program.choice.reason:  # not the interpreter
-            say(reason.removesuffix("."))
-    engine = chosen(target, type(request.method), request.asked or None)[0]
-    target = bound(target, engine)
-    target = replace(target, symmetry=_meant(engine, target, say))
-    request = replace(request, asked=engine, exchangeable=target.symmetry)
-    there = not force and _holds(request, target, say)
-    with claim(request.out, force=force or there, inputs=_read_files(request), **refused):
-        if format_of(request.out, argument="--out") is not NETCDF:
-            raise StudyError(
-                f"`--out` is {request.out}, but sampling writes NetCDF: name it "
-                f"{request.out.name.split('.')[0] or 'run'}.nc, and convert that afterwards with `onebasin convert`."
-            )
-        if there:
-            try:
-                tree = open_posterior(request.out, lazy=True)
-            except PosteriorFileError as error:
+    with opened as target:
+        leave_dask_unloaded()
+        check_output(request.out, force=True, inputs=request.inputs, **refused)
+        if request.model is None and not request.asked:
+            target = bound(target, None)
+            if reason := target.stan_program.choice.reason:  # not the interpreter
+                say(reason.removesuffix("."))
+        engine = chosen(target, type(request.method), request.asked or None)[0]
+        target = bound(target, engine)
+        target = replace(target, symmetry=_meant(engine, target, say))
+        request = replace(request, asked=engine, exchangeable=target.symmetry)
+        mark = None
+        with suppress(OSError), h5py.File(request.out) as file:  # not there, or not ours
+            mark = None if force else file.attrs.get(schema.FINGERPRINT)
+        there = mark is not None and mark == _fingerprint(request, target, say)
+        with claim(request.out, force=force or there, inputs=request.read, **refused):
+            if format_of(request.out, argument="--out") is not NETCDF:
+                name = request.out.name.split(".")[0] or "run"
                 raise StudyError(
-                    f"`--out` is {request.out}, which this command has made, but it is damaged; make it again with "
-                    "--force."
-                ) from error
-            say(f"{request.out} holds what this command makes")
-        else:
-            with _logged(request):
-                tree = _sample(request, target, force=force, progress=progress, say=say)
-        _clear(request, say)
+                    f"`--out` is {request.out}, but sampling writes NetCDF: name it {name}.nc, and convert that "
+                    "afterwards with `onebasin convert`."
+                )
+            if there:
+                try:
+                    tree = open_posterior(request.out, lazy=True)
+                except PosteriorFileError as error:
+                    raise StudyError(
+                        f"`--out` is {request.out}, which this command has made, but it is damaged; make it again "
+                        "with --force."
+                    ) from error
+                say(f"{request.out} holds what this command makes")
+            else:
+                with _logged(request):
+                    tree = _sample(request, target, force=force, progress=progress, say=say)
+            _clear(request, say)
     return tree
+
+
+ROLES = ("log_likelihood", "posterior_predictive", "observed")
+"""Arguments of `stan_program` among a request's groups."""
 
 
 @contextmanager
@@ -183,7 +196,7 @@ def _sample(
     mark = _fingerprint(request, target, say)
     found = None
     if request.find and not request.exchangeable and request.method.name != "optimize":
-        found = finding.found_in(target, seed=request.seed, say=say)
+        found = symmetry.found_in(target, seed=request.seed, say=say)
         target, trial = found.target, found.trial
     try:
         tree = inference.infer(
@@ -219,35 +232,17 @@ def _sample(
     return tree
 
 
-def _read_files(request: Request) -> list[Path]:
-    """The files that are read; what the program includes matters where the output is there already."""
-    from onebasin.stan.interpreter.includes import included_files
-
-    given = request.inputs
-    if request.model is not None:
-        return given
-    # `os.path`, as a name that no file can have is refused by `claim`, in words of its own
-    if not os.path.isfile(request.out) or any(request.out.samefile(path) for path in given):
-        return given
-    return [*given, *included_files(request.program.resolve())]
-
-
-def _holds(request: Request, target: Target, say: Say) -> bool:
-    """Tell whether the output is what this request makes, and nothing else."""
-    import h5py
-
-    try:
-        with h5py.File(request.out) as file:
-            mark = file.attrs.get(schema.FINGERPRINT)
-    except OSError:  # not there, or not ours
-        return False
-    return mark is not None and mark == _fingerprint(request, target, say)
-
-
 def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
     """A hash of all that decides what is written."""
     from onebasin.inference.runs.fingerprint import fingerprint
 
+    # The contents of files that were given; of a store its name.
+    files = {"start": request.start, "adapt_from": request.adapt_from}
+    contents = {
+        name: hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else str(path)
+        for name, path in files.items()
+        if path is not None
+    }
     return fingerprint(
         target,
         engine=request.engine,
@@ -258,17 +253,8 @@ def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
         symmetry=schema.encode_symmetry(request.exchangeable),
         find=request.find and not request.exchangeable,
         **request.groups,
-        **_contents(start=request.start, adapt_from=request.adapt_from),
+        **contents,
     )
-
-
-def _contents(**files: Path | None) -> dict[str, str]:
-    """Hash what is in the files that were given; of a store its name."""
-    return {
-        name: hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else str(path)
-        for name, path in files.items()
-        if path is not None
-    }
 
 
 def _clear(request: Request, say: Say) -> None:
@@ -298,7 +284,8 @@ def _check_symmetry(request: Request, target: Target, say: Say) -> SymmetryTrial
     from onebasin.inference.runs import declared
 
     if request.model is None:
-        from onebasin.stan.program import declarations, definition
+        from onebasin.stan.program import definition
+        from onebasin.stan.run import declarations
 
         known = declarations(definition(target), say)
         names = (*known.parameters, *known.derived)

@@ -116,13 +116,15 @@ class Command(_WithExamples, TyperCommand):
             of_parser = hasattr(error, "format_message")
             if of_parser or isinstance(error, (Interrupted, Abort, Exit, BrokenPipeError)):
                 raise
-            raise CommandError(error, _respelt(message_of(error), _spellings(ctx))) from error
+            raise CommandError(error, _respelt(message_of(error), ctx)) from error
 
 
-def _spellings(ctx: Any) -> dict[str, str]:
-    """Return the spelling on a command's line of each argument of the functions behind it.
+def _respelt(message: str, ctx: Any) -> str:
+    """Put the command line's words in the place of a function's.
 
-    An option that is named like the argument, an alias of one, or for `posterior` the file that was given.
+    An argument's is an option that is named like it, an alias of one, or for `posterior` the file that was given. The
+    first name of the message is the argument at fault; names later on may well be of variables that are called alike,
+    so that of those only the aliases are replaced.
     """
     names = {
         str(each.name): str(each.metavar or each.name).strip("[]").removesuffix("...")
@@ -139,15 +141,6 @@ def _spellings(ctx: Any) -> dict[str, str]:
         first, *more = ctx.params["run"]
         named = f"{first} and {len(more)} more" if more else str(first)
         names |= {"posterior": named, "run": named}
-    return names
-
-
-def _respelt(message: str, names: Mapping[str, str]) -> str:
-    """Put the command line's words in the place of a function's.
-
-    The first name of the message is the argument at fault; names later on may well be of variables that are called
-    alike, so that of those only the aliases are replaced.
-    """
     for python, words in _IN_PYTHON.items():
         message = message.replace(python, words)
     for function in ALIASES:
@@ -168,13 +161,6 @@ def usage(error: Any) -> str:
     where = error.ctx.command_path if error.ctx is not None else "onebasin"
     stop = "" if said.endswith((".", "?", "!")) else "."
     return f"{said}{stop} See `{where} --help`."
-
-
-def is_bug(error: Exception) -> bool:
-    """Return whether an error is onebasin's own: not a named one, nor one of the system's files or memory."""
-    if isinstance(error, (OnebasinError, MemoryError)):
-        return False
-    return not (isinstance(error, OSError) and error.strerror)
 
 
 def message_of(error: Exception) -> str:

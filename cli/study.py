@@ -12,23 +12,35 @@ from onebasin.base.errors import StudyError, UsageError
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console
-from .completion import engines, studies
 from .options import Json, Progress, Quick, Record, Seed, argument, option, words_in
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from onebasin.studies.lab.rerun import Manifest
     from onebasin.studies.lab.study import Findings
+    from onebasin.studies.registry import StudyEntry
+
+
+def _studies() -> Mapping[str, StudyEntry]:
+    from onebasin.studies.registry import STUDIES
+
+    return STUDIES
 
 
 def study(
     context: typer.Context,
-    name: Annotated[str | None, argument("NAME", "See --list.", autocompletion=studies)] = None,
+    name: Annotated[
+        str | None, argument("NAME", "See --list.", autocompletion=lambda: list(_studies()))
+    ] = None,
     list_: bool = option(False, "List the studies.", "--list"),
     quick: Quick = False,
     full: bool = option(
         False, "Run it at the paper's size, where that takes long.", "--full", "--paper"
     ),
-    engine: str | None = option(None, "numpyro, stan or both.", autocompletion=engines),
+    engine: str | None = option(
+        None, "numpyro, stan or both.", autocompletion=lambda: ["numpyro", "stan", "both"]
+    ),
     seed: Seed = 0,
     chains: int | None = option(None, "Chains of NUTS."),
     warmup: int | None = option(None, "Warmup of a chain."),
@@ -56,13 +68,11 @@ def study(
     progress: Progress = True,
 ) -> None:
     """Repeat a paper's experiment and compare the outcome with what the paper says."""
-    from onebasin.studies.registry import STUDIES
-
     if list_:
         _write_list(json)
         return
     if name is None:
-        raise UsageError(f"`NAME` is missing; the studies are: {', '.join(STUDIES)}.")
+        raise UsageError(f"`NAME` is missing; the studies are: {', '.join(_studies())}.")
     prepare_jax()
     quieten_stan()
     from onebasin.studies.lab import Options
@@ -141,13 +151,12 @@ def _write_against(manifest: Manifest, findings: Findings) -> None:
 def _write_list(json: bool) -> None:
     from dataclasses import asdict
 
-    from onebasin.studies.registry import STUDIES
-
+    entries = _studies()
     if json:
-        console.write_json([{"name": name, **asdict(entry)} for name, entry in STUDIES.items()])
+        console.write_json([{"name": name, **asdict(entry)} for name, entry in entries.items()])
         return
-    width = max(map(len, STUDIES))
-    for name, entry in STUDIES.items():
+    width = max(map(len, entries))
+    for name, entry in entries.items():
         console.write_sentence(f"{name:<{width}}  {entry.summary}", indent=width + 2)
         console.write_sentence(f"{'':<{width}}  {entry.paper}", indent=width + 2)
     console.say("run one with: onebasin study NAME")

@@ -57,9 +57,16 @@ def drawn(
     Yields each part, and the width that it takes at least; numbers are set flush right.
     """
     columns = [[heading, *(row[i] for row in rows)] for i, heading in enumerate(headings)]
-    least = [max(map(_least_width, cells)) for cells in columns]
-    least = [max(w, _heading_width(heading)) for w, heading in zip(least, headings, strict=True)]
-    most = [max(_width(cell) for cell in cells) for cells in columns]
+    least = []
+    for heading, *cells in columns:
+        # The longest word; and a heading's first line, where it is short enough to be left whole.
+        words = [cell.plain[i:j] for cell in (heading, *cells) for i, j, _ in _words(cell.plain)]
+        first = cell_len(heading.plain.partition("\n")[0])
+        least.append(max([1, *map(cell_len, words), first if first <= _SHORT else 0]))
+    most = [
+        max((line.cell_len for cell in cells for line in cell.split()), default=0)
+        for cells in columns
+    ]
     for part in _parts(least, width):
         widths = _share([least[i] for i in part], [most[i] for i in part], width)
         table = RichTable(box=rich.box.SIMPLE_HEAD, title=title, title_justify="left")
@@ -69,8 +76,8 @@ def drawn(
             heading = wrapped(headings[i], column_width)
             table.add_column(heading, justify=justify, width=column_width, overflow="fold")
         for row in rows:
-            cells = zip(part, widths, strict=True)
-            table.add_row(*(wrapped(row[i], column_width) for i, column_width in cells))
+            places = zip(part, widths, strict=True)
+            table.add_row(*(wrapped(row[i], column_width) for i, column_width in places))
         yield table, 1 + sum(w + _FRAME for w in widths)
 
 
@@ -97,22 +104,6 @@ def _share(least: Sequence[int], most: Sequence[int], width: int) -> list[int]:
             room -= 1
         wanting = [i for i in wanting if widths[i] < most[i]]
     return widths
-
-
-def _width(text: Text) -> int:
-    return max((line.cell_len for line in text.split()), default=0)
-
-
-def _least_width(text: Text) -> int:
-    """Width of the longest word."""
-    words = _words(text.plain)
-    return max((cell_len(text.plain[start:end]) for start, end, _ in words), default=1)
-
-
-def _heading_width(heading: Text) -> int:
-    """Width of a heading's first line, where it is short enough to be left whole."""
-    first = cell_len(heading.plain.partition("\n")[0])
-    return first if first <= _SHORT else 0
 
 
 def _words(text: str) -> Iterator[tuple[int, int, bool]]:

@@ -136,7 +136,7 @@ def _ordered(
     from onebasin.truth.making import Order, order_of_problem
     from onebasin.truth.problems import PROBLEMS
 
-    from .finding import found_in
+    from .symmetry import found_in
 
     if what in PROBLEMS:
         if data is not None or exchangeable:

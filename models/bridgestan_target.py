@@ -25,7 +25,10 @@ def definition_of(model: Any) -> Callable[[], None]:
     import numpyro
 
     size = model.param_unc_num()
-    shapes = _shapes(model.param_names(include_tp=True))
+    shapes: dict[str, tuple[int, ...]] = {}
+    for entry in model.param_names(include_tp=True):  # such as theta.2.1, the largest index last
+        variable, *places = entry.split(".")
+        shapes[variable] = tuple(map(int, places))
 
     def of_gradient(point: Any) -> tuple[np.ndarray, np.ndarray]:
         try:
@@ -63,12 +66,3 @@ def definition_of(model: Any) -> Callable[[], None]:
 
     sites = {UNCONSTRAINED: (numpyro.distributions.constraints.real, (size,))}
     return stated_by(lambda values: density(values[UNCONSTRAINED]), sites, computed)
-
-
-def _shapes(names: list[str]) -> dict[str, tuple[int, ...]]:
-    """Shapes of variables, from names of their entries such as `theta.2.1`, whose last index is the largest."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for name in names:
-        variable, *places = name.split(".")
-        shapes[variable] = tuple(map(int, places))
-    return shapes

@@ -33,18 +33,10 @@ class ModelFailed(OnebasinError, RuntimeError):
 
 @dataclass(frozen=True)
 class ModelFile:
-    """The location of a model.
+    """The location of a model."""
 
-    Attributes
-    ----------
-    path : Path
-        The Python file.
-    name : str
-        Of the function.
-    """
-
-    path: Path
-    name: str
+    path: Path  # The Python file.
+    name: str  # Of the function.
 
     @property
     def spelt(self) -> str:
@@ -65,17 +57,8 @@ def model_file_in(word: str | Path) -> ModelFile | None:
 def loaded(file: ModelFile) -> Iterator[Callable[..., Any]]:
     """Run a file and hand out the function in it; modules next to the file can be imported meanwhile.
 
-    Yields
-    ------
-    callable
-        The model; its errors are `ModelFailed`.
-
-    Raises
-    ------
-    StudyError
-        If there is no such file, or no such function in it.
-    ModelFailed
-        If the file raises an error.
+    It is a `StudyError` if there is no such file or function in it, and `ModelFailed` if the file or the model raises
+    an error.
     """
     if not file.path.is_file():
         raise StudyError(f"`{file.spelt}` names no Python file: {file.path} does not exist.")

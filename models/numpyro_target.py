@@ -14,7 +14,7 @@ import numpy as np
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_path
 from onebasin.base.errors import ArgumentTypeError, ModelDataError
-from onebasin.base.json_file import read_json_file
+from onebasin.base.jsonable import read_json_file
 
 from .symmetry.blocks import Symmetry
 from .symmetry.words import as_symmetry
@@ -23,15 +23,9 @@ from .target import Target
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class NumpyroTarget(Target):
-    """A NumPyro model conditioned on its arguments; made by `numpyro_model`.
+    """A NumPyro model conditioned on its arguments; made by `numpyro_model`."""
 
-    Attributes
-    ----------
-    data : mapping
-        The model's arguments, by name.
-    """
-
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)  # The model's arguments, by name.
 
     def _data(self) -> Mapping[str, Any]:
         return self.data

@@ -36,10 +36,7 @@ def definition_of(
 ) -> tuple[Callable[[], None], dict[str, tuple[str, ...]], dict[str, Any]]:
     """State a PyMC model as a NumPyro model; give the names and labels of its axes too.
 
-    Raises
-    ------
-    ArgumentError
-        If it has no parameters, or discrete ones.
+    Refuses a model without parameters, or with discrete ones.
     """
     if not model.free_RVs:
         raise ArgumentError("`model` is a PyMC model without parameters.")
@@ -91,7 +88,14 @@ def definition_of(
         in_order = [values[name] for name in sites]  # JAX sorts the names of a mapping
         return dict(zip(names, computed(*in_order), strict=True)) if computed else {}
 
-    stated = stated_by(lambda of: density(*(of[n] for n in sites)), _real(sites), results)
+    import numpyro
+
+    constraints = numpyro.distributions.constraints
+    stated = stated_by(
+        lambda of: density(*(of[n] for n in sites)),
+        {n: (constraints.real if c is None else c, shape) for n, (c, shape) in sites.items()},
+        results,
+    )
     return stated, *_axes(model, [*sites, *names])
 
 
@@ -125,13 +129,6 @@ def _constraint(model: Any, variable: Any, transform: Any) -> Any:
     if high is None:
         return constraints.greater_than(low)
     return constraints.less_than(high) if low is None else constraints.interval(low, high)
-
-
-def _real(sites: Mapping[str, Site]) -> dict[str, Site]:
-    import numpyro
-
-    constraints = numpyro.distributions.constraints
-    return {n: (constraints.real if c is None else c, shape) for n, (c, shape) in sites.items()}
 
 
 def _in_jax(graph: Sequence[Any], inputs: Sequence[Any]) -> Callable[..., Any]:

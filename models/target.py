@@ -86,7 +86,19 @@ class Target(Shown):
                 )
         object.__setattr__(self, "symmetry", check_blocks(self.symmetry))
         if self.numpyro_model is not None:
-            _check_model(self.numpyro_model)
+            if not callable(self.numpyro_model):
+                raise ArgumentTypeError(
+                    f"`numpyro_model` must be a function that states a NumPyro model; got {self.numpyro_model!r}."
+                )
+            try:
+                inspect.signature(self.numpyro_model).bind()
+            except TypeError:
+                raise ArgumentTypeError(
+                    "`numpyro_model` takes arguments; give onebasin.numpyro_model(model, data) as the target, or a "
+                    "function without any, such as lambda: model(data)."
+                ) from None
+            except ValueError:  # some built-in callables do not tell
+                pass
 
     def describe(self) -> str:
         """JSON of the model, from which `schema.network_of` rebuilds it; empty where it has no description."""
@@ -144,13 +156,7 @@ class Target(Shown):
 
 
 def check_target(target: Any) -> None:
-    """Refuse what no method can infer.
-
-    Raises
-    ------
-    TypeError
-        If it is no `Target`.
-    """
+    """Refuse what no method can infer."""
     check_class(
         "target",
         target,
@@ -158,19 +164,3 @@ def check_target(target: Any) -> None:
         remedy="give Target('name', numpyro_model=model), numpyro_model(model, data), stan_program(path, data), or a "
         "network's condition(x, y)",
     )
-
-
-def _check_model(model: Any) -> None:
-    if not callable(model):
-        raise ArgumentTypeError(
-            f"`numpyro_model` must be a function that states a NumPyro model; got {model!r}."
-        )
-    try:
-        inspect.signature(model).bind()
-    except TypeError:
-        raise ArgumentTypeError(
-            "`numpyro_model` takes arguments; give onebasin.numpyro_model(model, data) as the target, or a function "
-            "without any, such as lambda: model(data)."
-        ) from None
-    except ValueError:  # some built-in callables do not tell
-        pass

@@ -14,7 +14,7 @@ Only NumPy, `scipy.fft` and `scipy.special` are needed, which import quickly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import NamedTuple
@@ -40,15 +40,7 @@ _RESOLUTION = np.finfo(np.float64).resolution
 
 
 class Diagnostics(NamedTuple):
-    """Diagnostics of quantities, each (param,).
-
-    Attributes
-    ----------
-    rhat : array
-        NaN for a single chain.
-    ess_bulk, ess_tail : array
-        Effective sample sizes of the bulk, and of the 5 % and 95 % quantiles.
-    """
+    """Diagnostics of quantities: R-hat, NaN for a single chain; effective sample sizes of bulk and of both tails."""
 
     rhat: PerParam
     ess_bulk: PerParam
@@ -57,21 +49,30 @@ class Diagnostics(NamedTuple):
 
 def diagnostics(rows: Rows) -> Diagnostics:
     """Compute R-hat and both effective sample sizes of quantities that are finite and vary."""
-    return Diagnostics(*map(np.concatenate, zip(*_over_blocks(_diagnostics, rows), strict=True)))
+
+    def of_block(block: Rows) -> Diagnostics:
+        if block.shape[2] < LEAST_DRAWS:
+            return Diagnostics(*np.full((3, len(block)), np.nan))
+        z, found = _ranked(_split(block))
+        return Diagnostics(
+            found if block.shape[1] > 1 else np.full(len(block), np.nan),
+            _ess(z),
+            np.minimum(*(_of_quantile(block, tail) for tail in TAILS)),
+        )
+
+    return Diagnostics(*map(np.concatenate, zip(*_over_blocks(of_block, rows), strict=True)))
 
 
 def rhat(rows: Rows) -> PerParam:
     """Compute the rank-normalised split R-hat; NaN for a single chain or fewer than four draws."""
-    if rows.shape[1] < 2 or rows.shape[2] < LEAST_DRAWS:
+    if rows.shape[1] < 2:
         return np.full(len(rows), np.nan)
-    return np.concatenate(_over_blocks(lambda block: _ranked(_split(block))[1], rows))
+    return _each(lambda block: _ranked(_split(block))[1], rows)
 
 
 def bulk_ess(rows: Rows) -> PerParam:
     """Compute the bulk ESS; NaN for fewer than four draws."""
-    if rows.shape[2] < LEAST_DRAWS:
-        return np.full(len(rows), np.nan)
-    return np.concatenate(_over_blocks(lambda block: _ess(_normalised(_split(block))), rows))
+    return _each(lambda block: _ess(_normalised(_split(block))), rows)
 
 
 def tail_ess(rows: Rows, tails: tuple[float, float] = TAILS) -> PerParam:
@@ -81,16 +82,18 @@ def tail_ess(rows: Rows, tails: tuple[float, float] = TAILS) -> PerParam:
 
 def quantile_ess(rows: Rows, probability: float) -> PerParam:
     """Compute the ESS of a quantile; NaN for fewer than four draws."""
-    if rows.shape[2] < LEAST_DRAWS:
-        return np.full(len(rows), np.nan)
-    return np.concatenate(_over_blocks(lambda block: _of_quantile(block, probability), rows))
+    return _each(lambda block: _of_quantile(block, probability), rows)
 
 
 def mean_ess(rows: Rows) -> PerParam:
     """Compute the ESS of the mean; NaN for fewer than four draws."""
+    return _each(lambda block: _ess(_split(block)), rows)
+
+
+def _each(function: Callable[[Rows], PerParam], rows: Rows) -> PerParam:
     if rows.shape[2] < LEAST_DRAWS:
         return np.full(len(rows), np.nan)
-    return np.concatenate(_over_blocks(lambda block: _ess(_split(block)), rows))
+    return np.concatenate(_over_blocks(function, rows))
 
 
 def mcse_mean(rows: Rows) -> PerParam:
@@ -112,20 +115,10 @@ def mcse_sd(rows: Rows) -> PerParam:
         return np.sqrt(of_variance / variance / 4)
 
 
-def _diagnostics(rows: Rows) -> Diagnostics:
-    if rows.shape[2] < LEAST_DRAWS:
-        return Diagnostics(*np.full((3, len(rows)), np.nan))
-    z, found = _ranked(_split(rows))
-    return Diagnostics(
-        found if rows.shape[1] > 1 else np.full(len(rows), np.nan),
-        _ess(z),
-        np.minimum(*(_of_quantile(rows, tail) for tail in TAILS)),
-    )
-
-
 def _over_blocks[T](function: Callable[[Rows], T], rows: Rows) -> list[T]:
     """Call a function of some rows at a time; of many numbers, by several threads."""
-    blocks = list(_blocks(rows))
+    size = max(1, _BLOCK // max(1, rows.shape[1] * rows.shape[2]))
+    blocks = [rows[first : first + size] for first in range(0, max(1, len(rows)), size)]
     workers = min(available_cores(), len(blocks))
 
     def quietly(block: Rows) -> T:
@@ -136,12 +129,6 @@ def _over_blocks[T](function: Callable[[Rows], T], rows: Rows) -> list[T]:
         return [quietly(block) for block in blocks]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(quietly, blocks))
-
-
-def _blocks(rows: Rows) -> Iterator[Rows]:
-    size = max(1, _BLOCK // max(1, rows.shape[1] * rows.shape[2]))
-    for first in range(0, max(1, len(rows)), size):
-        yield rows[first : first + size]
 
 
 def _flat(rows: Float[np.ndarray, "param _ _"]) -> Float[np.ndarray, "param all"]:
@@ -221,7 +208,11 @@ def _of_quantile(rows: Rows, probability: float) -> PerParam:
 def _ess(rows: Rows) -> PerParam:
     """ESS of the mean of chains as they are; what does not vary counts every draw."""
     _, chains, draws = rows.shape
-    covariance = _autocovariance(rows)
+    # Autocovariances at all lags, the mean of all chains: power spectra are summed, so one inverse serves.
+    length = next_fast_len(2 * draws - 1, real=True)
+    spectrum = rfft(rows - rows.mean(axis=2, keepdims=True), n=length, axis=2)
+    power = (spectrum.real**2 + spectrum.imag**2).sum(axis=1)
+    covariance = irfft(power, n=length, axis=1)[:, :draws] / (draws * chains)
     within = covariance[:, 0] * draws / (draws - 1)
     variance = covariance[:, 0]
     if chains > 1:
@@ -232,15 +223,6 @@ def _ess(rows: Rows) -> PerParam:
     tau = np.maximum(_geyer(rho), 1 / np.log10(size))
     still = np.ptp(_flat(rows), axis=1) < _RESOLUTION
     return np.where(still, size, size / tau)
-
-
-def _autocovariance(rows: Rows) -> Float[np.ndarray, "param lag"]:
-    """Autocovariances at all lags, the mean of all chains: power spectra are summed, so one inverse serves."""
-    _, chains, draws = rows.shape
-    length = next_fast_len(2 * draws - 1, real=True)
-    spectrum = rfft(rows - rows.mean(axis=2, keepdims=True), n=length, axis=2)
-    power = (spectrum.real**2 + spectrum.imag**2).sum(axis=1)
-    return irfft(power, n=length, axis=1)[:, :draws] / (draws * chains)
 
 
 def _geyer(rho: Float[np.ndarray, "param lag"]) -> PerParam:

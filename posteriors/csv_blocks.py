@@ -30,39 +30,17 @@ _HEAD = 1 << 20
 
 @dataclass(frozen=True)
 class Survey:
-    """The shape, header and comments of a table, without its numbers.
+    """The shape, header and comments of a table, without its numbers."""
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    header : tuple of str
-        Names of the columns; empty where there are none.
-    rows : int
-        Number of rows.
-    comments : tuple of str
-        Lines of comment, without their ``#``.
-    rows_before : dict
-        Of a comment: how many rows stand before it.
-    cut : bool
-        Whether the last row has too few fields or too many.
-    ended : bool
-        Whether the last line ends as lines do.
-    digest : str
-        Of the first rows.
-    delimiter : str
-        What its fields end at.
-    """
-
-    path: Path
-    header: tuple[str, ...]
-    rows: int
-    comments: tuple[str, ...]
-    rows_before: dict[str, int]
-    cut: bool
-    ended: bool
-    digest: str
-    delimiter: str = ","
+    path: Path  # The file.
+    header: tuple[str, ...]  # Names of the columns; empty where there are none.
+    rows: int  # Number of rows.
+    comments: tuple[str, ...]  # Lines of comment, without their ``#``.
+    rows_before: dict[str, int]  # Of a comment: how many rows stand before it.
+    cut: bool  # The last row has too few fields or too many.
+    ended: bool  # The last line ends as lines do.
+    digest: str  # Of the first rows.
+    delimiter: str = ","  # The sign at which its fields end.
 
 
 GZIP = b"\x1f\x8b"
@@ -83,22 +61,8 @@ def open_table(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
         yield file
 
 
-def _delimiter_of(header: str) -> str:
-    """Return the sign that ends fields: the one that the header has most of, a comma in doubt."""
-    bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\([^)]*\)', "", header)
-    return max(",;\t", key=bare.count)
-
-
 def survey(path: Path) -> Survey:
-    """Go through a table once, line by line.
-
-    Raises
-    ------
-    ValueError
-        If it is no text.
-    OSError
-        If it cannot be read.
-    """
+    """Go through a table once, line by line; what is no text is refused with a `ValueError`."""
     comments: list[str] = []
     before: dict[str, int] = {}
     header, last, line, rows = b"", b"", b"\n", -1
@@ -116,7 +80,9 @@ def survey(path: Path) -> Survey:
                     seen += len(line)
                 last, rows = line, rows + 1
     text = header.decode().strip("\r\n ")
-    delimiter = _delimiter_of(text)
+    # Fields end at the sign that the header has most of, a comma in doubt.
+    bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\([^)]*\)', "", text)
+    delimiter = max(",;\t", key=bare.count)
     names = next(csv.reader([text], delimiter=delimiter), []) if header else []
     return Survey(
         path,
@@ -139,40 +105,27 @@ def rows_at_once(width: int, *, numbers: int | None = None) -> int:
 def blocks(table: Survey, *, numbers: int | None = None) -> Iterator[np.ndarray]:
     """Read the rows after the header, about so many numbers at a time, each as its text says to the last bit.
 
-    Raises
-    ------
-    ValueError
-        If a row does not have as many numbers as the table has columns, or a field is no number; it says where.
+    A row of too few or too many numbers is refused, and so is a field that is no number; the message says where.
     """
     width, rows = len(table.header), 0
     with open_table(table.path) as raw, TextIOWrapper(raw, encoding="utf-8") as file:
         lines = (line for line in file if not line.startswith("#") and not line.isspace())
         next(lines, None)
-        while chunk := list(islice(lines, rows_at_once(width, numbers=numbers))):
-            yield _numbers(chunk, table, rows)
-            rows += len(chunk)
+        while lines_read := list(islice(lines, rows_at_once(width, numbers=numbers))):
+            try:
+                found = np.loadtxt(lines_read, delimiter=table.delimiter, comments=None, ndmin=2)
+            except ValueError:  # fields may be missing
+                found = np.array(
+                    [_row(line, table, rows + n) for n, line in enumerate(lines_read, start=1)]
+                )
+            if found.shape[1] != width:
+                raise ArgumentError(f"a row has {found.shape[1]} numbers instead of {width}")
+            yield found
+            rows += len(lines_read)
 
 
-def _numbers(lines: list[str], table: Survey, before: int) -> np.ndarray:
-    """Parse rows; those with fields that are missing only where plain parsing fails."""
-    try:
-        found = np.loadtxt(lines, delimiter=table.delimiter, comments=None, ndmin=2)
-    except ValueError:
-        fields = [
-            [field.strip().strip('"') for field in line.rstrip("\r\n").split(table.delimiter)]
-            for line in lines
-        ]
-        found = np.array(
-            [_row(row, table, before + number) for number, row in enumerate(fields, start=1)]
-        )
-    if found.shape[1] != len(table.header):
-        raise ArgumentError(
-            f"a row has {found.shape[1]} numbers instead of {len(table.header)}"
-        ) from None
-    return found
-
-
-def _row(fields: list[str], table: Survey, number: int) -> list[float]:
+def _row(line: str, table: Survey, number: int) -> list[float]:
+    fields = [field.strip().strip('"') for field in line.rstrip("\r\n").split(table.delimiter)]
     if len(fields) != len(table.header):
         raise ArgumentError(
             f"row {number} has {len(fields)} of {len(table.header)} fields: the line is cut short or too long"

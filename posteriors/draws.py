@@ -32,21 +32,13 @@ BLOCK_BYTES = 2**21
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns of variables (chain, draw, ...).
+    """Columns of variables (chain, draw, ...)."""
 
-    Attributes
-    ----------
-    variables
-        Their arrays, chain and draw first, in memory or not.
-    kept
-        Which of their entries are columns; None for all of them.
-    fixed
-        What a column is in every draw, where it varies by no more than the rounding of its precision; else NaN. None
-        where there is no such column.
-    """
-
-    variables: Sequence[xr.DataArray]
+    variables: Sequence[xr.DataArray]  # Their arrays, chain and draw first, in memory or not.
     kept: Int[np.ndarray, " column"] | None = None
+    """Which of their entries are columns; None for all of them."""
+    # The value of a column in every draw, where it varies by no more than the rounding of its precision; else NaN. None
+    # where there is no such column.
     fixed: Float[np.ndarray, " column"] | None = None
 
     @cached_property
@@ -75,8 +67,7 @@ class Columns:
     ) -> Float[np.ndarray, "*draws column"]:
         if self.fixed is None:
             return values
-        fixed = self.fixed[part]
-        return np.where(np.isnan(fixed), values, fixed)
+        return np.where(np.isnan(self.fixed[part]), values, self.fixed[part])
 
     def _entries(self, first: int, last: int) -> Float[np.ndarray, "chain draw column"]:
         """Read entries from `first` to before `last`, kept or not."""
@@ -118,43 +109,26 @@ def _boxes(shape: tuple[int, ...], first: int, last: int) -> Iterator[tuple[int 
         return
     rest = prod(shape[1:])
     head, tail = -(-first // rest), last // rest  # whole rows lie between these
-    if head > tail:  # a part of a single row
-        yield from _row(shape, tail, first, last)
-        return
-    yield from _row(shape, head - 1, first, head * rest)
-    if head < tail:
-        yield (slice(head, tail), *(slice(None) for _ in shape[1:]))
-    yield from _row(shape, tail, tail * rest, last)
-
-
-def _row(
-    shape: tuple[int, ...], row: int, first: int, last: int
-) -> Iterator[tuple[int | slice, ...]]:
-    start = row * prod(shape[1:])
-    for place in _boxes(shape[1:], first - start, last - start):
-        yield (row, *place)
+    # A part of a row before them, and one after; of a single row where there are none.
+    ends = [(head - 1, first, head * rest), (tail, tail * rest, last)]
+    for row, begin, end in [(tail, first, last)] if head > tail else ends:
+        for place in _boxes(shape[1:], begin - row * rest, end - row * rest):
+            yield (row, *place)
+        if row < head < tail:
+            yield (slice(head, tail), *(slice(None) for _ in shape[1:]))
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The scalar parameters of a posterior, side by side.
+    """The scalar parameters of a posterior, side by side."""
 
-    Attributes
-    ----------
-    names
-        One name per scalar parameter, such as `W1[0,1]`.
-    source
-        Their draws, as an array or as columns that are still to be read.
-    undefined
-        Names of entries that are finite in no draw, and are left out.
-    broken
-        Parameters that are finite in some draws and not in others, with the number of draws that are not.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # One name per scalar parameter, such as `W1[0,1]`.
     source: Float[np.ndarray, "chain draw param"] | Columns
+    """Their draws, as an array or as columns that are still to be read."""
     undefined: tuple[str, ...] = ()
+    """Names of entries that are finite in no draw, and are left out."""
     broken: Mapping[str, int] = field(default_factory=dict)
+    """Parameters that are finite in some draws and not in others, with the number of draws that are not."""
 
     @property
     def num_chains(self) -> int:
@@ -205,11 +179,7 @@ class Draws:
 def lay_out(variables: Sequence[xr.DataArray], argument: str = "posterior") -> Draws:
     """Put the entries of variables side by side; `argument` is what messages call their posterior.
 
-    Raises
-    ------
-    ValueError
-        If a variable is not numeric or without the dimensions chain and draw, if there are no chains, or fewer than
-        4 draws a chain.
+    Refused are variables that are not numeric or without chain and draw, no chains, and fewer than 4 draws a chain.
     """
     variables = [checked(variable, argument) for variable in variables]
     num_draws = variables[0].sizes["draw"]
@@ -230,19 +200,18 @@ _ROUNDING = 8.0
 
 
 def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
-    """Put the entries of variables of numbers (chain, draw, ...) side by side, without those that are never finite.
-
-    Raises
-    ------
-    ValueError
-        If two entries have one name.
-    """
+    """Put the entries of variables of numbers (chain, draw, ...) side by side, without those that are never finite."""
     names = tuple(name for variable in variables for name in entry_names(variable))
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ArgumentError(f"The posterior has two parameters of the name {twice}: rename one.")
     draws = Draws(names, Columns(variables))
-    eps = _precisions(variables)
+    # The unit in the last place of each entry that is kept in less than double precision.
+    rounding = [
+        np.finfo(v.dtype).eps if v.dtype.kind == "f" and v.dtype.itemsize < 8 else 0.0
+        for v in variables
+    ]
+    eps = np.repeat(rounding, [prod(v.shape[2:]) for v in variables])
     bad, fixed = np.zeros(len(names), int), np.full(len(names), np.nan)
     for part, values in zip(draws.parts(), draws.blocks(), strict=True):
         bad[part] = (~np.isfinite(values)).sum(axis=(0, 1))
@@ -273,23 +242,8 @@ def _fixed(
     return np.where(still & (relative > 0), rounded, np.nan)
 
 
-def _precisions(variables: Sequence[xr.DataArray]) -> Float[np.ndarray, " param"]:
-    """Give the unit in the last place of each entry that is kept in less than double precision; 0 for others."""
-    each = [
-        np.finfo(v.dtype).eps if v.dtype.kind == "f" and v.dtype.itemsize < 8 else 0.0
-        for v in variables
-    ]
-    return np.repeat(each, [prod(v.shape[2:]) for v in variables])
-
-
 def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
-    """Return draws all of which are finite; refuse others, and those of which nothing is left.
-
-    Raises
-    ------
-    ValueError
-        If a draw is not finite.
-    """
+    """Return draws all of which are finite; refuse others, and those of which nothing is left."""
     each = draws.num_chains * draws.num_draws
     bad = dict(draws.broken) or (dict.fromkeys(draws.undefined, each) if not draws.names else {})
     if not bad:
@@ -333,13 +287,7 @@ def with_numbers(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def checked(variable: xr.DataArray, argument: str) -> xr.DataArray:
-    """Return a variable with chain and draw in front; refuse one that holds no draws of numbers.
-
-    Raises
-    ------
-    ValueError
-        If it is not numeric or without the dimensions chain and draw.
-    """
+    """Return a variable with chain and draw in front; refuse one that holds no draws of numbers."""
     check_dims(variable, argument)
     if variable.dtype.kind not in "biuf":
         raise ArgumentError(
@@ -350,13 +298,7 @@ def checked(variable: xr.DataArray, argument: str) -> xr.DataArray:
 
 
 def check_dims(variable: xr.DataArray, argument: str) -> None:
-    """Refuse a variable without the dimensions chain and draw.
-
-    Raises
-    ------
-    ValueError
-        If one is missing.
-    """
+    """Refuse a variable without the dimensions chain and draw."""
     missing = [dim for dim in SAMPLE_DIMS if dim not in variable.dims]
     if missing:
         dims = ", ".join(map(str, variable.dims))

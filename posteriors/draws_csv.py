@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onebasin.base.files.faults import FormatError
+from onebasin.base.errors import FormatError
 
 from . import schema
 from .entries import dotted, gather
@@ -33,20 +33,17 @@ def is_table(file: ChainFile) -> bool:
 
 
 def read(file: ChainFile, *, lazy: bool) -> xr.DataTree:
-    """Read a table of all chains.
-
-    Raises
-    ------
-    FormatError
-        If it holds no draws, is cut short, or its chains are of unequal length.
-    """
+    """Read a table of all chains."""
     file.check()
     header = file.survey.header
     columns = layout(file)
     place = next(header.index(name) for name in CHAIN_COLUMNS if name in header)
     order = next((header.index(name) for name in ORDER_COLUMNS if name in header), None)
     chains, in_order = _scan(file, place, order)
-    tables = file.tables() if order is None or in_order else _sorted(file, place, order)
+    tables = file.tables()
+    if order is not None and not in_order:  # all rows at once, in the order of their chains' draws
+        whole = np.concatenate(list(tables))
+        tables = iter([whole[np.lexsort((whole[:, order], whole[:, place]))]])
     rows = (
         (number, table[table[:, place] == label])
         for table in tables
@@ -80,24 +77,13 @@ def _scan(file: ChainFile, place: int, order: int | None) -> tuple[dict[float, i
     return sizes, in_order
 
 
-def _sorted(file: ChainFile, place: int, order: int) -> Iterator[np.ndarray]:
-    """Read all rows at once, in the order of their chains' draws."""
-    whole = np.concatenate(list(file.tables()))
-    yield whole[np.lexsort((whole[:, order], whole[:, place]))]
-
-
 def write(tree: xr.DataTree, path: Path) -> None:
-    """Write the draws and statistics of a posterior as one table; see `writing.write_tree`.
-
-    Raises
-    ------
-    FormatError
-        If two columns would have one name.
-    """
+    """Write the draws and statistics of a posterior as one table; see `writing.write_tree`."""
     names, arrays = named_columns(tree, path)
+    quoted = ('"' + n.replace('"', '""') + '"' if set(n) & set(',"') else n for n in names)
     chains, length = arrays[-1].shape[:2]
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(",".join(map(_quoted, names)) + "\n")
+        file.write(",".join(quoted) + "\n")
         for chain in range(chains):
             for first in range(0, length, _ROWS):
                 part = slice(first, min(first + _ROWS, length))
@@ -111,13 +97,7 @@ def write(tree: xr.DataTree, path: Path) -> None:
 
 
 def named_columns(tree: xr.DataTree, path: Path) -> tuple[list[str], list[xr.DataArray]]:
-    """Name the columns of a posterior's table, and give the statistics and variables that follow chain and draw.
-
-    Raises
-    ------
-    FormatError
-        If two columns would have one name.
-    """
+    """Name the columns of a posterior's table, and give the statistics and variables that follow chain and draw."""
     draws, stats = (real_draws(tree, group) for group in (schema.POSTERIOR, schema.SAMPLE_STATS))
     stats = {name: values for name, values in stats.items() if values.ndim == 2}
     names = ["chain", "draw", *(_COLUMNS.get(name, f"{name}__") for name in stats)]
@@ -146,7 +126,3 @@ def real_draws(tree: xr.DataTree, group: str) -> dict[str, xr.DataArray]:
         for name, array in held.data_vars.items()
         if array.dtype.kind in "biuf" and set(schema.SAMPLE_DIMS) <= set(array.dims)
     }
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"' if set(name) & set(',"') else name

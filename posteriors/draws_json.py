@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, FormatError
 from onebasin.base.files.claims import ClaimError, check_claim
-from onebasin.base.files.faults import FormatError
-from onebasin.base.files.zips import member_of
 from onebasin.base.jsonable import parse_json
 
 from . import schema
@@ -31,16 +29,22 @@ _GROWTH = 5
 
 
 def read(path: Path) -> xr.DataTree:
-    """Read posteriordb's draws, into memory.
-
-    Raises
-    ------
-    FormatError
-        If the file holds no such draws, claims too much, or its chains differ in names or lengths.
-    """
+    """Read posteriordb's draws, into memory."""
     import xarray as xr
 
-    chains = _chains_of(path, _parse(path))
+    said = _parse(path)
+    chains: list[dict[str, Any]] = [said] if isinstance(said, dict) else said
+    good = (
+        isinstance(chains, list)
+        and chains
+        and all(isinstance(chain, dict) and chain for chain in chains)
+        and all(isinstance(draws, list) for chain in chains for draws in chain.values())
+    )
+    if not good:
+        raise FormatError(
+            path,
+            "holds JSON, but not the draws of a posterior: a list with an object {name: draws} for each chain",
+        )
     names = list(chains[0])
     odd = next((n for chain in chains for n in set(chain) ^ set(names)), None)
     if odd is not None:
@@ -63,9 +67,23 @@ def _parse(path: Path) -> Any:
             check_claim(path, _GROWTH * path.stat().st_size)
             return parse_json(path.read_text(encoding="utf-8"))
         with zipfile.ZipFile(path) as archive:
-            member = member_of(archive, path, ".json")
-            check_claim(path, _GROWTH * member.file_size)
-            return parse_json(archive.read(member).decode("utf-8"))
+            # The one member that is JSON; what macOS adds is passed over.
+            found = [
+                member
+                for member in archive.infolist()
+                if member.filename.endswith(".json") and not member.filename.startswith("__MACOSX/")
+            ]
+            if len(found) != 1:
+                what = (
+                    f"holds {len(found)} JSON files, and one is needed"
+                    if found
+                    else "holds no JSON"
+                )
+                raise FormatError(
+                    path, f"{what}: give posteriordb's zipped draws, or a zipped Zarr store"
+                )
+            check_claim(path, _GROWTH * found[0].file_size)
+            return parse_json(archive.read(found[0]).decode("utf-8"))
     except ClaimError as error:
         raise FormatError(path, str(error)) from None
     except (FormatError, OSError):
@@ -74,22 +92,6 @@ def _parse(path: Path) -> Any:
         raise FormatError(
             path, "is no JSON that can be read: it is cut short, damaged or of another kind"
         ) from error
-
-
-def _chains_of(path: Path, said: Any) -> Sequence[Mapping[str, Any]]:
-    chains = [said] if isinstance(said, dict) else said
-    good = (
-        isinstance(chains, list)
-        and chains
-        and all(isinstance(chain, dict) and chain for chain in chains)
-        and all(isinstance(draws, list) for chain in chains for draws in chain.values())
-    )
-    if not good:
-        raise FormatError(
-            path,
-            "holds JSON, but not the draws of a posterior: a list with an object {name: draws} for each chain",
-        )
-    return chains
 
 
 def write(tree: xr.DataTree, path: Path) -> None:

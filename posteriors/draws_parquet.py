@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebasin.base.errors import PosteriorFileError
+from onebasin.base.errors import FormatError, PosteriorFileError
 from onebasin.base.extras import lacks
-from onebasin.base.files.faults import FormatError
 
 from .csv_blocks import Survey, rows_at_once
 from .draws_csv import named_columns, row_block
@@ -34,27 +33,13 @@ _INDEX = "__index_level_"
 
 @dataclass(frozen=True)
 class ParquetTable(ChainFile):
-    """A Parquet file, read some rows at a time.
-
-    Attributes
-    ----------
-    long : array (row, column) or None
-        The numbers of a long table, as a wide one.
-    """
+    """A Parquet file, read some rows at a time; `long` has the numbers (row, column) of a long table, as a wide one."""
 
     long: np.ndarray | None = None
 
     @classmethod
     def of(cls, path: Path) -> ParquetTable:
-        """Open a file and read the names of its columns; of a long table, the numbers too.
-
-        Raises
-        ------
-        FormatError
-            If it is damaged, a column holds no numbers, or a long table lacks some.
-        PosteriorFileError
-            If pyarrow is not installed.
-        """
+        """Open a file and read the names of its columns; of a long table, the numbers too."""
         file = _opened(path)
         names = [name for name in file.schema_arrow.names if not name.startswith(_INDEX)]
         rows, long = file.metadata.num_rows, None
@@ -113,13 +98,7 @@ def _floats(column: Any) -> np.ndarray:
 
 
 def _widened(file: Any, names: list[str], path: Path) -> tuple[list[str], np.ndarray]:
-    """Give a long table a row a draw, in the order of chains and draws.
-
-    Raises
-    ------
-    FormatError
-        If it does not have one number of every name in every draw.
-    """
+    """Give a long table a row a draw, in the order of chains and draws; it needs every name once in every draw."""
     name, value = (next(n for n in known if n in names) for known in (_NAMES, _VALUES))
     counting = [
         next((n for n in known if n in names), None) for known in (CHAIN_COLUMNS, ORDER_COLUMNS)
@@ -145,15 +124,7 @@ def _widened(file: Any, names: list[str], path: Path) -> tuple[list[str], np.nda
 
 
 def write(tree: xr.DataTree, path: Path) -> None:
-    """Write the draws and statistics of a posterior as one wide table, a chain a row group; see `writing.write_tree`.
-
-    Raises
-    ------
-    FormatError
-        If two columns would have one name.
-    PosteriorFileError
-        If pyarrow is not installed.
-    """
+    """Write the draws and statistics of a posterior as a wide table, a chain a row group; see `writing.write_tree`."""
     pq = _arrow()
     import pyarrow as pa
 

@@ -9,7 +9,7 @@ Columns whose places leave gaps (`theta[2]` alone) stay scalars under their own 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -26,18 +26,10 @@ _DOTS = re.compile(r"(?P<base>.*?[^.\d].*?)(?P<index>(?:\.\d+)+)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Entries:
-    """A variable and the columns that hold its entries.
+    """A variable and the columns that hold its entries."""
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Of one draw.
-    columns : array of int
-        Where its entries stand among all columns, in C order.
-    """
-
-    shape: Index
-    columns: np.ndarray
+    shape: Index  # Of one draw.
+    columns: np.ndarray  # Places of its entries among all columns, in C order.
 
     def take(self, table: np.ndarray) -> np.ndarray:
         """Return the variable's draws (draw, ...) of a table (draw, column)."""
@@ -54,7 +46,13 @@ def gather(names: Sequence[str]) -> dict[str, Entries]:
     for base, places in groups.items():
         bracketed = all(names[place].endswith(("]", ")")) for place in places.values())
         first = 0 if bracketed and any(0 in index for index in places) else 1
-        shape = _shape(places, first)
+        shape: Index | None = None  # that these places fill; None where they leave gaps
+        depths = {len(index) for index in places}
+        if len(depths) == 1:
+            axes = range(depths.pop())
+            shape = tuple(max(index[axis] for index in places) + 1 - first for axis in axes)
+            inside = all(min(index, default=1) >= first for index in places)
+            shape = shape if inside and prod(shape) == len(places) else None
         if shape is None:
             for place in places.values():
                 out[names[place]] = Entries((), np.array([place]))
@@ -73,30 +71,15 @@ def split(name: str) -> tuple[str, Index]:
     if found := _BRACKETS.fullmatch(name) or _TUPLE.fullmatch(name):
         return found["base"], tuple(map(int, found["index"].split(",")))
     head, *parts = name.split(":")
-    base, index = _dotted(head)
+    found = _DOTS.fullmatch(head)
+    base = found["base"] if found else head
+    index = tuple(map(int, found["index"].split(".")[1:])) if found else ()
     for part in parts:
         number, *places = part.split(".")
         if not number.isdigit() or not all(place.isdigit() for place in places):
             return name, ()
         base, index = f"{base}:{number}", (*index, *map(int, places))
     return base, index
-
-
-def _dotted(name: str) -> tuple[str, Index]:
-    found = _DOTS.fullmatch(name)
-    if found is None:
-        return name, ()
-    return found["base"], tuple(int(place) for place in found["index"].split(".")[1:])
-
-
-def _shape(places: Mapping[Index, int], first: int) -> Index | None:
-    """The shape that these places fill, counted from `first`, or None where they leave gaps."""
-    depths = {len(index) for index in places}
-    if len(depths) > 1:
-        return None
-    shape = tuple(max(index[axis] for index in places) + 1 - first for axis in range(depths.pop()))
-    filled = prod(shape) == len(places) and all(min(index, default=1) >= first for index in places)
-    return shape if filled else None
 
 
 def dotted(name: str, shape: Index) -> Iterator[str]:

@@ -33,15 +33,10 @@ def names_files(value: Any) -> bool:
 
 
 def convert(value: Any, argument: str = "posterior") -> xr.DataTree:
-    """Convert what a sampler has returned to a tree in our words.
+    """Convert what a sampler has returned to a tree in our words; messages call it `argument`.
 
-    Parameters
-    ----------
-    value
-        An `MCMC` of NumPyro that has run, a fit of cmdstanpy, emcee's sampler, a dataset, a mapping of arrays
-        (chain, draw, ...) or of groups of them, a table of pandas with a row a draw, or anything that ArviZ converts.
-    argument : str
-        What messages call it.
+    That is an `MCMC` of NumPyro that has run, a fit of cmdstanpy, emcee's sampler, a dataset, a mapping of arrays
+    (chain, draw, ...) or of groups of them, a table of pandas with a row a draw, or anything that ArviZ converts.
 
     Raises
     ------
@@ -69,9 +64,16 @@ def _tree_of(value: Any, argument: str) -> xr.DataTree:
     if maker == "numpyro" and hasattr(value, "get_samples"):
         return _of_numpyro(value, argument)
     if maker == "cmdstanpy":
-        return _of_cmdstanpy(value, argument)
-    if maker == "emcee" and hasattr(value, "get_chain"):
-        return _of_emcee(value, argument)
+        runs = getattr(value, "runset", None) or getattr(value, "_runset", None)
+        if runs is None:
+            raise ArgumentTypeError(
+                f"`{argument}` is a {type(value).__name__}, which holds no draws."
+            )
+        return open_tree([Path(file) for file in runs.csv_files], argument=argument)
+    if maker == "emcee" and hasattr(value, "get_chain"):  # its walkers are chains
+        draws, lp = (np.swapaxes(v, 0, 1) for v in (value.get_chain(), value.get_log_prob()))
+        groups = {schema.POSTERIOR: {"x": draws}, schema.SAMPLE_STATS: {schema.LP: lp}}
+        return _of_mapping(groups, argument)
     if maker == "pandas" and hasattr(value, "columns"):
         return _of_mapping(_of_table(value, argument), argument)
     if isinstance(value, xr.Dataset | xr.DataArray):
@@ -132,15 +134,6 @@ def _of_table(table: Any, argument: str) -> dict[str, np.ndarray]:
     return gathered({n: column[rows] for n, column in columns.items() if n not in COUNTING})
 
 
-def _of_emcee(sampler: Any, argument: str) -> xr.DataTree:
-    """Give emcee's walkers as chains."""
-    groups = {
-        schema.POSTERIOR: {"x": np.swapaxes(sampler.get_chain(), 0, 1)},
-        schema.SAMPLE_STATS: {schema.LP: np.swapaxes(sampler.get_log_prob(), 0, 1)},
-    }
-    return _of_mapping(groups, argument)
-
-
 def _of_numpyro(mcmc: Any, argument: str) -> xr.DataTree:
     if getattr(mcmc, "last_state", None) is None:
         raise ArgumentTypeError(
@@ -171,10 +164,3 @@ def _of_numpyro(mcmc: Any, argument: str) -> xr.DataTree:
     if isinstance(depth, int):
         tree.attrs[schema.MAX_TREE_DEPTH] = depth
     return tree
-
-
-def _of_cmdstanpy(fit: Any, argument: str) -> xr.DataTree:
-    runs = getattr(fit, "runset", None) or getattr(fit, "_runset", None)
-    if runs is None:
-        raise ArgumentTypeError(f"`{argument}` is a {type(fit).__name__}, which holds no draws.")
-    return open_tree([Path(file) for file in runs.csv_files], argument=argument)

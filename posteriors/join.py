@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebasin.base.files.faults import FormatError
+from onebasin.base.errors import FormatError
 from onebasin.base.files.pieces import is_read_later, loaded, pieces
 from onebasin.models.symmetry.evidence import Evidence
 
@@ -46,19 +46,9 @@ _OWN = (schema.SEED, schema.COMMAND, schema.CREATED_AT, schema.MACHINE, schema.W
 def join(trees: Sequence[xr.DataTree], paths: Sequence[Path], *, lazy: bool) -> xr.DataTree:
     """Put runs together, their chains in the order of the files.
 
-    Parameters
-    ----------
-    trees : sequence of DataTree
-        What the files hold.
-    paths : sequence of Path
-        The files, for messages and for the attribute `joined`.
-    lazy : bool
-        Whether large variables stay in the files until they are asked for; otherwise all are read into memory.
-
-    Raises
-    ------
-    FormatError
-        If they are not runs of one model by one method with equal settings, or two hold the same chain.
+    The paths are for messages and for the attribute `joined`. If `lazy`, large variables stay in the files until they
+    are asked for. What are no runs of one model by one method with equal settings is refused, and a chain that comes
+    twice.
     """
     import xarray as xr
 
@@ -68,19 +58,14 @@ def join(trees: Sequence[xr.DataTree], paths: Sequence[Path], *, lazy: bool) -> 
     for run, path in zip(runs[1:], paths[1:], strict=True):
         _check_alike(run, path, runs[0], paths[0])
     _check_chains(runs, paths)
-    groups = {
-        name: joined
-        for name in (schema.POSTERIOR, schema.SAMPLE_STATS, *schema.DRAW_GROUPS)
-        if (
-            joined := _chains(
-                [run[name].to_dataset() for run in runs if name in run.children], len(runs)
-            )
-        )
-        is not None
-    }
-    groups |= {
-        name: runs[0][name].to_dataset() for name in schema.DATA_GROUPS if name in runs[0].children
-    }
+    groups = {}
+    for name in (schema.POSTERIOR, schema.SAMPLE_STATS, *schema.DRAW_GROUPS):
+        each = [run[name].to_dataset() for run in runs if name in run.children]
+        if len(each) == len(runs) and (joined := _chains(each)) is not None:
+            groups[name] = joined
+    for name in schema.DATA_GROUPS:
+        if name in runs[0].children:
+            groups[name] = runs[0][name].to_dataset()
     tree = xr.DataTree.from_dict(groups)
     tree.attrs = _attributes(runs, paths)
     for run in trees:
@@ -94,12 +79,9 @@ def join(trees: Sequence[xr.DataTree], paths: Sequence[Path], *, lazy: bool) -> 
 def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) -> None:
     """Refuse a run that is not of the first one's posterior."""
     method = run.attrs.get(schema.METHOD) or first.attrs.get(schema.METHOD)
-    if (method and method not in _MCMC) or schema.ALIGNMENT in run.children:
-        what = (
-            "an aligned posterior"
-            if schema.ALIGNMENT in run.children
-            else f"of the method {method}"
-        )
+    aligned = schema.ALIGNMENT in run.children
+    if (method and method not in _MCMC) or aligned:
+        what = "an aligned posterior" if aligned else f"of the method {method}"
         raise FormatError(
             path, f"is {what}, which cannot be joined with {other}: join runs of nuts or hmc"
         )
@@ -114,7 +96,14 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
             path,
             f"was made with {name} {value}, and {other} with {there}: give runs with equal settings",
         )
-    for name, (here, there) in _differing(_shapes(run), _shapes(first)):
+    shapes = (
+        {
+            str(name): tuple(size for dim, size in values.sizes.items() if dim != "chain")
+            for name, values in each[schema.POSTERIOR].data_vars.items()
+        }
+        for each in (run, first)
+    )
+    for name, (here, there) in _differing(*shapes):
         raise FormatError(
             path,
             f"holds other variables or numbers of draws than {other}: {name} is {here or 'missing'} here and "
@@ -135,14 +124,6 @@ def _settings(run: xr.DataTree) -> dict[str, Any]:
     return {name: value for name, value in held.items() if name != "chains"}
 
 
-def _shapes(run: xr.DataTree) -> dict[str, tuple[int, ...]]:
-    """Return the number of draws and the shape of one, by variable."""
-    return {
-        str(name): tuple(size for dim, size in values.sizes.items() if dim != "chain")
-        for name, values in run[schema.POSTERIOR].data_vars.items()
-    }
-
-
 def _check_chains(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> None:
     """Refuse a chain that comes twice, as of one seed in two files."""
     seen: dict[bytes, Path] = {}
@@ -160,14 +141,12 @@ def _check_chains(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> None:
                 )
 
 
-def _chains(datasets: Sequence[xr.Dataset], due: int) -> xr.Dataset | None:
-    """One group of all runs; None where not every run has it, or keeps other draws of it."""
+def _chains(datasets: Sequence[xr.Dataset]) -> xr.Dataset | None:
+    """One group of all runs; None where they keep other draws of it."""
     import xarray as xr
 
     from onebasin.base.files.later import stacked
 
-    if len(datasets) < due:
-        return None
     alike = all(
         dataset.sizes["draw"] == datasets[0].sizes["draw"]
         and set(dataset.data_vars) == set(datasets[0].data_vars)

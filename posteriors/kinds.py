@@ -36,18 +36,10 @@ def is_named_as_generated(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kind of every variable.
+    """The kind of every variable."""
 
-    Attributes
-    ----------
-    of : mapping of str to str
-        By the variable's name.
-    guessed : tuple of str
-        Variables whose kind nobody wrote down.
-    """
-
-    of: Mapping[str, Kind]
-    guessed: tuple[str, ...] = ()
+    of: Mapping[str, Kind]  # By the variable's name.
+    guessed: tuple[str, ...] = ()  # Variables whose kind nobody wrote down.
 
     def named(self, *kinds: Kind) -> tuple[str, ...]:
         """Variables of some kinds, in their order."""
@@ -55,22 +47,17 @@ class Kinds:
 
 
 def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
-    """Give the kinds of a posterior's variables: as written down, else as guessed.
-
-    Raises
-    ------
-    ValueError
-        If the attribute is no mapping of names to kinds.
-    """
+    """Give the kinds of a posterior's variables: as written down, else as guessed."""
     written = schema.decode(attributes, schema.KINDS) or {}
-    names = [str(name) for name in posterior.data_vars]
-    guessed = tuple(name for name in names if name not in written)
-    return Kinds({n: written.get(n) or _guess(n, posterior.variables[n]) for n in names}, guessed)
-
-
-def _guess(name: str, variable: xr.Variable) -> Kind:
-    computed = variable.dtype.kind in "biu" or is_named_as_generated(name)
-    return "generated" if computed else "parameter"
+    of, guessed = {}, []
+    for name in map(str, posterior.data_vars):
+        if name not in written:
+            guessed.append(name)
+            computed = posterior.variables[name].dtype.kind in "biu" or is_named_as_generated(name)
+            of[name] = GENERATED if computed else PARAMETER
+        else:
+            of[name] = written[name]
+    return Kinds(of, tuple(guessed))
 
 
 def arrays_of(posterior: xr.Dataset) -> dict[str, xr.DataArray]:

@@ -33,24 +33,13 @@ WHOLE = 2**25
 
 @dataclass(frozen=True, eq=False)
 class LogLikelihood:
-    """Log likelihoods at all draws, read some observations at a time.
+    """Log likelihoods at all draws, read some observations at a time."""
 
-    Attributes
-    ----------
-    name : str
-        The data that they are of.
-    draws : tuple of int
-        Chains and draws.
-    like : DataArray (obs...)
-        Of the shape, axes and labels of the observations.
-    read : callable
-        Gives observations from one number to before another (chain, draw, obs), counted in C order.
-    """
-
-    name: str
-    draws: tuple[int, int]
-    like: xr.DataArray
+    name: str  # The data that they are of.
+    draws: tuple[int, int]  # Chains and draws.
+    like: xr.DataArray  # Of the shape, axes and labels of the observations.
     read: Callable[[int, int], np.ndarray]
+    """Gives observations from one number to before another (chain, draw, obs), counted in C order."""
 
     @classmethod
     def of(cls, terms: xr.DataArray) -> LogLikelihood:
@@ -78,10 +67,7 @@ class LogLikelihood:
     def blocks(self) -> Iterator[tuple[int, xr.DataArray]]:
         """Yield observations (chain, draw, obs), some at a time, and the number of the first of each.
 
-        Raises
-        ------
-        ValueError
-            If there is one number a draw, or one is not finite.
+        Refused are log likelihoods of one number a draw, and what is not finite.
         """
         if not self.like.ndim:
             raise ArgumentError(
@@ -108,13 +94,7 @@ def at_once(samples: int) -> int:
 
 
 def stored_log_likelihood(view: View, var_name: str | None = None) -> xr.DataArray | None:
-    """Return a posterior's log likelihoods (chain, draw, obs...); None where it has none.
-
-    Raises
-    ------
-    ValueError
-        If there are several and none is chosen, or there is none of the name.
-    """
+    """Return a posterior's log likelihoods (chain, draw, obs...), of one variable; None where it has none."""
     group = view.group(LOG_LIKELIHOOD)
     names = [] if group is None else list(map(str, group.data_vars))
     if group is None or not names:
@@ -123,13 +103,7 @@ def stored_log_likelihood(view: View, var_name: str | None = None) -> xr.DataArr
 
 
 def chosen(terms: Any, var_name: str | None) -> Any:
-    """Return the log likelihoods of one variable.
-
-    Raises
-    ------
-    ValueError
-        If there are several and none is chosen, or there is none of the name.
-    """
+    """Return the log likelihoods of one variable; refuse a choice among several, and an unknown name."""
     names = ", ".join(map(str, terms))
     if var_name is None and len(terms) > 1:
         raise ArgumentError(f"`var_name` is needed, as there are log likelihoods of {names}.")
@@ -160,24 +134,8 @@ def leave_one_out(
 ) -> ELPDDataLOO:
     """Estimate the expected log predictive density of every observation.
 
-    Parameters
-    ----------
-    terms : LogLikelihood
-        Log likelihoods.
-    posterior : Dataset
-        The draws, for their effective number.
-    relative : float, optional
-        Effective draws a draw, if known.
-
-    Returns
-    -------
-    ELPDDataLOO
-        As of `arviz_stats.loo(..., pointwise=True)`; without `log_weights` where they are many.
-
-    Raises
-    ------
-    ValueError
-        If there is one number a draw, or one is not finite.
+    The draws are needed for their effective number, unless that, relative to the number of draws, is given. The result
+    is that of `arviz_stats.loo(..., pointwise=True)`; without `log_weights` where they are many.
     """
     from arviz_stats import loo
     from arviz_stats.base import dataarray_stats
@@ -220,22 +178,8 @@ def leave_some_out(
 ) -> ELPDDataLOOSubsample:
     """Estimate the same from importance weights of some observations, by the difference to all log densities.
 
-    Parameters
-    ----------
-    terms, posterior : LogLikelihood, Dataset
-        As of `leave_one_out`.
-    observations : array of int
-        Places of the observations whose weights are computed, in increasing order.
-
-    Returns
-    -------
-    ELPDDataLOOSubsample
-        As of `arviz_stats.loo_subsample(..., pointwise=True)`, without weights; NaN for other observations.
-
-    Raises
-    ------
-    ValueError
-        As `leave_one_out`.
+    The places of those observations are in increasing order. The result is that of
+    `arviz_stats.loo_subsample(..., pointwise=True)`, without weights; NaN for other observations.
     """
     from arviz_stats.base import dataarray_stats
     from arviz_stats.utils import ELPDDataLOOSubsample

@@ -41,28 +41,12 @@ def network_groups(
     limit_mb: float,
     folder: Path | None = None,
 ) -> dict[str, DrawGroup] | None:
-    """Log likelihood and posterior predictive at the data that a network was conditioned on.
+    """Log likelihood and posterior predictive at the data that a network was conditioned on, by groups' names.
 
-    Parameters
-    ----------
-    model : BayesianNetwork
-        The network.
-    draws : mapping of str to array (chain, draw, ...)
-        Its weights, and ``sigma`` where the noise is inferred.
-    x, y : array
-        The data.
-    seed : int
-        Of the run; what is drawn here shares nothing with it.
-    limit_mb : float
-        Megabytes that both may take together.
-    folder : Path, optional
-        In which they are laid down where they are many; in memory by default.
-
-    Returns
-    -------
-    dict or None
-        The groups, with `y` in each: `log_likelihood (obs)`, summed over outputs, and `posterior_predictive` like the
-        data, in single precision; None where the limit leaves too few draws.
+    They are of the variable `y`: `log_likelihood` (obs), summed over outputs, and `posterior_predictive` like the data,
+    in single precision; None where the limit, in megabytes, leaves too few draws. The draws are a network's weights,
+    and ``sigma`` where the noise is inferred. What is drawn here shares nothing with the run of this seed. Many draws
+    are laid down in the folder, if one is given.
     """
     names = [*model.network.shapes, *(["sigma"] if model.infers_noise else [])]
     chains, num_draws = np.shape(draws[names[0]])[:2]
@@ -73,13 +57,9 @@ def network_groups(
     shape = (chains, kept[names[0]].shape[1])
     room = Room(*shape, folder)
     rng = np.random.default_rng((seed, PURPOSE))
-    fill = _of_labels if model.is_classifier else _of_numbers
     for chain, rows in _blocks(shape, len(y) * model.network.widths[-1]):
         part = {name: np.asarray(value[chain, rows]) for name, value in kept.items()}
-        lead = part[names[0]].shape[:2]
-        log_likelihood = np.empty((*lead, len(y)))
-        replicated = np.empty((*lead, *y.shape), np.int16 if model.is_classifier else np.float32)
-        fill(model, part, x, y, rng, log_likelihood, replicated)
+        log_likelihood, replicated = _at_data(model, part, x, y, rng)
         for number, *of_chain in zip(range(chains)[chain], log_likelihood, replicated, strict=True):
             groups = zip((LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE), of_chain, strict=True)
             room.put(number, rows.start or 0, {name: {OUTPUTS: values} for name, values in groups})
@@ -103,39 +83,25 @@ def _blocks(shape: tuple[int, int], size: int) -> list[tuple[slice, slice]]:
     return [(slice(c, c + 1), slice(f, f + step)) for c in range(chains) for f in firsts]
 
 
-def _of_numbers(
+def _at_data(
     model: BayesianNetwork,
     draws: Mapping[str, np.ndarray],
     x: np.ndarray,
     y: np.ndarray,
     rng: np.random.Generator,
-    log_likelihood: np.ndarray,
-    replicated: np.ndarray,
-) -> None:
-    """Fill a block for a Gaussian likelihood."""
-    from onebasin.models.networks.prediction import mean_and_sd
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return log likelihoods (chain, draw, obs) and outputs drawn from the posterior predictive."""
+    from onebasin.models.networks.prediction import mean_and_sd, predict
 
+    if model.is_classifier:
+        output = predict(model, draws, x).astype(np.float64)
+        log_likelihood = log_softmax(output, axis=-1)[..., np.arange(len(y)), y]
+        # Labels are drawn as the largest of logits with Gumbel noise.
+        labels = (output + rng.gumbel(size=output.shape)).argmax(axis=-1)
+        return log_likelihood, labels.astype(np.int16)
     mean, sigma = mean_and_sd(model, draws, x)
     mean = mean.astype(np.float64)
     residual = (y - mean) / sigma
     terms = -0.5 * residual**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi)
-    log_likelihood[...] = terms.sum(axis=-1)
-    replicated[...] = mean + sigma * rng.standard_normal(mean.shape)
-
-
-def _of_labels(
-    model: BayesianNetwork,
-    draws: Mapping[str, np.ndarray],
-    x: np.ndarray,
-    y: np.ndarray,
-    rng: np.random.Generator,
-    log_likelihood: np.ndarray,
-    replicated: np.ndarray,
-) -> None:
-    """Fill a block for a categorical likelihood; labels are drawn as the largest of logits with Gumbel noise."""
-    from onebasin.models.networks.prediction import predict
-
-    output = predict(model, draws, x).astype(np.float64)
-    log_probability = log_softmax(output, axis=-1)
-    log_likelihood[...] = log_probability[..., np.arange(len(y)), y]
-    replicated[...] = (output + rng.gumbel(size=output.shape)).argmax(axis=-1)
+    drawn = mean + sigma * rng.standard_normal(mean.shape)
+    return terms.sum(axis=-1), drawn.astype(np.float32)

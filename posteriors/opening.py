@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onebasin.base.errors import PosteriorFileError
+from onebasin.base.errors import FormatError, PosteriorFileError
 from onebasin.base.files import netcdf
-from onebasin.base.files.faults import FormatError
 
 from . import draws_csv, draws_json, draws_parquet, schema, stan_csv, zarr_store
 from .csv_blocks import GZIP
@@ -30,25 +29,13 @@ _HEAD = 512
 
 
 def open_tree(paths: Sequence[Path], *, lazy: bool = False, argument: str = "path") -> xr.DataTree:
-    """Read the posterior that files hold.
+    """Read the posterior that files or stores hold; of several, their chains become those of one posterior.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        A file or a store; or several, whose chains become those of one posterior.
-    lazy : bool
-        Whether arrays are read when they are asked for, until the tree is closed; otherwise into memory.
-    argument : str
-        What messages call them.
-
-    Raises
-    ------
-    PosteriorFileError
-        If they hold no posterior that can be read.
+    If `lazy`, arrays are read when they are asked for, until the tree is closed. Files that hold no posterior are
+    refused with a `PosteriorFileError`, which calls them `argument`.
     """
     files = [file for path in paths for file in expanded(path)]
     try:
-        _check_many(files)
         tree = _read(files, lazy=lazy)
     except FormatError as fault:
         raise PosteriorFileError(f"`{argument}` must name a posterior, and {fault}") from fault
@@ -62,12 +49,11 @@ def open_tree(paths: Sequence[Path], *, lazy: bool = False, argument: str = "pat
     return adopted(tree)
 
 
-def _check_many(files: Sequence[Path]) -> None:
-    """Refuse several files that cannot be chains of one posterior."""
+def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
     if not files:
         raise FormatError("nothing", "was given: name a file")
     if len(files) == 1:
-        return
+        return _read_one(files[0], lazy=lazy)
     for file in files:
         if not file.is_file() and not (file.is_dir() and zarr_store.is_store(file)):
             what = "is a folder" if file.is_dir() else "does not exist or is no file"
@@ -76,11 +62,6 @@ def _check_many(files: Sequence[Path]) -> None:
     for file in files:
         if seen.setdefault(file.resolve(), file) is not file:
             raise FormatError(file, "is given twice: give every chain once")
-
-
-def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
-    if len(files) == 1:
-        return _read_one(files[0], lazy=lazy)
     if all(map(is_csv, files)):
         tables = list(map(stan_csv.ChainFile.of, files))
         if not any(map(draws_csv.is_table, tables)):
@@ -98,13 +79,25 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
         raise FormatError(path, "is a pattern that no file matches")
     if path.suffix == ".stan" and path.is_file():
         raise FormatError(path, "is a Stan program: sample it, and give the file of its draws")
-    head = _begins(path) if path.is_file() else _CLASSIC  # what is missing, its reader says so
+    head = _CLASSIC  # what is missing, its reader says so
+    if path.is_file():
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
     suffix = path.suffix.lower()
     if head.startswith(draws_parquet.MAGIC):
         return _table(draws_parquet.ParquetTable.of(path), lazy=lazy)
     if not head.startswith((_HDF5, _CLASSIC)):
         if zipfile.is_zipfile(path):
-            return _zip(path, lazy=lazy)
+            try:
+                with zipfile.ZipFile(path) as archive:
+                    place = zarr_store.place_in(archive)
+            except Exception as error:  # of what anyone may have written, zipfile raises anything
+                raise FormatError(
+                    path, "is no zip archive that can be read: it is cut short or damaged"
+                ) from error
+            if place is None:
+                return draws_json.read(path)
+            return _with_draws(zarr_store.read(path, lazy=lazy, place=place), path)
         is_json = head.lstrip()[:1] in (b"[", b"{") and suffix not in _ARRAYS
         if (is_json or suffix == ".json") and not is_csv(path):
             return draws_json.read(path)
@@ -119,24 +112,6 @@ def _table(file: stan_csv.ChainFile, *, lazy: bool) -> xr.DataTree:
     if draws_csv.is_table(file):
         return draws_csv.read(file, lazy=lazy)
     return stan_csv.read([file], lazy=lazy)
-
-
-def _begins(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_HEAD)
-
-
-def _zip(path: Path, *, lazy: bool) -> xr.DataTree:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            place = zarr_store.place_in(archive)
-    except Exception as error:  # of bytes that anyone may have written, zipfile raises anything
-        raise FormatError(
-            path, "is no zip archive that can be read: it is cut short or damaged"
-        ) from error
-    if place is None:
-        return draws_json.read(path)
-    return _with_draws(zarr_store.read(path, lazy=lazy, place=place), path)
 
 
 def _with_draws(tree: xr.DataTree, path: Path) -> xr.DataTree:

@@ -31,36 +31,30 @@ type Values = np.ndarray | xr.DataArray
 
 @dataclass(frozen=True)
 class DrawGroup:
-    """A group of a posterior: its draws, or what is a function of them.
-
-    Attributes
-    ----------
-    values : mapping of str to array (chain, kept draw, ...)
-        Its variables; a `DataArray` may still be in its file, and stays there.
-    dims : mapping of str to tuple of str
-        Names of the axes after chain and draw, where they have some.
-    every : int
-        Every how many-th draw is kept.
-    attrs : mapping
-        Attributes of the group.
-    filed : DataTree or None
-        What holds them on disk, if they are there.
-    """
+    """A group of a posterior: its draws, or what is a function of them."""
 
     values: Mapping[str, Values]
+    """Its variables; a `DataArray` may still be in its file, and stays there."""
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    every: int = 1
-    filed: xr.DataTree | None = None
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+    """Names of the axes after chain and draw, where they have some."""
+    every: int = 1  # Every how many-th draw is kept.
+    filed: xr.DataTree | None = None  # The file that holds them, if they are on disk.
+    attrs: Mapping[str, Any] = field(default_factory=dict)  # Attributes of the group.
 
     def to_dataset(self, coords: Mapping[str, Any] | None = None) -> xr.Dataset:
         """Give the group; draws keep the numbers that they have in the posterior."""
         from arviz_base import dict_to_dataset
 
         dims: Any = {name: list(axes) for name, axes in self.dims.items() if name in self.values}
+        # Of what is in files, arrays of the same shapes that take no memory; then the values, with their axes' names.
         filed = {n: v for n, v in self.values.items() if isinstance(v, xr.DataArray)}
-        dataset = dict_to_dataset({**self.values, **_unfilled(filed)}, dims=dims)
-        dataset = dataset.assign({n: _named(v, dataset[n]) for n, v in filed.items()})
+        empty = {n: np.broadcast_to(np.zeros((), v.dtype), v.shape) for n, v in filed.items()}
+        dataset = dict_to_dataset({**self.values, **empty}, dims=dims)
+        for name, values in filed.items():
+            like = dataset[name]
+            axes = dict(zip(values.dims, like.dims, strict=True))
+            bare = values.drop_vars(list(values.coords)).rename(axes)
+            dataset = dataset.assign({name: bare.assign_attrs(like.attrs)})
         dataset = labelled(dataset, coords or {})
         dataset.attrs.pop(CREATED_AT, None)  # equal draws give equal groups; the root says when
         dataset.attrs |= dict(self.attrs)
@@ -68,17 +62,6 @@ class DrawGroup:
             dataset = dataset.assign_coords(draw=dataset["draw"] * self.every)
             dataset.attrs[EVERY] = self.every
         return dataset
-
-
-def _unfilled(filed: Mapping[str, xr.DataArray]) -> dict[str, np.ndarray]:
-    """Arrays of the same shapes that take no memory."""
-    return {name: np.broadcast_to(np.zeros((), v.dtype), v.shape) for name, v in filed.items()}
-
-
-def _named(values: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
-    """Return a file's values with the names of their axes in a group."""
-    axes = dict(zip(values.dims, like.dims, strict=True))
-    return values.drop_vars(list(values.coords)).rename(axes).assign_attrs(like.attrs)
 
 
 def labelled(dataset: xr.Dataset, coords: Mapping[str, Any]) -> xr.Dataset:
@@ -98,13 +81,7 @@ def labelled(dataset: xr.Dataset, coords: Mapping[str, Any]) -> xr.Dataset:
 
 
 def check_limit(limit_mb: Any) -> float:
-    """Return megabytes as a number; 0 is one.
-
-    Raises
-    ------
-    ValueError
-        If it is negative, not finite or no number.
-    """
+    """Return megabytes as a number, which is finite and 0 or more."""
     check_not_negative("predictive_mb", limit_mb)
     return float(limit_mb)
 

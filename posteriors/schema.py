@@ -180,9 +180,7 @@ OF_A_RUN = (
 # Root attributes of symmetrised variational inference
 FAMILY = "family"
 MUTUAL_INFORMATION = "mutual_information"
-INFORMATION_SIDE = "information_side"
 LOG_GROUP_ORDER = "log_group_order"
-LOCAL_REPARAMETRISATION = "local_reparametrisation"
 
 # Group and root attributes of an aligned posterior; `ALIGNMENT` names the group and the rule's JSON
 ALIGNMENT = "alignment"
@@ -224,14 +222,9 @@ def plain(value: Any) -> Any:
 
 
 def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
-    """Read an attribute that `encode` made JSON text of; None where it is missing or empty.
+    """Read an attribute that `encode` made JSON text of, as a `kind` if given; None where it is missing or empty.
 
-    With a `kind`, a class of fields, one of these is made of it.
-
-    Raises
-    ------
-    ValueError
-        If the attribute is not JSON, or JSON of something else.
+    One that is not JSON, or JSON of something else, is refused.
     """
     text = plain(attributes.get(name))
     if text is None or text == "":
@@ -250,13 +243,7 @@ def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
 
 
 def number(attributes: Attributes, name: str) -> float | None:
-    """Read an attribute that is a number; None where it is missing or not finite.
-
-    Raises
-    ------
-    ValueError
-        If it is no number.
-    """
+    """Read an attribute that is a number; None where it is missing or not finite, refused where it is none."""
     kept = plain(attributes.get(name))
     if kept is None or kept == "":
         return None
@@ -278,19 +265,11 @@ def encode_symmetry(symmetry: Symmetry) -> str:
 
 
 def symmetry_of(attributes: Attributes) -> Symmetry:
-    """Rebuild the symmetry that attributes declare; empty where they declare none.
-
-    Raises
-    ------
-    ValueError
-        If the attribute is not the JSON of a symmetry.
-    """
+    """Rebuild the symmetry that attributes declare; empty where they declare none."""
     text = attributes.get(SYMMETRY)
     if not text:
         return ()
-    from onebasin.models.symmetry.blocks import (
-        from_json,
-    )  # loads JAX, which a posterior without one can do without
+    from onebasin.models.symmetry.blocks import from_json  # loads JAX, which others do without
 
     return from_json(text)
 
@@ -321,13 +300,7 @@ def found_symmetry_of(attributes: Attributes) -> dict[str, Any]:
 
 
 def network_of(attributes: Attributes) -> BayesianNetwork | None:
-    """Rebuild the network that attributes describe; None where they describe none.
-
-    Raises
-    ------
-    ValueError
-        If the attribute does not describe a network.
-    """
+    """Rebuild the network that attributes describe; None where they describe none."""
     text = attributes.get(MODEL)
     if not text:
         return None

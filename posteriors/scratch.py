@@ -42,23 +42,10 @@ _LEAST_CHUNK = 2**13
 
 
 class Scratch:
-    """A place for the draws of some chains.
+    """A place for so many draws of some chains, of which `groups` says what there will be of each draw.
 
-    Parameters
-    ----------
-    chains, draws : int
-        How many.
-    groups : mapping
-        What there will be of each draw.
-    rows : int
-        How many draws of a chain are put there at a time.
-    parent : Path, optional
-        In which folder its own is made; that of temporary files if not given.
-
-    Raises
-    ------
-    ClaimError
-        If the disk has no room for them.
+    So many rows of a chain are put there at a time. Its folder is made in `parent`, or among the temporary files. A
+    disk without room for the draws is refused with a `ClaimError`.
     """
 
     def __init__(
@@ -106,21 +93,18 @@ class Scratch:
             group.create_variable(axis, (axis,), np.int64, data=np.arange(length))
         for variable, (_, dtype) in variables.items():
             stored = np.dtype(np.int8) if dtype.kind == "b" else dtype
-            chunks = self._chunks(variables[variable][0])
+            shape = variables[variable][0]
+            chunks: tuple[int, ...] | None = None
+            if np.prod(shape, dtype=int) > self._entries:  # written and read at once
+                lengths: list[int] = []
+                left = self._entries
+                for length in reversed(shape):
+                    lengths.insert(0, min(length, left))
+                    left = max(1, left // length)
+                chunks = (1, self._rows, *lengths)
             made = group.create_variable(variable, dims[variable], stored, chunks=chunks)
             if dtype.kind == "b":
                 made.attrs["dtype"] = "bool"  # how xarray keeps truth values
-
-    def _chunks(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the shape that is written and read at once of a large variable; None for a small one."""
-        if np.prod(shape, dtype=int) <= self._entries:
-            return None
-        sizes: list[int] = []
-        left = self._entries
-        for length in reversed(shape):
-            sizes.insert(0, min(length, left))
-            left = max(1, left // length)
-        return (1, self._rows, *sizes)
 
     def put(self, group: str, name: str, chain: int, first: int, values: np.ndarray) -> None:
         """Write draws of a variable, (draw, ...), from the draw `first` on."""
@@ -131,12 +115,7 @@ class Scratch:
     def tree(self, attributes: Mapping[str, Any], *, lazy: bool) -> xr.DataTree:
         """Give what was put there as a tree; nothing can be put there afterwards.
 
-        Parameters
-        ----------
-        attributes : mapping
-            Of its root.
-        lazy : bool
-            Whether it is read as it is asked for, until the tree is closed; otherwise into memory.
+        It is read as it is asked for, until the tree is closed, if `lazy`; otherwise into memory.
         """
         from onebasin.base.files.hdf5 import load_tree, open_tree
 
@@ -189,14 +168,9 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class Room:
-    """Groups of variables (chain, draw, ...); no draw is held twice for long.
+    """Groups of variables (chain, draw, ...); no draw is held twice for long, and draws beyond `num_draws` are dropped.
 
-    Parameters
-    ----------
-    num_chains, num_draws : int
-        How many there will be; draws beyond are passed over.
-    folder : Path or None
-        In which many draws are laid down; None to have them in memory, however many there are.
+    Many draws are laid down in the folder; without one they are all in memory.
     """
 
     def __init__(self, num_chains: int, num_draws: int, folder: Path | None = None) -> None:
@@ -207,26 +181,18 @@ class Room:
         self._lock = threading.Lock()
 
     def put(self, number: int, first: int, groups: Mapping[str, Arrays]) -> None:
-        """Take draws of a chain, arrays (draw, ...), from the draw `first` on; the first ones say what there will be.
-
-        Raises
-        ------
-        WriteError
-            If the disk has no room for them.
-        """
+        """Take draws of a chain, arrays (draw, ...), from the draw `first` on; the first say what there will be."""
         with self._lock:
             if not self._held and self._scratch is None:
                 self._make(groups)
             left = max(0, self.size[1] - first)
             for group, arrays in groups.items():
                 for name, values in arrays.items():
-                    self._put(group, name, number, first, values[:left])
-
-    def _put(self, group: str, name: str, number: int, first: int, values: np.ndarray) -> None:
-        if self._scratch is not None:
-            self._scratch.put(group, name, number, first, values)
-        else:
-            self._held[group][name][number, first : first + len(values)] = values
+                    if self._scratch is not None:
+                        self._scratch.put(group, name, number, first, values[:left])
+                    else:
+                        place = slice(first, first + len(values[:left]))
+                        self._held[group][name][number, place] = values[:left]
 
     def _make(self, groups: Mapping[str, Arrays]) -> None:
         kinds = {

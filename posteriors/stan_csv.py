@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onebasin.base.errors import FormatError
 from onebasin.base.files.claims import ClaimError
-from onebasin.base.files.faults import FormatError
 
 from . import schema
 from .csv_blocks import Survey, blocks, rows_at_once, survey
@@ -62,13 +62,7 @@ class ChainFile:
 
     @classmethod
     def of(cls, path: Path) -> ChainFile:
-        """Go through a file once.
-
-        Raises
-        ------
-        FormatError
-            If it is no text.
-        """
+        """Go through a file once."""
         try:
             return cls(survey(path))
         except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
@@ -97,13 +91,7 @@ class ChainFile:
         return self.survey.rows - self.skipped
 
     def check(self) -> None:
-        """Refuse a file that holds no draws, or not all of them.
-
-        Raises
-        ------
-        FormatError
-            If so.
-        """
+        """Refuse a file that holds no draws, or not all of them."""
         if self.header.holds_instead:
             raise FormatError(
                 self.path,
@@ -125,13 +113,7 @@ class ChainFile:
             )
 
     def tables(self) -> Iterator[np.ndarray]:
-        """Read the rows, draws or not, some at a time.
-
-        Raises
-        ------
-        FormatError
-            If a field is no number.
-        """
+        """Read the rows, draws or not, some at a time."""
         try:
             yield from blocks(self.survey)
         except ValueError as error:
@@ -141,28 +123,21 @@ class ChainFile:
 
 
 def read(files: Sequence[ChainFile], *, lazy: bool) -> xr.DataTree:
-    """Read the chains of one posterior, a file each.
-
-    Raises
-    ------
-    FormatError
-        If a file holds no draws, is cut short, or the files are not chains of one posterior.
-    """
+    """Read the chains of one posterior, a file each."""
     for file in files:
         file.check()
     _check_together(files)
     draws = files[0].draws
     told = attributes([file.header for file in files], draws)
-    return collect(files[0], layout(files[0]), (len(files), draws), _rows(files), told, lazy=lazy)
 
+    def rows() -> Iterator[tuple[int, np.ndarray]]:
+        for number, file in enumerate(files):
+            skip = file.skipped
+            for table in file.tables():
+                yield number, table[skip:]
+                skip = max(0, skip - len(table))
 
-def _rows(files: Sequence[ChainFile]) -> Iterator[tuple[int, np.ndarray]]:
-    """Read the rows that are draws, each with the number of its file."""
-    for number, file in enumerate(files):
-        skip = file.skipped
-        for table in file.tables():
-            yield number, table[skip:]
-            skip = max(0, skip - len(table))
+    return collect(files[0], layout(files[0]), (len(files), draws), rows(), told, lazy=lazy)
 
 
 def collect(
@@ -174,13 +149,7 @@ def collect(
     *,
     lazy: bool,
 ) -> xr.DataTree:
-    """Lay rows, some at a time with the number of their chain, down as a posterior of so many chains and draws.
-
-    Raises
-    ------
-    FormatError
-        If the disk has no room for the draws.
-    """
+    """Lay rows, some at a time with the number of their chain, down as a posterior of so many chains and draws."""
     variables, stats = columns
     groups: dict[str, Any] = {
         schema.POSTERIOR: {n: (e.shape, np.dtype(np.float64)) for n, e in variables.items()},
@@ -210,13 +179,7 @@ Stats = dict[str, tuple[int, type]]
 
 
 def layout(file: ChainFile) -> tuple[dict[str, Entries], Stats]:
-    """Tell variables, each with its entries, from statistics; columns that count rows are neither.
-
-    Raises
-    ------
-    FormatError
-        If a name comes twice or cannot be stored, or there is no variable.
-    """
+    """Tell variables, each with its entries, from statistics; columns that count rows are neither."""
     names = file.survey.header
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -262,18 +225,21 @@ def _check_together(files: Sequence[ChainFile]) -> None:
                 file.path,
                 f"is of the method {file.header.method}, {other} of {first.header.method}: give chains of one run",
             )
-        if file.survey.header != first.survey.header:
+        if (names := file.survey.header) != (known := first.survey.header):
+            lacks = next((name for name in known if name not in set(names)), None)
+            more = next((name for name in names if name not in set(known)), None)
+            how = "has its columns in another order" if more is None else f"has a column {more}"
+            how = how if lacks is None else f"has no column {lacks}"
             raise FormatError(
-                file.path,
-                f"{_difference(file.survey.header, first.survey.header)}, different from {first.path}: give the "
-                "chains of one model",
+                file.path, f"{how}, different from {first.path}: give the chains of one model"
             )
-        twin = next((other for other in files[:number] if _same_draws(file, other)), None)
-        if twin is not None:
-            raise FormatError(
-                file.path,
-                f"holds the same draws as {twin.path}: give every chain once, each with its own seed",
-            )
+        own = (file.survey.digest, file.header.count("id"))
+        for twin in files[:number]:
+            if own == (twin.survey.digest, twin.header.count("id")):
+                raise FormatError(
+                    file.path,
+                    f"holds the same draws as {twin.path}: give every chain once, each with its own seed",
+                )
     sizes = [file.draws for file in files]
     if len(set(sizes)) > 1:
         short = files[sizes.index(min(sizes))]
@@ -282,17 +248,3 @@ def _check_together(files: Sequence[ChainFile]) -> None:
             f"has {min(sizes)} draws and {files[sizes.index(max(sizes))].path} has {max(sizes)}, but chains of one "
             "posterior have equally many: leave the odd one out, or run it again",
         )
-
-
-def _same_draws(a: ChainFile, b: ChainFile) -> bool:
-    ids = (a.header.count("id"), b.header.count("id"))
-    return a.survey.digest == b.survey.digest and ids[0] == ids[1]
-
-
-def _difference(names: Sequence[str], other: Sequence[str]) -> str:
-    """Say how the columns of one file differ from another's."""
-    lacks = next((name for name in other if name not in set(names)), None)
-    if lacks is not None:
-        return f"has no column {lacks}"
-    more = next((name for name in names if name not in set(other)), None)
-    return "has its columns in another order" if more is None else f"has a column {more}"

@@ -22,13 +22,7 @@ _ADAPTED = "Adaptation terminated"
 
 @dataclass(frozen=True)
 class Header:
-    """The comments of one CSV file.
-
-    Attributes
-    ----------
-    comments : tuple of str
-        The lines without their ``#``.
-    """
+    """The comments of one CSV file, lines without their ``#``."""
 
     comments: tuple[str, ...]
 
@@ -125,7 +119,9 @@ def attributes(headers: Sequence[Header], draws: int) -> dict[str, Any]:
             "step_size": first.number("stepsize"),
         }
     version = [first.entries.get(f"stan_version_{part}") for part in ("major", "minor", "patch")]
-    sampled = first.entries.get("method") == "sample"
+    # CmdStan's `2026-01-31 12:00:00 UTC` as ISO 8601 writes it.
+    began = first.entries.get("start_datetime", "")
+    began = re.sub(r"^(\S+) (\S+) UTC$", r"\1T\2+00:00", began)
     said: dict[str, Any] = {
         schema.TARGET: first.model,
         schema.PROGRAM_NAME: first.model,
@@ -135,22 +131,13 @@ def attributes(headers: Sequence[Header], draws: int) -> dict[str, Any]:
         schema.SETTINGS: {k: v for k, v in settings.items() if v is not None},
         schema.MAX_TREE_DEPTH: first.count("max_depth") if first.method == "nuts" else None,
         schema.VERSIONS: {"stan": ".".join(filter(None, version))} if all(version) else None,
-        schema.CREATED_AT: _as_iso(first.entries.get("start_datetime", "")),
+        schema.CREATED_AT: began,
     }
-    if sampled:
-        said[schema.WARMUP_SECONDS] = _times(headers, "Warm-up")
-        said[schema.SAMPLING_SECONDS] = _times(headers, "Sampling")
+    phases = {schema.WARMUP_SECONDS: "Warm-up", schema.SAMPLING_SECONDS: "Sampling"}
+    for name, phase in phases.items() if first.entries.get("method") == "sample" else ():
+        times = [header.seconds(phase) for header in headers]
+        said[name] = times if all(time == time for time in times) else None
     return {name: schema.encode(value) for name, value in said.items() if value not in (None, "")}
-
-
-def _as_iso(moment: str) -> str:
-    """CmdStan's `2026-01-31 12:00:00 UTC` as ISO 8601 writes it."""
-    return re.sub(r"^(\S+) (\S+) UTC$", r"\1T\2+00:00", moment)
-
-
-def _times(headers: Sequence[Header], phase: str) -> list[float] | None:
-    times = [header.seconds(phase) for header in headers]
-    return times if all(time == time for time in times) else None
 
 
 def rows_of_warmup(header: Header, before: dict[str, int], rows: int) -> int:

@@ -27,21 +27,9 @@ Dims = Mapping[str, tuple[str, ...]]
 
 
 def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
-    """Refuse variables that have no place in a posterior.
+    """Refuse variables that have no place in a posterior: a name is reserved, cannot be written, or is that of an axis.
 
-    Parameters
-    ----------
-    names : iterable
-        The variables' names.
-    dims : mapping
-        Names of axes that some have.
-    argument : str
-        What the message calls the model.
-
-    Raises
-    ------
-    ValueError
-        If a name is reserved, cannot be written, or is that of an axis.
+    `dims` names the axes that some have; the message calls the model `argument`.
     """
     names = list(names)
     for name in names:
@@ -73,24 +61,9 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
 def check_values(
     values: Mapping[str, Any], *, dims: Dims, argument: str, coords: Mapping[str, Any] | None = None
 ) -> None:
-    """Refuse variables that have no place in a posterior, by a value of each.
+    """Refuse variables that have no place in a posterior, by a value of each: as `check_names`, and what is no array.
 
-    Parameters
-    ----------
-    values : mapping
-        A value of every variable.
-    dims, argument
-        See `check_names`.
-    coords : mapping, optional
-        Labels of axes.
-
-    Raises
-    ------
-    TypeError
-        If a value is no array.
-    ValueError
-        If there is no variable, a name is refused (see `check_names`), or names or labels of axes do not fit the
-        shapes.
+    Refused are also names of axes and their labels, `coords`, that do not fit the shapes.
     """
     check_names(values, dims=dims, argument=argument)
     unknown = [name for name in dims if name not in values]
@@ -100,7 +73,7 @@ def check_values(
         )
     sizes: dict[str, tuple[int, str]] = {}
     for name, value in values.items():
-        if not _is_array(value):
+        if not isinstance(value, Number) and not _is_array(value):
             raise ArgumentTypeError(
                 f"`{argument}` has a variable {name} whose value is of type {type(value).__name__}; it must be one "
                 "array of numbers, so give each part its own name."
@@ -148,11 +121,6 @@ def check_amount(chains: int, draws: int, *, numbers: int = 0, kept: bool = Fals
 
     Counted is what every draw takes, whatever is sampled: eight numbers of its statistics, and those that are known to
     be in it. Of draws that are kept on the disk only one a chain is in memory.
-
-    Raises
-    ------
-    ValueError
-        If there are too many.
     """
     least = 8 * chains * (8 * draws + numbers * (1 if kept else draws))
     if least > (most := memory()):
@@ -174,9 +142,7 @@ def _can_be_written(name: Any) -> bool:
 
 
 def _is_array(value: Any) -> bool:
-    """Tell whether a value is a number or an array of numbers, as NumPy has them: no tuple, key or mapping."""
-    if isinstance(value, Number):
-        return True
+    """Tell whether a value is an array of numbers, as NumPy has them: no tuple, key or mapping."""
     try:
         return np.dtype(value.dtype).kind in "biufc"
     except (AttributeError, TypeError):
@@ -188,10 +154,7 @@ def dataset_of(
 ) -> xr.Dataset:
     """Give arrays, or nested lists, by name as a group, in which all of them begin with the axes of `lead`.
 
-    Raises
-    ------
-    ValueError
-        If a name cannot be stored, a variable is no array of numbers or lacks these axes, or their sizes differ.
+    Refused are names that cannot be stored, what is no array of numbers or lacks these axes, and unequal sizes.
     """
     import xarray as xr
 
@@ -216,13 +179,7 @@ def dataset_of(
 
 
 def storable_names[T](held: Mapping[Any, T], argument: str) -> dict[str, T]:
-    """Give each name as files store it.
-
-    Raises
-    ------
-    ValueError
-        If no file can store a name, or two become one.
-    """
+    """Give each name as files store it; refuse one that no file can store, and two that become one."""
     names = [name.replace("/", ".") if isinstance(name, str) else name for name in held]
     check_names(names, dims={}, argument=argument)
     if len(set(names)) < len(names):
@@ -246,13 +203,7 @@ def gathered(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def array_of(name: str, value: Any, argument: str) -> np.ndarray:
-    """Give a variable as one array of numbers, whatever it is kept in.
-
-    Raises
-    ------
-    ValueError
-        If it is ragged, or holds no numbers.
-    """
+    """Give a variable as one array of numbers, whatever it is kept in; refuse what is ragged or holds no numbers."""
     if isinstance(value, np.ma.MaskedArray):
         return np.ma.filled(value.astype(np.float64), np.nan)
     try:
@@ -261,9 +212,8 @@ def array_of(name: str, value: Any, argument: str) -> np.ndarray:
         raise ArgumentError(
             f"`{argument}` holds `{name}`, whose chains or draws differ in shape: give one array (chain, draw, ...)."
         ) from error
-    if (
-        array.dtype.kind in "OV" or array.dtype == np.uint64
-    ):  # of Python's numbers, some missing; of bfloat16
+    # Of Python's numbers, some missing; of bfloat16.
+    if array.dtype.kind in "OV" or array.dtype == np.uint64:
         with suppress(TypeError, ValueError):
             array = array.astype(np.float64)
     if array.dtype.kind not in "biufc":

@@ -49,24 +49,16 @@ Posterior = Any
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The content of a posterior's tree, each thing parsed when it is first asked for.
+    """The content of a posterior's tree, each thing parsed when it is first asked for."""
 
-    Attributes
-    ----------
-    tree : DataTree
-        The posterior.
-    argument : str
-        What messages call it: the argument that it was given as, or its file.
-    log_density : callable or None
-        The log density in nats at draws, a dataset (chain, draw, ...), on the constrained scale, where it is at hand.
-    folders : tuple of Path
-        Where the names in the run's command may begin.
-    """
-
-    tree: xr.DataTree
+    tree: xr.DataTree  # The posterior.
     argument: str = "posterior"
+    """Its name in messages: the argument that it was given as, or its file."""
     log_density: DensityAtDraws | None = None
-    folders: tuple[Path, ...] = (Path(),)
+    """The log density in nats at draws, a dataset (chain, draw, ...), on the constrained scale, where it is at hand."""
+    folders: tuple[Path, ...] = (
+        Path(),
+    )  # Folders in which the names in the run's command may begin.
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
@@ -78,13 +70,7 @@ class View:
 
     @cached_property
     def posterior(self) -> xr.Dataset:
-        """The group `posterior`, which every posterior must have.
-
-        Raises
-        ------
-        ValueError
-            If the group is missing or empty, or there are no chains.
-        """
+        """The group `posterior`, which every posterior must have."""
         dataset = self.group(schema.POSTERIOR)
         if dataset is None:
             there = ", ".join(self.tree.children) or "none"
@@ -136,25 +122,9 @@ class View:
     def draws(self, var_names: str | Sequence[str] | None = None, *, finite: bool = True) -> Draws:
         """Lay variables out as scalar parameters.
 
-        Parameters
-        ----------
-        var_names
-            The variables to take, in this order; all of them by default.
-        finite
-            Whether draws that are not finite are refused. Entries that are finite in no draw at all are left out
-            either way, as long as something is left.
-
-        Returns
-        -------
-        Draws
-            Names and draws of the scalar parameters.
-
-        Raises
-        ------
-        ValueError
-            If a variable is unknown, not numeric or without the dimensions chain and draw, if there
-            are fewer than 4 draws a chain, if it is a point estimate, or if a draw is not finite where that is asked
-            for.
+        By default all of them. Entries that are finite in no draw are left out, as long as something is left; other
+        draws that are not finite are refused if `finite`, and so are a variable that is unknown, not numeric or without
+        chain and draw, fewer than 4 draws a chain, and a point estimate.
         """
         self.check_sampled()
         chosen = tuple(choose_variables(self.variables, var_names))
@@ -192,14 +162,14 @@ class View:
     @property
     def x(self) -> np.ndarray | None:
         """The inputs that a network was fitted to; None where none are kept, or where there is no network."""
-        return self._kept(schema.CONSTANT_DATA, schema.INPUTS)
+        return self._of_network(schema.CONSTANT_DATA, schema.INPUTS)
 
     @property
     def y(self) -> np.ndarray | None:
         """The targets or labels that a network was fitted to; None likewise."""
-        return self._kept(schema.OBSERVED_DATA, schema.OUTPUTS)
+        return self._of_network(schema.OBSERVED_DATA, schema.OUTPUTS)
 
-    def _kept(self, group: str, name: str) -> np.ndarray | None:
+    def _of_network(self, group: str, name: str) -> np.ndarray | None:
         if not self.attribute(schema.MODEL):
             return None
         dataset = self.group(group)
@@ -221,57 +191,25 @@ class View:
         return schema.plain(self.tree.attrs.get(name, default))
 
     def number(self, name: str) -> float | None:
-        """Return a root attribute that is a number, or None where it is missing or not finite.
-
-        Raises
-        ------
-        ValueError
-            If the attribute is no number.
-        """
+        """Return a root attribute that is a number, or None where it is missing or not finite."""
         return schema.number(self.tree.attrs, name)
 
     def parsed(self, name: str, kind: Any = None) -> Any:
-        """Return a root attribute that holds JSON text, parsed and made a `kind`; None where it is missing or empty.
-
-        Raises
-        ------
-        ValueError
-            If the attribute is not JSON.
-        """
+        """Return a root attribute that holds JSON text, parsed and made a `kind`; None where it is missing or empty."""
         return schema.decode(self.tree.attrs, name, kind)
 
     @cached_property
     def network(self) -> BayesianNetwork | None:
-        """The network that the posterior is of; None where its attributes describe none.
-
-        Raises
-        ------
-        ValueError
-            If the attribute describes something else.
-        """
+        """The network that the posterior is of; None where its attributes describe none."""
         return self._described(schema.MODEL, schema.network_of)
 
     @cached_property
     def declared_symmetry(self) -> Symmetry:
-        """The symmetry that the posterior declares, whether it holds or not; empty where it declares none.
-
-        Raises
-        ------
-        ValueError
-            If the attribute describes something else.
-        """
+        """The symmetry that the posterior declares, whether it holds or not; empty where it declares none."""
         return self._described(schema.SYMMETRY, schema.symmetry_of)
 
     def as_symmetry(self, symmetry: Any) -> Symmetry:
-        """Take blocks, or words of them, as a symmetry of these variables.
-
-        Raises
-        ------
-        TypeError
-            If it is neither.
-        ValueError
-            If a word cannot be read.
-        """
+        """Take blocks, or words of them, as a symmetry of these variables; refuse what is neither."""
         return as_symmetry(symmetry, event_shapes(self.posterior))
 
     def _described[T](self, name: str, read: Callable[[schema.Attributes], T]) -> T:
@@ -344,13 +282,9 @@ def as_view(
 ) -> View:
     """Return a view of a posterior, and a view as it is.
 
-    Parameters
-    ----------
-    posterior
-        A view, a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or what
-        ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's.
-    argument, log_density
-        What error messages call it; and the view's log density, where the view is made here.
+    That is a view, a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or
+    what ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's. Messages call it `argument`; a view
+    that is made here has the log density.
 
     Raises
     ------
@@ -378,17 +312,7 @@ def view_of_files(
 ) -> View:
     """Open a posterior's files, to be read as far as they are asked for, as long as the view is there.
 
-    Parameters
-    ----------
-    paths
-        A file, a store, or the CSV files of a run's chains.
-    argument, name, density
-        What messages call them if they cannot be opened, and later (by default the first file); what gives the density.
-
-    Raises
-    ------
-    PosteriorFileError
-        If they hold no posterior that can be read.
+    Messages call the files `argument` if they cannot be opened, and `name` later, by default the first file.
     """
     tree = open_tree(paths, lazy=True, argument=argument)
     folders = (Path(), *dict.fromkeys(path.parent for path in paths))

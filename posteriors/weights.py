@@ -30,13 +30,7 @@ EVEN = 0.8
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """k-hat of each entry of a quantity: of |x - m| and of (x - m)^2 under the weights, NaN of an entry that is still.
-
-    Attributes
-    ----------
-    mean, square : array (entry,)
-        As above, for the mean and for the standard deviation.
-    """
+    """k-hat of each entry of a quantity: of |x - m| and of (x - m)^2 under the weights, NaN where an entry is still."""
 
     mean: Float[np.ndarray, " entry"]
     square: Float[np.ndarray, " entry"]
@@ -134,14 +128,9 @@ def khat_of_weights(log_ratio: LogWeights) -> float:
 def tails_of(
     values: Float[np.ndarray, draw * event], log_ratio: LogWeights, log_weight: LogWeights
 ) -> Tails:
-    """Return k-hat of the entries of a quantity; entries that are not finite in a draw with weight have infinite ones.
+    """Return k-hat of the entries of a quantity (draw, ...); infinite of entries not finite in a draw with weight.
 
-    Parameters
-    ----------
-    values : array (draw, ...)
-        Of the quantity.
-    log_ratio, log_weight : array (draw,)
-        Raw and smoothed.
+    The log ratios are raw, the log weights smoothed.
     """
     flat = values.reshape(len(values), -1)
     weights = np.exp(log_weight)

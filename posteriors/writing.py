@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, FormatError
 from onebasin.base.files import netcdf
 from onebasin.base.files.atomic import replacing
-from onebasin.base.files.faults import FormatError
 from onebasin.base.notices import notice
 
 from . import draws_csv, draws_json, draws_parquet, schema, zarr_store
@@ -23,24 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """A format that posteriors are written in.
-
-    Attributes
-    ----------
-    name : str
-        What people call it.
-    suffixes : tuple of str
-        Ends of names that ask for it.
-    groups : tuple of str
-        The only groups that it holds, of which it keeps the numbers alone; empty for one that holds all there is.
-    folder : bool
-        Whether it is a folder of files.
-    """
+    """A format that posteriors are written in: what people call it, and the ends of names that ask for it."""
 
     name: str
     suffixes: tuple[str, ...]
     groups: tuple[str, ...] = ()
-    folder: bool = False
+    """The only groups that it holds, of which it keeps the numbers alone; empty for one that holds all there is."""
+    folder: bool = False  # It is a folder of files.
 
     @property
     def replaces(self) -> Callable[[Path], bool] | None:
@@ -59,13 +47,7 @@ FORMATS = (NETCDF, _ZARR, _ZARR_ZIP, _CSV, _PARQUET, _JSON, _JSON_ZIP)
 
 
 def format_of(path: Path, *, argument: str = "path") -> Format:
-    """Return the format that a name asks for: NetCDF where it has no suffix.
-
-    Raises
-    ------
-    ValueError
-        If its suffix is none of those that are written.
-    """
+    """Return the format that a name asks for: NetCDF where it has no suffix; refuse other suffixes."""
     name = path.name.lower()
     for form in reversed(FORMATS):
         if name.endswith(form.suffixes):
@@ -81,19 +63,36 @@ def format_of(path: Path, *, argument: str = "path") -> Format:
 def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     """Write a posterior in the format of its name, and give notice of what that cannot hold.
 
-    It takes the place of what was there, but with `new`: see `atomic.replacing`, which also says what it raises.
-
-    Raises
-    ------
-    FormatError
-        If it holds what cannot be written in this format.
-    ValueError
-        If the suffix is of no format.
+    It takes the place of what was there, but with `new`: see `atomic.replacing`, which also says what it raises. What
+    cannot be written in this format is refused.
     """
     form = format_of(path)
-    _check_draws(tree, path, form)
+    for node in () if form is NETCDF else tree.subtree:
+        for name, variable in node.data_vars.items():
+            if variable.dtype.kind == "c":
+                raise FormatError(
+                    path,
+                    f"cannot hold the complex numbers of `{name}`: store its .real and its .imag instead",
+                )
+    if form.groups and not draws_csv.real_draws(tree, schema.POSTERIOR):
+        raise FormatError(path, "cannot be written: the posterior has no variable of real numbers")
     try:
-        _write(tree, path, form, new=new)
+        if form is NETCDF:
+            netcdf.write_tree(plain(tree), path, new=new)
+        else:
+            with replacing(path, new=new) as part:
+                if form is _ZARR:
+                    zarr_store.write(plain(tree), part)
+                elif form is _ZARR_ZIP:
+                    zarr_store.write_zipped(plain(tree), part)
+                elif form is _CSV:
+                    draws_csv.write(tree, part)
+                elif form is _PARQUET:
+                    draws_parquet.write(tree, part)
+                elif form is _JSON:
+                    draws_json.write(tree, part)
+                else:
+                    draws_json.write_zipped(tree, part, path.name[: -len(".zip")])
     except (TypeError, NotImplementedError, ValueError) as error:
         if isinstance(error, FormatError):
             raise
@@ -104,26 +103,6 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     if lost := list(_lost(tree, form)):
         notice(f"{path} leaves out what {form.name} has no place for: {'; '.join(lost)}")
     return path
-
-
-def _write(tree: xr.DataTree, path: Path, form: Format, *, new: bool) -> None:
-    if form is NETCDF:
-        netcdf.write_tree(plain(tree), path, new=new)
-    elif form is _ZARR:
-        with replacing(path, new=new) as part:
-            zarr_store.write(plain(tree), part)
-    else:
-        with replacing(path, new=new) as part:
-            if form is _ZARR_ZIP:
-                zarr_store.write_zipped(plain(tree), part)
-            elif form is _CSV:
-                draws_csv.write(tree, part)
-            elif form is _PARQUET:
-                draws_parquet.write(tree, part)
-            elif form is _JSON:
-                draws_json.write(tree, part)
-            else:
-                draws_json.write_zipped(tree, part, path.name[: -len(".zip")])
 
 
 def plain(tree: xr.DataTree) -> xr.DataTree:
@@ -142,29 +121,13 @@ def plain(tree: xr.DataTree) -> xr.DataTree:
 
 def _encoded(attributes: Any) -> dict[str, Any]:
     """Attributes as NetCDF keeps them: arrays, and lists of texts or of numbers, stay."""
-    return {
-        str(name): value if _is_kept(value) else schema.encode(value)
-        for name, value in attributes.items()
-    }
-
-
-def _is_kept(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return bool(value) and np.asarray(value).dtype.kind in "biufUS"
-    return isinstance(value, np.ndarray | np.generic)
-
-
-def _check_draws(tree: xr.DataTree, path: Path, form: Format) -> None:
-    """Refuse complex numbers in all but NetCDF, and a format of draws for a posterior without any."""
-    for node in () if form is NETCDF else tree.subtree:
-        for name, variable in node.data_vars.items():
-            if variable.dtype.kind == "c":
-                raise FormatError(
-                    path,
-                    f"cannot hold the complex numbers of `{name}`: store its .real and its .imag instead",
-                )
-    if form.groups and not draws_csv.real_draws(tree, schema.POSTERIOR):
-        raise FormatError(path, "cannot be written: the posterior has no variable of real numbers")
+    out = {}
+    for name, value in attributes.items():
+        kept = isinstance(value, np.ndarray | np.generic)
+        if isinstance(value, list | tuple):
+            kept = bool(value) and np.asarray(value).dtype.kind in "biufUS"
+        out[str(name)] = value if kept else schema.encode(value)
+    return out
 
 
 def _lost(tree: xr.DataTree, form: Format) -> Iterator[str]:
@@ -186,19 +149,12 @@ def _lost(tree: xr.DataTree, form: Format) -> Iterator[str]:
                 yield f"variable(s) {', '.join(left)}"
     if tree.attrs:
         yield f"{len(tree.attrs)} attributes"
-    posterior = tree[schema.POSTERIOR]
-    named = {
-        str(dim)
-        for name, variable in posterior.data_vars.items()
-        for axis, dim in enumerate(d for d in variable.dims if d not in schema.SAMPLE_DIMS)
-        if dim != f"{name}_dim_{axis}" or _labelled(posterior, str(dim))
-    }
+    posterior, named = tree[schema.POSTERIOR], set()
+    for name, variable in posterior.data_vars.items():
+        for axis, dim in enumerate(d for d in variable.dims if d not in schema.SAMPLE_DIMS):
+            labels = posterior.coords[dim].values if dim in posterior.coords else None
+            numbers = labels is None or np.array_equal(labels, np.arange(posterior.sizes[dim]))
+            if dim != f"{name}_dim_{axis}" or not numbers:
+                named.add(str(dim))
     if named:
         yield f"names or labels of axes ({', '.join(sorted(named))})"
-
-
-def _labelled(posterior: Any, dim: str) -> bool:
-    """Tell whether an axis has labels besides the numbers of its places."""
-    if dim not in posterior.coords:
-        return False
-    return not np.array_equal(posterior.coords[dim].values, np.arange(posterior.sizes[dim]))

@@ -10,15 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from onebasin.base.errors import PosteriorFileError
+from onebasin.base.errors import FormatError, PosteriorFileError
 from onebasin.base.extras import EXTRAS, is_installed, lacks
 from onebasin.base.files.claims import ClaimError, check_claim
-from onebasin.base.files.faults import FormatError
 from onebasin.base.files.pieces import is_read_later, loaded, rows_of_a_piece
 
 if TYPE_CHECKING:
     import xarray as xr
-    import zarr
 
 _MARKS = ("zarr.json", ".zgroup", ".zmetadata")
 _FORMAT = 2
@@ -47,31 +45,24 @@ def place_in(archive: zipfile.ZipFile) -> str | None:
 
 
 def read(path: Path, *, lazy: bool, place: str = "") -> xr.DataTree:
-    """Read a store; see `opening.open_tree`.
-
-    Parameters
-    ----------
-    path : Path
-        A folder, or an archive.
-    lazy : bool
-        Whether its arrays are read when they are asked for.
-    place : str
-        Where in an archive it begins.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be read, or claims too much.
-    PosteriorFileError
-        If the package zarr is not installed.
-    """
+    """Read a store, a folder or what begins at `place` in an archive; if `lazy`, arrays as they are asked for."""
     import xarray as xr
 
     _check_package()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of formats and engines, which are no user's affair
-            store: Any = path if path.is_dir() else _archive(path)
+            store: Any = path
+            if not path.is_dir():
+                from zarr.storage import ZipStore
+
+                with zipfile.ZipFile(path) as archive:
+                    check_claim(path, sum(member.file_size for member in archive.infolist()))
+                    if (part := archive.testzip()) is not None:
+                        raise FormatError(
+                            path, f"is damaged: its part {part} is not what was written"
+                        )
+                store = ZipStore(path, mode="r")
             _check(path, store, place)
             opened = xr.open_datatree(
                 store,
@@ -81,7 +72,13 @@ def read(path: Path, *, lazy: bool, place: str = "") -> xr.DataTree:
                 chunks=None,
                 cache=not lazy,
             )
-            _order(opened)
+            for node in (
+                opened.subtree
+            ):  # as we wrote them, or else by name: folders list them in any order
+                held = node.to_dataset(inherit=False)
+                order = {name: i for i, name in enumerate(held.attrs.pop(_ORDER, ()))}
+                names = sorted(held.data_vars, key=lambda n: (order.get(n, len(order)), str(n)))
+                node.dataset = held.drop_vars(names).assign({name: held[name] for name in names})
             if lazy:
                 return opened
             with opened:
@@ -96,54 +93,33 @@ def read(path: Path, *, lazy: bool, place: str = "") -> xr.DataTree:
         ) from error
 
 
-def _order(tree: xr.DataTree) -> None:
-    """Put variables in the order in which we wrote them, or else of their names: folders list them in any."""
-    for node in tree.subtree:
-        held = node.to_dataset(inherit=False)
-        place = {name: i for i, name in enumerate(held.attrs.pop(_ORDER, ()))}
-        names = sorted(held.data_vars, key=lambda name: (place.get(name, len(place)), str(name)))
-        node.dataset = held.drop_vars(names).assign({name: held[name] for name in names})
-
-
-def _archive(path: Path) -> Any:
-    from zarr.storage import ZipStore
-
-    with zipfile.ZipFile(path) as archive:
-        check_claim(path, sum(member.file_size for member in archive.infolist()))
-        if (damaged := archive.testzip()) is not None:
-            raise FormatError(path, f"is damaged: its part {damaged} is not what was written")
-    return ZipStore(path, mode="r")
-
-
 def _check(path: Path, store: Any, place: str) -> None:
     """Refuse a store that claims more than it can hold."""
     import zarr
 
     root = zarr.open_group(store, mode="r", path=place or None, use_consolidated=False)
-    arrays = list(_arrays(root))
+    arrays = [array for _, array in root.members(max_depth=None) if isinstance(array, zarr.Array)]
     claimed = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays if array.shape)
     size = sum(part.stat().st_size for part in path.rglob("*")) if path.is_dir() else None
     check_claim(path, claimed, size=size)
     for array in arrays:
         if "Blosc" in repr(array.compressors):
             most = math.prod(array.chunks) * array.dtype.itemsize
-            if not all(
-                _is_blosc(*chunk, most) for chunk in _chunks(path, PurePosixPath(array.path))
-            ):
-                raise FormatError(
-                    path, f"is damaged: a part of {array.path} is not what was written"
-                )
-        if path.is_dir():  # the parts of an archive have checksums
-            _read_through(array)
-
-
-def _read_through(array: zarr.Array) -> None:
-    """Read an array a few rows at a time and keep nothing: what cannot be read is known before it is asked for."""
-    if not array.shape:  # a single number has no chunks
-        array[...]
-        return
-    for first in range(0, array.shape[0], array.chunks[0] or 1):
-        array[first : first + (array.chunks[0] or 1)]
+            for size_of_chunk, head in _chunks(path, PurePosixPath(array.path)):
+                # The library believes a chunk's header, and ends the process where it is not true.
+                whole = block = compressed = -1
+                if len(head) == _BLOSC.size:
+                    *_, whole, block, compressed = _BLOSC.unpack(head)
+                if (compressed, whole) != (size_of_chunk, most) or not 0 < block <= max(whole, 1):
+                    raise FormatError(
+                        path, f"is damaged: a part of {array.path} is not what was written"
+                    )
+        if path.is_dir() and not array.shape:  # a single number has no chunks
+            array[...]
+        elif path.is_dir():  # the parts of an archive have checksums
+            # A few rows at a time, nothing kept: what cannot be read is known before it is asked for.
+            for first in range(0, array.shape[0], array.chunks[0] or 1):
+                array[first : first + (array.chunks[0] or 1)]
 
 
 def _chunks(path: Path, place: PurePosixPath) -> Iterator[tuple[int, bytes]]:
@@ -160,22 +136,6 @@ def _chunks(path: Path, place: PurePosixPath) -> Iterator[tuple[int, bytes]]:
             if own.is_relative_to(place) and own.name[:1] != "." and own.name != "zarr.json":
                 with archive.open(member) as stream:
                     yield member.file_size, stream.read(_BLOSC.size)
-
-
-def _is_blosc(size: int, head: bytes, most: int) -> bool:
-    """Tell whether a chunk's header is true: the library believes it, and ends the process where it is not."""
-    if len(head) < _BLOSC.size:
-        return False
-    *_, whole, block, compressed = _BLOSC.unpack(head)
-    return compressed == size and whole == most and 0 < block <= max(whole, 1)
-
-
-def _arrays(root: Any) -> Iterator[Any]:
-    import zarr
-
-    for _, member in root.members(max_depth=None):
-        if isinstance(member, zarr.Array):
-            yield member
 
 
 def write(tree: xr.DataTree, path: Path) -> None:
@@ -206,18 +166,18 @@ def _write(tree: xr.DataTree, store: Any) -> None:
 
     with warnings.catch_warnings(), dask.config.set(scheduler="synchronous"):
         warnings.simplefilter("ignore")
-        ordered = tree.map_over_datasets(_in_pieces)
+        # Dask takes large variables that are in files from there one piece after the other.
+        ordered = tree.map_over_datasets(
+            lambda dataset: dataset.assign(
+                {
+                    name: v.chunk(
+                        dict(zip(v.dims, rows_of_a_piece(v), strict=True)), inline_array=True
+                    )
+                    for name, v in dataset.data_vars.items()
+                    if is_read_later(v)
+                }
+            )
+        )
         for node in ordered.subtree:
             node.attrs[_ORDER] = [str(name) for name in node.data_vars]
         ordered.to_zarr(store, mode="w", consolidated=True, zarr_format=_FORMAT)
-
-
-def _in_pieces(dataset: xr.Dataset) -> xr.Dataset:
-    """Give large variables that are in files to Dask, which takes one piece after the other from there."""
-    return dataset.assign(
-        {
-            name: v.chunk(dict(zip(v.dims, rows_of_a_piece(v), strict=True)), inline_array=True)
-            for name, v in dataset.data_vars.items()
-            if is_read_later(v)
-        }
-    )

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,9 +26,9 @@ from onebasin.base.text import shown
 
 from .data import check_numbers, lacking
 from .home.errors import StanDataError, StanError, StanProgramError
-from .interpreter.includes import full_text, included_files, without_foreign_lines
 from .interpreter.process import ending
 from .interpreter.runtime import InterpreterMissing, load
+from .interpreter.source import full_text, included_files, without_foreign_lines
 from .translation import ProgramInfo, check_declares, last_words
 
 _OWN = re.compile(r"^stanli (?:\w+): ")
@@ -45,34 +46,19 @@ _REMEMBERED = 32
 
 @dataclass(frozen=True)
 class Accepted:
-    """A program that the interpreter runs.
+    """A program that the interpreter runs."""
 
-    Attributes
-    ----------
-    form, jacobian : str
-        The program as the interpreter takes it, and the same without its model block.
-    info : ProgramInfo
-        What it declares.
-    warning : str
-        The interpreter's words on parts that it computes slowly; empty where there are none.
-    """
-
-    form: str
-    jacobian: str
+    form: str  # The program as the interpreter takes it.
+    jacobian: str  # The same without its model block.
     info: ProgramInfo
-    warning: str = ""
+    warning: str = ""  # The interpreter's words on parts that it computes slowly.
 
 
 @dataclass(frozen=True)
 class Refused:
     """A program that the interpreter does not run.
 
-    Attributes
-    ----------
-    reason : str
-        Why, as the beginning of a sentence without a full stop.
-    installed : bool
-        Whether there is an interpreter; if not, the reason says how to install it.
+    The reason is the beginning of a sentence without a full stop; it says how to install one if there is none.
     """
 
     reason: str
@@ -85,15 +71,7 @@ def driver(program: Path) -> tuple[str, ...]:
 
 
 def examine(path: Path, data: Mapping[str, Any]) -> Accepted | Refused:
-    """Check whether the interpreter runs a program with its data.
-
-    Raises
-    ------
-    StanProgramError
-        If the program does not parse.
-    StanDataError
-        If it refuses the data.
-    """
+    """Check whether the interpreter runs a program with its data; one that is wrong for both is an error."""
     try:
         load()
     except InterpreterMissing as reason:
@@ -107,7 +85,12 @@ def examine(path: Path, data: Mapping[str, Any]) -> Accepted | Refused:
 def write_readable(folder: Path, data: Mapping[str, Any]) -> Path:
     """Write the data that are numbers as JSON; a program may not need the others."""
     path = folder / "data.json"
-    write_stan_json(str(path), {n: v for n, v in data.items() if _are_numbers(n, v)})
+    numbers = {}
+    for name, value in data.items():
+        with suppress(StanError):
+            check_numbers({name: value})
+            numbers[name] = value
+    write_stan_json(str(path), numbers)
     return path
 
 
@@ -135,23 +118,32 @@ def _examined(path: Path, text: str, content: bytes, data: _Data) -> Accepted | 
             return _refusal(path, data.values, done)
         found = json.loads(result.read_text(encoding="utf-8"))
     if _UNAVAILABLE in found["warning"]:
-        return Refused(_lacking(found["warning"]))
+        # Something keeps the interpreter from computing transformed parameters and generated quantities.
+        if any(word in found["warning"] for word in _LACKS):
+            return Refused(_named(found["warning"]))
+        why = _FAILED.search(found["warning"])
+        of = f" ({why[1][:200]})" if why else ""
+        return Refused(f"stanli does not compute this program's generated quantities{of}")
     if odd := [name for name in found["names"][2] if name.startswith(_RENAMED)]:
         name = odd[0].removeprefix(_RENAMED).partition(".")[0]
         return Refused(f"stanli renames the variable {name}, whose name is a keyword of C++")
-    info = _info(found)
+    parameters, transformed, everything = (
+        tuple(dict.fromkeys(name.partition(".")[0].partition(":")[0] for name in names))
+        for names in found["names"]
+    )
+    info = ProgramInfo(
+        inputs=tuple(found["inputs"]),
+        parameters=parameters,
+        transformed=tuple(name for name in transformed if name not in parameters),
+        generated=tuple(name for name in everything if name not in transformed),
+        includes=tuple(map(Path, found["includes"])),
+    )
     check_declares(info, path)
     return Accepted(found["form"], found["jacobian"], info, found["warning"])
 
 
 def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
-    """Tell a program that the interpreter refuses from one that is wrong.
-
-    Raises
-    ------
-    StanProgramError, StanDataError
-        If it is wrong.
-    """
+    """Tell a program that the interpreter refuses from one that is wrong, which is an error."""
     if done.code < 0:
         return Refused(f"stanli {ending(done.code)} as it read {shown(path.name)}")
     words = done.printed.strip()
@@ -163,18 +155,16 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
         words = words.replace("'string'", f"'{shown(path.name)}'")
         words = without_foreign_lines(words, path)
         raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
-    if _SIZE in line and (below := _negative(data)):
-        raise StanDataError(f"{shown(path.name)} refuses its data:\na size is negative: {below}.")
+    if _SIZE in line:
+        held = {name: np.asarray(value) for name, value in data.items()}
+        whole = {n: int(v) for n, v in held.items() if v.ndim == 0 and v.dtype.kind == "i"}
+        if below := ", ".join(f"{name} is {value}" for name, value in whole.items() if value < 0):
+            raise StanDataError(
+                f"{shown(path.name)} refuses its data:\na size is negative: {below}."
+            )
     if _OWN.match(line):
         return Refused(_named(line))
     raise StanDataError(f"{shown(path.name)} refuses its data:\n{last_words(words)}")
-
-
-def _negative(data: Mapping[str, Any]) -> str:
-    """Name the negative whole numbers among the data."""
-    found = {name: np.asarray(value) for name, value in data.items()}
-    whole = {n: int(v) for n, v in found.items() if v.ndim == 0 and v.dtype.kind == "i"}
-    return ", ".join(f"{name} is {value}" for name, value in whole.items() if value < 0)
 
 
 def _named(words: str) -> str:
@@ -183,35 +173,3 @@ def _named(words: str) -> str:
         if word in words:
             return f"stanli does not support {feature}"
     return f"stanli does not run this program ({_OWN.sub('', words.splitlines()[0])[:200]})"
-
-
-def _lacking(warning: str) -> str:
-    """Name what keeps the interpreter from computing transformed parameters and generated quantities."""
-    if any(word in warning for word in _LACKS):
-        return _named(warning)
-    found = _FAILED.search(warning)
-    of = f" ({found[1][:200]})" if found else ""
-    return f"stanli does not compute this program's generated quantities{of}"
-
-
-def _info(found: Mapping[str, Any]) -> ProgramInfo:
-    parameters, transformed, everything = map(_variables, found["names"])
-    return ProgramInfo(
-        inputs=tuple(found["inputs"]),
-        parameters=parameters,
-        transformed=tuple(name for name in transformed if name not in parameters),
-        generated=tuple(name for name in everything if name not in transformed),
-        includes=tuple(map(Path, found["includes"])),
-    )
-
-
-def _variables(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.partition(".")[0].partition(":")[0] for name in names))
-
-
-def _are_numbers(name: str, value: Any) -> bool:
-    try:
-        check_numbers({name: value})
-    except StanError:
-        return False
-    return True

@@ -16,21 +16,13 @@ STANLI, CMDSTAN = "stanli", "cmdstan"
 
 @dataclass(frozen=True)
 class Choice:
-    """A library for a program.
+    """A library for a program."""
 
-    Attributes
-    ----------
-    engine : {"stanli", "cmdstan"}
-        The library.
-    reason : str
-        Why it is not the interpreter, as a sentence; empty where it is, or where the user chose.
-    accepted : Accepted or None
-        The program as the interpreter takes it, where that is the library.
-    """
-
-    engine: str
+    engine: str  # The library.
     reason: str = ""
+    """Why it is not the interpreter, as a sentence; empty where it is, or where the user chose."""
     accepted: Accepted | None = None
+    """The program as the interpreter takes it, where that is the library."""
 
 
 def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Choice:
@@ -43,7 +35,7 @@ def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Ch
     StanDataError
         If it refuses the data.
     CmdStanNotFound
-        If the interpreter refuses the program and there is no CmdStan.
+        If the interpreter refuses the program and there is no CmdStan; the message says what to do.
     """
     if engine == CMDSTAN:
         return Choice(CMDSTAN)
@@ -54,27 +46,14 @@ def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Ch
         raise StanProgramError(
             f"`engine` is {STANLI!r}, but {found.reason}; use engine={CMDSTAN!r}, or leave it out."
         )
-    _check_cmdstan(found)
-    return Choice(CMDSTAN, f"{found.reason}; compiled with CmdStan.")
-
-
-def _check_cmdstan(refused: Refused) -> None:
-    """Refuse a program that neither library can run.
-
-    Raises
-    ------
-    CmdStanNotFound
-        If there is no CmdStan; the message says what to do.
-    """
-    lacks = missing()
-    if not lacks:
-        return
-    if not refused.installed:
-        raise CmdStanNotFound(f"{refused.reason}.")
-    which = "does" if "does not" in refused.reason else "may run it"
-    start = "CmdStan is not installed"
-    if lacks.startswith(start):
-        raise CmdStanNotFound(
-            f"{refused.reason}, and CmdStan, which {which}, is not installed{lacks.removeprefix(start)}"
+    if lacks := missing():
+        if not found.installed:
+            raise CmdStanNotFound(f"{found.reason}.")
+        which = "does" if "does not" in found.reason else "may run it"
+        start = "CmdStan is not installed"
+        absent = lacks.startswith(start)
+        how = (
+            f"is not installed{lacks.removeprefix(start)}" if absent else f"cannot be used. {lacks}"
         )
-    raise CmdStanNotFound(f"{refused.reason}, and CmdStan, which {which}, cannot be used. {lacks}")
+        raise CmdStanNotFound(f"{found.reason}, and CmdStan, which {which}, {how}")
+    return Choice(CMDSTAN, f"{found.reason}; compiled with CmdStan.")

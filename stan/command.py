@@ -16,22 +16,12 @@ METRICS = {"diag": "diag_e", "dense": "dense_e", "unit": "unit_e"}
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """The files that a run reads and writes.
+    """The files that a run reads and writes."""
 
-    Attributes
-    ----------
-    data, output : Path
-        The program's data (JSON), and the CSV file for what comes out.
-    diagnostics : Path or None
-        CSV file for a method's trace.
-    digits : int
-        Significant figures of the numbers written; 18 keep every bit.
-    """
-
-    data: Path
-    output: Path
-    diagnostics: Path | None = None
-    digits: int = 18
+    data: Path  # The program's data (JSON).
+    output: Path  # The CSV file for what comes out.
+    diagnostics: Path | None = None  # CSV file for a method's trace.
+    digits: int = 18  # Significant figures of the numbers written; 18 keep every bit.
 
     def arguments(self) -> list[str]:
         """The words that name them."""
@@ -42,21 +32,13 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandStart:
-    """The state that a run begins from.
+    """The state that a run begins from."""
 
-    Attributes
-    ----------
-    seed : int
-        Of the random numbers.
-    chain : int or None
-        A number from 1: chains of one seed draw from different places of its stream.
-    init : Path, float or None
-        A file of values, or the radius around 0 in the unconstrained space within which they are drawn; CmdStan's
-        own radius of 2 where it is None.
-    """
-
-    seed: int
+    seed: int  # Of the random numbers.
     chain: int | None = None
+    """A number from 1: chains of one seed draw from different places of its stream."""
+    # A file of values, or the radius around 0 in the unconstrained space within which they are drawn; CmdStan's own
+    # radius of 2 where it is None.
     init: Path | float | None = None
 
     def arguments(self) -> list[str]:
@@ -68,18 +50,11 @@ class CommandStart:
 
 @dataclass(frozen=True, kw_only=True)
 class Adapted:
-    """The result of an earlier warmup.
-
-    Attributes
-    ----------
-    step_size : float or None
-        Of every draw, or from which the adaptation begins; Stan's own where it is None.
-    metric : Path or None
-        A JSON file of the inverse metric; None where it is the unit.
-    """
+    """The result of an earlier warmup."""
 
     step_size: float | None = None
-    metric: Path | None = None
+    """Of every draw, or from which the adaptation begins; Stan's own where it is None."""
+    metric: Path | None = None  # A JSON file of the inverse metric; None where it is the unit.
 
     def arguments(self) -> list[str]:
         """The words that say so."""
@@ -118,11 +93,8 @@ def sample(
     """
     how = [] if adapt else ["engaged=0"]
     if adapt and adapted is not None and adapted.metric is not None:
-        how = [
-            "init_buffer=0",
-            f"term_buffer={warmup}",
-            "window=0",
-        ]  # no window in which one is estimated
+        # No window in which one is estimated.
+        how = ["init_buffer=0", f"term_buffer={warmup}", "window=0"]
     return [
         *([] if threads == 1 else [f"num_threads={threads}"]),
         *start.arguments(),

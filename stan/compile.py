@@ -51,17 +51,7 @@ _SHOWN_LINES = 20
 
 @dataclass(frozen=True)
 class _Product:
-    """A file that a program is compiled to.
-
-    Attributes
-    ----------
-    file : str
-        The name of what `make` makes.
-    folder : Path
-        Where `make` runs.
-    variables : tuple of str
-        What `make` is told.
-    """
+    """A file that a program is compiled to: its name, the folder where `make` runs, and what `make` is told."""
 
     file: str
     folder: Path
@@ -82,21 +72,10 @@ class _Product:
 def compile_program(
     path: Path, *, threads: bool = False, progress: Progress | None = None
 ) -> tuple[CmdStanModel, ProgramInfo]:
-    """Compile a program, or take it from the cache.
+    """Compile a program, or take it from the cache; return it, ready to run, and what it declares.
 
-    Parameters
-    ----------
-    path : Path
-        The ``.stan`` file.
-    threads : bool
-        Compile with ``STAN_THREADS``, so that `reduce_sum` can use several threads.
-    progress : callable, optional
-        Called with a line of text before something that takes long.
-
-    Returns
-    -------
-    CmdStanModel
-        Ready to run; and what the program declares.
+    It is compiled with ``STAN_THREADS`` if `threads`, so that `reduce_sum` can use several. `progress` is called with a
+    line of text before something that takes long.
 
     Raises
     ------
@@ -121,31 +100,10 @@ def compile_program(
 def compile_library(
     path: Path, *, threads: bool = False, progress: Progress | None = None
 ) -> tuple[Path, ProgramInfo]:
-    """Compile a program to a library with BridgeStan's C interface, or take it from the cache.
+    """Compile a program as `compile_program`, but to a library with BridgeStan's C interface.
 
-    Parameters
-    ----------
-    path : Path
-        The ``.stan`` file.
-    threads : bool
-        Compile with ``STAN_THREADS``, so that several threads can use it at once; otherwise they take turns, and the
-        library shares what is compiled with the program's executable.
-    progress : callable, optional
-        Called with a line of text before something that takes long.
-
-    Returns
-    -------
-    Path
-        The library; and what the program declares.
-
-    Raises
-    ------
-    StanProgramError
-        If the program does not parse or compile, or declares no variables.
-    CmdStanNotFound, HomeBuildError
-        If there is no CmdStan and none can be assembled.
-    CacheError
-        If the cache is not the user's own.
+    Several threads can use one with ``STAN_THREADS`` at once; otherwise they take turns, and the library shares what is
+    compiled with the program's executable.
     """
     report = progress or (lambda line: None)
     where = bridge_home(progress=progress)
@@ -202,12 +160,6 @@ def source_key(translation: Translation, where: Home) -> str:
     return digest.hexdigest()
 
 
-def _key(translation: Translation, where: Home, product: _Product) -> str:
-    """The same with the home's place, where a compiled program finds its libraries, and with what it is compiled to."""
-    own = os.fsencode(where.path) + os.fsencode(product.key)
-    return hashlib.sha256(source_key(translation, where).encode() + own).hexdigest()[:32]
-
-
 def _is_whole(entry: Path, product: _Product) -> bool:
     try:
         return (entry / _SEAL).read_text(encoding="ascii") == _seal(entry / product.file)
@@ -222,35 +174,35 @@ def _seal(compiled: Path) -> str:
 
 
 def _entry(product: _Product, translation: Translation, where: Home) -> Path:
-    return make_user_cache(_CACHE) / _key(translation, where, product)
+    """Name a product's entry also by the home's place, where it finds its libraries, and by what it is compiled to."""
+    own = os.fsencode(where.path) + os.fsencode(product.key)
+    key = hashlib.sha256(source_key(translation, where).encode() + own).hexdigest()[:32]
+    return make_user_cache(_CACHE) / key
 
 
 def _compile_into(
     entry: Path, product: _Product, translation: Translation, path: Path, where: Home
 ) -> None:
-    """Fill an entry; call with its lock held."""
+    """Fill an entry; call with its lock held.
+
+    In a home of ours a product is made from the object of the program that is kept; one that is not there is compiled,
+    and kept.
+    """
     with working_folder(NAME, _plain_folder(entry.parent)) as build:
         if where.origin != "assembled":
             _make(build, product, translation, path, where)
         else:
             kept = _entry(product.object, translation, where)
             with building_lock(kept):  # who waits for the product is told already
-                _make_from_object(build, kept, product, translation, path, where)
+                if _is_whole(kept, product.object):
+                    given = build / f"kept-{_OBJECT}"
+                    shutil.copy(kept / _OBJECT, given)  # to where make can take its path
+                    _make(build, product, translation, path, where, f"MODEL_OBJECT={given}")
+                else:
+                    _make(build, product, translation, path, where, "KEEP_OBJECT=true")
+                    (build / f"{product.file}.o").rename(build / _OBJECT)
+                    _fill(kept, product.object, build, translation)
         _fill(entry, product, build, translation)
-
-
-def _make_from_object(
-    build: Path, kept: Path, product: _Product, translation: Translation, path: Path, where: Home
-) -> None:
-    """Make a product from the object of the program that is kept; one that is not there is compiled, and kept."""
-    if _is_whole(kept, product.object):
-        given = build / f"kept-{_OBJECT}"
-        shutil.copy(kept / _OBJECT, given)  # to where make can take its path
-        _make(build, product, translation, path, where, f"MODEL_OBJECT={given}")
-        return
-    _make(build, product, translation, path, where, "KEEP_OBJECT=true")
-    (build / f"{product.file}.o").rename(build / _OBJECT)
-    _fill(kept, product.object, build, translation)
 
 
 def _fill(entry: Path, product: _Product, build: Path, translation: Translation) -> None:

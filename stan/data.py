@@ -8,30 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.base.json_file import read_json_file
+from onebasin.base.jsonable import read_json_file
 
 from .home.errors import StanDataError
 
 
 def read_data(path: Path) -> dict[str, Any]:
-    """Read a JSON file of variables.
-
-    Raises
-    ------
-    StanDataError
-        If it is no file, no JSON or no object, or gives a variable twice.
-    """
+    """Read a JSON file of variables; refuse what is none, and a variable that is given twice."""
     return read_json_file(path, error=StanDataError)
 
 
 def check_finite(values: Mapping[str, Any]) -> None:
-    """Refuse numbers that are not finite.
-
-    Raises
-    ------
-    StanDataError
-        If there is one, or rows are of unequal length; the message says where.
-    """
+    """Refuse numbers that are not finite, and rows of unequal length; the message says where."""
     for name, value in values.items():
         array = _array(name, value)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -43,13 +31,7 @@ def check_finite(values: Mapping[str, Any]) -> None:
 
 
 def check_numbers(values: Mapping[str, Any]) -> None:
-    """Refuse what is no number or no array of them; a mapping is a tuple of Stan's.
-
-    Raises
-    ------
-    StanDataError
-        If rows are of unequal length, or an entry is no number.
-    """
+    """Refuse what is no number or no array of them; a mapping is a tuple of Stan's."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             continue

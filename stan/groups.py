@@ -28,16 +28,9 @@ _USUAL = ("y", "Y", "y_obs", "obs")
 
 @dataclass(frozen=True)
 class Roles:
-    """The user's assignment of a program's quantities to groups; names not given follow the convention.
+    """The user's assignment of a program's quantities to groups; names not given follow the convention."""
 
-    Attributes
-    ----------
-    log_likelihood, posterior_predictive : mapping of str to str
-        Quantity by the data that it is of; the name `""` stands for data that are found by the convention.
-    observed : tuple of str
-        Data that are observed.
-    """
-
+    # Quantity by the data that it is of; the name `""` stands for data that are found by the convention.
     log_likelihood: Mapping[str, str] = field(default_factory=dict)
     posterior_predictive: Mapping[str, str] = field(default_factory=dict)
     observed: tuple[str, ...] = ()
@@ -53,15 +46,7 @@ class Roles:
 
 
 def roles_of(data: Mapping[str, Any], log_likelihood: Any, predictive: Any, observed: Any) -> Roles:
-    """Take what a user says of a program.
-
-    Raises
-    ------
-    StanDataError
-        If the data lack what is said to be observed.
-    TypeError
-        If a name is no text.
-    """
+    """Take what a user says of a program; refuse data that are not there, and names that are no text."""
     said = Roles(
         _by_data("log_likelihood", log_likelihood),
         _by_data("posterior_predictive", predictive),
@@ -89,13 +74,7 @@ def _by_data(argument: str, given: Any) -> dict[str, str]:
 
 
 def check_roles(roles: Roles, derived: Iterable[str], program: str) -> None:
-    """Refuse a quantity that a program does not compute.
-
-    Raises
-    ------
-    StanProgramError
-        If one is named that is neither a transformed parameter nor a generated quantity.
-    """
+    """Refuse a named quantity that is neither a transformed parameter nor a generated quantity of the program."""
     computed = tuple(derived)
     for argument, name in roles.named:
         if name not in computed:
@@ -107,18 +86,9 @@ def check_roles(roles: Roles, derived: Iterable[str], program: str) -> None:
 
 @dataclass(frozen=True)
 class ProgramQuantities:
-    """A program's quantities, sorted by group.
+    """A program's quantities, sorted by group."""
 
-    Attributes
-    ----------
-    log_likelihood, posterior_predictive : dict
-        Name in the group to the program's name: the data's, where they are known.
-    log_prior : tuple of str
-        Log prior densities.
-    observed : tuple of str
-        Data that are observed.
-    """
-
+    # Name in the group to the program's name: the data's, where they are known.
     log_likelihood: dict[str, str]
     posterior_predictive: dict[str, str]
     log_prior: tuple[str, ...]
@@ -138,19 +108,7 @@ def find_roles(
     *,
     priors: Iterable[str] = (),
 ) -> ProgramQuantities:
-    """Find what is what.
-
-    Parameters
-    ----------
-    roles : Roles
-        What is said.
-    data : mapping of str to array
-        The program's data.
-    shapes : mapping of str to tuple of int
-        Shapes of the generated quantities, and of others that are named.
-    priors : iterable of str
-        Names among which a log prior is looked for.
-    """
+    """Find what is what among shapes, of the generated quantities and others that are named, and `priors`, names."""
     replicated = _replicated(roles, data, shapes)
     terms = _terms(roles, data, shapes, [n for n in replicated if n in data])
     observed = [*roles.observed, *terms, *replicated, *(n for n in data if n == "y")]

@@ -33,11 +33,6 @@ class Interpreted(Opened):
 
     The interpreter evaluates one kind of log density. Two more models give the others: one keeps the constants, and one
     has an empty model block, so that its log density is the log Jacobian. Each is constructed when first needed.
-
-    Parameters
-    ----------
-    accepted : Accepted
-        The program.
     """
 
     functions: ClassVar[Signatures] = Opened.functions | {
@@ -112,13 +107,7 @@ class Interpreted(Opened):
         )
 
     def _new(self, form: str, data: str, seed: int) -> int:
-        """Construct a model of a form.
-
-        Raises
-        ------
-        StanDataError
-            If it refuses the data.
-        """
+        """Construct a model of a form; refuse data that it does not take."""
         error = c_char_p()
         model = json.dumps({**json.loads(data), **held(form)})
         handle = self._library.bs_model_construct(model.encode(), seed, ctypes.byref(error))

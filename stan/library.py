@@ -18,11 +18,11 @@ from onebasin.models.target import Target
 from .compile import compile_library
 from .data import read_data
 from .home.bridge import bridge_home
-from .home.directory import Progress
 from .home.errors import StanProgramError
 from .interpreted import Interpreted
 from .opened import Interface, Opened
-from .program import StanProgram, definition, stan_program, write_data
+from .program import StanProgram, definition, stan_program
+from .run import write_data
 from .stan_library import StanLibrary
 from .trial import check_survives
 
@@ -36,7 +36,7 @@ def open_library(
     seed: int = 0,
     threads: bool = False,
     on_print: Callable[[str], None] | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> StanLibrary:
     """Open a Stan program in this process: by the interpreter where that takes the program, else compiled.
 
@@ -108,7 +108,7 @@ def _open_compiled(
     data: Mapping[str, Any] | str | Path | None,
     seed: int,
     on_print: Callable[[str], None] | None,
-    progress: Progress | None,
+    progress: Callable[[str], None] | None,
 ) -> StanLibrary:
     if not file.is_file():
         raise StanProgramError(f"`program` is {shown(str(file))}, which is not an existing file.")
@@ -126,10 +126,5 @@ def _open_compiled(
             "give the .stan file, or compile it again."
         )
     values = read_data(Path(data)) if isinstance(data, str | Path) else dict(data or {})
-    return StanLibrary(
-        interface, source, json.dumps(values, default=_listed), seed=seed, on_print=on_print
-    )
-
-
-def _listed(value: Any) -> Any:
-    return np.asarray(value).tolist()
+    text = json.dumps(values, default=lambda value: np.asarray(value).tolist())
+    return StanLibrary(interface, source, text, seed=seed, on_print=on_print)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from onebasin.models.networks.architecture import Layer
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.likelihood import Gaussian
 
@@ -58,117 +57,26 @@ def program_data(target: NetworkTarget) -> dict[str, Any]:
         "bias_scale": list(model.prior.bias_scales(num_layers)),
     }
     if isinstance(model.likelihood, Gaussian):
+        # The known standard deviation, or the scale of one that is predicted; 0 where it is inferred.
+        known, scale = model.likelihood.noise_sd, model.likelihood.noise_scale
         data |= {
             "y": target.y,
             "predict_noise": int(model.predicts_noise),
             "infer_noise": int(model.infers_noise),
-            "noise": _noise(model.likelihood),
-            "noise_scale": model.likelihood.noise_scale,
+            "noise": scale if isinstance(known, str) else known or 0.0,
+            "noise_scale": scale,
         }
     else:
         data["label"] = target.y + 1
     return data
 
 
-def _noise(likelihood: Gaussian) -> float:
-    """The known standard deviation, or the scale of one that is predicted; 0 where it is inferred."""
-    known = likelihood.noise_sd
-    return likelihood.noise_scale if isinstance(known, str) else known or 0.0
-
-
 def read_draws(target: NetworkTarget, variables: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Unpack the programs' variables into ``W1``, ``b1``, ..., ``sigma``.
+    """Unpack the programs' variables into ``W1``, ``b1``, ..., ``sigma``, of the shapes of `Network.shapes`.
 
-    Parameters
-    ----------
-    target : NetworkTarget
-        What was sampled.
-    variables : mapping
-        ``weights`` (..., packed), ``biases`` (..., packed) and, where it is inferred, ``sigma`` (..., 1).
-
-    Returns
-    -------
-    dict
-        Arrays with the same leading axes and the shapes of `Network.shapes`.
+    They are ``weights`` (..., packed), ``biases`` (..., packed) and, where it is inferred, ``sigma`` (..., 1).
     """
-    out = _split(target, variables["weights"], variables.get("biases"))
-    if target.model.infers_noise:
-        out["sigma"] = variables["sigma"][..., 0]
-    return {name: out[name] for name in variable_names(target)}
-
-
-def variable_names(target: NetworkTarget) -> tuple[str, ...]:
-    """Names of the parameters, in the order of the NumPyro model's sites."""
-    names = tuple(target.model.network.shapes)
-    return (*names, "sigma") if target.model.infers_noise else names
-
-
-def pack_unconstrained(target: NetworkTarget, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Arrays of the NumPyro model's unconstrained space, as the programs' parameters.
-
-    The inverse question to `read_draws`; Stan's ``sigma`` is positive, so it is exponentiated.
-
-    Parameters
-    ----------
-    target : NetworkTarget
-        The target.
-    values : mapping
-        Site name to unconstrained array.
-
-    Returns
-    -------
-    dict
-        ``weights_raw``, ``biases_raw``, ``sigma``.
-    """
-    weights, biases = [np.empty(0)], [np.empty(0)]
-    for layer in target.model.network.layers:
-        if layer.weight:
-            weights.append(np.asarray(values[layer.weight]).ravel(order=_raw_order(target, layer)))
-        if layer.bias:
-            biases.append(np.asarray(values[layer.bias]))
-    sigma = [np.exp(values["sigma"])] if target.model.infers_noise else []
-    return {
-        "weights_raw": np.concatenate(weights),
-        "biases_raw": np.concatenate(biases),
-        "sigma": np.asarray(sigma, dtype=np.float64),
-    }
-
-
-def unpack_gradient(target: NetworkTarget, gradient: np.ndarray, shapes: Mapping[str, Any]) -> dict:
-    """A gradient over the programs' unconstrained vector, as arrays of the NumPyro model's unconstrained space.
-
-    Parameters
-    ----------
-    target : NetworkTarget
-        The target.
-    gradient : array (param,)
-        In Stan's order: weights_raw, biases_raw, log sigma.
-    shapes : mapping
-        Site name to shape in the unconstrained space.
-    """
-    out: dict[str, np.ndarray] = {}
-    at = 0
-    layers = target.model.network.layers
-    for name, order in [(a.weight, _raw_order(target, a)) for a in layers] + [
-        (a.bias, "C") for a in layers
-    ]:
-        if name:
-            size = int(np.prod(shapes[name]))
-            out[name] = gradient[at : at + size].reshape(shapes[name], order=order)
-            at += size
-    if target.model.infers_noise:
-        out["sigma"] = gradient[at]
-    return out
-
-
-def _raw_order(target: NetworkTarget, layer: Layer) -> Any:
-    """Memory order in which a layer's unconstrained weights are packed: charts work row by row."""
-    return "C" if layer.hidden and target.model.parametrisation.unit_norm else "F"
-
-
-def _split(
-    target: NetworkTarget, weights: np.ndarray, biases: np.ndarray | None
-) -> dict[str, np.ndarray]:
+    weights, biases = variables["weights"], variables.get("biases")
     out: dict[str, np.ndarray] = {}
     w = b = 0
     for layer in target.model.network.layers:
@@ -181,4 +89,33 @@ def _split(
         if layer.bias and biases is not None:
             out[layer.bias] = biases[..., b : b + layer.out_dim]
             b += layer.out_dim
-    return out
+    if target.model.infers_noise:
+        out["sigma"] = variables["sigma"][..., 0]
+    return {name: out[name] for name in variable_names(target)}
+
+
+def variable_names(target: NetworkTarget) -> tuple[str, ...]:
+    """Names of the parameters, in the order of the NumPyro model's sites."""
+    names = tuple(target.model.network.shapes)
+    return (*names, "sigma") if target.model.infers_noise else names
+
+
+def pack_unconstrained(target: NetworkTarget, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Arrays of the NumPyro model's unconstrained space, as the parameters ``weights_raw``, ``biases_raw``, ``sigma``.
+
+    The inverse question to `read_draws`; Stan's ``sigma`` is positive, so it is exponentiated.
+    """
+    weights, biases = [np.empty(0)], [np.empty(0)]
+    by_rows = target.model.parametrisation.unit_norm  # charts work row by row
+    for layer in target.model.network.layers:
+        if layer.weight:
+            order: Literal["C", "F"] = "C" if layer.hidden and by_rows else "F"
+            weights.append(np.asarray(values[layer.weight]).ravel(order=order))
+        if layer.bias:
+            biases.append(np.asarray(values[layer.bias]))
+    sigma = [np.exp(values["sigma"])] if target.model.infers_noise else []
+    return {
+        "weights_raw": np.concatenate(weights),
+        "biases_raw": np.concatenate(biases),
+        "sigma": np.asarray(sigma, dtype=np.float64),
+    }

@@ -27,11 +27,6 @@ class Opened(ABC):
 
     A handle is the address of a model: a program with its data.
 
-    Parameters
-    ----------
-    file : Path
-        The library.
-
     Attributes
     ----------
     file : Path
@@ -40,13 +35,6 @@ class Opened(ABC):
         The version of Stan that it implements.
     lenient : bool
         True if a negative code can mean that the program rejects a point; False if only positive codes do.
-
-    Raises
-    ------
-    OSError
-        If it cannot be loaded.
-    AttributeError
-        If it lacks a function.
     """
 
     functions: ClassVar[Signatures] = {
@@ -72,15 +60,10 @@ class Opened(ABC):
 
     @abstractmethod
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
-        """Construct a model from data as JSON and return its handle.
+        """Construct a model from data as JSON and return its handle; data that it refuses are a `StanDataError`.
 
         `seed` (below 2**32) is for random numbers in the block `transformed data`. `report`, a `PRINT`, receives the
         text that the program prints; the caller keeps it alive.
-
-        Raises
-        ------
-        StanDataError
-            If the program refuses the data; its message is the program's own.
         """
 
     @abstractmethod
@@ -99,14 +82,8 @@ class Opened(ABC):
     ) -> tuple[int, int | None, bool, bool]:
         """Return how to evaluate a kind of log density of a model.
 
-        Returns
-        -------
-        int
-            The handle of the model that has this log density.
-        int or None
-            The handle of a model whose log density has to be subtracted from it.
-        bool, bool
-            The values of `propto` and `jacobian` to pass to both. All handles live until `destruct(handle)`.
+        That is the handle of the model that has it, that of a model whose log density has to be subtracted from it, if
+        any, and the values of `propto` and `jacobian` to pass to both. All handles live until `destruct(handle)`.
         """
 
     def destruct(self, handle: int) -> None:
@@ -149,17 +126,8 @@ class Opened(ABC):
 class Interface(Opened):
     """A compiled program's library, loaded.
 
-    It has BridgeStan's functions and, from `bridge/interface.cpp`, our own (`onebasin_`).
-
-    Parameters
-    ----------
-    file : Path
-        The library.
-
-    Raises
-    ------
-    StanProgramError
-        If it cannot be loaded, or onebasin did not compile it.
+    It has BridgeStan's functions and, from `bridge/interface.cpp`, our own (`onebasin_`). A library that cannot be
+    loaded, or that onebasin did not compile, is a `StanProgramError`.
     """
 
     functions = Opened.functions | {

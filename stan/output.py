@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from stanio import Variable, parse_header
+from stanio import parse_header
+
+from onebasin.posteriors.stan_header import Header
 
 from .home.errors import StanRunError
 from .translation import last_words
-
-_SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
 
 _CHUNK = 1 << 16
 """Numbers that are parsed at once: a chain's text and its arrays do not fit into memory together."""
@@ -30,49 +29,22 @@ _METRICS = {
 
 @dataclass(frozen=True)
 class Output:
-    """The contents of one CSV file.
+    """The contents of one CSV file."""
 
-    Attributes
-    ----------
-    method : dict
-        Columns of the method, such as ``lp__``: name to array (draw,).
-    variables : dict
-        The program's variables: name to array (draw, ...).
-    comments : tuple of str
-        Comment lines without their ``#``.
-    """
-
-    method: dict[str, np.ndarray]
-    variables: dict[str, np.ndarray]
-    comments: tuple[str, ...]
+    method: dict[str, np.ndarray]  # Columns of the method, such as ``lp__``: name to array (draw,).
+    variables: dict[str, np.ndarray]  # The program's variables: name to array (draw, ...).
+    comments: tuple[str, ...]  # Comment lines without their ``#``.
 
     def seconds(self, phase: str) -> float:
         """Time of ``"Warm-up"`` or ``"Sampling"``, as CmdStan measured it; NaN where it wrote none."""
-        for line in self.comments:
-            if (found := _SECONDS.search(line)) and found.group(2) == phase:
-                return float(found.group(1))
-        return float("nan")
+        return Header(self.comments).seconds(phase)
 
 
 def read(path: Path, *, printed: str = "") -> Output:
     """Read a CSV file of draws.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    printed : str
-        What the program printed, for the message where it wrote no draws.
-
-    Returns
-    -------
-    Output
-        Its contents.
-
-    Raises
-    ------
-    StanRunError
-        If the file is absent, holds no header or cannot be read, so that nothing half-written is taken for a result.
+    One that is absent, holds no header or cannot be read is refused, so that nothing half-written is taken for a
+    result; `printed`, by the program, is for the message where it wrote no draws.
     """
     parts = list(read_blocks(path, printed=printed))
     method, variables = (
@@ -83,22 +55,9 @@ def read(path: Path, *, printed: str = "") -> Output:
 
 
 def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
-    """Read a CSV file of draws some megabytes at a time: one block at least, without a draw where there are none.
+    """Read a CSV file of draws as `read`, some megabytes at a time: one block at least, without a draw if need be.
 
-    Parameters
-    ----------
-    path, printed
-        As of `read`.
-
-    Yields
-    ------
-    Output
-        The next draws, each with the comments of the whole file.
-
-    Raises
-    ------
-    StanRunError
-        As of `read`.
+    Yielded are the next draws, each with the comments of the whole file.
     """
     try:
         header = pd.read_csv(path, comment="#", nrows=0).columns
@@ -109,8 +68,11 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
         with path.open() as file:
             comments = tuple(line[1:].strip() for line in file if line.startswith("#"))
         columns = parse_header(",".join(header))
-        for values in _tables(path, len(header)):
-            yield _block(columns, values, comments)
+        for table in _tables(path, len(header)):
+            arrays = {name: column.extract_reshape(table) for name, column in columns.items()}
+            method = {name: array for name, array in arrays.items() if name.endswith("__")}
+            variables = {name: array for name, array in arrays.items() if name not in method}
+            yield Output(method, variables, comments)
     except ValueError as error:  # pandas' own parser errors are some
         raise StanRunError(
             f"Stan wrote draws to `{path.name}` that cannot be read: a line is cut short or holds no numbers."
@@ -118,13 +80,7 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
 
 
 def keep_whole_rows(path: Path) -> int:
-    """Cut a file that a program was writing when it was killed after the last row that is whole.
-
-    Returns
-    -------
-    int
-        Draws that stay.
-    """
+    """Cut a file that a program was writing when it was killed after the last whole row; return the draws that stay."""
     place, rows, width = 0, 0, None
     with path.open("rb") as file:
         for line in file:
@@ -141,13 +97,6 @@ def keep_whole_rows(path: Path) -> int:
     return rows
 
 
-def _block(columns: dict[str, Variable], values: np.ndarray, comments: tuple[str, ...]) -> Output:
-    arrays = {name: column.extract_reshape(values) for name, column in columns.items()}
-    method = {name: array for name, array in arrays.items() if name.endswith("__")}
-    variables = {name: array for name, array in arrays.items() if name not in method}
-    return Output(method, variables, comments)
-
-
 def _tables(path: Path, width: int) -> Iterator[np.ndarray]:
     """The rows, some megabytes at a time; one table without a row where there are none."""
     found = False
@@ -162,18 +111,11 @@ def _tables(path: Path, width: int) -> Iterator[np.ndarray]:
 
 @dataclass(frozen=True)
 class Adaptation:
-    """Step size and metric of CmdStan's warmup, for another run without it.
+    """Step size and metric of CmdStan's warmup, for another run without it."""
 
-    Attributes
-    ----------
-    step_size : float
-        Of the draws.
-    inverse_metric : array
-        Diagonal or whole matrix; empty of a unit metric. CmdStan writes six figures of it.
-    """
-
-    step_size: float
+    step_size: float  # Of the draws.
     inverse_metric: np.ndarray
+    """Diagonal or whole matrix; empty of a unit metric. CmdStan writes six figures of it."""
 
     def write(self, folder: Path) -> Path | None:
         """Write the metric for CmdStan; None where it is the unit."""

@@ -27,10 +27,14 @@ def unpack(
 
 def pack(variables: Mapping[str, ArrayLike], names: Sequence[str]) -> np.ndarray:
     """Join variables (..., *shape) into entries (..., entry), in the order of the names."""
-    parts = [
-        _flat(np.asarray(variables[name]), len(column.dimensions))
-        for name, column in _columns(names).items()
-    ]
+    parts = []
+    for name, column in _columns(names).items():
+        values = np.asarray(variables[name])
+        lead = values.shape[: values.ndim - len(column.dimensions)]
+        # First indices fastest; a complex number is two entries.
+        backwards = (*range(len(lead)), *range(values.ndim - 1, len(lead) - 1, -1))
+        flat = np.ascontiguousarray(values.transpose(backwards).reshape(*lead, -1))
+        parts.append(flat.view(np.float64) if np.iscomplexobj(flat) else flat.astype(np.float64))
     if not parts:
         return np.empty(0)
     lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
@@ -41,14 +45,3 @@ def pack(variables: Mapping[str, ArrayLike], names: Sequence[str]) -> np.ndarray
 
 def _columns(names: Sequence[str]) -> dict[str, Variable]:
     return parse_header(",".join(names)) if names else {}
-
-
-def _flat(values: np.ndarray, axes: int) -> np.ndarray:
-    """A variable (..., *shape) as (..., entry), first indices fastest; a complex number is two entries."""
-    lead = values.shape[: values.ndim - axes]
-    turned = values.reshape(*lead, *values.shape[values.ndim - axes :])
-    turned = np.moveaxis(
-        turned, range(len(lead), values.ndim), range(values.ndim - 1, len(lead) - 1, -1)
-    )
-    entries = np.ascontiguousarray(turned.reshape(*lead, -1))
-    return entries.view(np.float64) if np.iscomplexobj(entries) else entries.astype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -15,21 +15,15 @@ from onebasin.base.checks import check_path
 from onebasin.base.errors import ArgumentError, nearby
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.cache import make_user_cache
-from onebasin.base.text import shown
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.words import as_symmetry
 from onebasin.models.target import Target
-from onebasin.posteriors.storable import check_names
 
-from .acceptance import driver
-from .choice import CMDSTAN, Choice, choose
+from .choice import Choice, choose
 from .compile import compile_program
-from .data import check_finite, check_numbers, lacking, read_data
+from .data import check_finite, read_data
 from .groups import Roles, roles_of
-from .home.directory import Progress
 from .home.errors import StanProgramError
-from .home.search import find_cmdstan
-from .translation import ProgramInfo, inspect
 
 if TYPE_CHECKING:
     from cmdstanpy import CmdStanModel
@@ -39,24 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class StanProgram:
-    """A Stan file with its data.
+    """A Stan file with its data."""
 
-    Attributes
-    ----------
-    path : Path
-        The ``.stan`` file; its includes are looked up next to it.
-    data : mapping
-        The `data` block's variables: numbers, lists or arrays.
-    roles : Roles
-        Which generated quantities are log likelihoods and predictions, where it is said.
-    choice : Choice or None
-        The library that evaluates it, where that is decided.
-    """
-
-    path: Path
+    path: Path  # The ``.stan`` file; its includes are looked up next to it.
     data: Mapping[str, Any] = field(default_factory=dict)
+    """The `data` block's variables: numbers, lists or arrays."""
     roles: Roles = field(default_factory=Roles)
-    choice: Choice | None = None
+    """Which generated quantities are log likelihoods and predictions, where it is said."""
+    choice: Choice | None = None  # The library that evaluates it, where that is decided.
 
     @property
     def engine(self) -> str | None:
@@ -64,13 +48,7 @@ class StanProgram:
         return None if self.choice is None else self.choice.engine
 
     def chosen(self, engine: str | None = None) -> Choice:
-        """Return the library: the one that was asked for, else the one that is decided, else the rule's.
-
-        Raises
-        ------
-        StanError
-            As `choose`.
-        """
+        """Return the library: the one that was asked for, else the one that is decided, else the rule's."""
         if self.choice is not None and engine in (None, self.choice.engine):
             return self.choice
         return choose(self.path, self.data, engine)
@@ -189,15 +167,15 @@ def cmdstan_model(path: str | Path) -> CmdStanModel:
 
 
 def _existing(path: str | Path) -> Path:
-    """Return the file of a program; a program's text is kept in the user's cache.
-
-    Raises
-    ------
-    StanProgramError
-        If it is no existing ``.stan`` file.
-    """
+    """Return the file of a program, which must exist; a program's text is kept, the same for the same text."""
     if _is_text(path):
-        return _kept(str(path))
+        text = str(path)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+        file = make_user_cache("texts") / f"{digest}.stan"
+        if not file.is_file():
+            with replacing(file) as part:
+                part.write_text(text, encoding="utf-8")
+        return file
     path = check_path("path", path).resolve()
     if path.suffix != ".stan" or not path.is_file():
         raise StanProgramError(
@@ -211,24 +189,8 @@ def _is_text(path: object) -> bool:
     return isinstance(path, str) and "{" in path and "}" in path
 
 
-def _kept(text: str) -> Path:
-    """Keep a program's text as a file, the same for the same text."""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:32]
-    file = make_user_cache("texts") / f"{digest}.stan"
-    if not file.is_file():
-        with replacing(file) as part:
-            part.write_text(text, encoding="utf-8")
-    return file
-
-
 def definition(target: Target) -> StanProgram:
-    """The target's Stan side.
-
-    Raises
-    ------
-    ValueError
-        If it has none.
-    """
+    """The target's Stan side; refused where it has none."""
     if target.is_network:
         from .network import program_data, program_path
 
@@ -248,138 +210,3 @@ def name_draws(target: Target, variables: Mapping[str, np.ndarray]) -> dict[str,
 
         return read_draws(cast("NetworkTarget", target), variables)
     return dict(variables)
-
-
-def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path:
-    """Write the data as JSON for CmdStan.
-
-    Raises
-    ------
-    StanDataError
-        If a declared variable is missing, or is no array of numbers.
-    """
-    from stanio import write_stan_json
-
-    absent = [name for name in info.inputs if name not in definition.data]
-    if absent:
-        raise lacking(", ".join(absent), definition.path.name, definition.data)
-    path = folder / "data.json"
-    # Only what is declared: a longer JSON file is no mistake.
-    declared = {name: definition.data[name] for name in info.inputs}
-    check_numbers(declared)
-    with replacing(path) as part:
-        write_stan_json(str(part), declared)
-    return path
-
-
-@dataclass(frozen=True)
-class ReadyProgram:
-    """A program compiled and its data written: all that a command line of CmdStan needs.
-
-    Attributes
-    ----------
-    source, data : Path
-        The program, and the JSON file of its data.
-    command : tuple of str
-        What runs it: its executable, or the interpreter's driver.
-    info : ProgramInfo
-        What the program declares.
-    """
-
-    source: Path
-    command: tuple[str, ...]
-    data: Path
-    info: ProgramInfo
-
-    @property
-    def name(self) -> str:
-        """The program's name in messages."""
-        return shown(self.source.stem)
-
-
-def check_variables(target: Target, names: Iterable[str]) -> None:
-    """Refuse variables of a target's program that no posterior can store.
-
-    Parameters
-    ----------
-    target : Target
-        With a Stan program.
-    names : iterable of str
-        What the program calls them, with or without indices; those of tuples have a colon.
-
-    Raises
-    ------
-    StanProgramError
-        If one is a tuple.
-    ValueError
-        If a name is one of a posterior's own.
-    """
-    program = definition(target).path.name
-    plain: dict[str, None] = {}
-    for name in names:
-        variable, colon, _ = name.partition(":")
-        if colon:
-            raise StanProgramError(
-                f"{program} declares the tuple {variable.partition('.')[0]}, and a posterior stores arrays alone; "
-                "declare its parts as separate variables, or the tuple within a block of braces."
-            )
-        plain[variable.partition(".")[0]] = None
-    check_names(plain, dims=target.dims, argument=program)
-
-
-def make_ready(
-    target: Target,
-    folder: Path,
-    *,
-    engine: str = CMDSTAN,
-    threads: bool = False,
-    progress: Progress | None = None,
-) -> ReadyProgram:
-    """Make a target's Stan side ready to run, and write its data into a folder.
-
-    Parameters
-    ----------
-    target : Target
-        With a Stan side.
-    folder : Path
-        For the data.
-    engine : {"cmdstan", "stanli"}
-        Who runs it. CmdStan compiles it, or takes it from the cache; the interpreter checks it.
-    threads : bool
-        Whether CmdStan compiles it for several threads.
-    progress : callable, optional
-        Called with a line of text before something that takes long.
-
-    Raises
-    ------
-    ValueError
-        If the target has no Stan side, or a variable that no posterior can store.
-    StanError
-        If there is no CmdStan, the program does not compile or declares no variables, its data are incomplete, or the
-        interpreter does not take it.
-    """
-    source = definition(target)
-    accepted = source.chosen(engine).accepted
-    if accepted is not None:
-        info, command = accepted.info, driver(source.path)
-    else:
-        model, info = compile_program(source.path, threads=threads, progress=progress)
-        command = (str(model.exe_file),)
-    if not target.is_network:
-        tuples = [f"{name}:" for name in info.tuples]
-        check_variables(target, (*tuples, *info.parameters, *info.derived))
-    return ReadyProgram(source.path, command, write_data(source, info, folder), info)
-
-
-def declarations(program: StanProgram, progress: Progress | None = None) -> ProgramInfo:
-    """Return what a program declares, in the words of the library that evaluates it.
-
-    Raises
-    ------
-    StanError
-        If the program does not parse, or CmdStan is needed and there is none.
-    """
-    accepted = program.chosen().accepted
-    if accepted is not None:
-        return accepted.info
-    return inspect(program.path, find_cmdstan(progress=progress))

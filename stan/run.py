@@ -1,24 +1,118 @@
-"""Running a compiled Stan program, so that it can be watched and stopped."""
+"""Making a Stan program ready to run, and running it, so that it can be watched and stopped."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from onebasin.base.files.atomic import replacing
 from onebasin.base.processes.children import run_guarded
+from onebasin.base.text import shown
+from onebasin.models.target import Target
+from onebasin.posteriors.storable import check_names
 
-from .home.errors import StanRunError
+from .acceptance import driver
+from .choice import CMDSTAN
+from .compile import compile_program
+from .data import check_numbers, lacking
+from .home.directory import Progress
+from .home.errors import StanProgramError, StanRunError
+from .home.search import find_cmdstan
 from .interpreter.process import ending
-from .program import ReadyProgram
-from .translation import in_own_names, last_words
+from .program import StanProgram, definition
+from .translation import ProgramInfo, in_own_names, inspect, last_words
 
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
 """Settings of glibc that keep memory with the program between gradients.
 
 The driver of our homes does so itself, whoever runs it; executables of a CmdStan of the user's are told.
 """
+
+
+@dataclass(frozen=True)
+class ReadyProgram:
+    """A program compiled and its data written: all that a command line of CmdStan needs."""
+
+    source: Path
+    command: tuple[str, ...]  # Its executable, or the interpreter's driver.
+    data: Path
+    info: ProgramInfo
+
+    @property
+    def name(self) -> str:
+        """The program's name in messages."""
+        return shown(self.source.stem)
+
+
+def make_ready(
+    target: Target,
+    folder: Path,
+    *,
+    engine: str = CMDSTAN,
+    threads: bool = False,
+    progress: Progress | None = None,
+) -> ReadyProgram:
+    """Make a target's Stan side ready to run, and write its data into a folder.
+
+    CmdStan compiles the program, for several threads if asked to, or takes it from the cache; the interpreter checks
+    it. Refused are a target without a Stan side and what the library does not take.
+    """
+    source = definition(target)
+    accepted = source.chosen(engine).accepted
+    if accepted is not None:
+        info, command = accepted.info, driver(source.path)
+    else:
+        model, info = compile_program(source.path, threads=threads, progress=progress)
+        command = (str(model.exe_file),)
+    if not target.is_network:
+        tuples = [f"{name}:" for name in info.tuples]
+        check_variables(target, (*tuples, *info.parameters, *info.derived))
+    return ReadyProgram(source.path, command, write_data(source, info, folder), info)
+
+
+def declarations(program: StanProgram, progress: Progress | None = None) -> ProgramInfo:
+    """Return what a program declares, in the words of the library that evaluates it."""
+    accepted = program.chosen().accepted
+    if accepted is not None:
+        return accepted.info
+    return inspect(program.path, find_cmdstan(progress=progress))
+
+
+def check_variables(target: Target, names: Iterable[str]) -> None:
+    """Refuse variables of a target's program that no posterior can store: tuples, and a posterior's own names.
+
+    The names are the program's, with or without indices; those of tuples have a colon.
+    """
+    program = definition(target).path.name
+    plain: dict[str, None] = {}
+    for name in names:
+        variable, colon, _ = name.partition(":")
+        if colon:
+            raise StanProgramError(
+                f"{program} declares the tuple {variable.partition('.')[0]}, and a posterior stores arrays alone; "
+                "declare its parts as separate variables, or the tuple within a block of braces."
+            )
+        plain[variable.partition(".")[0]] = None
+    check_names(plain, dims=target.dims, argument=program)
+
+
+def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path:
+    """Write the data as JSON for CmdStan; refuse a declared variable that is missing or no array of numbers."""
+    from stanio import write_stan_json
+
+    absent = [name for name in info.inputs if name not in definition.data]
+    if absent:
+        raise lacking(", ".join(absent), definition.path.name, definition.data)
+    path = folder / "data.json"
+    # Only what is declared: a longer JSON file is no mistake.
+    declared = {name: definition.data[name] for name in info.inputs}
+    check_numbers(declared)
+    with replacing(path) as part:
+        write_stan_json(str(part), declared)
+    return path
 
 
 def run_environment() -> dict[str, str]:
@@ -38,25 +132,10 @@ def run(
     cancel: threading.Event | None = None,
     watch: Callable[[str], None] | None = None,
 ) -> str:
-    """Run a program to its end.
+    """Run a program to its end in a folder; return what was printed, of much the beginning and the end.
 
-    Parameters
-    ----------
-    program : ReadyProgram
-        The compiled program; what it says of itself is given in its own names.
-    arguments : sequence of str
-        As `command` composes them.
-    folder : Path
-        Where it runs, and where CmdStan drops the profile.csv of programs with profile blocks.
-    cancel : Event, optional
-        Ends the program once it is set.
-    watch : callable, optional
-        Called with lines as they are printed, several at a time.
-
-    Returns
-    -------
-    str
-        What was printed; of a program that prints much, the beginning and the end.
+    The arguments are as `command` composes them. What the program says of itself is given in its own names. Its end
+    comes early once `cancel` is set; `watch` is called with lines as they are printed, several at a time.
 
     Raises
     ------

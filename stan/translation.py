@@ -21,7 +21,7 @@ from .home.directory import Home
 from .home.environment import build_environment
 from .home.errors import CmdStanNotFound, StanProgramError
 from .home.integrity import check_whole
-from .interpreter.includes import without_foreign_lines
+from .interpreter.source import without_foreign_lines
 
 NAME = "program"
 """The name of every program while it is translated and compiled."""
@@ -40,24 +40,14 @@ _TELLING = ("Er", "Ex", "Initialization", "Rejecting", "Posterior is improper")
 
 @dataclass(frozen=True)
 class ProgramInfo:
-    """The declarations of a Stan program.
-
-    Attributes
-    ----------
-    inputs, parameters, transformed, generated : tuple of str
-        Names in the data block, the parameters block, transformed parameters and generated quantities.
-    includes : tuple of Path
-        Included files.
-    tuples : tuple of str
-        Those of the parameters and derived quantities that are tuples.
-    """
+    """The declarations of a Stan program, by block."""
 
     inputs: tuple[str, ...]
     parameters: tuple[str, ...]
     transformed: tuple[str, ...]
     generated: tuple[str, ...]
     includes: tuple[Path, ...]
-    tuples: tuple[str, ...] = ()
+    tuples: tuple[str, ...] = ()  # Those of the parameters and derived quantities that are tuples.
 
     @property
     def derived(self) -> tuple[str, ...]:
@@ -67,41 +57,21 @@ class ProgramInfo:
 
 @dataclass(frozen=True)
 class Translation:
-    """A program with all that it includes, as C++.
-
-    Attributes
-    ----------
-    info : ProgramInfo
-        What it declares.
-    source, cpp : bytes
-        The program as it was read, without its includes; and the C++.
-    """
+    """A program with all that it includes, as C++."""
 
     info: ProgramInfo
-    source: bytes
+    source: bytes  # As it was read, without its includes.
     cpp: bytes
 
 
 def inspect(path: Path, where: Home) -> ProgramInfo:
-    """Parse a program with the CmdStan's own compiler and list what it declares.
-
-    Raises
-    ------
-    StanProgramError
-        If it does not parse; the message holds the compiler's own words.
-    """
+    """Parse a program with the CmdStan's own compiler and list what it declares."""
     with working_folder(NAME) as folder:
         return _inspect(_stage(path, folder), path, where)
 
 
 def translate(path: Path, where: Home) -> Translation:
-    """Translate a program to C++.
-
-    Raises
-    ------
-    StanProgramError
-        If it does not parse; the message holds the compiler's own words.
-    """
+    """Translate a program to C++."""
     with working_folder(NAME) as folder:
         staged = _stage(path, folder)
         info = _inspect(staged, path, where)
@@ -110,13 +80,7 @@ def translate(path: Path, where: Home) -> Translation:
 
 
 def check_declares(info: ProgramInfo, path: Path) -> None:
-    """Refuse a program without variables.
-
-    Raises
-    ------
-    StanProgramError
-        If it declares none.
-    """
+    """Refuse a program without variables."""
     if not (info.parameters or info.derived):
         raise StanProgramError(
             f"`path` is {shown(str(path))}, which declares no variables: there is nothing to sample; "

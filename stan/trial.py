@@ -23,24 +23,7 @@ _PRINT = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_char), ctypes.c_int)
 
 
 def check_survives(library: Path, program: Path, data: str, seed: int) -> None:
-    """Refuse a library that ends its process.
-
-    Parameters
-    ----------
-    library : Path
-        What the program was compiled to.
-    program : Path
-        The program, for the message.
-    data : str
-        Its data, as JSON.
-    seed : int
-        Of random numbers in the block `transformed data`.
-
-    Raises
-    ------
-    StanRunError
-        If a signal ends it.
-    """
+    """Refuse a library of a program that ends its process, with its data as JSON and the seed of random numbers."""
     with working_folder("trial") as folder:
         file = folder / "data.json"
         file.write_text(data, encoding="utf-8")

@@ -87,10 +87,10 @@ done
 def declared_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the search for symmetries out of tests of other things: it compiles every Stan program once more."""
     if request.node.get_closest_marker("finds_symmetry") is None:
-        from onebasin.cli import finding
+        from onebasin.cli import symmetry
 
         monkeypatch.setattr(
-            finding, "found_in", lambda target, **how: finding.SearchedSymmetry(target)
+            symmetry, "found_in", lambda target, **how: symmetry.SearchedSymmetry(target)
         )
 
 

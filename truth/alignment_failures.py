@@ -41,6 +41,9 @@ RULES = {
     "posterior": "another posterior",
 }
 """References by the words that `failure_rates` takes, and their names next to its numbers."""
+_RULES = {"draw": "one draw", "mean": "mean", "gaussian": "Gaussian", "posterior": "true mean"}
+MOST = 12
+"""Rows of a table."""
 MOST_COMPONENTS = 5
 """3,840 elements with signs: the most that is gone through for every draw."""
 
@@ -110,17 +113,9 @@ class PlantedComponents:
         return Group((block,), {"component": (self.components, self.features)})
 
     def means(self, separation: float) -> Float[np.ndarray, "component feature"]:
-        """Means of the components (component, feature), neighbours `separation` apart along the first feature.
+        """Give means (component, feature), neighbours `separation` standard deviations apart along the first feature.
 
-        Parameters
-        ----------
-        separation : float
-            In units in which a component's standard deviation is 1.
-
-        Returns
-        -------
-        array (component, feature)
-            All features but the first have mean 0.
+        All other features have mean 0.
         """
         places = np.arange(self.components) + (0.5 if self.flips else (1 - self.components) / 2)
         out = np.zeros((self.components, self.features))
@@ -155,7 +150,31 @@ class FailureRates(Shown):
     optimal: Float[np.ndarray, "repeat separation"]
 
     def _card(self) -> Card:
-        return of_failure_rates(self)
+        planted = self.planted
+        means = {name: shares.mean(axis=0) for name, shares in self.rates.items()}
+        best = self.optimal.mean(axis=0)
+        order = np.argsort(self.separations)
+        signs = ", which may change sign," if planted.flips else ""
+        lead = (
+            f"Share of draws whose labels come out wrong, where {planted.components} components{signs} lie so many "
+            "standard deviations apart. In the long run no rule does better than the last column: what lies above "
+            "it is the rule's own failure, and the rest is overlap."
+        )
+        rows = tuple(
+            (
+                number(self.separations[i]),
+                *(
+                    f"{100 * s[i]:.2g} %" if s[i] < 0.995 else "100 %"
+                    for s in (*means.values(), best)
+                ),
+            )
+            for i in order[:MOST]
+        )
+        of = f"{planted.repeats} posteriors of {planted.draws:,} draws, seed {planted.seed}"
+        more = f", the first {MOST} of {len(order)}" if len(order) > MOST else ""
+        names = ("", *(_RULES.get(name, name) for name in means), "best possible")
+        table = Table(names, rows, f"separation: draws labelled wrongly ({of}){more}")
+        return Card("How often alignment is wrong", (Words(lead), table))
 
 
 @checks_arguments
@@ -239,7 +258,11 @@ def _repeat(
         best = group.compose(hidden, best_elements(seen, planted, separation))
         row = [_share_moved(best, group)]
         for rule in rules:
-            left = group.compose(hidden, _found(rule, seen, planted, separation))
+            truth = planted.means(separation)[None]
+            reference = _dataset(truth) if rule == "posterior" else rule
+            scales = {"component": 1.0}
+            found = align(_dataset(seen), group.symmetry, reference=reference, scales=scales)
+            left = group.compose(hidden, flatten(found.element))
             # Another posterior has the true labels, as the best rule does.
             row.append(_share_moved(left, group) if rule == "posterior" else _share_apart(left))
         rows.append(row)
@@ -251,14 +274,8 @@ def best_elements(
 ) -> Element:
     """Give the most probable element that brings each draw back, knowing what was planted.
 
-    Parameters
-    ----------
-    seen : array (draw, component, feature)
-        Draws, moved by elements that are all as probable.
-    planted : PlantedComponents
-        Standard deviations, and whether signs may change.
-    separation : float
-        Distance between neighbouring means.
+    `seen` are draws (draw, component, feature), moved by elements that are all as probable; `separation` is the
+    distance between neighbouring means.
     """
     elements = [part for element in planted.group.elements() for part in permuted_parts(element)]
     orders = np.stack([part.permutation for part in elements])
@@ -274,14 +291,6 @@ def best_elements(
         total += densities[:, orders[:, place], place, (signs[:, place] < 0).astype(int)]
     best = total.argmax(axis=1)
     return (Permuted(orders[best], signs[best] if planted.flips else None),)
-
-
-def _found(rule: str, seen: np.ndarray, planted: PlantedComponents, separation: float) -> Element:
-    """The elements that alignment finds."""
-    truth = planted.means(separation)[None]
-    reference = _dataset(truth) if rule == "posterior" else rule
-    symmetry, scales = planted.group.symmetry, {"component": 1.0}
-    return flatten(align(_dataset(seen), symmetry, reference=reference, scales=scales).element)
 
 
 def _dataset(values: np.ndarray) -> xr.Dataset:
@@ -312,39 +321,3 @@ def _codes(element: Element) -> Int[np.ndarray, " draw"]:
     if part.signs is not None:
         digits += part.signs < 0
     return digits @ (2 * size) ** np.arange(size)
-
-
-MOST = 12
-"""Rows of a table."""
-_RULES = {"draw": "one draw", "mean": "mean", "gaussian": "Gaussian", "posterior": "true mean"}
-
-
-def of_failure_rates(rates: FailureRates) -> Card:
-    """Show how often each rule is wrong, next to the best rule."""
-    planted = rates.planted
-    means = {name: shares.mean(axis=0) for name, shares in rates.rates.items()}
-    best = rates.optimal.mean(axis=0)
-    order = np.argsort(rates.separations)
-    signs = ", which may change sign," if planted.flips else ""
-    lead = (
-        f"Share of draws whose labels come out wrong, where {planted.components} components{signs} lie so many "
-        "standard deviations apart. In the long run no rule does better than the last column: what lies above it is "
-        "the rule's own failure, and the rest is overlap."
-    )
-    rows = tuple(
-        (number(rates.separations[i]), *(_percent(share[i]) for share in (*means.values(), best)))
-        for i in order[:MOST]
-    )
-    of = f"{planted.repeats} posteriors of {planted.draws:,} draws, seed {planted.seed}"
-    more = f", the first {MOST} of {len(order)}" if len(order) > MOST else ""
-    names = tuple(_RULES.get(name, name) for name in means)
-    table = Table(
-        ("", *names, "best possible"),
-        rows,
-        f"separation: draws labelled wrongly ({of}){more}",
-    )
-    return Card("How often alignment is wrong", (Words(lead), table))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.995 else "100 %"

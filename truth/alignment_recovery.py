@@ -23,32 +23,22 @@ _INTERVAL = (0.025, 0.975)
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """Posterior and truth, entry by entry.
+    """Posterior and truth, entry by entry."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the entries.
-    truth, mean, sd, low, high : array (param,)
-        The truth, moved; posterior means, standard deviations, and the ends of central 95 % intervals.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # Names of the entries.
     truth: np.ndarray
     mean: np.ndarray
     sd: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    """`truth`, `mean`, `sd`, `low`, `high`: (param,): The truth, moved; posterior means, standard deviations, and
+    the ends of central 95 % intervals."""
 
     def summary(self) -> dict[str, Any]:
         """Return how many entries there are, and how far the means lie from the truth in posterior standard deviations.
 
-        Returns
-        -------
-        dict
-            `entries`; `rms_sds`, root mean square of the distances (about 1 where the posterior is as wide as its
-            errors); `largest_sds` and `largest_entry`, the largest and where it is; `inside_95`, the share of the
-            entries whose truth lies in the interval.
+        `rms_sds` is the root mean square of the distances, about 1 where the posterior is as wide as its errors, and
+        `inside_95` the share of the entries whose truth lies in the interval.
         """
         gap = np.abs((self.mean - self.truth) / self.sd)
         inside = (self.low <= self.truth) & (self.truth <= self.high)
@@ -64,31 +54,18 @@ class Recovery:
 def recover(
     posterior: xr.DataTree, truth: Mapping[str, np.ndarray], symmetry: Symmetry
 ) -> Recovery:
-    """Hold an aligned posterior against the truth.
+    """Compare an aligned posterior with the truth, which may be in any labelling, entry by entry.
 
-    Parameters
-    ----------
-    posterior : DataTree
-        Aligned draws.
-    truth : mapping of str to array
-        The truth, in any labelling, under the names of the posterior's variables.
-    symmetry : Symmetry
-        What may move it: permutations, signs and complements.
-
-    Returns
-    -------
-    Recovery
-        Of all entries of the truth.
+    `symmetry` may hold permutations, signs and complements.
     """
     draws = as_view(posterior).draws(list(truth))
     values = draws.values.reshape(-1, len(draws.names))
     mean, sd = values.mean(axis=0), values.std(axis=0, ddof=1)
     moved = {n: np.asarray(truth[n], float) for block in symmetry for n in block.variables}
     group = Group(symmetry, {name: value.shape for name, value in moved.items()})
-    labelled = (_joined({**truth, **group.act(e, moved)}) for e in group.elements())
+    labelled = (
+        np.concatenate([np.ravel(v) for v in {**truth, **group.act(element, moved)}.values()])
+        for element in group.elements()
+    )
     closest = min(labelled, key=lambda entries: float((((entries - mean) / sd) ** 2).sum()))
     return Recovery(draws.names, closest, mean, sd, *np.quantile(values, _INTERVAL, axis=0))
-
-
-def _joined(values: Mapping[str, np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.ravel(value) for value in values.values()])

@@ -94,18 +94,7 @@ def _in_words(wrong: np.ndarray, separations: np.ndarray) -> str:
 
 
 def plot_recovery(found: Mapping[str, Recovery]) -> Figure:
-    """Draw posterior means and 95 % intervals against true values, a panel each.
-
-    Parameters
-    ----------
-    found : mapping of str to Recovery
-        Title of the panel to what is drawn in it.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to draw.
-    """
+    """Draw posterior means and 95 % intervals against true values, a panel each, by its title."""
     if not found:
         raise ArgumentError("`found` is empty: give the recovery of at least one posterior.")
     figure, panels = new_panels(

@@ -35,19 +35,12 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Labelling:
-    """The centres and scales that draws are matched with.
-
-    Attributes
-    ----------
-    centre, scale : mapping of str to array (*event)
-        Of every variable that the symmetry moves.
-    canonical : str
-        How the places of the centres are ordered, in words.
-    """
+    """The centres and scales that draws are matched with."""
 
     centre: Mapping[str, np.ndarray]
     scale: Mapping[str, np.ndarray]
-    canonical: str
+    """`centre`, `scale`: (*event): Of every variable that the symmetry moves."""
+    canonical: str  # How the places of the centres are ordered, in words.
 
     @property
     def target(self) -> AlignmentTarget:
@@ -93,14 +86,25 @@ def fitted(view: View, symmetry: Symmetry) -> Labelling:
     for block in symmetry:
         centre, scale, said = _ordered(block.discrete.stacked, centre, scale)
         words.append(said)
-    centre, scale = ({n: _rounded(v) for n, v in each.items()} for each in (centre, scale))
+    for arrays in (centre, scale):
+        for name, values in arrays.items():
+            texts = [f"{value:.{DIGITS - 1}e}" for value in values.ravel()]
+            arrays[name] = np.array([float(text) for text in texts]).reshape(values.shape)
     return Labelling(centre, scale, "; ".join(words))
 
 
 def _ordered(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, Arrays, str]:
     """Move centres and scales by one element: signs first, then places."""
-    if not block.axes:
-        return _turned(block, centre, scale)
+    if not block.axes:  # whole variables that change sign or become complements
+        name = (*block.flipped, *block.complemented)[0]
+        values = centre[name].ravel()
+        if block.flipped:
+            turn = values[np.abs(values).argmax()] < 0
+            said = f"the sign of {', '.join(block.flipped)} by which the largest centre of {name} is positive"
+        else:
+            turn = values.mean() > 0.5
+            said = f"{', '.join(block.complemented)} by which the mean of {name}'s centres is at most 1/2"
+        return _moved(block, Swapped(np.array([turn])), centre), scale, said
     name, axis = next((n, axes_of(places)[0]) for n, places in block.axes.items())
     rows = np.moveaxis(centre[name], axis, 0).reshape(centre[name].shape[axis], -1)
     signs = None
@@ -126,23 +130,3 @@ def _moved(block: Block[Any], part: Any, values: Arrays) -> Arrays:
     """Move one point, its variables without axes of draws."""
     moved = block.act({name: value[None] for name, value in values.items()}, *part)
     return {name: np.asarray(value)[0] for name, value in moved.items()}
-
-
-def _turned(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, Arrays, str]:
-    """The same of whole variables that change sign or become complements."""
-    name = (*block.flipped, *block.complemented)[0]
-    values = centre[name].ravel()
-    if block.flipped:
-        turn = values[np.abs(values).argmax()] < 0
-        said = f"the sign of {', '.join(block.flipped)} by which the largest centre of {name} is positive"
-    else:
-        turn = values.mean() > 0.5
-        said = (
-            f"{', '.join(block.complemented)} by which the mean of {name}'s centres is at most 1/2"
-        )
-    return _moved(block, Swapped(np.array([turn])), centre), scale, said
-
-
-def _rounded(values: np.ndarray) -> np.ndarray:
-    texts = [f"{value:.{DIGITS - 1}e}" for value in values.ravel()]
-    return np.array([float(text) for text in texts]).reshape(values.shape)

@@ -15,25 +15,20 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from onebasin.analysis.alignment.result import Alignment
-from onebasin.analysis.compare.reference.known import nothing, without_lp
-from onebasin.analysis.diagnostics.invariants import invariants
+from onebasin import inference
 from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.summaries.deciding import deciding, rhat_of_entries
 from onebasin.analysis.summaries.quantiles import describe
 from onebasin.base.errors import StudyError, check_seed
-from onebasin.inference import Nuts, infer
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.inference import Nuts
+from onebasin.models import Symmetry, Target
 from onebasin.models.symmetry.elements import labels_of
-from onebasin.models.target import Target
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import View, as_view
 
 from . import criteria
 from .labelling import Labelling, fitted
-from .problems import PROBLEMS
-from .problems.problem import RECIPE, Invariant
+from .problems import PROBLEMS, RECIPE, Invariant
 from .quotient import Quotient, one_copy
 from .reference import measured
 
@@ -46,45 +41,26 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """A posterior, and how its reference is sampled.
-
-    Attributes
-    ----------
-    name, title : str
-        Of the posterior.
-    target : Target
-        With its symmetry.
-    problem : str
-        Which of `PROBLEMS` it is; empty for somebody's own.
-    settings : Nuts
-        Chains, warmup, adaptation; `draws` are those kept of a chain after thinning.
-    thin, max_thin : int
-        Every how many-th draw is kept; doubled up to the second while the kept ones depend on one another.
-    seed : int
-        Of the chains.
-    engine : str
-        Whose definition is sampled.
-    invariants : mapping
-        Functions of draws that no relabelling changes; empty for what holds for any symmetry.
-    references, keywords : tuple of str
-        As posteriordb has them.
-    quotient_of : Target or None
-        What is sampled instead, where the posterior is one copy of that one's; see `quotient`.
-    """
+    """A posterior, and how its reference is sampled."""
 
     name: str
-    title: str
-    target: Target
-    problem: str = ""
+    title: str  # `name`, `title`: Of the posterior.
+    target: Target  # With its symmetry.
+    problem: str = ""  # Which of `PROBLEMS` it is; empty for somebody's own.
     settings: Nuts = field(default_factory=lambda: replace(RECIPE, draws=DRAWS))
+    """Chains, warmup, adaptation; `draws` are those kept of a chain after thinning."""
     thin: int = LEAST_THIN
     max_thin: int = MOST_THIN
-    seed: int = 1
-    engine: str = "numpyro"
+    """`thin`, `max_thin`: Every how many-th draw is kept; doubled up to the second while the kept ones depend on
+    one another."""
+    seed: int = 1  # Of the chains.
+    engine: str = "numpyro"  # Whose definition is sampled.
     invariants: Mapping[str, Invariant] = field(default_factory=dict)
+    """Functions of draws that no relabelling changes; empty for what holds for any symmetry."""
     references: tuple[str, ...] = ()
-    keywords: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()  # `references`, `keywords`: As posteriordb has them.
     quotient_of: Target | None = None
+    """The target sampled instead, where the posterior is one copy of that one's; see `quotient`."""
 
     @property
     def sampled(self) -> Target:
@@ -122,44 +98,23 @@ def order_of_problem(name: str) -> Order:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """The result of the chains, before it is written.
+    """The result of the chains, before it is written."""
 
-    Attributes
-    ----------
-    order : Order
-        What was asked for.
-    thin : int
-        Every how many-th draw is kept.
-    tree : DataTree
-        The kept draws, canonically labelled, with the statistics of the same iterations.
-    energy, diverging : array (chain, iteration)
-        Of all iterations after the warmup.
-    names : tuple of str
-        The variables that the reference is of.
-    symmetry : Symmetry
-        That makes equal modes.
-    labelling : Labelling or None
-        The canonical one.
-    parameters, invariants : DataFrame
-        Columns of `describe`, and `lag1`.
-    evidence : dict
-        What else was seen, for the file's information.
-    quotient : Quotient or None
-        How draws of another model became those of this one, where they are.
-    """
-
-    order: Order
-    thin: int
+    order: Order  # What was asked for.
+    thin: int  # Every how many-th draw is kept.
     tree: xr.DataTree
+    """The kept draws, canonically labelled, with the statistics of the same iterations."""
     energy: np.ndarray
     diverging: np.ndarray
-    names: tuple[str, ...]
-    symmetry: Symmetry
-    labelling: Labelling | None
+    """`energy`, `diverging`: (chain, iteration): Of all iterations after the warmup."""
+    names: tuple[str, ...]  # The variables that the reference is of.
+    symmetry: Symmetry  # That makes equal modes.
+    labelling: Labelling | None  # The canonical one.
     parameters: pd.DataFrame
-    invariants: pd.DataFrame
-    evidence: dict[str, object]
+    invariants: pd.DataFrame  # `parameters`, `invariants`: Columns of `describe`, and `lag1`.
+    evidence: dict[str, object]  # What else was seen, for the file's information.
     quotient: Quotient | None = None
+    """The way draws of another model became those of this one, where they are."""
 
     def checks(self, table: pd.DataFrame) -> dict[str, bool]:
         """Check one of the tables by the criteria."""
@@ -178,20 +133,10 @@ class Made:
 def make(
     order: Order, folder: Path, *, labelling: Labelling | None, progress: bool, say: Say
 ) -> Made:
-    """Sample, with more thinning as long as that can help.
+    """Sample, with more thinning as long as that can help; chains are kept in the folder.
 
-    Parameters
-    ----------
-    order : Order
-        What to make.
-    folder : Path
-        In which the chains are kept.
-    labelling : Labelling or None
-        The canonical labelling, where there is one; otherwise it is fitted.
-    progress : bool
-        Whether to show bars.
-    say : callable
-        Called with a line of text before what takes long.
+    `labelling` is the canonical one, where there is one; otherwise it is fitted. `say` is called with a line of text
+    before what takes long.
     """
     thin = order.thin
     if order.quotient_of is not None:
@@ -216,7 +161,7 @@ def _once(
     order: Order, folder: Path, thin: int, labelling: Labelling | None, progress: bool
 ) -> Made:
     settings = replace(order.settings, draws=order.settings.draws * thin)
-    run = infer(
+    run = inference.infer(
         order.sampled,
         settings,
         engine=order.engine,
@@ -229,18 +174,6 @@ def _once(
     energy, diverging = stats[schema.ENERGY].values, stats[schema.DIVERGING].values
     tree = _thinned(run, thin)
     run.close()
-    return _described(order, thin, tree, energy, diverging, labelling)
-
-
-def _described(
-    order: Order,
-    thin: int,
-    tree: xr.DataTree,
-    energy: np.ndarray,
-    diverging: np.ndarray,
-    labelling: Labelling | None,
-) -> Made:
-    """Label and describe draws that are thinned already."""
     view = as_view(tree)
     names = tuple(deciding(view)[0])
     evidence: dict[str, object] = {"thin": thin, "largest_r_hat_as_sampled": _worst(view, names)}
@@ -252,13 +185,26 @@ def _described(
     if symmetry:
         labelling = labelling or fitted(view, symmetry)
         alignment = labelling.applied(view, symmetry)
-        evidence |= _seen(alignment, names)
         tree = alignment.posterior
         view = as_view(tree)
+        held_out = view.part("chain", slice(view.num_chains // 2, None))
+        found = [labels_of(part) for part in alignment.element]
+        labels = np.concatenate([each.reshape(*each.shape[:2], -1) for each in found], axis=-1)
+        evidence |= {
+            "largest_r_hat_of_chains_without_part_in_labelling": _worst(held_out, names)
+            if held_out.num_chains > 1
+            else None,
+            "labellings_of_chains": [len(np.unique(chain, axis=0)) for chain in labels],
+            "labellings_in_all": len({tuple(row) for chain in labels for row in chain}),
+        }
     lp = view.stat(schema.LP)
     if lp is not None:
         evidence["log_density_mean_of_chains"] = [round(float(m), 4) for m in lp.mean(axis=1)]
         evidence["log_density_sd"] = round(float(lp.std()), 4)
+    of_names, of_invariants = view.draws(names), measured(view, symmetry, order.invariants)
+    parameters, invariants = describe(of_names), describe(of_invariants)
+    for table, draws in ((parameters, of_names), (invariants, of_invariants)):
+        table["lag1"] = [float(v) for values in draws.blocks() for v in criteria.lag1(values)]
     return Made(
         order,
         thin,
@@ -268,8 +214,8 @@ def _described(
         names,
         symmetry,
         labelling if symmetry else None,
-        _table(view.draws(names)),
-        _table(_invariants(view, symmetry, order)),
+        parameters,
+        invariants,
         evidence,
         quotient,
     )
@@ -289,36 +235,7 @@ def _thinned(run: xr.DataTree, thin: int) -> xr.DataTree:
     return tree
 
 
-def _invariants(view: View, symmetry: Symmetry, order: Order) -> Draws:
-    if order.invariants:
-        return measured(view, order.invariants)
-    return without_lp(invariants(view, symmetry)) if symmetry else nothing(view)
-
-
-def _table(draws: Draws) -> pd.DataFrame:
-    table = describe(draws)
-    table["lag1"] = [float(v) for values in draws.blocks() for v in criteria.lag1(values)]
-    return table
-
-
 def _worst(view: View, names: tuple[str, ...]) -> float:
     """The largest R-hat."""
     found = [rhat_of_entries(values) for values in view.draws(names).blocks()]
     return round(float(np.nanmax(np.concatenate(found))), 5)
-
-
-def _seen(alignment: Alignment, names: tuple[str, ...]) -> dict[str, object]:
-    """Report how chains were labelled, and R-hat of those that were not used for the labelling."""
-    view = as_view(alignment.posterior)
-    held_out = view.part("chain", slice(view.num_chains // 2, None))
-    worst = None
-    if held_out.num_chains > 1:
-        worst = _worst(held_out, names)
-    labels = [labels_of(part) for part in alignment.element]
-    flat = np.concatenate([each.reshape(*each.shape[:2], -1) for each in labels], axis=-1)
-    first = {tuple(row) for chain in flat for row in np.unique(chain, axis=0)}
-    return {
-        "largest_r_hat_of_chains_without_part_in_labelling": worst,
-        "labellings_of_chains": [len(np.unique(chain, axis=0)) for chain in flat],
-        "labellings_in_all": len(first),
-    }

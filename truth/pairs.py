@@ -17,16 +17,10 @@ MIN_PAIRS = 6
 
 @dataclass(frozen=True)
 class Pairs:
-    """One measure on two sides, pair by pair.
-
-    Attributes
-    ----------
-    first, second : sequence of float
-        The two sides, in the same order.
-    """
+    """One measure on two sides, pair by pair."""
 
     first: Sequence[float]
-    second: Sequence[float]
+    second: Sequence[float]  # `first`, `second`: The two sides, in the same order.
 
     def __post_init__(self) -> None:
         """Refuse sides of different length."""

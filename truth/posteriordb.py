@@ -20,19 +20,9 @@ _INDEX = re.compile(r"\[([^\[\]]*)\]$")
 
 
 def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
-    """Write a reference into a posterior database.
+    """Write a reference with its full draws into a posterior database, at the top of which `folder` is.
 
-    Parameters
-    ----------
-    reference : Reference
-        With all its draws next to it.
-    folder : Path
-        Top of the database, made where it does not exist.
-
-    Raises
-    ------
-    ReferenceError
-        If its draws are not there.
+    It is a `ReferenceError` if the draws are not there.
     """
     if reference.full is None:
         raise ReferenceError(
@@ -40,9 +30,20 @@ def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
             f"`onebasin truth make {reference.name}`."
         )
     name, info = reference.name, reference.info
-    draws = _draws(reference)
+    from onebasin.posteriors.view import as_view
+
+    view = as_view(reference.full)
+    columns = view.draws(list(reference.info["dimensions"]))
+    names = [_from_one(name) for name in columns.names]
+    values = columns.values
+    draws = [
+        {name: values[chain, :, i].tolist() for i, name in enumerate(names)}
+        for chain in range(columns.num_chains)
+    ]
     said = dict(info)
-    said["diagnostics"] = _renamed(info["diagnostics"])
+    described = info["diagnostics"]["diagnostic_information"]["names"]
+    described = {"diagnostic_information": {"names": [_from_one(n) for n in described]}}
+    said["diagnostics"] = info["diagnostics"] | described
     posterior = {
         "name": name,
         "keywords": info["keywords"],
@@ -51,7 +52,10 @@ def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
         "data_name": name,
         "reference_posterior_name": name,
         "references": info["references"],
-        "dimensions": {n: _size(shape) for n, shape in info["dimensions"].items()},
+        "dimensions": {
+            n: shape if len(shape) > 1 else (*shape, 1)[0]
+            for n, shape in info["dimensions"].items()
+        },
         "added_date": info["added_date"],
         "added_by": info["added_by"],
     }
@@ -59,8 +63,12 @@ def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
     written = [
         _write(folder / "posteriors" / f"{name}.json", posterior),
         _write(place / "info" / f"{name}.info.json", said),
-        _zipped(place / "draws" / f"{name}.json.zip", draws),
     ]
+    path = place / "draws" / f"{name}.json.zip"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{name}.json", json.dumps(draws))
+    written.append(path)
     program = str(reference.full.attrs.get(schema.PROGRAM, ""))
     if "parameters" in program and "model" in program:
         path = folder / "models" / "stan" / f"{name}.stan"
@@ -68,24 +76,6 @@ def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
         path.write_text(program, encoding="utf-8")
         written.append(path)
     return tuple(written)
-
-
-def _draws(reference: Reference) -> list[dict[str, list[float]]]:
-    from onebasin.posteriors.view import as_view
-
-    view = as_view(reference.full)
-    columns = view.draws(list(reference.info["dimensions"]))
-    names = [_from_one(name) for name in columns.names]
-    values = columns.values
-    return [
-        {name: values[chain, :, i].tolist() for i, name in enumerate(names)}
-        for chain in range(columns.num_chains)
-    ]
-
-
-def _renamed(diagnostics: dict[str, Any]) -> dict[str, Any]:
-    names = diagnostics["diagnostic_information"]["names"]
-    return diagnostics | {"diagnostic_information": {"names": [_from_one(n) for n in names]}}
 
 
 def _from_one(name: str) -> str:
@@ -97,18 +87,7 @@ def _from_one(name: str) -> str:
     return f"{name[: found.start()]}[{places}]"
 
 
-def _size(shape: list[int]) -> Any:
-    return 1 if not shape else shape[0] if len(shape) == 1 else shape
-
-
 def _write(path: Path, value: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-    return path
-
-
-def _zipped(path: Path, value: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(path.name.removesuffix(".zip"), json.dumps(value))
     return path

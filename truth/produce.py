@@ -62,44 +62,57 @@ def produce(
     progress: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> tuple[Reference, checker.ReferenceVerdict]:
-    """Make a reference in a folder, and check it.
+    """Make a reference in a folder, and check it; an earlier run of the same order that is kept there is resumed.
 
-    Parameters
-    ----------
-    order : Order
-        What to make.
-    folder : Path
-        Made where it does not exist; an earlier run of the same order that is kept there is resumed.
-    labelling : Labelling, optional
-        The canonical labelling; fitted to the first half of the chains if not given.
-    progress : bool
-        Whether to show bars.
-    say : callable
-        Called with a line of text before what takes long.
+    `labelling` is the canonical one, fitted to the first half of the chains if not given. `say` is called with a line
+    of text before what takes long.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found = make(order, folder, labelling=labelling, progress=progress, say=say)
     say("writing, and checking what is written")
     reference = write(found, folder)
-    return reference, recorded_check(reference)
-
-
-def recorded_check(reference: Reference) -> checker.ReferenceVerdict:
-    """Check a reference that has all its draws next to it, and write the result."""
     verdict = checker.check(reference.folder, reference.name)
     with replacing(reference.file("check.json")) as part:
         part.write_text(json.dumps(verdict.to_dict(), indent=1) + "\n", encoding="utf-8")
-    return verdict
+    return reference, verdict
 
 
 def write(made: Made, folder: Path) -> Reference:
     """Write all files of a reference."""
     name = made.order.name
     reference = Reference(folder, name)
-    whole = _whole(made)
+    posterior = made.tree["posterior"].to_dataset()[list(made.names)]
+    iterations = xr.Dataset(
+        {
+            schema.ENERGY: (("chain", "iteration"), made.energy),
+            schema.DIVERGING: (("chain", "iteration"), made.diverging.astype(bool)),
+        }
+    )
+    groups = {
+        "posterior": _compressed(posterior),
+        "sample_stats": _compressed(made.tree["sample_stats"].to_dataset()),
+        TRAJECTORY: _compressed(iterations),
+    }
+    whole = _tree(groups, made)
     write_tree(whole, reference.file(FULL))
-    write_tree(_some(made), reference.file("draws.nc"))
-    _write_json(reference.file("summary.json"), _summary(made), indent=None)
+    step = max(1, made.tree["posterior"].sizes["chain"] * made.order.settings.draws // KEPT_DRAWS)
+    some = made.tree["posterior"].to_dataset()[list(made.names)].isel(draw=slice(0, None, step))
+    stats = made.tree["sample_stats"].to_dataset()
+    chosen = [n for n in (schema.LP, schema.ENERGY, schema.DIVERGING) if n in stats]
+    few = {
+        "posterior": _compressed(some.astype(np.float32)),
+        "sample_stats": _compressed(stats[chosen].isel(draw=slice(0, None, step))),
+    }
+    for group in schema.DATA_GROUPS:
+        if group in made.tree.children:
+            few[group] = _compressed(made.tree[group].to_dataset())
+    write_tree(_tree(few, made), reference.file("draws.nc"))
+    summary = {
+        "columns": list(made.parameters.columns),
+        "parameters": _rows(made.parameters),
+        "invariants": _rows(made.invariants),
+    }
+    _write_json(reference.file("summary.json"), summary, indent=None)
     sums = {part: sha256(reference.file(part)) for part in ("summary.json", "draws.nc", FULL)}
     _write_json(reference.file("info.json"), _info(made) | {"sha256": sums})
     return Reference(folder, name)
@@ -121,38 +134,6 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _whole(made: Made) -> xr.DataTree:
-    posterior = made.tree["posterior"].to_dataset()[list(made.names)]
-    iterations = xr.Dataset(
-        {
-            schema.ENERGY: (("chain", "iteration"), made.energy),
-            schema.DIVERGING: (("chain", "iteration"), made.diverging.astype(bool)),
-        }
-    )
-    groups = {
-        "posterior": _compressed(posterior),
-        "sample_stats": _compressed(made.tree["sample_stats"].to_dataset()),
-        TRAJECTORY: _compressed(iterations),
-    }
-    return _tree(groups, made)
-
-
-def _some(made: Made) -> xr.DataTree:
-    """A thousand draws in single precision, with the data that they are of."""
-    step = max(1, made.tree["posterior"].sizes["chain"] * made.order.settings.draws // KEPT_DRAWS)
-    some = made.tree["posterior"].to_dataset()[list(made.names)].isel(draw=slice(0, None, step))
-    stats = made.tree["sample_stats"].to_dataset()
-    chosen = [n for n in (schema.LP, schema.ENERGY, schema.DIVERGING) if n in stats]
-    groups = {
-        "posterior": _compressed(some.astype(np.float32)),
-        "sample_stats": _compressed(stats[chosen].isel(draw=slice(0, None, step))),
-    }
-    for name in schema.DATA_GROUPS:
-        if name in made.tree.children:
-            groups[name] = _compressed(made.tree[name].to_dataset())
-    return _tree(groups, made)
-
-
 def _tree(groups: dict[str, xr.Dataset], made: Made) -> xr.DataTree:
     tree = xr.DataTree.from_dict(groups)
     tree.attrs = {k: v for k, v in made.tree.attrs.items() if k not in _LEFT_OUT}
@@ -165,14 +146,6 @@ def _compressed(dataset: xr.Dataset) -> xr.Dataset:
     for variable in packed.variables.values():
         variable.encoding = {"zlib": True, "complevel": 6, "shuffle": True} if variable.ndim else {}
     return packed
-
-
-def _summary(made: Made) -> dict[str, Any]:
-    return {
-        "columns": list(made.parameters.columns),
-        "parameters": _rows(made.parameters),
-        "invariants": _rows(made.invariants),
-    }
 
 
 def _rows(table: pd.DataFrame) -> dict[str, list[float]]:
@@ -193,6 +166,7 @@ def _info(made: Made) -> dict[str, Any]:
         "divergences": [int(n) for n in made.diverging.sum(axis=1)],
         "energies": criteria.efmi(kept),
     }
+    values = criteria.efmi(made.energy)
     info: dict[str, Any] = {
         "name": order.name,
         "title": order.title,
@@ -213,7 +187,9 @@ def _info(made: Made) -> dict[str, Any]:
         },
         "diagnostics": criteria.diagnostics(made.parameters, **shape)
         | {
-            "expected_fraction_of_missing_information_unthinned": _round(criteria.efmi(made.energy))
+            "expected_fraction_of_missing_information_unthinned": [
+                float(f"{value:.6g}") for value in values
+            ]
         },
         "diagnostics_of_invariants": criteria.diagnostics(made.invariants, **shape),
         "checks_made": made.checks(made.parameters),
@@ -246,10 +222,6 @@ def _word(block: Any) -> str:
         return words.spell(block)
     except ValueError:
         return str(block.describe())
-
-
-def _round(values: list[float]) -> list[float]:
-    return [float(f"{value:.6g}") for value in values]
 
 
 def _write_json(path: Path, value: Any, *, indent: int | None = 1) -> None:

@@ -50,32 +50,18 @@ Values = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """The closest pair of units of every network.
+    """The closest pair of units of every network."""
 
-    Attributes
-    ----------
-    distance
-        To the nearest permuted copy, relative to ||w||.
-    separation
-        Half the distance between the two modes in standard deviations of q, for the pair for which it is least: of
-        two Gaussian modes -a and a with equal covariance S it is ||S^(-1/2) a||. NaN where no spread is known.
-    close
-        Share of units that have another one within the separation asked for; NaN likewise.
-    """
-
-    distance: Float[np.ndarray, " network"]
+    distance: Float[np.ndarray, " network"]  # To the nearest permuted copy, relative to ||w||.
     separation: Float[np.ndarray, " network"]
+    """Half the distance between the two modes in standard deviations of q, for the pair for which it is least: of
+    two Gaussian modes -a and a with equal covariance S it is ||S^(-1/2) a||. NaN where no spread is known."""
     close: Float[np.ndarray, " network"]
+    """Share of units that have another one within the separation asked for; NaN likewise."""
 
 
 def units_of(values: Values, block: Exchangeable) -> Float[np.ndarray, "network part param"]:
-    """Lay out what belongs to each part: from arrays (network, ...) by variable.
-
-    Raises
-    ------
-    ValueError
-        If one permutation acts on several axes of a variable.
-    """
+    """Lay out what belongs to each part, from arrays (network, ...); refuses blocks with two axes of a variable."""
     rows = []
     for name, axis in block.axes.items():
         if not isinstance(axis, int):
@@ -90,29 +76,11 @@ def units_of(values: Values, block: Exchangeable) -> Float[np.ndarray, "network 
 def nearest(
     values: Values, block: Exchangeable, *, sd: Values | None = None, within: float = 0.0
 ) -> Nearest:
-    """Find the closest pair of units of networks.
+    """Find the closest pair of units of networks, from their weights and biases (network, ...), network by network.
 
-    Parameters
-    ----------
-    values : mapping of str to array (network, ...)
-        All weights and biases, by variable.
-    block : Exchangeable
-        What belongs to the units.
-    sd : mapping of str to array, optional
-        Standard deviations of a Gaussian q around each network, of the same shapes.
-    within : float
-        Separation up to which units count as close; below 2.41, one Gaussian between the two modes has
-        no optimum but midway.
-
-    Returns
-    -------
-    Nearest
-        Network by network.
-
-    Raises
-    ------
-    ValueError
-        If there is a single unit.
+    `sd` are standard deviations of a Gaussian q around each, of the same shapes. Units count as close up to a
+    separation of `within`; below 2.41, one Gaussian between the two modes has no optimum but midway. Refuses a single
+    unit.
     """
     units = units_of(values, block)
     if units.shape[1] < 2:
@@ -122,36 +90,25 @@ def nearest(
         for v in values.values()
     ]
     norm = np.sqrt(sum(squares))
-    distance = math.sqrt(2) * _pairwise(units).min(axis=(1, 2)) / norm
-    if sd is None:
-        unknown = np.full(len(units), np.nan)
-        return Nearest(distance, unknown, unknown)
-    apart = np.stack([_separations(u, s) for u, s in zip(units, units_of(sd, block), strict=True)])
-    close = (apart.min(axis=2) <= within).mean(axis=1)
-    return Nearest(distance, apart.min(axis=(1, 2)), close)
-
-
-def _pairwise(
-    units: Float[np.ndarray, "network part param"],
-) -> Float[np.ndarray, "network part part_bis"]:
-    """Distances of units, infinite from themselves."""
     out = np.stack(
         [np.linalg.norm(units - units[:, [i]], axis=2) for i in range(units.shape[1])], 1
     )
     diagonal = np.arange(units.shape[1])
     out[:, diagonal, diagonal] = np.inf
-    return out
-
-
-def _separations(
-    units: Float[np.ndarray, "part param"], sd: Float[np.ndarray, "part param"]
-) -> Float[np.ndarray, "part part_bis"]:
-    """Half distances between a network and its transpositions, in units of the two parts' mean variance."""
-    out = np.full((len(units), len(units)), np.inf)
-    for i in range(len(units) - 1):
-        variance = (sd[i] ** 2 + sd[i + 1 :] ** 2) / 2
-        out[i, i + 1 :] = np.sqrt((np.square(units[i + 1 :] - units[i]) / variance).sum(axis=1) / 2)
-    return np.minimum(out, out.T)
+    distance = math.sqrt(2) * out.min(axis=(1, 2)) / norm
+    if sd is None:
+        unknown = np.full(len(units), np.nan)
+        return Nearest(distance, unknown, unknown)
+    # Half distances to the transpositions, in units of the two parts' mean variance.
+    apart = np.full((len(units), units.shape[1], units.shape[1]), np.inf)
+    for half, own, spread in zip(apart, units, units_of(sd, block), strict=True):
+        for i in range(len(own) - 1):
+            variance = (spread[i] ** 2 + spread[i + 1 :] ** 2) / 2
+            scaled = np.square(own[i + 1 :] - own[i]) / variance
+            half[i, i + 1 :] = np.sqrt(scaled.sum(axis=1) / 2)
+        half[:] = np.minimum(half, half.T)
+    close = (apart.min(axis=2) <= within).mean(axis=1)
+    return Nearest(distance, apart.min(axis=(1, 2)), close)
 
 
 def volume_bound(num_parts: float, part_dim: int) -> float:
@@ -173,14 +130,9 @@ def least_useful_width(part_dim: int) -> float:
     """Base-2 logarithm of the width from which the volume argument says more than the triangle inequality, 2."""
 
     def short(log_width: float) -> float:
-        return _log_factorial_per_part(log_width) - part_dim * math.log(2.0)
+        width = 2.0 ** min(log_width, 40.0)
+        stirling = log_width * math.log(2.0) - 1.0
+        per_part = float(gammaln(width + 1) / width) if log_width < 40 else stirling  # log(H!) / H
+        return per_part - part_dim * math.log(2.0)
 
     return float(brentq(short, 0.0, part_dim + 4.0))
-
-
-def _log_factorial_per_part(log_width: float) -> float:
-    """log(H!) / H for H = 2^log_width, of any size."""
-    if log_width < 40:
-        width = 2.0**log_width
-        return float(gammaln(width + 1) / width)
-    return log_width * math.log(2.0) - 1.0

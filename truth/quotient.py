@@ -9,14 +9,12 @@ the chart of ordered biases makes of it, is what slows a sampler of the second m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import jax
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
 
 from onebasin.base.errors import StudyError
 from onebasin.base.precision import precision
@@ -26,42 +24,24 @@ from onebasin.inference.density.symmetry import TOLERANCE
 from onebasin.inference.runs.origin import origin_of
 from onebasin.inference.runs.posterior import build
 from onebasin.models.symmetry import words
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.canonical import canonical, ordered_by
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
-Values = Mapping[str, np.ndarray]
-"""Arrays (draw, *event) by variable."""
-
 
 @dataclass(frozen=True)
 class Quotient:
-    """The mapping of one model's draws to those of another.
+    """The mapping of one model's draws to those of another."""
 
-    Attributes
-    ----------
-    of : str
-        The model that was sampled.
-    symmetry : tuple of str
-        Modulo what, in words.
-    increasing : tuple of str
-        Variables whose entries increase in every draw.
-    share_moved : float
-        Share of the draws that were another copy than the one in order.
-    log_copies : float
-        Logarithm of the number of copies, in nats.
-    log_density_difference : tuple of float
-        Least and largest difference of the two log densities at the draws: that logarithm, up to rounding.
-    """
-
-    of: str
-    symmetry: tuple[str, ...]
-    increasing: tuple[str, ...]
-    share_moved: float
-    log_copies: float
+    of: str  # The model that was sampled.
+    symmetry: tuple[str, ...]  # Modulo what, in words.
+    increasing: tuple[str, ...]  # Variables whose entries increase in every draw.
+    share_moved: float  # Share of the draws that were another copy than the one in order.
+    log_copies: float  # Logarithm of the number of copies, in nats.
     log_density_difference: tuple[float, float]
+    """Least and largest difference of the two log densities at the draws: that logarithm, up to rounding."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the quotient as the file's information records it."""
@@ -71,26 +51,10 @@ class Quotient:
 
 
 def one_copy(run: xr.DataTree, sampled: Target, target: Target) -> tuple[xr.DataTree, Quotient]:
-    """Put every draw of a model in order, as a posterior of the target that has it so.
+    """Put every draw of `sampled` in order, as a posterior of `target`, which has the same variables; say how.
 
-    Parameters
-    ----------
-    run : DataTree
-        Draws of `sampled`, in memory.
-    sampled, target : Target
-        Both with a NumPyro model, and with the same variables.
-
-    Returns
-    -------
-    DataTree
-        Moved draws; `lp` is that of the target, every other statistic that of the chains.
-    Quotient
-        How they were moved.
-
-    Raises
-    ------
-    StudyError
-        If the posterior of `target` is not one copy of that of `sampled`.
+    `lp` is that of the target, every other statistic that of the chains. It is a `StudyError` if the posterior of
+    `target` is not one copy of that of `sampled`.
     """
     symmetry = equal_modes(sampled.symmetry)
     posterior = run[schema.POSTERIOR].to_dataset()
@@ -102,7 +66,13 @@ def one_copy(run: xr.DataTree, sampled: Target, target: Target) -> tuple[xr.Data
     moved = canonical(symmetry, values)
     draws = {n: v.reshape(*lead, *v.shape[1:]) for n, v in moved.items()}
     stats = {str(n): a.values for n, a in run[schema.SAMPLE_STATS].to_dataset().data_vars.items()}
-    stats[schema.LP] = _lp(target, moved).reshape(lead)
+    with precision(
+        "float64"
+    ):  # with the Jacobian of the target's own charts, as a chain of it would record
+        density = NumpyroDensity.of(target)
+        vectors = jax.vmap(density.unconstrain)({name: moved[name] for name in density.names})
+        lp = np.asarray(jax.jit(jax.vmap(density.log_density))(vectors), np.float64)
+    stats[schema.LP] = lp.reshape(lead)
     tree = build(target, draws, stats, {}, origin=origin_of(target, "numpyro"), predictive_mb=0)
     tree.attrs = {**run.attrs, **tree.attrs}
     difference = (log_density(target, tree) - log_density(sampled, tree)).values
@@ -118,20 +88,8 @@ def one_copy(run: xr.DataTree, sampled: Target, target: Target) -> tuple[xr.Data
     return tree, Quotient(
         sampled.name,
         tuple(words.spell(block) for block in symmetry),
-        _ordered_variables(symmetry, moved),
+        tuple(ordered_by(block, moved) for block in symmetry if block.axes),
         round(float(np.any(unlike, axis=0).mean()), 5),
         float(log_copies),
         (float(difference.min()), float(difference.max())),
     )
-
-
-def _lp(target: Target, moved: Values) -> Float[np.ndarray, " draw"]:
-    """Log density with the Jacobian of the target's own charts, as a chain of it would record."""
-    with precision("float64"):
-        density = NumpyroDensity.of(target)
-        vectors = jax.vmap(density.unconstrain)({name: moved[name] for name in density.names})
-        return np.asarray(jax.jit(jax.vmap(density.log_density))(vectors), np.float64)
-
-
-def _ordered_variables(symmetry: Symmetry, moved: Values) -> tuple[str, ...]:
-    return tuple(ordered_by(block, moved) for block in symmetry if block.axes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from onebasin.analysis.compare.reference.known import Known
     from onebasin.models.symmetry.blocks import Symmetry
 
     from .labelling import Labelling
@@ -100,24 +100,17 @@ def open_reference(name: str | Path) -> Reference:
     """
     folder = KEPT / str(name) if str(name) in references() else Path(name)
     found = sorted(folder.glob("*.info.json")) if folder.is_dir() else []
-    if len(found) != 1:
-        raise ReferenceError(_none_such(str(name)))
-    return Reference(folder, found[0].name.removesuffix(".info.json"))
-
-
-def _none_such(name: str) -> str:
-    from difflib import get_close_matches
-
-    from .problems import PROBLEMS
-
+    if len(found) == 1:
+        return Reference(folder, found[0].name.removesuffix(".info.json"))
+    name = str(name)
     if name in PROBLEMS:
-        return (
+        raise ReferenceError(
             f"`name` is {name!r}, a problem of which the package has no reference: make it by `onebasin truth make "
             f"{name}`."
         )
     near = get_close_matches(name, references(), n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(references())}"
-    return f"`name` is {name!r}, which is no reference and no folder of one; {hint}."
+    raise ReferenceError(f"`name` is {name!r}, which is no reference and no folder of one; {hint}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,8 +199,21 @@ class Reference:
 
     @property
     def known(self) -> Known:
-        """The facts that a run is compared with."""
-        return known_of_reference(self)
+        """The facts that a run is compared with, and the functions that measure its invariants of any run."""
+        symmetry, labelling, tables = self.symmetry, self.labelling, self.summary
+        aligned = tables["parameters"]
+        problem = PROBLEMS.get(self.info["problem"])
+        own: dict[str, Invariant] = dict(problem.invariants) if problem else {}
+        return Known(
+            name=self.name,
+            draws=as_view(self.draws),
+            symmetry=symmetry,
+            labelling=None if labelling is None else labelling.target,
+            parameters=aligned.iloc[:0] if self.status == "invariants pass" else aligned,
+            invariants=tables["invariants"],
+            measure=lambda run: measured(run, symmetry, own),
+            caveat=_CAVEATS.get(self.status, ""),
+        )
 
     def _json(self, part: str) -> Any:
         try:
@@ -226,8 +232,13 @@ class Reference:
         )
 
 
-def measured(view: View, functions: Mapping[str, Invariant]) -> Draws:
-    """Compute invariants; one of several numbers is named by their places, `f[0]`, `f[1]`, ..."""
+def measured(view: View, symmetry: Symmetry, functions: Mapping[str, Invariant]) -> Draws:
+    """Compute invariants by these functions, or without any those of the symmetry.
+
+    One of several numbers is named by their places, `f[0]`, `f[1]`, ...
+    """
+    if not functions:
+        return without_lp(invariants(view, symmetry)) if symmetry else nothing(view)
     values = {name: np.asarray(view.values(name), np.float64) for name in view.variables}
     names: list[str] = []
     columns = []
@@ -251,30 +262,3 @@ _CAVEATS = {
     "invariants pass": "Entries under labels do not pass the checks of the reference itself, and are not compared.",
     "fails": "The reference does not pass its own checks: `onebasin truth show` says which.",
 }
-
-
-def known_of_reference(reference: Reference) -> Known:
-    """Give what is known of a reference, with the functions that measure its invariants of any run."""
-    symmetry = reference.symmetry
-    problem = PROBLEMS.get(reference.info["problem"])
-    own: dict[str, Invariant] = dict(problem.invariants) if problem else {}
-
-    def measure(run: View) -> Draws:
-        if own:
-            return measured(run, own)
-        return without_lp(invariants(run, symmetry)) if symmetry else nothing(run)
-
-    labelling = reference.labelling
-    tables = reference.summary
-    status = reference.status
-    aligned = tables["parameters"]
-    return Known(
-        name=reference.name,
-        draws=as_view(reference.draws),
-        symmetry=symmetry,
-        labelling=None if labelling is None else labelling.target,
-        parameters=aligned.iloc[:0] if status == "invariants pass" else aligned,
-        invariants=tables["invariants"],
-        measure=measure,
-        caveat=_CAVEATS.get(status, ""),
-    )

@@ -17,28 +17,27 @@ _FLAGS: dict[str, Flag] = {"passes": "good", "invariants pass": "warn", "fails":
 def listed() -> list[dict[str, Any]]:
     """A row a problem, with what is known of its reference; then references that are of no problem of ours."""
     made = references()
-    names = [*PROBLEMS, *(name for name in made if name not in PROBLEMS)]
-    return [_row(name, name in made) for name in names]
-
-
-def _row(name: str, made: bool) -> dict[str, Any]:
-    title = PROBLEMS[name].title if name in PROBLEMS else ""
-    if not made:
-        return {"name": name, "status": NOT_MADE, "title": title}
-    reference = open_reference(name)
-    info = reference.info
-    table = reference.summary["parameters"]
-    return {
-        "name": name,
-        "status": reference.status,
-        "title": info["title"],
-        "symmetry": info["symmetry_in_words"],
-        "parameters": len(table),
-        "thin": info["inference"]["method_arguments"]["thin"],
-        "r_hat": float(table["rhat"].max()),
-        "ess": float(table[["ess_bulk", "ess_tail"]].min().min()),
-        "divergences": sum(info["diagnostics"]["divergent_transitions"]),
-    }
+    rows: list[dict[str, Any]] = []
+    for name in (*PROBLEMS, *(name for name in made if name not in PROBLEMS)):
+        if name not in made:
+            rows.append({"name": name, "status": NOT_MADE, "title": PROBLEMS[name].title})
+            continue
+        reference = open_reference(name)
+        info, table = reference.info, reference.summary["parameters"]
+        rows.append(
+            {
+                "name": name,
+                "status": reference.status,
+                "title": info["title"],
+                "symmetry": info["symmetry_in_words"],
+                "parameters": len(table),
+                "thin": info["inference"]["method_arguments"]["thin"],
+                "r_hat": float(table["rhat"].max()),
+                "ess": float(table[["ess_bulk", "ess_tail"]].min().min()),
+                "divergences": sum(info["diagnostics"]["divergent_transitions"]),
+            }
+        )
+    return rows
 
 
 def listed_rows(rows: list[dict[str, Any]]) -> Table:

@@ -30,17 +30,8 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
     the new one. Its permissions are those of any new file; those of `tempfile` would let nobody else read it. Where the
     system cannot exchange two folders at once, as Linux and macOS can, the old one is called NAME.old meanwhile.
 
-    Parameters
-    ----------
-    path : Path
-        The file or folder, there already or not; the folder around it exists.
-    new : bool
-        Whether something that has appeared there meanwhile stays: then this one gets another name next to it.
-
-    Yields
-    ------
-    Path
-        Where to write: a name in the same folder that is not taken. What killed writers left in that folder is gone.
+    Yielded is where to write: a name in the same folder that is not taken. What killed writers left there is gone. With
+    `new`, something that has appeared at `path` meanwhile stays, and this one gets another name next to it.
 
     Raises
     ------
@@ -59,7 +50,14 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
     except BaseException as error:
         _remove(part)
         if isinstance(error, OSError) and not isinstance(error, WriteError):
-            raise WriteError(path, _failure(path, error)) from error
+            why = (
+                f"cannot be written ({error.strerror or error}), and what was there before is as it was; make room, or "
+                "name a file in another place."
+                if path.parent.is_dir()
+                else f"cannot be written: its folder {path.parent} has gone away since this began, with all that was "
+                "in it. What lies elsewhere is as it was; begin again, in a folder that nobody clears."
+            )
+            raise WriteError(path, f"{path} {why}") from error
         raise
     # Some file systems cannot flush a folder; the file is whole all the same.
     with suppress(OSError):
@@ -140,15 +138,3 @@ def _remove(part: Path) -> None:
             shutil.rmtree(part, ignore_errors=True)
         else:
             part.unlink(missing_ok=True)
-
-
-def _failure(path: Path, error: OSError) -> str:
-    if not path.parent.is_dir():
-        return (
-            f"{path} cannot be written: its folder {path.parent} has gone away since this began, with all that was in "
-            "it. What lies elsewhere is as it was; begin again, in a folder that nobody clears."
-        )
-    return (
-        f"{path} cannot be written ({error.strerror or error}), and what was there before is as it was; make room, or "
-        "name a file in another place."
-    )

@@ -19,19 +19,9 @@ class CacheError(OnebasinError, RuntimeError):
 
 
 def user_cache(part: str = "") -> Path:
-    """Return the path of a folder of the user's cache for onebasin, whether it exists or not.
+    """Return the path of a folder of the user's cache, such as ``programs``, or of all of it, whether it exists or not.
 
     What is there of the cache and the folder is made private to the user, where others could look into it.
-
-    Parameters
-    ----------
-    part : str
-        The folder's name, as ``programs``; the whole cache if not given.
-
-    Returns
-    -------
-    Path
-        The folder.
 
     Raises
     ------
@@ -45,15 +35,7 @@ def user_cache(part: str = "") -> Path:
 
 
 def make_user_cache(part: str) -> Path:
-    """Make a folder of the user's cache that nobody else can look into, or find it there.
-
-    Raises
-    ------
-    CacheError
-        As `user_cache`.
-    OSError
-        If it cannot be made.
-    """
+    """Make a folder of the user's cache that nobody else can look into, or find it there; may raise `CacheError`."""
     folder = user_cache(part)
     folder.parent.parent.mkdir(parents=True, exist_ok=True)
     for place in (folder.parent, folder):

@@ -11,6 +11,7 @@ import math
 import os
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,21 +37,9 @@ class ClaimError(OnebasinError, ValueError):
 
 
 def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
-    """Refuse a file that claims to hold so many bytes of values, where it cannot or the memory cannot.
+    """Refuse, with a `ClaimError`, a file that claims more bytes of values than it can hold, or than fit into memory.
 
-    Parameters
-    ----------
-    path : Path
-        The file, or a folder of files.
-    claimed : int
-        Bytes.
-    size : int, optional
-        What it takes on the disk; of a file it is asked for.
-
-    Raises
-    ------
-    ClaimError
-        If so.
+    `size` is what it takes on the disk, to be given for a folder of files.
     """
     size = path.stat().st_size if size is None else size
     if claimed > _HARMLESS and claimed > _MOST_COMPRESSED * size:
@@ -62,19 +51,19 @@ def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
 
 
 def check_hdf5(path: Path) -> None:
-    """Refuse an HDF5 file that claims too much, goes round in circles or leads out of itself.
-
-    Raises
-    ------
-    ClaimError
-        If so.
-    OSError
-        If it is no HDF5 file.
-    """
+    """Refuse an HDF5 file that claims too much, goes round in circles or leads out of itself, with a `ClaimError`."""
     import h5py  # here: what reads no files does without
 
     with h5py.File(path) as file:
-        check_claim(path, sum(map(_bytes_of, _datasets(file))))
+        claimed = 0
+        for dataset in _datasets(file):
+            if dataset.external or dataset.is_virtual:
+                raise ClaimError("takes values from other files, which NetCDF files do not")
+            name = dataset.attrs.get("NAME")
+            # How NetCDF writes the length of an axis, which is never read as values.
+            if not (isinstance(name, bytes) and name.startswith(_NO_VARIABLE)):
+                claimed += math.prod(dataset.shape or ()) * dataset.dtype.itemsize
+        check_claim(path, claimed)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -84,10 +73,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     ------
     ClaimError
         If it claims too much.
-    ValueError
+    ArgumentError
         If it holds anything but plain arrays, or is damaged.
-    OSError
-        If it cannot be read.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -122,15 +109,6 @@ def _datasets(file: h5py.File) -> Iterator[h5py.Dataset]:
                 yield entry
 
 
-def _bytes_of(dataset: h5py.Dataset) -> int:
-    if dataset.external or dataset.is_virtual:
-        raise ClaimError("takes values from other files, which NetCDF files do not")
-    name = dataset.attrs.get("NAME")
-    if isinstance(name, bytes) and name.startswith(_NO_VARIABLE):
-        return 0  # how NetCDF writes the length of an axis, which is never read as values
-    return math.prod(dataset.shape or ()) * dataset.dtype.itemsize
-
-
 def _bytes_stated(archive: zipfile.ZipFile, name: str) -> int:
     """Size of an array by its header."""
     with archive.open(name) as member:
@@ -148,37 +126,23 @@ def _bytes_stated(archive: zipfile.ZipFile, name: str) -> int:
 
 def memory() -> int:
     """Memory in bytes that this process may still have: of the machine, of its container, by its own limit."""
-    found = [_available(), _limit_of_container(), _limit_of_process()]
-    return min((size for size in found if size is not None), default=2**63)
-
-
-def _available() -> int | None:
-    """Return the memory that is available without swapping; all memory where the system does not say."""
-    try:
+    found = []
+    try:  # what is available without swapping
         facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        return 1024 * sum(int(facts[name].split()[0]) for name in ("MemAvailable", "SwapFree"))
+        names = ("MemAvailable", "SwapFree")
+        found.append(1024 * sum(int(facts[name].split()[0]) for name in names))
     except (OSError, ValueError, KeyError):
-        pass
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return None
-
-
-def _limit_of_container() -> int | None:
-    try:
-        return int(Path("/sys/fs/cgroup/memory.max").read_text())
-    except (OSError, ValueError):  # none, or the word "max"
-        return None
-
-
-def _limit_of_process() -> int | None:
-    try:
+        with suppress(ValueError, OSError, AttributeError):  # all memory
+            found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with suppress(OSError, ValueError):  # no container, or the word "max"
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    with suppress(ImportError):  # Windows
         import resource
-    except ImportError:  # Windows
-        return None
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if limit == resource.RLIM_INFINITY else limit
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY:
+            found.append(limit)
+    return min(found, default=2**63)
 
 
 def in_words(size: int) -> str:

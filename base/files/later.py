@@ -49,15 +49,7 @@ class _Stacked(BackendArray):
 
 
 class Later:
-    """A variable that xarray encodes without reading it, on its way from one file to another.
-
-    Parameters
-    ----------
-    variable : DataArray
-        The variable.
-    dtype : dtype, optional
-        The type in which it is written; its own if not given.
-    """
+    """A variable that xarray encodes without reading it, on its way between files, perhaps as another type."""
 
     __array_ufunc__ = None
 

@@ -57,11 +57,22 @@ def sweep(folder: Path) -> None:
     with suppress(OSError), os.scandir(folder) as entries:
         for path in [Path(entry) for entry in entries if entry.name.startswith(".")]:
             with suppress(OSError, ValueError):
-                if _is_left(path.name):
-                    places += _places(path)
-                    _remove(path)
+                maker = _maker(path)
+                if maker is not None and maker.has_ended and _is_ours(path):
+                    status = path.lstat()
+                    with suppress(OSError):
+                        places += (path / _PLACES).read_bytes().split(b"\0")[:-1]
+                    if stat.S_ISDIR(status.st_mode):
+                        shutil.rmtree(path, ignore_errors=True)
+                    elif stat.S_ISREG(status.st_mode):
+                        path.unlink()
                 elif path.name.endswith(".lock"):
-                    _remove_stale(path)
+                    with path.open("rb") as file:
+                        holder = json.loads(file.read(1 << 16) or b"0")
+                        ours = _is_ours(path) and isinstance(holder, dict)
+                        if ours and holder.keys() >= {"pid", "host", "since"}:
+                            fcntl.flock(file, fcntl.LOCK_NB | fcntl.LOCK_EX)  # nobody holds it
+                            path.unlink()
     for place in set(places):
         sweep(Path(os.fsdecode(place)))
 
@@ -69,10 +80,9 @@ def sweep(folder: Path) -> None:
 def leftovers(folder: Path) -> list[Path]:
     """List what is unfinished in a folder, but for what processes at work on this machine are making."""
     try:
-        named = [(path, _NAME.fullmatch(path.name)) for path in folder.iterdir()]
+        makers = [(path, _maker(path)) for path in folder.iterdir()]
     except OSError:
         return []
-    makers = [(path, Maker.read(found["maker"])) for path, found in named if found]
     return [path for path, maker in makers if maker is not None and not maker.is_at_work]
 
 
@@ -90,22 +100,10 @@ def lost_folder(error: BaseException | None) -> str:
     return ""
 
 
-def _places(path: Path) -> list[bytes]:
-    try:
-        return (path / _PLACES).read_bytes().split(b"\0")[:-1] if _is_ours(path) else []
-    except OSError:
-        return []
-
-
 def temporary_folder(name: str, parent: Path | None = None) -> Path:
     """Make a folder that only its owner can enter, after a sweep; the caller removes it, or the next sweep does.
 
-    Parameters
-    ----------
-    name : str
-        What it is for; it becomes part of the folder's name.
-    parent : Path, optional
-        In which folder; that of temporary files if not given.
+    Its name begins with `name`; it lies in `parent`, or among the temporary files.
     """
     parent = parent or Path(tempfile.gettempdir())
     sweep(parent)
@@ -124,35 +122,11 @@ def working_folder(name: str, parent: Path | None = None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_stale(lock: Path) -> None:
-    """Remove a file of `locks` that nobody holds any more; one of another program stays."""
-    with lock.open("rb") as file:
-        holder = json.loads(file.read(1 << 16) or b"0")
-        if (
-            _is_ours(lock)
-            and isinstance(holder, dict)
-            and holder.keys() >= {"pid", "host", "since"}
-        ):
-            fcntl.flock(file, fcntl.LOCK_NB | fcntl.LOCK_EX)
-            lock.unlink()
-
-
-def _is_left(name: str) -> bool:
-    """Tell whether a name is one of `unfinished`, and its process has ended."""
-    found = _NAME.fullmatch(name)
-    maker = Maker.read(found["maker"]) if found else None
-    return maker is not None and maker.has_ended
+def _maker(path: Path) -> Maker | None:
+    """Return the process that made something under a name of `unfinished`; None for other names."""
+    found = _NAME.fullmatch(path.name)
+    return Maker.read(found["maker"]) if found else None
 
 
 def _is_ours(path: Path) -> bool:
     return not hasattr(os, "geteuid") or path.lstat().st_uid == os.geteuid()
-
-
-def _remove(path: Path) -> None:
-    status = path.lstat()
-    if not _is_ours(path):
-        return
-    if stat.S_ISDIR(status.st_mode):
-        shutil.rmtree(path, ignore_errors=True)
-    elif stat.S_ISREG(status.st_mode):
-        path.unlink()

@@ -42,7 +42,7 @@ def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[No
     path : Path
         The file, whose folder exists; or the folder.
     argument : str
-        What the message calls it.
+        The name in the message.
     alongside : bool
         Whether the lock lies next to it even where it is a folder, as that of an output does.
 
@@ -82,18 +82,28 @@ def _acquire(place: Path, path: Path, argument: str) -> int | None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = _read_holder(descriptor)
+            by = _read_holder(descriptor)
             os.close(descriptor)
             if error.errno in _NO_LOCKS:
                 place.unlink(missing_ok=True)
                 _say_there_are_none(place.parent)
                 return None
             raise InUse(
-                f"`{argument}` is {path}, which {holder} is writing; wait until it has ended, or give another name."
+                f"`{argument}` is {path}, which {by} is writing; wait until it has ended, or give another name."
             ) from None
-        if _is_still(place, descriptor):
-            _write_holder(descriptor)
-            return descriptor
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.lstat(place), os.fstat(descriptor)):
+                words = [Path(sys.argv[0] or "python").name, *sys.argv[1:]]
+                holder = {
+                    "pid": os.getpid(),
+                    "host": socket.gethostname(),
+                    "command": shlex.join(words)[:_LONGEST_COMMAND],
+                    "since": datetime.now(UTC).isoformat(timespec="seconds"),
+                }
+                with suppress(OSError):  # a full disk; the lock holds without a name too
+                    os.ftruncate(descriptor, 0)
+                    os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+                return descriptor
         os.close(descriptor)  # its last holder has deleted it meanwhile
 
 
@@ -103,26 +113,6 @@ def _say_there_are_none(folder: Path) -> None:
     notice(
         f"the file system of {folder} has no locks: see to it that no two commands write the same file there"
     )
-
-
-def _is_still(place: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.lstat(place), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
-
-
-def _write_holder(descriptor: int) -> None:
-    words = [Path(sys.argv[0] or "python").name, *sys.argv[1:]]
-    holder = {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "command": shlex.join(words)[:_LONGEST_COMMAND],
-        "since": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    with suppress(OSError):  # a full disk; the lock holds without a name too
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(holder).encode(), 0)
 
 
 def _read_holder(descriptor: int) -> str:

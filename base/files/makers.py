@@ -20,17 +20,7 @@ _UNKNOWN = "0" * 8
 
 @dataclass(frozen=True)
 class Maker:
-    """A process.
-
-    Attributes
-    ----------
-    machine : str
-        Eight hexadecimal digits that stand for the machine.
-    pid : int
-        The process's number.
-    start : str
-        Eight hexadecimal digits that stand for its start; zeros where the system does not tell.
-    """
+    """A process: of a machine and with a start that eight hexadecimal digits each stand for, zeros where unknown."""
 
     machine: str
     pid: int

@@ -23,13 +23,6 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     It takes the place of what was there, but with `new`: see `atomic.replacing`, which also says what it raises. What
     of the tree is still in files goes from there to here a piece at a time.
     """
-    with sealing(path, new=new) as part, Sink(part) as file:
-        _write(tree, file)
-    return path
-
-
-def _write(tree: xr.DataTree, file: Sink) -> None:
-    """Do what `DataTree.to_netcdf` does, but with variables that stay in their files, and without looking for Dask."""
     from xarray.backends import H5NetCDFStore
     from xarray.backends.common import ArrayWriter
     from xarray.backends.locks import HDF5_LOCK
@@ -44,14 +37,17 @@ def _write(tree: xr.DataTree, file: Sink) -> None:
             for place, values in source.pieces():
                 target[place] = values
 
-    root = H5NetCDFStore.open(file, mode="w", lock=HDF5_LOCK)
-    try:
-        for node in tree.subtree:
-            store = root if node is tree else root.get_child_store(node.path)
-            held = left_in_files(node.to_dataset(inherit=node is tree))
-            held.dump_to_store(store, writer=ByPieces())
-    finally:
-        root.close()
+    with sealing(path, new=new) as part, Sink(part) as file:
+        # As `DataTree.to_netcdf`, but with variables that stay in their files, and without looking for Dask.
+        root = H5NetCDFStore.open(file, mode="w", lock=HDF5_LOCK)
+        try:
+            for node in tree.subtree:
+                store = root if node is tree else root.get_child_store(node.path)
+                dataset = left_in_files(node.to_dataset(inherit=node is tree))
+                dataset.dump_to_store(store, writer=ByPieces())
+        finally:
+            root.close()
+    return path
 
 
 def read_tree(
@@ -59,24 +55,9 @@ def read_tree(
 ) -> xr.DataTree:
     """Read a tree that has a group of this name; a file without a seal may be anybody's.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    group : str
-        The group that it must have.
-    error : type
-        What is raised.
-    writer : str
-        Who writes such files, for the message.
-    lazy : bool
-        Whether the file stays open, and its arrays are read when they are asked for, piece by piece each time;
-        otherwise it is read into memory.
-
-    Raises
-    ------
-    Exception
-        If the file does not exist, is damaged or no NetCDF file, or has no such group; of the type `error`.
+    It is read into memory, or, if `lazy`, stays in its file, and arrays are read piece by piece when they are asked
+    for. A file that does not exist, is damaged or no NetCDF file, or has no such group is refused with `error`; the
+    message says that `writer` writes such files.
     """
     from .hdf5 import load_tree, open_tree
 
@@ -86,29 +67,25 @@ def read_tree(
         raise error(f"{wanted} {what}.{nearby(path)}")
     try:
         seal = examine(path)
-        damaged = seal is Seal.DAMAGED
-        if not damaged:
-            check_hdf5(path)
-        if not damaged and lazy:
+        if seal is Seal.DAMAGED:
+            raise ClaimError(
+                "is damaged: its content is not what was written; take another copy, or make it again"
+            )
+        check_hdf5(path)
+        if lazy:
             tree = open_tree(path)
             if seal is Seal.UNSEALED:
                 _go_through(tree)
-        elif not damaged:
+        else:
             tree = load_tree(path)
     except ClaimError as reason:
         raise error(f"{wanted} {reason}.") from None
     except PermissionError as reason:
         raise error(f"{wanted} may not be read; ask for the permission.") from reason
-    except (
-        Exception
-    ) as reason:  # of a file that anyone may have written, the libraries raise anything
+    except Exception as reason:  # of a file that anyone may have written, libraries raise anything
         raise error(
             f"{wanted} is not a NetCDF file that can be read: it is cut short, damaged or of another kind."
         ) from reason
-    if damaged:
-        raise error(
-            f"{wanted} is damaged: its content is not what was written; take another copy, or make it again."
-        )
     if group not in tree.children:
         raise error(f"{wanted} holds no group `{group}`.")
     return tree

@@ -40,17 +40,10 @@ def claim(
     make_folder: bool = True,
     replaces: Callable[[Path], bool] | None = None,
 ) -> Iterator[Path]:
-    """Hold an output from before the work until it is written; the parameters are those of `check_output`.
-
-    Yields
-    ------
-    Path
-        The output.
+    """Hold an output from before the work until it is written, and yield it; as `check_output`, which it calls.
 
     Raises
     ------
-    Exception
-        What `check_output` raises.
     InUse
         If somebody else is writing it.
     """
@@ -96,33 +89,41 @@ def check_output(
     force : bool
         Whether one that is there may be replaced.
     error : type
-        What is raised.
-    argument : str
-        What the message calls the file.
+        The error that is raised; it calls the file by the name `argument`.
     inputs : iterable of Path
         Files that the work reads, none of which the output may be.
     make_folder : bool
         Whether a folder that is not there would be made; refused otherwise.
     replaces : callable, optional
         For an output that is a folder of files itself: tells which folders it may take the place of.
-
-    Raises
-    ------
-    Exception
-        If it is no plain file, is an input, exists and `force` is false, or its folder cannot be written to; of the
-        type `error`.
     """
     if not make_folder and not path.parent.is_dir():
         raise error(
             f"`{argument}` is {path}, which lies in a folder that does not exist: make {path.parent} first."
         )
     try:
-        kind = _kind(path)
-        same = next((given for given in inputs if _is_same(path, given)), None)
-        if replaces is not None and (kind == stat.S_IFREG or kind == stat.S_IFDIR):
-            kind = _kind_of_folder(path, argument, replaces, error)
+        try:
+            kind = stat.S_IFMT(os.lstat(path).st_mode)
+        except FileNotFoundError:
+            kind = 0
+        same = None
+        for given in inputs:
+            try:
+                alike = path.samefile(given)  # by links too
+            except OSError:  # one of them is not there
+                alike = path.resolve() == given.resolve()
+            same = given if alike and same is None else same
+        if replaces is not None and kind in (stat.S_IFREG, stat.S_IFDIR):
+            wrong = "a file, and a folder is written" if kind == stat.S_IFREG else ""
+            if not wrong and not replaces(path):
+                wrong = "a folder of something else"
+            if wrong:
+                raise error(f"`{argument}` is {path}, which is {wrong}: give another name.")
+            kind = stat.S_IFREG
         if kind == 0 or (kind == stat.S_IFREG and force and same is None):
-            tempfile.TemporaryFile(dir=_nearest_folder(path)).close()
+            # The folder of the file, or the nearest above it that is there.
+            above = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
+            tempfile.TemporaryFile(dir=above).close()
     except OSError as reason:
         raise error(_unwritable(path, argument, reason)) from reason
     if same is not None:
@@ -139,42 +140,6 @@ def check_output(
         raise error(
             f"`{argument}` is {path}, whose name is too long: {_LONGEST_NAME} bytes are allowed."
         )
-
-
-def _kind_of_folder(
-    path: Path, argument: str, replaces: Callable[[Path], bool], error: type[Exception]
-) -> int:
-    """Take a folder that may be replaced for a file that may; refuse any other, and a file."""
-    if not path.is_dir():
-        raise error(
-            f"`{argument}` is {path}, which is a file, and a folder is written: give another name."
-        )
-    if not replaces(path):
-        raise error(
-            f"`{argument}` is {path}, which is a folder of something else: give another name."
-        )
-    return stat.S_IFREG
-
-
-def _kind(path: Path) -> int:
-    """Return the type of the file at a path, as `stat.S_IFMT` gives it; 0 for none."""
-    try:
-        return stat.S_IFMT(os.lstat(path).st_mode)
-    except FileNotFoundError:
-        return 0
-
-
-def _is_same(path: Path, given: Path) -> bool:
-    """Tell whether two names are of one file, by links too."""
-    try:
-        return path.samefile(given)
-    except OSError:  # one of them is not there
-        return path.resolve() == given.resolve()
-
-
-def _nearest_folder(path: Path) -> Path:
-    """The folder of a file, or the nearest above it that is there."""
-    return next(parent for parent in path.absolute().parents if os.path.lexists(parent))
 
 
 def _unwritable(path: Path, argument: str, reason: OSError) -> str:

@@ -52,13 +52,7 @@ def seal(path: Path) -> None:
 
 
 def examine(path: Path) -> Seal:
-    """Compare a file with its trailer, a chunk at a time.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    """
+    """Compare a file with its trailer, a chunk at a time."""
     with path.open("rb") as file:
         end = os.fstat(file.fileno()).st_size - len(_MARK) - _DIGEST_SIZE
         if end < 0:
@@ -74,7 +68,8 @@ def examine(path: Path) -> Seal:
 def seal_json(value: Mapping[str, Any]) -> dict[str, Any]:
     """Give what JSON can say of an object its seal, as the last field."""
     content = {name: entry for name, entry in value.items() if name != FIELD}
-    return {**content, FIELD: _digest_json(content)}
+    text = json.dumps(content, sort_keys=True)
+    return {**content, FIELD: hashlib.sha256(text.encode()).hexdigest()}
 
 
 def examine_json(value: Any) -> Seal:
@@ -93,7 +88,3 @@ def _digest(file: BinaryIO, end: int) -> bytes:
             break
         digest.update(chunk)
     return digest.digest()
-
-
-def _digest_json(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

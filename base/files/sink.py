@@ -15,13 +15,7 @@ from typing import Any
 
 
 class Sink(io.RawIOBase):
-    """A new file, open for reading and writing.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """A new file, open for reading and writing."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -57,7 +51,11 @@ class Sink(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read; what could not be written reads as zeros, for HDF5 to go on."""
         view = memoryview(buffer).cast("B")
-        found = _read_at(self._descriptor, len(view), self._place)
+        if hasattr(os, "pread"):
+            found = os.pread(self._descriptor, len(view), self._place)
+        else:  # Windows
+            os.lseek(self._descriptor, self._place, os.SEEK_SET)
+            found = os.read(self._descriptor, len(view))
         view[: len(found)] = found
         if self._error is not None:
             view[len(found) :] = bytes(len(view) - len(found))
@@ -68,7 +66,18 @@ class Sink(io.RawIOBase):
     def write(self, data: Any) -> int:
         """Write all of it, or remember why not."""
         view = memoryview(data).cast("B")
-        self._attempt(lambda: self._write_all(view))
+
+        def write_all() -> None:
+            done = 0
+            while self._error is None and done < len(view):
+                rest, place = view[done:], self._place + done
+                if hasattr(os, "pwrite"):
+                    done += os.pwrite(self._descriptor, rest, place)
+                else:  # Windows
+                    os.lseek(self._descriptor, place, os.SEEK_SET)
+                    done += os.write(self._descriptor, rest)
+
+        self._attempt(write_all)
         self._place += len(view)
         return len(view)
 
@@ -98,22 +107,3 @@ class Sink(io.RawIOBase):
             act()
         except OSError as error:
             self._error = self._error or error
-
-    def _write_all(self, view: memoryview) -> None:
-        done = 0
-        while self._error is None and done < len(view):
-            done += _write_at(self._descriptor, view[done:], self._place + done)
-
-
-def _read_at(descriptor: int, size: int, place: int) -> bytes:
-    if hasattr(os, "pread"):
-        return os.pread(descriptor, size, place)
-    os.lseek(descriptor, place, os.SEEK_SET)  # Windows
-    return os.read(descriptor, size)
-
-
-def _write_at(descriptor: int, piece: memoryview, place: int) -> int:
-    if hasattr(os, "pwrite"):
-        return os.pwrite(descriptor, piece, place)
-    os.lseek(descriptor, place, os.SEEK_SET)  # Windows
-    return os.write(descriptor, piece)

@@ -37,14 +37,9 @@ _PIPE_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Finished:
-    """A program that came to its end.
+    """A program that came to its end: its exit code, negative for a signal that ended it, and what it printed.
 
-    Attributes
-    ----------
-    code : int
-        Its exit code; a signal's number, negative, where one ended it.
-    printed : str
-        What it printed, on stdout and stderr; of more than `2 * KEPT_BYTES`, the beginning and the end.
+    Of more than `2 * KEPT_BYTES` bytes that it printed, on stdout and stderr, the beginning and the end are kept.
     """
 
     code: int
@@ -60,19 +55,8 @@ def started(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a program; it and all that it started ends with the block, or with this process.
 
-    Parameters
-    ----------
-    command : sequence
-        The program and its arguments; no shell sees them.
-    folder : Path
-        Where it runs.
-    environment : mapping, optional
-        Its environment variables; ours if not given.
-
-    Yields
-    ------
-    Popen
-        The program; `stdout` is a pipe with what it prints on stdout and stderr, stdin is empty.
+    No shell sees the command. `environment` is ours if not given. The program's `stdout` is a pipe with what it prints
+    on stdout and stderr, its stdin is empty.
 
     Raises
     ------
@@ -155,11 +139,6 @@ def run_guarded(
         Called with whole lines as they are printed, several at a time; a line longer than a pipe's buffer
         comes in pieces.
 
-    Returns
-    -------
-    Finished
-        Exit code and what was printed.
-
     Raises
     ------
     OSError
@@ -184,13 +163,7 @@ def run_guarded(
 
 
 class Console:
-    """The beginning and the end of what a program prints.
-
-    Parameters
-    ----------
-    kept : int
-        Bytes of each.
-    """
+    """The beginning and the end of what a program prints, so many bytes of each."""
 
     def __init__(self, kept: int = KEPT_BYTES) -> None:
         self._kept = kept

@@ -36,19 +36,14 @@ _SHOW_CURSOR = b"\x1b[?25h"
 
 
 def run_as_process(command: Callable[[], int]) -> int:
-    """Run a command that has this process to itself.
-
-    Parameters
-    ----------
-    command : callable
-        Returns the exit code.
-
-    Returns
-    -------
-    int
-        The exit code.
-    """
-    _open_missing_streams()
+    """Run a command that has this process to itself; both it and this return the exit code."""
+    # The null device where stdin, stdout or stderr was closed, so that no file of ours gets its number.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
     stopping = _Stopping()
     stopping.install()
     try:
@@ -61,7 +56,13 @@ def run_as_process(command: Callable[[], int]) -> int:
             os.write(2, f"onebasin: {INTERRUPTION}\n".encode())
     except SystemExit as end:  # a library's way to end when the reader of a pipe has gone
         stopping.end()
-        code = _code_without_reader(end)
+        code = end.code if isinstance(end.code, int) else FAILED
+        # What a command writes to stdout comes after its work, which is done: `onebasin diagnose run.nc | head -1` has
+        # not failed. It has where stderr's reader is gone too, since progress goes there.
+        if end.code == FAILED and hasattr(select, "poll"):  # not on Windows
+            poll = select.poll()
+            poll.register(2, 0)
+            code = FAILED if poll.poll(0) else DONE
     code = _flush_streams(code)
     if code == INTERRUPTED:
         _leave(code, stopping.folder)
@@ -162,31 +163,6 @@ def _keep_temporary_files_together() -> str | None:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     tempfile.tempdir = os.environ["TMPDIR"] = folder
     return folder
-
-
-def _open_missing_streams() -> None:
-    """Put the null device where stdin, stdout or stderr was closed, so that no file of ours gets its number."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(descriptor)
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
-
-
-def _code_without_reader(end: SystemExit) -> int:
-    """Give the exit code of a command whose output nobody reads to its end.
-
-    What a command writes to stdout comes after its work, which is done: `onebasin diagnose run.nc | head -1` has not
-    failed. It has where stderr's reader is gone too, since progress goes there.
-    """
-    if end.code != FAILED:
-        return end.code if isinstance(end.code, int) else FAILED
-    if not hasattr(select, "poll"):  # Windows
-        return FAILED
-    poll = select.poll()
-    poll.register(2, 0)
-    return FAILED if poll.poll(0) else DONE
 
 
 def _flush_streams(code: int) -> int:

@@ -12,7 +12,8 @@ from onebasin.base.errors import InferenceError
 from onebasin.models.target import Target
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.library import open_library
-from onebasin.stan.program import check_variables, definition
+from onebasin.stan.program import definition
+from onebasin.stan.run import check_variables
 
 from ..contracts.values import ValueDensity
 

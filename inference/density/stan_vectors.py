@@ -156,7 +156,8 @@ class StanVectors:
     def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> StanVectors:
         """The density of a target."""
         from onebasin.stan.library import open_library
-        from onebasin.stan.program import check_variables, definition
+        from onebasin.stan.program import definition
+        from onebasin.stan.run import check_variables
 
         program = definition(target)
         check_double()

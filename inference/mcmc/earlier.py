@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.json_file import read_json_file
+from onebasin.base.jsonable import read_json_file
 from onebasin.base.notices import notice
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for

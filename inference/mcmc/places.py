@@ -248,15 +248,7 @@ def _part(arrays: Arrays, kind: str) -> dict[str, np.ndarray]:
 
 
 class Gathered:
-    """The draws of all chains of a run.
-
-    Parameters
-    ----------
-    num_chains, num_draws : int
-        How many there will be; draws beyond are passed over.
-    folder : Path or None
-        In which many draws are laid down; None to have them in memory, however many there are.
-    """
+    """The draws of all chains of a run, in a `Room`."""
 
     def __init__(self, num_chains: int, num_draws: int, folder: Path | None = None) -> None:
         self._room = Room(num_chains, num_draws, folder)

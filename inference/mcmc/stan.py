@@ -21,8 +21,8 @@ from onebasin.stan import command
 from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.output import keep_whole_rows, read_blocks
-from onebasin.stan.program import make_ready, name_draws
-from onebasin.stan.run import run
+from onebasin.stan.program import name_draws
+from onebasin.stan.run import make_ready, run
 
 from ..contracts.method import Job
 from .nuts import Nuts

@@ -28,8 +28,7 @@ from onebasin.models.target import Target
 from onebasin.stan import command
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.output import Adaptation, Output, read, read_adaptation, read_blocks
-from onebasin.stan.program import ReadyProgram
-from onebasin.stan.run import run
+from onebasin.stan.run import ReadyProgram, run
 from onebasin.stan.translation import ProgramInfo
 
 from ..density.start import check_names

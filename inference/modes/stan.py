@@ -18,8 +18,8 @@ from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.library import open_library
 from onebasin.stan.output import Output, read
-from onebasin.stan.program import ReadyProgram, definition, make_ready, name_draws
-from onebasin.stan.run import run
+from onebasin.stan.program import definition, name_draws
+from onebasin.stan.run import ReadyProgram, make_ready, run
 
 from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan_start import (

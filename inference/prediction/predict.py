@@ -179,7 +179,8 @@ def _of_stan(
 ) -> Found:
     from onebasin.stan.groups import find_roles
     from onebasin.stan.home.errors import StanDataError
-    from onebasin.stan.program import declarations, definition
+    from onebasin.stan.program import definition
+    from onebasin.stan.run import declarations
 
     from ..density.evaluate import generated_quantities
     from ..runs.groups import arrays_of, axes_of

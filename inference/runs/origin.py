@@ -78,8 +78,9 @@ def origin_of(target: Target, engine: str, progress: Callable[[str], None] | Non
     if engine != "stan":
         return _of_numpyro(target)
     from onebasin.stan.groups import check_roles
-    from onebasin.stan.interpreter.includes import full_text
-    from onebasin.stan.program import declarations, definition
+    from onebasin.stan.interpreter.source import full_text
+    from onebasin.stan.program import definition
+    from onebasin.stan.run import declarations
 
     program = definition(target)
     info = declarations(program, progress)

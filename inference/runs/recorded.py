@@ -25,7 +25,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 from onebasin.stan.acceptance import Refused, examine
 from onebasin.stan.data import read_data
-from onebasin.stan.interpreter.includes import full_text, included_files
+from onebasin.stan.interpreter.source import full_text, included_files
 from onebasin.stan.program import stan_program
 
 from ..density.stan import StanDensity

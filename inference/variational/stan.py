@@ -23,8 +23,8 @@ from onebasin.base.files.leftovers import working_folder
 from onebasin.stan import command
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.output import Output, read
-from onebasin.stan.program import make_ready, name_draws
-from onebasin.stan.run import run
+from onebasin.stan.program import name_draws
+from onebasin.stan.run import make_ready, run
 
 from ..contracts.method import Found, Job
 from ..mcmc.stan_start import SIGNIFICANT_FIGURES, init_values, write

@@ -18,15 +18,11 @@ CARS = (
 
 
 def auto_mpg() -> Dataset:
-    """Load Auto MPG: how far 392 cars of 1970 to 1982 go with a gallon.
+    """Load Auto MPG (Quinlan 1993, UCI): how far 392 cars of 1970 to 1982 go with a gallon.
 
     Inputs: cylinders; displacement (cubic inches); horsepower; weight (pounds); seconds from 0 to 60 miles an hour;
     year less 1900; and, in place of the file's number for the origin, whether a car is European and whether it is
     Japanese (else it is American). The six cars whose horsepower is missing are left out.
-
-    References
-    ----------
-    Quinlan 1993, "Combining instance-based and model-based learning" (UCI, Auto MPG).
     """
     from mlxtend.data import autompg_data
 
@@ -73,15 +69,11 @@ def boston() -> Dataset:
 
 
 def diabetes() -> Dataset:
-    """Load the diabetes data of least angle regression: 442 patients, progression after one year.
+    """Load the diabetes data of Efron et al. 2004, "Least angle regression": 442 patients, progression after one year.
 
-    Inputs are the measured values (age in years, body mass index, mean blood pressure, six serum
-    measurements), not scikit-learn's default columns, which are centred and scaled over all rows
-    and so would leak the test rows into the training part.
-
-    References
-    ----------
-    Efron, Hastie, Johnstone and Tibshirani 2004, "Least angle regression".
+    Inputs are the measured values (age in years, body mass index, mean blood pressure, six serum measurements), not
+    scikit-learn's default columns, which are centred and scaled over all rows and so would leak the test rows into the
+    training part.
     """
     from sklearn.datasets import load_diabetes
 
@@ -98,12 +90,7 @@ def diabetes() -> Dataset:
 
 
 def digits() -> Dataset:
-    """Load 1,797 handwritten digits of 8 x 8 pixels, each pixel a count from 0 to 16.
-
-    References
-    ----------
-    Alpaydin and Kaynak 1998, "Optical recognition of handwritten digits" (its test part).
-    """
+    """Load 1,797 handwritten digits (Alpaydin and Kaynak 1998) of 8 x 8 pixels, each a count from 0 to 16."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()

@@ -82,11 +82,35 @@ class Dataset(Shown):
         """Check that the parts fit together, and make the arrays read-only."""
         if self.task not in get_args(Task):
             raise ArgumentError(f"`task` is {self.task!r}; it must be one of {get_args(Task)}")
-        _check_inputs(self.x, self.feature_names)
+        if self.x.ndim != 2 or self.x.shape[0] == 0 or self.x.shape[1] == 0:
+            raise ArgumentError(
+                f"`x` has shape {self.x.shape}; it must be (obs, in) with at least one of each"
+            )
+        if self.x.shape[1] != len(self.feature_names):
+            raise ArgumentError(
+                f"`x` has {self.x.shape[1]} columns but `feature_names` names {len(self.feature_names)}: "
+                "give one name per column"
+            )
+        _check_finite("x", self.x)
         if self.task == "regression":
-            _check_targets(self.y, self.num_obs, self.target_names)
+            if self.y.ndim != 2 or self.y.shape != (self.num_obs, len(self.target_names)):
+                raise ArgumentError(
+                    f"`y` has shape {self.y.shape}; with {self.num_obs} rows of `x` and {len(self.target_names)} "
+                    f"`target_names` it must be {(self.num_obs, len(self.target_names))} (regression)"
+                )
+            _check_finite("y", self.y)
         else:
-            _check_labels(self.y, self.num_obs, self.target_names)
+            if self.y.shape != (self.num_obs,) or not np.issubdtype(self.y.dtype, np.integer):
+                raise ArgumentError(
+                    f"`y` has shape {self.y.shape} and type {self.y.dtype}; with {self.num_obs} rows of `x` it must be "
+                    f"integer labels of shape {(self.num_obs,)} (classification)"
+                )
+            low, high = cast(int, self.y.min()), cast(int, self.y.max())
+            if low < 0 or high >= len(self.target_names):
+                raise ArgumentError(
+                    f"`y` has labels from {low} to {high}; with {len(self.target_names)} `target_names` they "
+                    f"must lie in 0 to {len(self.target_names) - 1}"
+                )
         for field in ("x", "y"):
             view = getattr(self, field).view()
             view.flags.writeable = False
@@ -134,42 +158,6 @@ class Dataset(Shown):
             With these rows of `x` and `y`.
         """
         return replace(self, x=self.x[rows], y=self.y[rows], held_out=None)
-
-
-def _check_inputs(x: np.ndarray, feature_names: tuple[str, ...]) -> None:
-    if x.ndim != 2 or x.shape[0] == 0 or x.shape[1] == 0:
-        raise ArgumentError(
-            f"`x` has shape {x.shape}; it must be (obs, in) with at least one of each"
-        )
-    if x.shape[1] != len(feature_names):
-        raise ArgumentError(
-            f"`x` has {x.shape[1]} columns but `feature_names` names {len(feature_names)}: "
-            "give one name per column"
-        )
-    _check_finite("x", x)
-
-
-def _check_targets(y: np.ndarray, num_obs: int, target_names: tuple[str, ...]) -> None:
-    if y.ndim != 2 or y.shape != (num_obs, len(target_names)):
-        raise ArgumentError(
-            f"`y` has shape {y.shape}; with {num_obs} rows of `x` and {len(target_names)} "
-            f"`target_names` it must be {(num_obs, len(target_names))} (regression)"
-        )
-    _check_finite("y", y)
-
-
-def _check_labels(y: np.ndarray, num_obs: int, target_names: tuple[str, ...]) -> None:
-    if y.shape != (num_obs,) or not np.issubdtype(y.dtype, np.integer):
-        raise ArgumentError(
-            f"`y` has shape {y.shape} and type {y.dtype}; with {num_obs} rows of `x` it must be "
-            f"integer labels of shape {(num_obs,)} (classification)"
-        )
-    low, high = cast(int, y.min()), cast(int, y.max())
-    if low < 0 or high >= len(target_names):
-        raise ArgumentError(
-            f"`y` has labels from {low} to {high}; with {len(target_names)} `target_names` they "
-            f"must lie in 0 to {len(target_names) - 1}"
-        )
 
 
 def _check_finite(name: str, values: np.ndarray) -> None:

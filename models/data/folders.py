@@ -21,47 +21,23 @@ class CorruptDataError(OnebasinError, RuntimeError):
     """A data file is there but cannot be what it should be; the message says why."""
 
 
-def search_path() -> tuple[Path, ...]:
-    """Give the folders that hold one sub-folder a data set, in the order of search."""
-    chosen = os.environ.get(VARIABLE)
-    cache = Path(platformdirs.user_cache_dir("onebasin")) / "data"
-    return (Path(chosen).expanduser(), cache) if chosen else (cache,)
-
-
 def find(subfolder: str, names: tuple[str, ...], *, folder: Path | None = None) -> list[Path]:
-    """Find the files of one data set, all in the same folder.
+    """Find the files of one data set, all in the same folder, or raise `MissingDataError`.
 
-    Parameters
-    ----------
-    subfolder : str
-        Name of the sub-folder of `$ONEBASIN_DATA` and of the cache.
-    names : tuple of str
-        The files' names.
-    folder : Path, optional
-        Look here and nowhere else; this is the folder of the files themselves.
-
-    Returns
-    -------
-    list of Path
-        One path per name.
-
-    Raises
-    ------
-    MissingDataError
-        If no folder has all files.
+    They are looked for in `folder` and nowhere else, or else in the sub-folder of `$ONEBASIN_DATA` and of the cache.
     """
-    places = [folder] if folder else [base / subfolder for base in search_path()]
+    chosen = os.environ.get(VARIABLE)
+    bases = [Path(chosen).expanduser()] if chosen else []
+    bases.append(Path(platformdirs.user_cache_dir("onebasin")) / "data")
+    places = [folder] if folder else [base / subfolder for base in bases]
     for place in places:
         paths = [place / name for name in names]
         if all(path.is_file() for path in paths):
             return paths
     looked = ", ".join(str(place) for place in places)
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     raise MissingDataError(
-        f"{_listing(names)} not found in {looked}: put {'it' if len(names) == 1 else 'them'} in "
+        f"{listed} not found in {looked}: put {'it' if len(names) == 1 else 'them'} in "
         f"the folder {subfolder}/ of a directory and set the environment variable {VARIABLE} to "
         "that directory, or give `folder`"
     )
-
-
-def _listing(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -23,29 +23,22 @@ _SPARE = 2**20
 
 
 def read_idx(path: Path, *, num_axes: int) -> UInt8[np.ndarray, "..."]:
-    """Read an IDX file of unsigned bytes.
+    """Read an IDX file of unsigned bytes, compressed if its name ends in `.gz`; the array has the shape that it states.
 
-    Parameters
-    ----------
-    path : Path
-        The file, compressed if its name ends in `.gz`.
-    num_axes : int
-        The number of axes that the file must have: 1 for labels, 3 for images.
-
-    Returns
-    -------
-    numpy.ndarray
-        The values, of the shape that the file states.
-
-    Raises
-    ------
-    CorruptDataError
-        If the file is not such a file, or is shorter or longer than it states.
+    It must have `num_axes`: 1 for labels, 3 for images. `CorruptDataError` if it is no such file, shorter or longer.
     """
     expected = bytes([0, 0, _UNSIGNED_BYTE, num_axes])
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            shape = _shape(path, file.read(4 + 4 * num_axes), expected)
+            header = file.read(4 + 4 * num_axes)
+            if header[:4] != expected:
+                raise CorruptDataError(
+                    f"{path} starts with the bytes {header[:4].hex(' ') or '(none)'}; an IDX file of "
+                    f"unsigned bytes with {expected[3]} axes starts with {expected.hex(' ')}: fetch it again"
+                )
+            if len(header) < 4 + 4 * expected[3]:
+                raise CorruptDataError(f"{path} ends within its header: fetch it again")
+            shape = tuple(int(size) for size in np.frombuffer(header[4:], dtype=">u4"))
             check_claim(path, math.prod(shape))
             content = file.read(math.prod(shape) + _SPARE)
     except ClaimError as error:
@@ -60,15 +53,3 @@ def read_idx(path: Path, *, num_axes: int) -> UInt8[np.ndarray, "..."]:
             f"{' x '.join(map(str, shape))} = {math.prod(shape)}: fetch it again"
         )
     return np.frombuffer(content, dtype=np.uint8).reshape(shape)
-
-
-def _shape(path: Path, header: bytes, expected: bytes) -> tuple[int, ...]:
-    """The sizes of the axes, by a header that has to begin as expected."""
-    if header[:4] != expected:
-        raise CorruptDataError(
-            f"{path} starts with the bytes {header[:4].hex(' ') or '(none)'}; an IDX file of "
-            f"unsigned bytes with {expected[3]} axes starts with {expected.hex(' ')}: fetch it again"
-        )
-    if len(header) < 4 + 4 * expected[3]:
-        raise CorruptDataError(f"{path} ends within its header: fetch it again")
-    return tuple(int(size) for size in np.frombuffer(header[4:], dtype=">u4"))

@@ -30,23 +30,8 @@ Precision = Literal["float64", "float32"]
 def mnist(*, folder: Path | None = None, precision: Precision = "float64") -> Dataset:
     """Load MNIST's 60,000 training images, with its 10,000 test images held out.
 
-    Parameters
-    ----------
-    folder : Path, optional
-        The folder of the four IDX files; by default `mnist/` in `$ONEBASIN_DATA`, else in the
-        cache.
-    precision : {"float64", "float32"}
-        Type of the pixels. The default takes 0.4 GB.
-
-    Returns
-    -------
-    Dataset
-        Classification with ten classes.
-
-    Raises
-    ------
-    MissingDataError, CorruptDataError
-        If a file is missing or broken.
+    `folder` has the four IDX files; by default it is `mnist/` in `$ONEBASIN_DATA`, else in the cache. Pixels of the
+    default `precision` take 0.4 GB. `MissingDataError` or `CorruptDataError` if a file is missing or broken.
     """
     paths = find("mnist", FILES, folder=folder)
     train = _read_pair(paths[0], paths[1], precision)

@@ -12,21 +12,10 @@ from .dataset import Dataset
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Split:
-    """A training part and a test part with the same columns.
-
-    Parameters
-    ----------
-    train, test : Dataset
-        The parts.
-
-    Raises
-    ------
-    ValueError
-        If the parts do not have the same columns, classes and units.
-    """
+    """A training part and a test part with the same columns; refuses parts whose columns differ."""
 
     train: Dataset
-    test: Dataset
+    test: Dataset  # `train`, `test`: The parts.
 
     def __post_init__(self) -> None:
         """Check that the parts belong together."""
@@ -40,26 +29,11 @@ class Split:
 
 
 def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int) -> Split:
-    """Split the observations at random, without regard to classes.
+    """Split the observations at random, without regard to classes; both parts stay in the order of the data set.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        What is split; its own held-out part, if any, is left out.
-    test_fraction : float
-        The test part's share, between 0 and 1; its size is rounded to the nearest whole number.
-    seed : int
-        The same seed gives the same split.
-
-    Returns
-    -------
-    Split
-        Both parts in the order of the data set.
-
-    Raises
-    ------
-    ValueError
-        If the fraction leaves one part without observations, or the seed is negative.
+    The data set's own held-out part, if any, is left out. The test part's size is rounded to the nearest whole number;
+    the same seed gives the same split. Refuses a fraction that leaves one part without observations, and a negative
+    seed.
     """
     if not 0 < test_fraction < 1:
         raise ArgumentError(f"`test_fraction` is {test_fraction!r}; it must lie between 0 and 1")
@@ -76,13 +50,7 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int) -> Split:
 
 
 def own_split(dataset: Dataset) -> Split:
-    """Take the test points that belong to the data set as the test part.
-
-    Raises
-    ------
-    ValueError
-        If the data set has none.
-    """
+    """Take the test points that belong to the data set as the test part; refuses a data set without them."""
     if dataset.held_out is None:
         raise ArgumentError(f"`dataset` is {dataset.name!r}, which has no test points: use `split`")
     everything = np.arange(dataset.num_obs)

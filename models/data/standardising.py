@@ -19,30 +19,17 @@ from .splitting import Split
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Standardiser:
-    """The shift and scale of every column.
-
-    Parameters
-    ----------
-    x_mean, x_sd
-        One number per input, in data units.
-    y_mean, y_sd
-        One number per output, in data units; `None` for class labels.
-    """
+    """The shift and scale of every column."""
 
     x_mean: Float[np.ndarray, " in"]
-    x_sd: Float[np.ndarray, " in"]
+    x_sd: Float[np.ndarray, " in"]  # `x_mean`, `x_sd`: One number per input, in data units.
     y_mean: Float[np.ndarray, " out"] | None = None
     y_sd: Float[np.ndarray, " out"] | None = None
+    """`y_mean`, `y_sd`: One number per output, in data units; `None` for class labels."""
 
     @classmethod
     def fit(cls, train: Dataset) -> "Standardiser":
-        """Measure the columns of the training part.
-
-        Raises
-        ------
-        ValueError
-            If the data are standardised already, or a target is constant.
-        """
+        """Measure the columns of the training part; refuses standardised data and a constant target."""
         _check_data_units(train)
         x_mean, x_sd = _measure(train.x)
         if train.task == "classification":
@@ -58,12 +45,9 @@ class Standardiser:
         return cls(x_mean=x_mean, x_sd=x_sd, y_mean=y_mean, y_sd=y_sd)
 
     def transform(self, dataset: Dataset) -> Dataset:
-        """Standardise inputs and targets; the held-out part in the same way. The truth, in data units, goes.
+        """Standardise inputs and targets, and the held-out part in the same way; the truth, in data units, goes.
 
-        Raises
-        ------
-        ValueError
-            If the data are standardised already, or their columns are not those of the fit.
+        Refuses standardised data, and data of other columns.
         """
         _check_data_units(dataset)
         regression = dataset.task == "regression"
@@ -89,17 +73,6 @@ class Standardiser:
         _check_columns("y", y, y_sd.size)
         return (y - y_mean) / y_sd
 
-    def inverse_x(self, x: Float[np.ndarray, "obs in"]) -> Float[np.ndarray, "obs in"]:
-        """Bring standardised inputs back to data units."""
-        _check_columns("x", x, self.x_mean.size)
-        return x * self.x_sd + self.x_mean
-
-    def inverse_y(self, y: Float[np.ndarray, "*batch out"]) -> Float[np.ndarray, "*batch out"]:
-        """Bring standardised outputs (targets, draws, means, quantiles) back to data units."""
-        y_mean, y_sd = self._targets()
-        _check_columns("y", y, y_sd.size)
-        return y * y_sd + y_mean
-
     def inverse_sd(self, sd: Float[np.ndarray, "*batch out"]) -> Float[np.ndarray, "*batch out"]:
         """Bring standard deviations or widths of standardised outputs back to data units."""
         _, y_sd = self._targets()
@@ -122,31 +95,18 @@ class Standardiser:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StandardisedSplit:
-    """A split with standardised columns, and what leads back to data units.
-
-    Parameters
-    ----------
-    train, test : Dataset
-        The standardised parts.
-    raw : Split
-        The same observations in data units, with the true function of synthetic data.
-    standardiser : Standardiser
-        Fitted on `raw.train`.
-    """
+    """A split with standardised columns, and what leads back to data units."""
 
     train: Dataset
-    test: Dataset
-    raw: Split
-    standardiser: Standardiser
+    test: Dataset  # `train`, `test`: The standardised parts.
+    raw: Split  # The same observations in data units, with the true function of synthetic data.
+    standardiser: Standardiser  # Fitted on `raw.train`.
 
 
 def standardise(parts: Split) -> StandardisedSplit:
     """Standardise both parts with means and standard deviations of the training part.
 
-    Raises
-    ------
-    ValueError
-        If the parts are standardised already, or a target is constant in the training part.
+    Refuses parts that are standardised already, and a target that is constant in the training part.
     """
     standardiser = Standardiser.fit(parts.train)
     return StandardisedSplit(

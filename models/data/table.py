@@ -17,27 +17,13 @@ from .folders import MissingDataError, find
 
 @dataclass(frozen=True)
 class Loader:
-    """A function that makes a data set, with its requirements.
+    """A function that makes a data set, with its requirements."""
 
-    Parameters
-    ----------
-    call
-        The loader: keyword-only options to a `Dataset`.
-    summary : str
-        A few words for tables.
-    package : str
-        The package that brings the data, empty if none does.
-    files : tuple of str
-        The files that hold the data, empty if none do.
-    subfolder : str
-        Where in `$ONEBASIN_DATA` they lie.
-    """
-
-    call: Callable[..., Dataset]
-    summary: str
-    package: str = ""
-    files: tuple[str, ...] = ()
-    subfolder: str = ""
+    call: Callable[..., Dataset]  # The loader: keyword-only options to a `Dataset`.
+    summary: str  # A few words for tables.
+    package: str = ""  # The package that brings the data, empty if none does.
+    files: tuple[str, ...] = ()  # The files that hold the data, empty if none do.
+    subfolder: str = ""  # Where in `$ONEBASIN_DATA` they lie.
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -125,13 +111,7 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
 
 
 def missing(name: str) -> str | None:
-    """Say in a line what a data set lacks on this machine, without reading it; `None` if nothing.
-
-    Raises
-    ------
-    ValueError
-        If there is no such data set.
-    """
+    """Say in a line what a data set lacks on this machine, without reading it; `None` if nothing."""
     loader = _loader(name)
     lack = _missing_package(name)
     if lack is not None:

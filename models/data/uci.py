@@ -15,14 +15,10 @@ from .folders import CorruptDataError, find
 
 
 def airfoil(*, folder: Path | None = None) -> Dataset:
-    """Load airfoil self-noise: 1,503 wind-tunnel measurements of NACA 0012 blade sections.
+    """Load airfoil self-noise (Brooks, Pope and Marcolini 1989): 1,503 wind-tunnel measurements of NACA 0012 blades.
 
-    Inputs: frequency (Hz), angle of attack (degrees), chord length (m), free-stream velocity (m/s),
-    suction-side displacement thickness (m). Target: scaled sound pressure level (dB).
-
-    References
-    ----------
-    Brooks, Pope and Marcolini 1989, "Airfoil self-noise and prediction".
+    Inputs: frequency (Hz), angle of attack (degrees), chord length (m), free-stream velocity (m/s), suction-side
+    displacement thickness (m). Target: scaled sound pressure level (dB).
     """
     columns = ("frequency", "attack_angle", "chord_length", "velocity", "displacement_thickness")
     return _table(
@@ -35,16 +31,11 @@ def airfoil(*, folder: Path | None = None) -> Dataset:
 
 
 def yacht(*, folder: Path | None = None) -> Dataset:
-    """Load yacht hydrodynamics: 308 towing-tank experiments at Delft.
+    """Load yacht hydrodynamics (Gerritsma, Onnink and Versluis 1981): 308 towing-tank experiments at Delft.
 
-    Inputs, all without dimension: longitudinal position of the centre of buoyancy, prismatic
-    coefficient, length-displacement, beam-draught and length-beam ratio, Froude number. Target:
-    residuary resistance per unit weight of displacement.
-
-    References
-    ----------
-    Gerritsma, Onnink and Versluis 1981, "Geometry, resistance and stability of the Delft Systematic
-    Yacht hull series".
+    Inputs, all without dimension: longitudinal position of the centre of buoyancy, prismatic coefficient,
+    length-displacement, beam-draught and length-beam ratio, Froude number. Target: residuary resistance per unit weight
+    of displacement.
     """
     columns = (
         "buoyancy_position",
@@ -64,25 +55,9 @@ def yacht(*, folder: Path | None = None) -> Dataset:
 
 
 def read_table(path: Path, *, num_columns: int) -> Float[np.ndarray, "obs columns"]:
-    """Read a file of blank-separated numbers, one row a line; blank lines are passed over.
+    """Read a file of blank-separated numbers (row, column), one row a line; blank lines are passed over.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    num_columns : int
-        The number of columns that every row must have.
-
-    Returns
-    -------
-    numpy.ndarray
-        The numbers, float64.
-
-    Raises
-    ------
-    CorruptDataError
-        If a row has another number of columns or holds something that is not a finite number, or
-        there is no row.
+    `CorruptDataError` if a row has not `num_columns` finite numbers, or there is no row.
     """
     lines = enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
     rows = [_row(line, num_columns, f"{path}, line {i}") for i, line in lines if line.strip()]

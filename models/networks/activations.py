@@ -36,16 +36,14 @@ def _relu(z: jax.Array) -> jax.Array:
     return jnp.where(z <= 0, 0.0, z)
 
 
-def _leaky_relu(z: jax.Array) -> jax.Array:
-    return jnp.where(z > 0, z, 0.01 * z)
-
-
 ACTIVATIONS: dict[str, Activation] = {
     a.name: a
     for a in (
         Activation("identity", lambda z: z, positively_homogeneous=True, odd=True),
         Activation("relu", _relu, positively_homogeneous=True),
-        Activation("leaky_relu", _leaky_relu, positively_homogeneous=True),
+        Activation(
+            "leaky_relu", lambda z: jnp.where(z > 0, z, 0.01 * z), positively_homogeneous=True
+        ),
         Activation("tanh", jnp.tanh, odd=True),
         Activation("selu", jax.nn.selu),
         Activation("softplus", jax.nn.softplus),
@@ -55,11 +53,5 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def activation(name: str) -> Activation:
-    """Look up an activation by name.
-
-    Raises
-    ------
-    ValueError
-        If there is no such activation; the message lists what there is.
-    """
+    """Look up an activation by name; refuses others, and lists what there is."""
     return ACTIVATIONS[choose("activation", name, ACTIVATIONS)]

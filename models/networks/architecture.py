@@ -33,28 +33,18 @@ SKIPS = ("orthogonal",)
 
 @dataclass(frozen=True)
 class Layer:
-    """The names and sizes of one layer's parameters.
-
-    Attributes
-    ----------
-    weight, bias : str or None
-        Names such as ``"W1"`` and ``"b1"``; `None` where the layer has no such parameter.
-    in_dim, out_dim : int
-        Units before and after.
-    in_axis, out_axis : str
-        Names of those axes: ``in``, ``hidden1``, ..., ``out``; ``head`` at the end where there are several heads, as
-        that axis is longer than the targets'.
-    hidden : bool
-        Whether the units after are hidden ones.
-    """
+    """The names and sizes of one layer's parameters."""
 
     weight: str | None
     bias: str | None
+    """`weight`, `bias`: Names such as ``"W1"`` and ``"b1"``; `None` where the layer has no such parameter."""
     in_dim: int
-    out_dim: int
+    out_dim: int  # `in_dim`, `out_dim`: Units before and after.
     in_axis: str
     out_axis: str
-    hidden: bool
+    """`in_axis`, `out_axis`: Names of those axes: ``in``, ``hidden1``, ..., ``out``; ``head`` at the end where
+    there are several heads, as that axis is longer than the targets'."""
+    hidden: bool  # Whether the units after are hidden ones.
 
 
 @dataclass(frozen=True, repr=False)
@@ -209,20 +199,10 @@ class Network(Brief):
     def apply(
         self, weights: Mapping[str, jax.Array], x: Float[Array, "obs in"]
     ) -> Float[Array, "obs out"]:
-        """Run the network.
+        """Run the network on inputs (obs, in), with weights ``W1``, ``b1``, ... of the shapes of `shapes`.
 
-        Parameters
-        ----------
-        weights : mapping
-            ``W1``, ``b1``, ... with the shapes of `shapes`.
-        x : array (obs, in)
-            Inputs.
-
-        Returns
-        -------
-        array (obs, out)
-            Outputs: means for regression, logits for classification. With several heads ``out * heads`` numbers, all
-            outputs of the first head first.
+        It gives outputs (obs, out): means for regression, logits for classification. With several heads ``out * heads``
+        numbers, all outputs of the first head first.
         """
         f = self.nonlinearity.function
         skips = self.skip_matrices()

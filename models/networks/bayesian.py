@@ -228,7 +228,9 @@ class BayesianNetwork(Brief):
         return {"head": [f"{head}{place}" for head in ("mean", "noise") for place in places]}
 
     def _repr_html_(self) -> str:
-        return page(of_network(self))
+        lead = "A network whose weights are inferred; `.condition(x, y)` makes a target of it."
+        card = Card(f"Bayesian network {in_layers(self.network)}", (Words(lead), _facts(self)))
+        return page(card)
 
     def describe(self) -> str:
         """JSON text from which `from_description` rebuilds the network."""
@@ -263,7 +265,10 @@ class BayesianNetwork(Brief):
             If the text does not describe a network.
         """
         try:
-            parts = {name: _tuples(fields) for name, fields in parse_json(text).items()}
+            parts: dict[str, dict[str, Any]] = {
+                part: {n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()}
+                for part, fields in parse_json(text).items()
+            }
             kind = _LIKELIHOODS[parts["likelihood"].pop("kind")]
             if "noise" in parts["likelihood"]:  # what it was called in older files
                 parts["likelihood"]["noise_sd"] = parts["likelihood"].pop("noise")
@@ -314,7 +319,11 @@ class NetworkTarget(Target):
         return f"network {in_layers(self.model.network)}"
 
     def _card(self) -> Card:
-        return of_target(super()._card(), self.model)
+        card = super()._card()
+        lead, *facts = card.parts
+        rows = (row for part in facts if isinstance(part, FactList) for row in part.rows)
+        kept = tuple(row for row in rows if row.name != "symmetry")
+        return Card(card.heading, (lead, FactList((*kept, *_facts(self.model).rows))), card.flag)
 
     @property
     def inputs(self) -> dict[str, Named]:
@@ -327,11 +336,6 @@ class NetworkTarget(Target):
         return {"y": (("obs", "out")[: self.y.ndim], self.y)}
 
 
-def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
-    """Turn JSON's lists back into the tuples they were."""
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}
-
-
 def in_layers(network: Network) -> str:
     """Give units of every layer and the activation: ``2-10-1 (tanh)``."""
     skip = ", with skips" if network.skip else ""
@@ -339,36 +343,24 @@ def in_layers(network: Network) -> str:
     return f"{'-'.join(map(str, network.widths))} ({network.activation}{skip}{heads})"
 
 
-def of_network(model: BayesianNetwork) -> Card:
-    """A network with its likelihood and prior, before any data."""
-    lead = "A network whose weights are inferred; `.condition(x, y)` makes a target of it."
-    return Card(f"Bayesian network {in_layers(model.network)}", (Words(lead), _facts(model)))
-
-
-def of_target(card: Card, model: BayesianNetwork) -> Card:
-    """A conditioned network: what any target shows, and what is known of a network."""
-    lead, *facts = card.parts
-    rows = (row for part in facts if isinstance(part, FactList) for row in part.rows)
-    kept = tuple(row for row in rows if row.name != "symmetry")
-    return Card(card.heading, (lead, FactList((*kept, *_facts(model).rows))), card.flag)
-
-
 def _facts(model: BayesianNetwork) -> FactList:
     shapes, given = model.network.shapes, model.parametrisation.label
     count = sum(math.prod(shape) for shape in shapes.values()) + model.infers_noise
     undivided = "none that permutes or rescales units"
+    names = [*shapes, *(["sigma"] if model.infers_noise else [])]
+    weight_sd, bias_sd = (
+        ", ".join(f"{v:g}" for v in np.ravel(scale))
+        for scale in (model.prior.weight_scale, model.prior.bias_scale)
+    )
+    biases = f"; biases sd {bias_sd}" if model.network.biases else ""
     return FactList.of(
-        ("parameters", f"{count:,}: {', '.join(f'`{n}`' for n in _names(model))}"),
+        ("parameters", f"{count:,}: {', '.join(f'`{name}`' for name in names)}"),
         ("likelihood", _likelihood(model)),
-        ("prior", _prior(model)),
+        ("prior", f"weights normal, sd {weight_sd}{biases}"),
         ("parametrisation", "" if given == "free" else given),
         ("symmetry", in_words(model.symmetry) or undivided),
         ("copies", copies(model.symmetry, shapes)),
     )
-
-
-def _names(model: BayesianNetwork) -> tuple[str, ...]:
-    return (*model.network.shapes, *(("sigma",) if model.infers_noise else ()))
 
 
 def _likelihood(model: BayesianNetwork) -> str:
@@ -382,13 +374,3 @@ def _likelihood(model: BayesianNetwork) -> str:
     if noise is not None:
         return f"normal with known standard deviation {noise:g}"
     return f"normal; `sigma` is inferred, half-normal of scale {scale:g}"
-
-
-def _prior(model: BayesianNetwork) -> str:
-    def scales(value: float | tuple[float, ...]) -> str:
-        return ", ".join(f"{v:g}" for v in (value if isinstance(value, tuple) else (value,)))
-
-    weights = f"weights normal, sd {scales(model.prior.weight_scale)}"
-    return weights + (
-        f"; biases sd {scales(model.prior.bias_scale)}" if model.network.biases else ""
-    )

@@ -84,19 +84,10 @@ class Gaussian(Brief):
     def mean_and_sd(
         self, output: Float[Array, "*draw obs head"], sigma: jax.Array | float | None = None
     ) -> tuple[jax.Array, jax.Array | float]:
-        """Mean and standard deviation of every target.
+        """Give mean (..., obs, out) and standard deviation, which broadcasts to it, of every target.
 
-        Parameters
-        ----------
-        output : array (..., obs, out)
-            The network's, of all heads.
-        sigma : array, optional
-            The standard deviation, of a shape that fits the means', where one is inferred; else not used.
-
-        Returns
-        -------
-        tuple
-            The means (..., obs, out), and what broadcasts to their shape.
+        `output` is the network's (..., obs, out), of all heads. `sigma` fits the means' shape where one is inferred;
+        else it is not used.
         """
         if self.noise_sd == PREDICTED:
             mean, raw = jnp.split(output, 2, axis=-1)

@@ -33,30 +33,12 @@ def sample_outputs(
     drawn: Weights | None = None,
     keep_noise: bool = False,
 ) -> Float[Array, "sample obs out"]:
-    """Draw the network's outputs at every input.
+    """Draw the network's outputs (sample, obs, out), without observation noise, at every input (obs, in).
 
-    Parameters
-    ----------
-    rng_key : key
-        Used once.
-    network : Network
-        Architecture, with or without skips.
-    mean, sd : mapping of str to array
-        Of each weight and bias, with the shapes of `network.shapes`.
-    x : array (obs, in)
-        Inputs.
-    num_samples : int
-        Draws at each input.
-    drawn : mapping of str to array, optional
-        Draws (sample, out) of biases that are no normals; `mean` and `sd` of these are not used.
-    keep_noise : bool
-        Whether a derivative keeps the normal numbers; otherwise the compiler makes them a second time, which takes less
-        memory and nearly twice the time. The outputs are the same but for rounding.
-
-    Returns
-    -------
-    array (sample, obs, out)
-        Outputs, without observation noise.
+    `mean` and `sd` are those of each weight and bias, with the shapes of `network.shapes`. Biases that are no normals
+    are `drawn` (sample, out), and their `mean` and `sd` not used. With `keep_noise` a derivative keeps the normal
+    numbers; otherwise the compiler makes them a second time, which takes less memory and nearly twice the time. The
+    outputs are the same but for rounding.
     """
     f, drawn = network.nonlinearity.function, drawn or {}
     skips = network.skip_matrices()

@@ -75,18 +75,34 @@ class Parametrisation(Brief):
     def check(self, network: Network) -> None:
         """Refuse a network that the parametrisation does not fit.
 
-        Raises
-        ------
-        ValueError
-            If unit-norm weights meet an activation that is not positively homogeneous, a layer with
-            one input or a fixed readout; or ordered biases a network without biases.
+        That is unit-norm weights with an activation that is not positively homogeneous, a layer with one input or a
+        fixed readout; or ordered biases and a network without biases.
         """
         if self.biases == "ordered" and not network.biases:
             raise ArgumentError(
                 "`biases` is 'ordered', but the network has biases=False; use biases='free' here."
             )
         if self.unit_norm:
-            _check_unit_norm(self.weights, network)
+            if not network.nonlinearity.positively_homogeneous:
+                fitting = [a.name for a in ACTIVATIONS.values() if a.positively_homogeneous]
+                raise ArgumentError(
+                    f"`weights` is {self.weights!r}, which fixes the norm of incoming weights; that only keeps "
+                    "the model's functions if the activation is positively homogeneous, and "
+                    f"{network.activation!r} is not. Use weights='free', or one of the activations "
+                    f"{', '.join(fitting)}."
+                )
+            if network.readout != "linear":
+                raise ArgumentError(
+                    f"`weights` is {self.weights!r}, which needs free weights in the last layer to take up the "
+                    f"scale; got readout={network.readout!r}. Use weights='free' or readout='linear'."
+                )
+            for layer in network.layers:
+                if layer.hidden and layer.in_dim < 2:
+                    raise ArgumentError(
+                        f"`weights` is {self.weights!r}, but {layer.weight} has one input: a unit vector in one "
+                        "dimension has no angle. Use weights='free', or at least two units before every "
+                        "hidden layer."
+                    )
 
     def weight_prior(self, layer: Layer, scale: float) -> dist.Distribution:
         """Distribution of a layer's weights (in, out)."""
@@ -99,26 +115,3 @@ class Parametrisation(Brief):
         if layer.hidden and self.biases == "ordered":
             return OrderedNormal(scale, layer.out_dim)
         return dist.Normal(0.0, scale).expand([layer.out_dim]).to_event(1)
-
-
-def _check_unit_norm(weights: str, network: Network) -> None:
-    if not network.nonlinearity.positively_homogeneous:
-        fitting = [a.name for a in ACTIVATIONS.values() if a.positively_homogeneous]
-        raise ArgumentError(
-            f"`weights` is {weights!r}, which fixes the norm of incoming weights; that only keeps "
-            "the model's functions if the activation is positively homogeneous, and "
-            f"{network.activation!r} is not. Use weights='free', or one of the activations "
-            f"{', '.join(fitting)}."
-        )
-    if network.readout != "linear":
-        raise ArgumentError(
-            f"`weights` is {weights!r}, which needs free weights in the last layer to take up the "
-            f"scale; got readout={network.readout!r}. Use weights='free' or readout='linear'."
-        )
-    for layer in network.layers:
-        if layer.hidden and layer.in_dim < 2:
-            raise ArgumentError(
-                f"`weights` is {weights!r}, but {layer.weight} has one input: a unit vector in one "
-                "dimension has no angle. Use weights='free', or at least two units before every "
-                "hidden layer."
-            )

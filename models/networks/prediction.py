@@ -123,8 +123,21 @@ def all_heads(
     """Return the network's raw outputs: `predict` without splitting the heads, under the same checks."""
     check_count("batch_size", batch_size)
     x = check_inputs(x, network.in_dim)
-    arrays = _check_draws(draws, network)
+    given = _posterior_of(draws)
+    absent = [name for name in network.shapes if name not in given]
+    if absent:
+        raise ArgumentError(
+            f"`draws` lack {', '.join(absent)}; they hold {', '.join(map(str, given)) or 'none'}."
+            " Give draws of the same model."
+        )
+    arrays = {name: np.asarray(given[name]) for name in network.shapes}
     leading = next(iter(arrays.values())).shape[:2]
+    for name, shape in network.shapes.items():
+        if len(leading) != 2 or arrays[name].shape != (*leading, *shape):
+            raise ArgumentError(
+                f"`draws` hold {name} of shape {arrays[name].shape}; the network needs (chain, "
+                f"draw, {', '.join(map(str, shape))}), chains and draws as many as in the others."
+            )
     flat = {n: jnp.asarray(v.reshape(-1, *v.shape[2:])) for n, v in arrays.items()}
     out = _predict(network, flat, jnp.asarray(x), batch_size)
     return np.asarray(out).reshape(*leading, *out.shape[1:])
@@ -145,22 +158,3 @@ def _predict(
 def _posterior_of(draws: Mapping[str, Any]) -> Any:
     whole = isinstance(draws, xr.DataTree) and "posterior" in draws.children
     return draws["posterior"].to_dataset() if whole else draws
-
-
-def _check_draws(draws: Mapping[str, Any], network: Network) -> dict[str, np.ndarray]:
-    given = _posterior_of(draws)
-    absent = [name for name in network.shapes if name not in given]
-    if absent:
-        raise ArgumentError(
-            f"`draws` lack {', '.join(absent)}; they hold {', '.join(map(str, given)) or 'none'}."
-            " Give draws of the same model."
-        )
-    arrays = {name: np.asarray(given[name]) for name in network.shapes}
-    leading = next(iter(arrays.values())).shape[:2]
-    for name, shape in network.shapes.items():
-        if len(leading) != 2 or arrays[name].shape != (*leading, *shape):
-            raise ArgumentError(
-                f"`draws` hold {name} of shape {arrays[name].shape}; the network needs (chain, "
-                f"draw, {', '.join(map(str, shape))}), chains and draws as many as in the others."
-            )
-    return arrays

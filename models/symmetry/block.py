@@ -19,13 +19,7 @@ Values = Mapping[str, Any]
 
 
 def check_axes(argument: str, axes: Any, *, several: bool) -> None:
-    """Refuse what does not map names of variables to an axis, or to several.
-
-    Raises
-    ------
-    TypeError
-        If it is no such mapping.
-    """
+    """Refuse what does not map names of variables to an axis, or to several."""
     allowed = "an axis, or a tuple of axes" if several else "an axis"
     if not isinstance(axes, Mapping):
         raise ArgumentTypeError(
@@ -45,13 +39,7 @@ def check_axes(argument: str, axes: Any, *, several: bool) -> None:
 
 
 def check_names(argument: str, names: Any) -> None:
-    """Refuse what is no tuple of names of variables.
-
-    Raises
-    ------
-    TypeError
-        If it holds anything but text.
-    """
+    """Refuse what is no tuple of names of variables."""
     if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
         raise ArgumentTypeError(
             f"`{argument}` must be a tuple of names of variables, such as ('theta',); got {names!r}."
@@ -199,13 +187,7 @@ class Block[P: Part](ABC):
         return 1
 
     def check(self, shapes: Shapes) -> None:
-        """Refuse shapes that it cannot move.
-
-        Raises
-        ------
-        ValueError
-            If a variable or an axis is not there, or axes have unequal lengths.
-        """
+        """Refuse shapes that it cannot move: a variable or an axis is not there, or axes have unequal lengths."""
         self.check_names(shapes)
         if not self.axes:
             raise ArgumentError("`symmetry` has a block that names no axis.")

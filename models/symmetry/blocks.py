@@ -58,17 +58,11 @@ KINDS: dict[str, type[Block[Any]]] = {
 """Blocks by their words in JSON: a block is read from a file if it stands here."""
 
 
-def check_blocks(symmetry: Any, argument: str = "symmetry") -> Symmetry:
-    """Return a symmetry as a tuple; refuse what is none.
-
-    Raises
-    ------
-    TypeError
-        If it is no tuple or list of blocks.
-    """
+def check_blocks(symmetry: Any) -> Symmetry:
+    """Return a symmetry as a tuple; refuse what is none."""
     if not isinstance(symmetry, tuple | list) or not all(isinstance(b, Block) for b in symmetry):
         raise ArgumentTypeError(
-            f"`{argument}` must be a tuple of blocks, such as (Exchangeable({{'mu': 0, 'sigma': 0}}),), or words such "
+            "`symmetry` must be a tuple of blocks, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or words such "
             f"as 'mu,sigma'; got {symmetry!r}."
         )
     return tuple(symmetry)
@@ -95,24 +89,14 @@ def to_json(symmetry: Symmetry) -> str:
 
 
 def from_json(text: str) -> Symmetry:
-    """Read a symmetry from JSON text.
-
-    Raises
-    ------
-    ValueError
-        If the text is not what `to_json` writes.
-    """
+    """Read a symmetry from JSON text; refuses what `to_json` does not write."""
     try:
-        return tuple(_block(fields) for fields in parse_json(text))
+        kinds = [(KINDS[fields.pop("kind")], fields) for fields in parse_json(text)]
+        return tuple(kind(**{n: _tuples(v) for n, v in fields.items()}) for kind, fields in kinds)
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ArgumentError(
             f"`symmetry` is not the JSON of a symmetry; got {str(text)[:120]!r}: give what `to_json` writes."
         ) from error
-
-
-def _block(fields: dict[str, Any]) -> Block[Any]:
-    kind = KINDS[fields.pop("kind")]
-    return kind(**{name: _tuples(value) for name, value in fields.items()})
 
 
 def _tuples(value: Any) -> Any:

@@ -27,21 +27,13 @@ Measure = Callable[[Values], Float[np.ndarray, " point"] | None]
 
 @dataclass(frozen=True)
 class Changes:
-    """The effect of moving the points, point by point.
-
-    Attributes
-    ----------
-    size : array (point,)
-        Change in nats; infinite where only one of both is finite, NaN where it tells nothing.
-    real : array (point,) of bool
-        Whether the change is beyond tolerance and rounding.
-    telling : array (point,) of bool
-        Whether the point tells anything.
-    """
+    """The effect of moving the points, point by point."""
 
     size: Float[np.ndarray, " point"]
+    """(point,): Change in nats; infinite where only one of both is finite, NaN where it tells nothing."""
     real: Bool[np.ndarray, " point"]
-    telling: Bool[np.ndarray, " point"]
+    """(point,): Whether the change is beyond tolerance and rounding."""
+    telling: Bool[np.ndarray, " point"]  # (point,): Whether the point tells anything.
 
     @property
     def largest(self) -> float:
@@ -56,20 +48,12 @@ def changes(
     after: Float[np.ndarray, " point"],
     tolerance: float,
 ) -> Changes:
-    """Hold log densities at points against those at the same points moved.
+    """Compare log densities (point,) at points (point, ...) with those at the same points moved.
 
-    Parameters
-    ----------
-    measure : callable
-        The log density, for estimates of rounding.
-    values : mapping of str to array (point, ...)
-        The points.
-    before, after : array (point,)
-        Log densities at the points and at the moved ones.
-    tolerance : float
-        Nats that a change may have in any case.
+    `measure` is the log density, for estimates of rounding; `tolerance` are nats that a change may have in any case.
     """
-    eps = _precision(values)
+    kinds = [np.asarray(value).dtype for value in values.values()]
+    eps = max((float(np.finfo(k).eps) for k in kinds if k.kind == "f"), default=2.2e-16)
     before, after = (np.asarray(side, dtype=np.float64) for side in (before, after))
     finite = np.isfinite(before) & np.isfinite(after)
     with np.errstate(invalid="ignore"):
@@ -93,20 +77,14 @@ def _noise(
     rng = np.random.default_rng(0)
     noise = np.zeros(len(before))
     for _ in range(PERTURBATIONS):
-        nudged = {name: _nudge(np.asarray(value), eps, rng) for name, value in values.items()}
+        nudged = {}
+        for name, value in values.items():
+            array = np.asarray(value)
+            steps = rng.choice([-1.0, 1.0], size=array.shape)
+            nudged[name] = (array * (1 + eps * steps)).astype(array.dtype)
         if (there := measure(nudged)) is None:
             break
         with np.errstate(invalid="ignore"):
             change = np.abs(np.asarray(there, dtype=np.float64) - before)
         noise = np.maximum(noise, np.where(np.isfinite(change), change, 0.0))
     return noise
-
-
-def _nudge(value: np.ndarray, eps: float, rng: np.random.Generator) -> np.ndarray:
-    steps = rng.choice([-1.0, 1.0], size=value.shape)
-    return (value * (1 + eps * steps)).astype(value.dtype)
-
-
-def _precision(values: Values) -> float:
-    kinds = [np.asarray(value).dtype for value in values.values()]
-    return max((float(np.finfo(k).eps) for k in kinds if k.kind == "f"), default=2.2e-16)

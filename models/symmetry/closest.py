@@ -31,21 +31,10 @@ Values = Mapping[str, Any]
 
 
 def closest(symmetry: Symmetry, values: Values, reference: Values, scale: Values) -> Element:
-    """Find the element by which values come closest to a reference.
+    """Find the element by which values (*event) come closest to a reference, differences divided by a positive scale.
 
-    Parameters
-    ----------
-    symmetry : Symmetry
-        Blocks with finitely many elements.
-    values, reference : mapping of str to array (*event)
-        Two points, with every variable that the blocks move.
-    scale : mapping of str to array (*event)
-        By which differences are divided; positive.
-
-    Returns
-    -------
-    Element
-        Without leading axes. Of elements that bring them equally close, the first in order, the identity before all.
+    The blocks have finitely many elements. Of elements that bring them equally close it is the first in order, the
+    identity before all; it has no leading axes.
     """
     group = Group(symmetry, {name: np.shape(value) for name, value in values.items()})
     moving = {name for block in symmetry for name in block.variables}

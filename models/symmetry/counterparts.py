@@ -37,13 +37,7 @@ class Member(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Member:
-        """Read ``mu1``, ``theta[2]``, ``A[0,1]``, ``A[:,1]`` or ``-eta``.
-
-        Raises
-        ------
-        ValueError
-            If it is none of these.
-        """
+        """Read ``mu1``, ``theta[2]``, ``A[0,1]``, ``A[:,1]`` or ``-eta``; refuses anything else."""
         found = MEMBER.fullmatch(text)
         places = (found["index"] or "").replace(" ", "").split(",") if found else [""]
         if found is None or (found["index"] and not all(p == ":" or p.isdigit() for p in places)):
@@ -251,11 +245,8 @@ class Counterparts(Permuting):
     def check(self, shapes: Shapes) -> None:
         """Refuse shapes that it cannot move.
 
-        Raises
-        ------
-        ValueError
-            If a variable or a position is not there or is named twice, members of a tuple have unequal shapes, or an
-            axis has another length than there are components.
+        A variable or a position is not there or is named twice, members of a tuple have unequal shapes, or an axis has
+        another length than there are components.
         """
         self.check_names(shapes)
         self.entries(shapes)
@@ -270,13 +261,7 @@ class Counterparts(Permuting):
         self.stacked.check(view)
 
     def entries(self, shapes: Shapes) -> dict[str, np.ndarray]:
-        """Mark the entries that it moves, as every block does.
-
-        Raises
-        ------
-        ValueError
-            If a position is not there, or an entry is in two tuples.
-        """
+        """Mark the entries that it moves, as every block does; refuses missing positions, and entries in two tuples."""
         marks = {name: np.zeros(shapes[name], np.intp) for name in self.variables}
         for name in (*self.along, *self.complements):
             marks[name][...] += 1

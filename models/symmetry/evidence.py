@@ -27,34 +27,20 @@ UNRECORDED = (
 
 @dataclass(frozen=True)
 class Evidence:
-    """The extent and the results of a check.
-
-    Attributes
-    ----------
-    points, draws : int
-        Random points, and draws of the posterior, at which the log density was compared.
-    refuted : str
-        What a draw contradicts; empty where nothing does.
-    unresolved : tuple of str
-        Blocks of which no point or draw tells: rounding hides a change, or no log density is finite.
-    derived : tuple of str
-        Derived quantities that were found to move along as declared.
-    random : tuple of str
-        Derived quantities that hold random numbers of their own and cannot be compared.
-    left_behind : tuple of str
-        Derived quantities that change when components change places, and that no block moves.
-    skipped : tuple of str
-        What could not be tried, and why.
-    """
+    """The extent and the results of a check."""
 
     points: int = 0
     draws: int = 0
-    refuted: str = ""
+    """`points`, `draws`: Random points, and draws of the posterior, at which the log density was compared."""
+    refuted: str = ""  # What a draw contradicts; empty where nothing does.
     unresolved: tuple[str, ...] = ()
-    derived: tuple[str, ...] = ()
+    """Blocks of which no point or draw tells: rounding hides a change, or no log density is finite."""
+    derived: tuple[str, ...] = ()  # Derived quantities that were found to move along as declared.
     random: tuple[str, ...] = ()
+    """Derived quantities that hold random numbers of their own and cannot be compared."""
     left_behind: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
+    """Derived quantities that change when components change places, and that no block moves."""
+    skipped: tuple[str, ...] = ()  # What could not be tried, and why.
 
     @property
     def holds(self) -> bool:

@@ -138,26 +138,10 @@ class Exchangeable(Permuting):
         return self.complements
 
     def act(self, values: Values, permutation: Any, signs: Any = None) -> dict[str, Any]:
-        """Move draws: component i of the result is component `permutation[i]`, times `signs[i]`.
+        """Move draws (*lead, *event): component i of the result is component `permutation[i]`, times `signs[i]`.
 
-        Parameters
-        ----------
-        values : mapping of str to array (*lead, *event)
-            Draws, with NumPy or JAX; those of the block's variables that are there are moved.
-        permutation : integer array (*lead, component)
-            Permutations of 0, 1, ..., H - 1.
-        signs : array (*lead, component) of +-1, optional
-            Only with `flips`.
-
-        Returns
-        -------
-        dict of str to array (*lead, *event)
-            All values, those of the block moved.
-
-        Raises
-        ------
-        ValueError
-            If signs are given to a block without flips.
+        Permutations of 0, 1, ..., H - 1 and signs are of shape (*lead, component), with NumPy or JAX; signs only with
+        `flips`. Those of the block's variables that are there are moved; all values are returned.
         """
         if signs is not None and not self.flipped:
             raise ArgumentError("`signs` were given, but this block has flips=False.")

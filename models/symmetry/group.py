@@ -25,13 +25,6 @@ from .elements import Element, Part, Shapes
 class Group:
     """The group of a symmetry.
 
-    Parameters
-    ----------
-    symmetry : Symmetry
-        Its blocks.
-    shapes : mapping of str to tuple of int
-        The shape of each variable in one draw; variables that no block moves may be there too.
-
     Raises
     ------
     ValueError
@@ -40,8 +33,9 @@ class Group:
         `complements` stands with other than two parts.
     """
 
-    symmetry: Symmetry
+    symmetry: Symmetry  # Its blocks.
     shapes: Shapes
+    """The shape of each variable in one draw; variables that no block moves may be there too."""
 
     def __post_init__(self) -> None:
         """Check the symmetry against the shapes."""
@@ -81,13 +75,7 @@ class Group:
         return tuple(block.random(rng, lead, size) for block, size in self._sized())
 
     def act(self, element: Element, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Move draws (*lead, *event), each by its own element.
-
-        Raises
-        ------
-        ValueError
-            If a variable that a block moves is not there.
-        """
+        """Move draws (*lead, *event), each by its own element; refuses draws that lack a variable of a block."""
         absent = [n for block in self.symmetry for n in block.variables if n not in values]
         if absent:
             raise ArgumentError(
@@ -118,13 +106,7 @@ class Group:
         return tuple(inverted)
 
     def elements(self) -> Iterator[Element]:
-        """Go through every element, the identity first.
-
-        Raises
-        ------
-        ValueError
-            If there are infinitely many, or more than 10 million.
-        """
+        """Go through every element, the identity first; refuses infinitely many, or more than 10 million."""
         if self.log_order > math.log(1e7):
             raise ArgumentError(
                 f"The group has exp({self.log_order:.4g}) elements, too many to go through; "

@@ -64,19 +64,9 @@ class Rescalable(Block[Scaled]):
         return {**self.incoming, **self.outgoing}
 
     def act(self, values: Values, factors: Any) -> dict[str, Any]:
-        """Scale draws (*lead, *event) by `factors` (*lead, component), all positive.
+        """Scale draws (*lead, *event) by `factors` (*lead, component), all positive, with NumPy or JAX.
 
-        Parameters
-        ----------
-        values : mapping of str to array (*lead, *event)
-            Draws, with NumPy or JAX; those of the block's variables that are there are scaled.
-        factors : array (*lead, component)
-            Positive.
-
-        Returns
-        -------
-        dict of str to array (*lead, *event)
-            All values, those of the block scaled.
+        Those of the block's variables that are there are scaled; all values are returned.
         """
         out = dict(values)
         for name, axis in self.incoming.items():

@@ -93,19 +93,10 @@ class Rotation(Block[Rotated]):
         return Exchangeable(self.axes, flips=True)
 
     def act(self, values: Values, matrix: Any) -> dict[str, Any]:
-        """Rotate draws: component i of the result is the sum over j of ``matrix[i, j]`` times component j.
+        """Rotate draws (*lead, *event): component i becomes the sum over j of ``matrix[i, j]`` times component j.
 
-        Parameters
-        ----------
-        values : mapping of str to array (*lead, *event)
-            Draws, with NumPy or JAX; those of the block's variables that are there are rotated.
-        matrix : array (*lead, component, component)
-            Orthogonal.
-
-        Returns
-        -------
-        dict of str to array (*lead, *event)
-            All values, those of the block rotated.
+        `matrix` (*lead, component, component) is orthogonal. Those of the block's variables that are there are rotated,
+        with NumPy or JAX; all values are returned.
         """
         out = dict(values)
         for name in (name for name in self.axes if name in out):

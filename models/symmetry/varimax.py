@@ -76,20 +76,10 @@ def _angle(
 
 
 def refine(loadings: Loadings, start: Rotations) -> Rotations:
-    """Climb from starts near an optimum to the optimum of each draw.
+    """Climb from rotations `start` near an optimum to the optimum of each draw, in double precision.
 
-    Parameters
-    ----------
-    loadings : array (draw, component, row)
-        As they came, in single or double precision, in which they are climbed with: single precision takes half of the
-        time, and finds angles to about 1e-5.
-    start : array (draw, component, component)
-        Rotations to begin with.
-
-    Returns
-    -------
-    array (draw, component, component)
-        Rotations in double precision.
+    Loadings are (draw, component, row), rotations (draw, component, component). Loadings are climbed with in the
+    precision in which they came: single precision takes half of the time, and finds angles to about 1e-5.
     """
     if start.dtype != np.float64:  # orthogonal up to rounding, which would change the log density
         start = nearest_rotation(start.astype(np.float64))
@@ -183,9 +173,7 @@ def _exponential(skew: Rotations) -> tuple[Rotations, Float[np.ndarray, "draw 1 
 def nearest_rotation(matrices: Float[np.ndarray, "draw component component"]) -> Rotations:
     """Return the orthogonal matrix nearest to each, reflections allowed, by Newton and Schulz's iteration.
 
-    In the precision of the matrices.
-
-    Matrices that are singular, or nearly so, are decomposed instead.
+    It is in the precision of the matrices. Matrices that are singular, or nearly so, are decomposed instead.
     """
     eye, precision = np.eye(matrices.shape[1], dtype=matrices.dtype), np.finfo(matrices.dtype).eps
     product = np.swapaxes(matrices, 1, 2) @ matrices

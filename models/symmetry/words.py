@@ -54,20 +54,12 @@ class _Part(NamedTuple):
 
 
 def read(word: str) -> Block:
-    """Read a block.
+    """Read a block; refuses a part that cannot be read, and a variable or an axis that is named twice.
 
-    Parameters
-    ----------
-    word : str
-        Such as ``W1:1,b1,W2`` (axes), ``A:0:1,mu`` (one permutation on two axes), ``+-L:1,scale`` (signs of L),
-        ``mu,1-theta`` (a complement along with two parts), ``1-p,1-q`` (complements alone), ``+-theta:,+-a:`` (signs
-        of whole variables), ``mu1~mu2,s1~s2,theta`` (counterparts, with a simplex along), ``theta[0]~theta[2]``
-        (positions), ``mu,+-eta:`` (a sign that changes where two parts change places), ``@L:1,z:1`` (a rotation).
-
-    Raises
-    ------
-    ValueError
-        If a part cannot be read, or the word names a variable or an axis twice.
+    The word is such as ``W1:1,b1,W2`` (axes), ``A:0:1,mu`` (one permutation on two axes), ``+-L:1,scale`` (signs of L),
+    ``mu,1-theta`` (a complement along with two parts), ``1-p,1-q`` (complements alone), ``+-theta:,+-a:`` (signs of
+    whole variables), ``mu1~mu2,s1~s2,theta`` (counterparts, with a simplex along), ``theta[0]~theta[2]`` (positions),
+    ``mu,+-eta:`` (a sign that changes where two parts change places), ``@L:1,z:1`` (a rotation).
     """
     if word.lstrip().startswith("@"):
         return _rotation(word)
@@ -104,21 +96,9 @@ def read(word: str) -> Block:
 
 
 def as_symmetry(symmetry: Any, shapes: Shapes | None = None) -> Symmetry:
-    """Take blocks, or words of them, as a symmetry.
+    """Take blocks, one word of a block, or a word a block, as a symmetry; refuses anything else.
 
-    Parameters
-    ----------
-    symmetry : tuple of blocks, str or sequence of str
-        Blocks, one word, or a word a block.
-    shapes : mapping of str to tuple of int, optional
-        Of variables in one draw, by which words are understood (`as_meant`).
-
-    Raises
-    ------
-    TypeError
-        If it is none of these.
-    ValueError
-        If a word cannot be read.
+    Words are understood by the `shapes` of variables in one draw, where these are given (`as_meant`).
     """
     words = (symmetry,) if isinstance(symmetry, str) else symmetry
     if not isinstance(words, tuple | list) or not words:
@@ -133,13 +113,7 @@ def as_symmetry(symmetry: Any, shapes: Shapes | None = None) -> Symmetry:
 
 
 def spell(block: Block) -> str:
-    """Write a block as `read` reads it.
-
-    Raises
-    ------
-    ValueError
-        If it is of another kind, such as `Rescalable`, for which there is no word, or holds a name that no word can.
-    """
+    """Write a block as `read` reads it; refuses kinds without a word, and names that no word can hold."""
     if isinstance(block, Rotation):
         return "@" + spell(Exchangeable(block.axes))
     if not isinstance(block, Exchangeable | Counterparts | Complement | Flip):

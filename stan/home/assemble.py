@@ -69,8 +69,6 @@ def assemble(
     ------
     HomeBuildError
         A tool is missing, the cache cannot be written, or a compilation failed.
-    ValueError
-        ``jobs`` is not positive.
     """
     report = progress or (lambda stage: None)
     if jobs is not None and jobs < 1:
@@ -79,7 +77,13 @@ def assemble(
     root = cache_dir or default_cache()
     target = root / folder_name(toolchain, wheel)
     check_home_path(target.absolute(), "assembled")
-    order = _Order(toolchain, wheel, jobs or _default_jobs(), report)
+    if jobs is None:
+        try:
+            memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        except (ValueError, OSError):
+            memory = _BYTES_PER_JOB
+        jobs = max(1, min(available_cores(), memory // _BYTES_PER_JOB))
+    order = _Order(toolchain, wheel, jobs, report)
     try:
         root = cache_dir or make_user_cache(PART)
         with building_lock(target, report):
@@ -89,7 +93,15 @@ def assemble(
             if threads:
                 _make(target, order, target, "STAN_THREADS=TRUE")
     except OSError as error:
-        raise HomeBuildError(_os_error_advice(root, error)) from error
+        if error.errno == errno.ENOSPC:
+            raise HomeBuildError(
+                f"The disk of `{root}` is full: a CmdStan home takes 1.2 GB. Make room, or set "
+                "XDG_CACHE_HOME to a folder on another disk."
+            ) from error
+        raise HomeBuildError(
+            f"The CmdStan home cannot be written under `{root}`: {error.strerror or error}. Set "
+            "XDG_CACHE_HOME to a folder that can be written."
+        ) from error
     report("done")
     return read_home(target, "assembled")
 
@@ -136,7 +148,16 @@ def _build(partial: Path, target: Path, order: _Order) -> None:
     shutil.copy2(wheel.folder / "stanc", partial / "bin" / "stanc")
     (partial / "bin" / "stanc").chmod(0o755)
     shutil.copytree(sources(), partial, dirs_exist_ok=True)
-    _fill_in(partial / "makefile", order)
+    makefile = partial / "makefile"
+    text = makefile.read_text()
+    for word, value in {
+        "@VERSION@": wheel.stan_version,
+        "@CXX@": order.toolchain.compiler,
+        "@COMPILER_KIND@": order.toolchain.kind,
+        "@JOBS@": str(order.jobs),
+    }.items():
+        text = text.replace(word, value)
+    makefile.write_text(text)
     _make(partial, order, target)
     facts = {
         "toolchain": vars(order.toolchain),
@@ -160,26 +181,8 @@ def _link_or_copy(source: str | Path, destination: str | Path) -> None:
         shutil.copy2(source, destination)
 
 
-def _fill_in(makefile: Path, order: _Order) -> None:
-    text = makefile.read_text()
-    for word, value in {
-        "@VERSION@": order.wheel.stan_version,
-        "@CXX@": order.toolchain.compiler,
-        "@COMPILER_KIND@": order.toolchain.kind,
-        "@JOBS@": str(order.jobs),
-    }.items():
-        text = text.replace(word, value)
-    makefile.write_text(text)
-
-
 def run_make(command: list[str], folder: Path, log: Path, report: Progress) -> None:
-    """Run `make` in a home, with what it says kept in a log.
-
-    Raises
-    ------
-    HomeBuildError
-        It failed.
-    """
+    """Run `make` in a home, with what it says kept in a log."""
 
     def watch(lines: str) -> None:
         for line in lines.splitlines():
@@ -198,24 +201,3 @@ def run_make(command: list[str], folder: Path, log: Path, report: Progress) -> N
             console=done.printed,
             log=log,
         )
-
-
-def _default_jobs() -> int:
-    cores = available_cores()
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        memory = _BYTES_PER_JOB
-    return max(1, min(cores, memory // _BYTES_PER_JOB))
-
-
-def _os_error_advice(root: Path, error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
-        return (
-            f"The disk of `{root}` is full: a CmdStan home takes 1.2 GB. Make room, or set "
-            "XDG_CACHE_HOME to a folder on another disk."
-        )
-    return (
-        f"The CmdStan home cannot be written under `{root}`: {error.strerror or error}. Set "
-        "XDG_CACHE_HOME to a folder that can be written."
-    )

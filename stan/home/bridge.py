@@ -21,18 +21,7 @@ _SOURCES = Path(__file__).parents[1] / "bridge"
 
 
 def bridge_home(*, progress: Progress | None = None) -> Home:
-    """Find the home whose headers libraries are compiled with: of ours, since only that says how.
-
-    Parameters
-    ----------
-    progress
-        Called with the name of each stage, where a home has to be assembled.
-
-    Raises
-    ------
-    CmdStanNotFound, HomeBuildError
-        ``CMDSTAN`` is wrong, or the assembly failed.
-    """
+    """Find the home whose headers libraries are compiled with, or assemble it: of ours, since only that says how."""
     found = existing_cmdstan()
     if found is not None and found.origin == "assembled":
         return found
@@ -51,31 +40,20 @@ def bridge_folder(home: Home) -> Path:
     folder = home.path / f"bridge-{digest.hexdigest()[:10]}"
     if not (folder / "Makefile").is_file():
         with building_lock(folder):
-            _fill(folder, sources)
+            sweep(folder.parent)
+            if not (folder / "Makefile").is_file():
+                with working_folder(folder.name, folder.parent) as part:
+                    whole = part / "whole"
+                    whole.mkdir()
+                    for source in sources:
+                        shutil.copy(source, whole)
+                    shutil.rmtree(folder, ignore_errors=True)
+                    whole.rename(folder)
     return folder
 
 
 def build_interface(folder: Path, variables: tuple[str, ...], report: Progress) -> None:
-    """Compile what all libraries of one set of flags share, if it is not there.
-
-    Raises
-    ------
-    HomeBuildError
-        The compilation failed.
-    """
+    """Compile what all libraries of one set of flags share, if it is not there."""
     with building_lock(folder, report):
         command = [find_toolchain().make, *variables, "interface"]
         run_make(command, folder, folder / "interface.log", report)
-
-
-def _fill(folder: Path, sources: list[Path]) -> None:
-    sweep(folder.parent)
-    if (folder / "Makefile").is_file():
-        return
-    with working_folder(folder.name, folder.parent) as part:
-        whole = part / "whole"
-        whole.mkdir()
-        for source in sources:
-            shutil.copy(source, whole)
-        shutil.rmtree(folder, ignore_errors=True)
-        whole.rename(folder)

@@ -5,18 +5,17 @@ change of any of these gives another folder; the old one is left alone until it 
 """
 
 import hashlib
-import json
 import os
 import platform
 import re
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from onebasin.base.files.cache import user_cache
 
-from .directory import MARKER
+from .directory import MARKER, read_marker
 from .errors import HomeBuildError
 from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
 
@@ -29,29 +28,15 @@ _OURS = re.compile(r"cmdstan-.+-httpstan-.+-[0-9a-f]{10}")
 
 @dataclass(frozen=True)
 class AssembledHome:
-    """One home in the cache.
-
-    Attributes
-    ----------
-    path
-        Its folder.
-    stan, httpstan, compiler
-        Versions of what it was made from; the compiler with its kind, as ``gcc 12.2.0``.
-    flag_sets
-        The sets of flags that have a driver, as ``default`` or ``threads``.
-    size
-        Bytes on disk. Files shared with the wheel by a hard link count in full.
-    current
-        Whether it belongs to the present compiler and wheel, so that it would be used now.
-    """
+    """One home in the cache."""
 
     path: Path
     stan: str
     httpstan: str
-    compiler: str
-    flag_sets: tuple[str, ...]
-    size: int
-    current: bool
+    compiler: str  # With its kind, as ``gcc 12.2.0``.
+    flag_sets: tuple[str, ...]  # Those that have a driver, as ``default`` or ``threads``.
+    size: int  # Bytes on disk; files shared with the wheel by a hard link count in full.
+    current: bool  # It belongs to the present compiler and wheel, so that it would be used now.
 
 
 def default_cache() -> Path:
@@ -60,13 +45,7 @@ def default_cache() -> Path:
 
 
 def assembled_path(cache_dir: Path | None = None) -> Path | None:
-    """Return the path of the home for this machine's compiler and wheel, whether it exists or not.
-
-    Returns
-    -------
-    Path or None
-        ``None`` where the compiler or the wheel is missing.
-    """
+    """Return the path of the home for this machine's compiler and wheel, existing or not; None where one is missing."""
     try:
         name = folder_name(find_toolchain(), find_wheel())
     except HomeBuildError:
@@ -100,84 +79,50 @@ def is_complete(path: Path) -> bool:
 
 
 def assembled_homes(cache_dir: Path | None = None) -> list[AssembledHome]:
-    """List the homes in the cache whose build was completed, in the order of their names.
-
-    Parameters
-    ----------
-    cache_dir
-        Where homes are kept; by default ``cmdstan`` in the user's cache for onebasin.
-    """
+    """List the homes in the cache whose build was completed, in the order of their names."""
     current = assembled_path(cache_dir)
-    root = cache_dir or default_cache()
-    complete = [path for path in sorted(root.glob("cmdstan-*")) if is_complete(path)]
-    return [_read(path, facts, path == current) for path in complete if (facts := _facts(path))]
+    homes = []
+    for path in sorted((cache_dir or default_cache()).glob("cmdstan-*")):
+        facts = read_marker(path) if is_complete(path) else None
+        if not facts or not {"toolchain", "stan", "httpstan"} <= facts.keys():  # it is damaged
+            continue
+        builds = sorted((path / "build").iterdir()) if (path / "build").is_dir() else []
+        tools = facts["toolchain"]
+        home = AssembledHome(
+            path=path,
+            stan=facts["stan"],
+            httpstan=facts["httpstan"],
+            compiler=f"{tools['kind']} {tools['version']}",
+            flag_sets=tuple(folder.name for folder in builds if (folder / "engines.o").exists()),
+            size=sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+            current=path == current,
+        )
+        homes.append(home)
+    return homes
 
 
 def remove(cache_dir: Path | None = None, *, keep_current: bool = False) -> list[Path]:
-    """Delete assembled homes with their logs, and what killed builds left.
+    """Delete assembled homes with their logs, and what killed builds left; return the folders that are gone.
 
-    Programs that were compiled with a home stop working, since they load a library from there. A
-    home that somebody is building at this moment is left alone.
-
-    Parameters
-    ----------
-    cache_dir
-        Where homes are kept; by default ``cmdstan`` in the user's cache for onebasin.
-    keep_current
-        Spare the one that belongs to the present compiler and wheel.
-
-    Returns
-    -------
-    list of Path
-        The folders that are gone.
+    Programs that were compiled with a home stop working, since they load a library from there. A home that somebody is
+    building at this moment is left alone; `keep_current` spares the one of the present compiler and wheel.
     """
+    from filelock import FileLock, Timeout
+
     root = cache_dir or default_cache()
     spared = assembled_path(cache_dir) if keep_current else None
     names = {entry.name.lstrip(".").removesuffix(".lock") for entry in root.glob("*.lock")}
     names |= {entry.name for entry in root.glob("cmdstan-*") if entry.is_dir()}
     removed: list[Path] = []
     for name in sorted(filter(_OURS.fullmatch, names)):
-        if root / name != spared:
-            removed += _remove_one(root, name)
-    return removed
-
-
-def _remove_one(root: Path, name: str) -> list[Path]:
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(root / f"{name}.lock", timeout=0)
-    try:
-        with lock:
+        if root / name == spared:
+            continue
+        # The lock stays: somebody may have opened it to wait, and would then hold a file that is no more.
+        with suppress(Timeout), FileLock(root / f"{name}.lock", timeout=0):
             folders = [root / name, *sorted(root.glob(f".{name}.*"))]
             gone = [folder for folder in folders if folder.is_dir() and not folder.is_symlink()]
             for folder in gone:
                 shutil.rmtree(folder)
             (root / f"{name}.log").unlink(missing_ok=True)
-    except Timeout:
-        return []
-    # Not the lock: somebody may have opened it to wait, and would then hold a file that is no more.
-    return gone
-
-
-def _facts(path: Path) -> dict[str, Any]:
-    """Read the marker of a home; empty where it is damaged."""
-    try:
-        facts = json.loads((path / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    whole = isinstance(facts, dict) and {"toolchain", "stan", "httpstan"} <= facts.keys()
-    return facts if whole else {}
-
-
-def _read(path: Path, facts: dict[str, Any], current: bool) -> AssembledHome:
-    tools = facts["toolchain"]
-    builds = sorted((path / "build").iterdir()) if (path / "build").is_dir() else []
-    return AssembledHome(
-        path=path,
-        stan=facts["stan"],
-        httpstan=facts["httpstan"],
-        compiler=f"{tools['kind']} {tools['version']}",
-        flag_sets=tuple(folder.name for folder in builds if (folder / "engines.o").exists()),
-        size=sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
-        current=current,
-    )
+            removed += gone
+    return removed

@@ -1,12 +1,13 @@
 """A CmdStan directory: its place and version, and pointing cmdstanpy to it."""
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from .environment import check_home_path
 from .errors import CmdStanNotFound
@@ -22,20 +23,10 @@ _VERSION = re.compile(r"^CMDSTAN_VERSION := (\d+)\.(\d+)\.(\d+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Home:
-    """A CmdStan directory.
+    """A CmdStan directory."""
 
-    Attributes
-    ----------
-    path
-        The directory, absolute.
-    version
-        CmdStan's version, as its makefile gives it.
-    origin
-        How it was found.
-    """
-
-    path: Path
-    version: tuple[int, int, int]
+    path: Path  # The directory, absolute.
+    version: tuple[int, int, int]  # CmdStan's version, as its makefile gives it.
     origin: Origin
 
     @property
@@ -55,13 +46,7 @@ def activate(home: Home) -> None:
 
 
 def read_home(path: Path, origin: Origin) -> Home:
-    """Check that ``path`` is a CmdStan directory, and read its version.
-
-    Raises
-    ------
-    CmdStanNotFound
-        There is no such directory, it has no makefile with a version, or make cannot take its path.
-    """
+    """Check that ``path`` is a CmdStan directory whose path make can take, and read its version."""
     advice = "It has to be the top directory of a CmdStan installation, the one with `makefile`."
     if not os.path.isdir(path):  # unlike Path.is_dir, false where it may not look
         raise CmdStanNotFound(f"`{path}` ({origin}) is not a directory. {advice}")
@@ -81,18 +66,22 @@ def read_home(path: Path, origin: Origin) -> Home:
     return Home(path.absolute(), (major, minor, patch), origin)
 
 
+def read_marker(path: Path) -> dict[str, Any] | None:
+    """Read the marker of a home of our own; empty where there is none, None where it is damaged."""
+    try:
+        facts = json.loads((path / MARKER).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError):
+        return None
+    return facts if isinstance(facts, dict) else None
+
+
 @contextmanager
 def building_lock(made: Path, report: Progress | None = None) -> Iterator[None]:
     """Let one process at a time build a home or a program; say so before waiting for another.
 
-    The kernel lets go of the lock of a process that has ended, however it ended.
-
-    Parameters
-    ----------
-    made : Path
-        What is made; the lock lies next to it, and stays.
-    report : callable, optional
-        Called with a line of text before waiting.
+    The lock lies next to what is made, and stays. The kernel lets go of that of a process that has ended.
     """
     from filelock import FileLock, Timeout
 

@@ -53,33 +53,19 @@ def build_flags(home: Path) -> str:
 
 
 def unfit_character(path: str | Path) -> str:
-    """Find a character in a path that make, the shell or the linker would not take as part of a name.
-
-    Returns
-    -------
-    str
-        The first of them, empty where there is none.
-    """
-    return next((c for c in str(path) if not _fit(c)), "")
+    """Return the first character in a path that make, the shell or the linker does not take in a name; or nothing."""
+    for character in str(path):
+        shown = character.isprintable() and not character.isspace()
+        if not (character in _ASCII if character.isascii() else shown):
+            return character
+    return ""
 
 
 def check_home_path(path: Path, origin: str) -> None:
-    """Refuse a folder of CmdStan's whose path make cannot take.
-
-    Raises
-    ------
-    CmdStanNotFound
-        The path, or the one that links in it lead to, has such a character.
-    """
+    """Refuse a folder of CmdStan's whose path, or the one that links in it lead to, make cannot take."""
     odd = unfit_character(path) or unfit_character(path.resolve())
     if odd:
         raise CmdStanNotFound(
             f"{str(path)!r} ({origin}) has the character {odd!r} in its path, with which make cannot compile programs; "
             "set CMDSTAN or XDG_CACHE_HOME to a path of letters, digits and the characters . _ - + @ alone."
         )
-
-
-def _fit(character: str) -> bool:
-    if character.isascii():
-        return character in _ASCII
-    return character.isprintable() and not character.isspace()

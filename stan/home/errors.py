@@ -27,21 +27,12 @@ class CmdStanNotFound(StanError):
 class HomeBuildError(StanError):
     """The CmdStan home could not be put together.
 
-    Parameters
-    ----------
-    message
-        What went wrong and what to do.
-    console
-        The compiler's own words, all of them; the error shows the last lines.
-    log
-        Where the whole console text is kept.
-
     Attributes
     ----------
     console
         The last lines of what the compiler said, empty where no compiler had run.
     log
-        The log file, or ``None``.
+        The file of all of it, or ``None``.
     """
 
     SHOWN_LINES = 20

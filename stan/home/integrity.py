@@ -10,14 +10,12 @@ driver. Not of the headers: they are read again at every compilation, and the co
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from .directory import MARKER, Home
+from .directory import MARKER, Home, read_marker
 from .errors import HomeBuildError
 
 FIELD = "files"
@@ -71,31 +69,16 @@ def digests(home: Path) -> dict[str, str]:
 
 
 def check_whole(home: Path) -> None:
-    """Refuse an assembled home with a file that is not what it was when it was built.
-
-    Raises
-    ------
-    HomeBuildError
-        If there is one; a CmdStan that is not ours says nothing of its files, and passes.
-    """
-    for name, digest in _recorded(home).items():
+    """Refuse an assembled home with a file that is not what it was when it was built; others say nothing of theirs."""
+    facts = read_marker(home)
+    found = None if facts is None else facts.get(FIELD, {})
+    for name, digest in (found if isinstance(found, dict) else {MARKER: ""}).items():
         path = home / name
         if not path.is_file() or _digest(path) != digest:
             raise HomeBuildError(
                 f"The CmdStan home {home} is damaged ({name} is not what was built); build it again with "
                 "`onebasin cmdstan build --force`."
             )
-
-
-def _recorded(home: Path) -> dict[str, str]:
-    try:
-        facts: Any = json.loads((home / MARKER).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError):
-        return {MARKER: ""}
-    found = facts.get(FIELD, {}) if isinstance(facts, dict) else None
-    return found if isinstance(found, dict) else {MARKER: ""}
 
 
 def _digest(path: Path) -> str:

@@ -8,6 +8,7 @@ is an error rather than a reason to look further, since its owner meant it to be
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from .assemble import assemble
@@ -20,30 +21,39 @@ _FOLDER = re.compile(r"^cmdstan-(\d+)\.(\d+)\.(\d+)(?:-rc(\d+))?$")
 
 
 def existing_cmdstan() -> Home | None:
-    """Find a CmdStan directory without building one.
-
-    Returns
-    -------
-    Home or None
-        The first of the search order, ``None`` where there is none.
-
-    Raises
-    ------
-    CmdStanNotFound
-        ``CMDSTAN`` is set to something that is no CmdStan directory.
-    """
-    return _from_environment() or _from_default() or _from_conda() or _from_cache()
+    """Find a CmdStan directory without building one: the first of the search order; None where there is none."""
+    if value := os.environ.get("CMDSTAN", ""):
+        return read_home(Path(value).expanduser(), "CMDSTAN")
+    try:
+        entries = list((Path.home() / ".cmdstan").iterdir())
+    except OSError:
+        entries = []
+    releases = []
+    for entry in entries:
+        if match := _FOLDER.match(entry.name):
+            *numbers, candidate = match.groups()
+            # A release candidate comes before its release.
+            rank = float("inf") if candidate is None else float(candidate)
+            releases.append(((*map(float, numbers), rank), entry))
+    places: list[tuple[Path, Origin]] = [
+        (entry, "cmdstanpy default") for _, entry in sorted(releases, reverse=True)
+    ]
+    if prefix := os.environ.get("CONDA_PREFIX", ""):
+        places.append((Path(prefix) / "bin" / "cmdstan", "conda"))
+    for path, origin in places:
+        with suppress(CmdStanNotFound):
+            return read_home(path, origin)
+    path_of_ours = assembled_path()
+    if path_of_ours is not None and is_complete(path_of_ours):
+        with suppress(CmdStanNotFound):
+            return read_home(path_of_ours, "assembled")
+    return None
 
 
 def find_cmdstan(*, build: bool = True, progress: Progress | None = None) -> Home:
-    """Find a CmdStan directory, or assemble one.
+    """Find a CmdStan directory, or assemble one (minutes, once a machine), unless not to `build`.
 
-    Parameters
-    ----------
-    build
-        Assemble one where none is found (minutes, once a machine).
-    progress
-        Called with the name of each stage of the assembly.
+    `progress` is called with the name of each stage of the assembly.
 
     Raises
     ------
@@ -64,13 +74,7 @@ def find_cmdstan(*, build: bool = True, progress: Progress | None = None) -> Hom
 
 
 def missing() -> str:
-    """Say why there is no CmdStan and none can be assembled, with what to do; empty if one can be used.
-
-    Raises
-    ------
-    CmdStanNotFound
-        ``CMDSTAN`` is set to something that is no CmdStan directory.
-    """
+    """Say why there is no CmdStan and none can be assembled, with what to do; empty if one can be used."""
     if existing_cmdstan() is not None:
         return ""
     try:
@@ -78,50 +82,3 @@ def missing() -> str:
     except HomeBuildError as error:
         return str(error)
     return ""
-
-
-def _from_environment() -> Home | None:
-    value = os.environ.get("CMDSTAN", "")
-    return read_home(Path(value).expanduser(), "CMDSTAN") if value else None
-
-
-def _from_default() -> Home | None:
-    folder = Path.home() / ".cmdstan"
-    try:
-        releases = [(rank, entry) for entry in folder.iterdir() if (rank := _release(entry))]
-    except OSError:
-        return None
-    for _, candidate in sorted(releases, reverse=True):
-        found = _read_if_usable(candidate, "cmdstanpy default")
-        if found is not None:
-            return found
-    return None
-
-
-def _release(folder: Path) -> tuple[float, ...] | None:
-    """Sort key of a release's folder: a release candidate comes before its release."""
-    match = _FOLDER.match(folder.name)
-    if match is None:
-        return None
-    major, minor, patch, candidate = match.groups()
-    rank = float("inf") if candidate is None else float(candidate)
-    return (float(major), float(minor), float(patch), rank)
-
-
-def _from_conda() -> Home | None:
-    prefix = os.environ.get("CONDA_PREFIX", "")
-    return _read_if_usable(Path(prefix) / "bin" / "cmdstan", "conda") if prefix else None
-
-
-def _from_cache() -> Home | None:
-    path = assembled_path()
-    if path is None or not is_complete(path):
-        return None
-    return _read_if_usable(path, "assembled")
-
-
-def _read_if_usable(path: Path, origin: Origin) -> Home | None:
-    try:
-        return read_home(path, origin)
-    except CmdStanNotFound:
-        return None

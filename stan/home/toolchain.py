@@ -36,13 +36,7 @@ class Wheel:
 
 
 def find_toolchain() -> Toolchain:
-    """Find the C++ compiler (``CXX``, else g++, clang++, c++) and GNU make (``MAKE``, else make).
-
-    Raises
-    ------
-    HomeBuildError
-        One is missing, or the platform is not supported.
-    """
+    """Find the C++ compiler (``CXX``, else g++, clang++, c++) and GNU make (``MAKE``, else make)."""
     if platform.system() == "Windows":
         raise HomeBuildError(
             "onebasin cannot assemble CmdStan on Windows: run `install_cmdstan --compiler`, or use WSL."
@@ -64,13 +58,7 @@ def find_toolchain() -> Toolchain:
 
 
 def find_wheel() -> Wheel:
-    """Find the installed httpstan wheel, without importing it.
-
-    Raises
-    ------
-    HomeBuildError
-        It is not installed, or lacks what a home is made from.
-    """
+    """Find the installed httpstan wheel, without importing it, and all in it that a home is made from."""
     spec = util.find_spec("httpstan")
     if spec is None or spec.origin is None:
         raise HomeBuildError(f"CmdStan is not installed: {how_to_install()}.")
@@ -88,13 +76,7 @@ def find_wheel() -> Wheel:
 
 
 def find_parts() -> tuple[Toolchain, Wheel]:
-    """Find all that a home is assembled with and from.
-
-    Raises
-    ------
-    HomeBuildError
-        Something is missing; the message names all of it.
-    """
+    """Find all that a home is assembled with and from; the message names all that is missing."""
     try:
         wheel = find_wheel()
     except HomeBuildError as error:

@@ -11,13 +11,7 @@ _SECTIONS = ("data", "output", "random", "adapt")
 
 @dataclass(frozen=True)
 class Arguments:
-    """The words of a command line.
-
-    Attributes
-    ----------
-    values : mapping
-        Key to text. A key below `data`, `output`, `random` or `adapt` has the section and a dot before it.
-    """
+    """The words of a command line; a key below `data`, `output`, `random` or `adapt` has these and a dot before it."""
 
     values: Mapping[str, str]
 

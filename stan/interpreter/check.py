@@ -6,7 +6,6 @@ process that has other work to do.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import random
 from ctypes import byref, c_bool, c_char_p, c_void_p
@@ -14,9 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from .arguments import Arguments
-from .includes import full_text, included_files
 from .model import Model, RunFailed
-from .source import adds_to_target_early, compiled, declared_data, emptied, held, until_data
+from .source import (
+    adds_to_target_early,
+    compiled,
+    declared_data,
+    emptied,
+    full_text,
+    held,
+    included_files,
+    until_data,
+)
 
 POINTS = 3
 RADIUS = 2.0
@@ -25,25 +32,9 @@ RADIUS = 2.0
 def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     """Try a program with its data.
 
-    Parameters
-    ----------
-    program : Path
-        The ``.stan`` file.
-    arguments : Arguments
-        With the file of its data.
-
-    Returns
-    -------
-    dict
-        `form` and `jacobian`, the program and the same without its model block; `inputs`; `names` of the parameters, of
-        these with transformed parameters, and of all; `includes`; and the interpreter's `warning`.
-
-    Raises
-    ------
-    ProgramRefused
-        If the program does not parse.
-    RunFailed
-        If the interpreter does not take it, or it refuses its data.
+    Returned are `form` and `jacobian`, the program and the same without its model block; `inputs`; `names` of the
+    parameters, of these with transformed parameters, and of all; `includes`; and the interpreter's `warning`. A program
+    that does not parse is a `ProgramRefused`; one that the interpreter does not take, or refuses its data, `RunFailed`.
     """
     includes = included_files(program)
     form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
@@ -66,11 +57,18 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     for point in trial_points(model.dim, arguments.seed):
         model.gradient(point)
         model.values(point)
+    # Columns of the parameters, of these with transformed parameters, and of all.
+    library, error = model.library, c_char_p()
+    whole = json.dumps({**given, **held(form)}).encode()
+    handle = c_void_p(library.bs_model_construct(whole, arguments.seed % 2**32, byref(error)))
+    flags = ((False, False), (True, False), (True, True))
+    names = [library.bs_param_names(handle, *map(c_bool, each)).decode() for each in flags]
+    library.bs_model_destruct(handle)
     return {
         "form": form,
         "jacobian": jacobian,
         "inputs": list(wanted),
-        "names": names_of(model.library, form, data, arguments.seed),
+        "names": [columns.split(",") if columns else [] for columns in names],
         "includes": [str(path) for path in includes],
         "warning": model.warning,
     }
@@ -80,17 +78,3 @@ def trial_points(dim: int, seed: int) -> list[list[float]]:
     """Draw a few points, uniform within a radius around 0."""
     stream = random.Random(seed)
     return [[stream.uniform(-RADIUS, RADIUS) for _ in range(dim)] for _ in range(POINTS)]
-
-
-def names_of(library: ctypes.CDLL, form: str, data: str, seed: int) -> list[list[str]]:
-    """Name the columns of the parameters, of these with transformed parameters, and of all."""
-    error = c_char_p()
-    model = json.dumps({**json.loads(data), **held(form)})
-    handle = c_void_p(library.bs_model_construct(model.encode(), seed % 2**32, byref(error)))
-    flags = ((False, False), (True, False), (True, True))
-    names = [
-        library.bs_param_names(handle, c_bool(transformed), c_bool(generated)).decode()
-        for transformed, generated in flags
-    ]
-    library.bs_model_destruct(handle)
-    return [text.split(",") if text else [] for text in names]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .arguments import Arguments, parse
@@ -29,74 +29,51 @@ def main(words: Sequence[str] = ()) -> int:
     bound_memory()
     program, *rest = words or sys.argv[1:]
     try:
-        arguments = parse(rest)
-        _METHODS[arguments.method](Path(program), arguments)
+        _run(Path(program), parse(rest))
     except (InterpreterMissing, ProgramRefused, RunFailed, OSError) as error:
         say(str(error))
         return 1
     return 0
 
 
-def _check(program: Path, arguments: Arguments) -> None:
-    from .check import check
+def _run(program: Path, arguments: Arguments) -> None:
+    method, out = arguments.method, arguments.output
+    if method == "check":
+        from .check import check
 
-    arguments.output.write_text(json.dumps(check(program, arguments)), encoding="utf-8")
+        out.write_text(json.dumps(check(program, arguments)), encoding="utf-8")
+        return
+    model = Model.of(program, arguments, constants=method == "variational")
+    if method == "sample":
+        from .sampling import fixed, nuts
 
-
-def _sample(program: Path, arguments: Arguments) -> None:
-    from .sampling import fixed, nuts
-
-    model = Model.of(program, arguments)
-    run = fixed if arguments.text("algorithm", "hmc") == "fixed_param" else nuts
-    run(model, arguments)
-
-
-def _optimize(program: Path, arguments: Arguments) -> None:
-    model = Model.of(program, arguments)
-    point, level, met = model.optimum(arguments)
-    with RowFile(arguments.output, ("lp__", *model.columns), arguments.digits) as table:
-        table.row((level, *model.values(point)))
-    say("Convergence detected" if met else "The search ended before it met its criterion")
-
-
-def _laplace(program: Path, arguments: Arguments) -> None:
-    model = Model.of(program, arguments)
-    mode = model.unconstrained(Path(arguments.text("mode")).read_text(encoding="utf-8"))
-    rows = model.laplace(mode, arguments)
-    _write(arguments, ("log_p__", "log_q__", *model.columns), rows)
-
-
-def _pathfinder(program: Path, arguments: Arguments) -> None:
-    model = Model.of(program, arguments)
-    _write(
-        arguments, ("lp_approx__", "lp__", "path__", *model.columns), model.pathfinder(arguments)
-    )
+        run = fixed if arguments.text("algorithm", "hmc") == "fixed_param" else nuts
+        run(model, arguments)
+    elif method == "optimize":
+        point, level, met = model.optimum(arguments)
+        _write(out, ("lp__", *model.columns), [(level, *model.values(point))], arguments.digits)
+        say("Convergence detected" if met else "The search ended before it met its criterion")
+    elif method == "laplace":
+        mode = model.unconstrained(Path(arguments.text("mode")).read_text(encoding="utf-8"))
+        columns = ("log_p__", "log_q__", *model.columns)
+        _write(out, columns, model.laplace(mode, arguments), arguments.digits)
+    elif method == "pathfinder":
+        columns = ("lp_approx__", "lp__", "path__", *model.columns)
+        _write(out, columns, model.pathfinder(arguments), arguments.digits)
+    else:
+        rows, trace = model.variational(arguments)
+        _write(out, ("lp__", "log_p__", "log_g__", *model.columns), rows, arguments.digits)
+        if arguments.diagnostics is not None:
+            _write(arguments.diagnostics, ("iter", "time_in_seconds", "ELBO"), trace, 18)
 
 
-def _variational(program: Path, arguments: Arguments) -> None:
-    model = Model.of(program, arguments, constants=True)
-    rows, trace = model.variational(arguments)
-    _write(arguments, ("lp__", "log_p__", "log_g__", *model.columns), rows)
-    if arguments.diagnostics is not None:
-        with RowFile(arguments.diagnostics, ("iter", "time_in_seconds", "ELBO"), 18) as table:
-            for iteration, seconds, elbo in trace:
-                table.row((iteration, seconds, elbo))
-
-
-def _write(arguments: Arguments, columns: Sequence[str], rows: Sequence[Sequence[float]]) -> None:
-    with RowFile(arguments.output, columns, arguments.digits) as table:
+def _write(
+    path: Path, columns: Sequence[str], rows: Iterable[Sequence[float]], digits: int
+) -> None:
+    with RowFile(path, columns, digits) as table:
         for row in rows:
             table.row(row)
 
-
-_METHODS: dict[str, Callable[[Path, Arguments], None]] = {
-    "check": _check,
-    "sample": _sample,
-    "optimize": _optimize,
-    "laplace": _laplace,
-    "pathfinder": _pathfinder,
-    "variational": _variational,
-}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -45,18 +45,9 @@ class DoubleRows:
 
 
 class Model:
-    """A program with its data; made by `of`.
+    """A program with its data, both as text; made by `of`.
 
-    Parameters
-    ----------
-    form : str
-        The program, compiled to the interpreter's form.
-    data : str
-        Its data, as JSON.
-    seed : int
-        Of random numbers in the block `transformed data`.
-    chain : int
-        The stream of random numbers in generated quantities.
+    The seed is of random numbers in the block `transformed data`, the chain that of generated quantities.
     """
 
     def __init__(self, form: str, data: str, *, seed: int, chain: int = 1) -> None:
@@ -85,17 +76,7 @@ class Model:
 
     @classmethod
     def of(cls, program: Path, arguments: Arguments, *, constants: bool = False) -> Model:
-        """Open a program as a command line says.
-
-        Parameters
-        ----------
-        program : Path
-            The ``.stan`` file.
-        arguments : Arguments
-            The command line.
-        constants : bool
-            Whether the density keeps the constants that `~` drops, as in Stan's ADVI.
-        """
+        """Open a program as a command line says; with the constants that `~` drops, as Stan's ADVI has it, if asked."""
         form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
         data = "{}" if arguments.data is None else arguments.data.read_text(encoding="utf-8")
         form = with_constants(form) if constants else form
@@ -120,16 +101,13 @@ class Model:
         return row.row(0)
 
     def unconstrained(self, values: str) -> list[float]:
-        """Return the point at values of all parameters, as JSON.
-
-        Raises
-        ------
-        RunFailed
-            If a parameter is missing, of another shape, or outside its support.
-        """
+        """Return the point at values of all parameters, as JSON; refuse those of another shape or outside support."""
         point = (c_double * max(1, self.dim))()
-        message, flat = Message(), _first_index_fastest(values).encode()
-        if self.library.stanli_unconstrain_inits(self.handle, flat, point, *message.arguments):
+        # Arrays as flat lists in Stan's own order, in which the interpreter reads them.
+        given = json.loads(values).items()
+        flat = {n: _flattened(v) if isinstance(v, list) else v for n, v in given}
+        message, text = Message(), json.dumps(flat).encode()
+        if self.library.stanli_unconstrain_inits(self.handle, text, point, *message.arguments):
             raise RunFailed(message.text)
         return point[: self.dim]
 
@@ -143,13 +121,7 @@ class Model:
         return point
 
     def optimum(self, arguments: Arguments) -> tuple[list[float], float, bool]:
-        """Climb to an optimum by L-BFGS: its place, its log density, and whether the criterion was met.
-
-        Raises
-        ------
-        RunFailed
-            If no point with a finite log density was reached, or the Jacobian is to be left out.
-        """
+        """Climb to an optimum by L-BFGS: its place, its log density, and whether the criterion was met."""
         options = seeded("optimize", arguments)
         options.iter = arguments.whole("iter", 2000)
         options.jacobian = arguments.whole("jacobian", 0)
@@ -173,19 +145,10 @@ class Model:
         options = new_options("laplace")
         options.seed, options.draws = arguments.seed % 2**32, arguments.whole("draws", 1000)
         count = options.draws
-        rows, level, approximate = (
-            DoubleRows(count, len(self.columns)),
-            DoubleRows(count),
-            DoubleRows(count),
-        )
-        self.run(
-            "stanli_laplace_sample",
-            options,
-            self._point(mode),
-            rows.array,
-            level.array,
-            approximate.array,
-        )
+        rows = DoubleRows(count, len(self.columns))
+        level, approximate = DoubleRows(count), DoubleRows(count)
+        arrays = (rows.array, level.array, approximate.array)
+        self.run("stanli_laplace_sample", options, self._point(mode), *arrays)
         return [[level.array[i], approximate.array[i], *rows.row(i)] for i in range(count)]
 
     def pathfinder(self, arguments: Arguments) -> list[list[float]]:
@@ -197,12 +160,8 @@ class Model:
         options.history_size = arguments.whole("history_size", 5)
         kept = self.start(options, arguments, "inits")
         most = self.library.stanli_pathfinder_max_draws(byref(options))
-        rows, level, approximate = (
-            DoubleRows(most, len(self.columns)),
-            DoubleRows(most),
-            DoubleRows(most),
-        )
-        path, count = DoubleRows(most), c_int64()
+        rows, level = DoubleRows(most, len(self.columns)), DoubleRows(most)
+        approximate, path, count = DoubleRows(most), DoubleRows(most), c_int64()
         arrays = (rows.array, level.array, approximate.array, path.array)
         self.run("stanli_pathfinder", options, *arrays, byref(count))
         del kept
@@ -242,13 +201,7 @@ class Model:
         return [[0.0, 0.0, 0.0, *mean.row(0)], *draws], trace
 
     def run(self, function: str, options: Structure, *arrays: Any, follow: Any = None) -> None:
-        """Call an algorithm whose failure is an error.
-
-        Raises
-        ------
-        RunFailed
-            If it fails.
-        """
+        """Call an algorithm whose failure is an error."""
         code, words = self._call(function, options, *arrays, follow=follow)
         if code:
             raise RunFailed(words)
@@ -282,15 +235,6 @@ def seeded(name: str, arguments: Arguments) -> Structure:
     options = new_options(name)
     options.seed, options.chain_id = arguments.seed % 2**32, arguments.chain
     return options
-
-
-def _first_index_fastest(values: str) -> str:
-    """Give arrays of a JSON object as flat lists in Stan's own order, in which the interpreter reads them."""
-
-    def flat(value: Any) -> Any:
-        return _flattened(value) if isinstance(value, list) else value
-
-    return json.dumps({name: flat(value) for name, value in json.loads(values).items()})
 
 
 def _flattened(value: list[Any]) -> list[float]:

@@ -18,10 +18,7 @@ _MEANINGS = {
 
 
 def bound_memory() -> None:
-    """Limit this process to a share of the machine's memory, so that it fails before the machine does.
-
-    Only where the operating system can do so.
-    """
+    """Limit this process to a share of the machine's memory, where it can be done: it fails before the machine does."""
     try:
         import resource
 

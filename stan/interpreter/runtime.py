@@ -228,13 +228,7 @@ def location() -> Path | None:
 
 
 def installed_version() -> str:
-    """Return the version of the installed package.
-
-    Raises
-    ------
-    InterpreterMissing
-        If it is not installed.
-    """
+    """Return the version of the installed package; refuse what is not installed."""
     try:
         return version(PACKAGE)
     except PackageNotFoundError:
@@ -245,13 +239,7 @@ def installed_version() -> str:
 
 @cache
 def load() -> ctypes.CDLL:
-    """Load the library, once a process.
-
-    Raises
-    ------
-    InterpreterMissing
-        If it is not installed, cannot be loaded, or is of another version or layout than this module.
-    """
+    """Load the library, once a process; refuse one of another version or layout than this module."""
     found = installed_version()
     numbers = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
     allowed = f"stanli>={'.'.join(map(str, FIRST))},<{'.'.join(map(str, BEYOND))}"
@@ -269,7 +257,14 @@ def load() -> ctypes.CDLL:
         library = ctypes.CDLL(str(file))
     except OSError as error:
         raise InterpreterMissing(f"stanli's library cannot be loaded: {error}.") from error
-    _declare(library)
+    for name in _POINTERS:
+        getattr(library, name).restype = c_void_p
+    for name in _COUNTS:
+        function = getattr(library, name)
+        function.restype, function.argtypes = c_int64, (c_void_p,)
+    for name in _WORDS:
+        getattr(library, name).restype = c_char_p
+    library.stanli_pathfinder_max_draws.restype = c_int64
     _check_layout(library, found)
     return library
 
@@ -292,17 +287,6 @@ def new_options(name: str) -> Structure:
     return options
 
 
-def _declare(library: ctypes.CDLL) -> None:
-    for name in _POINTERS:
-        getattr(library, name).restype = c_void_p
-    for name in _COUNTS:
-        function = getattr(library, name)
-        function.restype, function.argtypes = c_int64, (c_void_p,)
-    for name in _WORDS:
-        getattr(library, name).restype = c_char_p
-    library.stanli_pathfinder_max_draws.restype = c_int64
-
-
 def _check_layout(library: ctypes.CDLL, found: str) -> None:
     """Refuse a library whose options lie elsewhere: known defaults have to stand where this module reads them."""
     if library.stanli_abi_version() != ABI:
@@ -313,12 +297,10 @@ def _check_layout(library: ctypes.CDLL, found: str) -> None:
         buffer = (ctypes.c_ubyte * 512)(*([0xAA] * 512))
         getattr(library, f"stanli_{name}_opts_init")(buffer)
         options = layout.from_buffer(buffer)
-        untouched = bytes(buffer[ctypes.sizeof(layout) :]) == b"\xaa" * (
-            512 - ctypes.sizeof(layout)
-        )
-        if not untouched or any(
-            getattr(options, field) != value for field, value in defaults.items()
-        ):
+        beyond = 512 - ctypes.sizeof(layout)
+        untouched = bytes(buffer[512 - beyond :]) == b"\xaa" * beyond
+        as_known = (getattr(options, field) == value for field, value in defaults.items())
+        if not untouched or not all(as_known):
             raise InterpreterMissing(
                 f"stanli {found} lays out its {name} options in another way than this version of onebasin knows."
             )

@@ -18,15 +18,15 @@ _STATS = 7
 
 
 def nuts(model: Model, arguments: Arguments) -> None:
-    """Run one chain of NUTS.
-
-    Raises
-    ------
-    RunFailed
-        If the chain fails.
-    """
+    """Run one chain of NUTS."""
     library = model.library
-    options, adaptation = _options(arguments), new_options("metric")
+    options, adaptation = seeded("sample", arguments), new_options("metric")
+    options.chains = 1
+    options.warmup = arguments.whole("num_warmup", 1000)
+    options.samples = arguments.whole("num_samples", 1000)
+    options.save_warmup = arguments.whole("save_warmup", 0)
+    options.delta = arguments.number("adapt.delta", 0.8)
+    options.max_depth = arguments.whole("max_depth", 10)
     kept = model.start(options, arguments, "inits"), _adapted(adaptation, arguments, model.dim)
     draws = options.samples + (options.warmup if options.save_warmup else 0)
     names = [library.stanli_sampler_column_name(place).decode() for place in range(_STATS)]
@@ -64,13 +64,7 @@ def nuts(model: Model, arguments: Arguments) -> None:
 
 
 def fixed(model: Model, arguments: Arguments) -> None:
-    """Write draws that stay at the start; random quantities differ.
-
-    Raises
-    ------
-    RunFailed
-        If there is no start.
-    """
+    """Write draws that stay at the start; random quantities differ."""
     options = seeded("fixed_param", arguments)
     options.chains = 1
     options.samples = arguments.whole("num_samples", 1000)
@@ -83,17 +77,6 @@ def fixed(model: Model, arguments: Arguments) -> None:
     ) as table:
         for place in range(options.samples):
             table.row((0.0, 0.0, *rows.row(place)))
-
-
-def _options(arguments: Arguments) -> Structure:
-    options = seeded("sample", arguments)
-    options.chains = 1
-    options.warmup = arguments.whole("num_warmup", 1000)
-    options.samples = arguments.whole("num_samples", 1000)
-    options.save_warmup = arguments.whole("save_warmup", 0)
-    options.delta = arguments.number("adapt.delta", 0.8)
-    options.max_depth = arguments.whole("max_depth", 10)
-    return options
 
 
 def _adapted(options: Structure, arguments: Arguments, dim: int) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import ctypes
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ _READ = re.compile(rb"FnReadData\x00\x01\x00\x00\x00\x03(....)", re.DOTALL)
 _NUMBER = (b"\x04\x00\x00\x00UInt", b"\x05\x00\x00\x00UReal")
 _TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"|[A-Za-z]\w*|[{}]', re.DOTALL)
 _HEAD = "STANLI2"
+_INCLUDE = re.compile(r"""^[ \t]*\#include[ \t]+[<"]?([^>"\s]+)[>"]?.*$""", re.MULTILINE)
 
 
 class ProgramRefused(OnebasinError):
@@ -32,13 +34,7 @@ class ProgramRefused(OnebasinError):
 
 
 def compiled(text: str, folder: Path) -> str:
-    """Compile a program's text; includes are looked up in a folder.
-
-    Raises
-    ------
-    ProgramRefused
-        If the text does not parse; the message holds the compiler's own words.
-    """
+    """Compile a program's text; includes are looked up in a folder. A text that does not parse is refused."""
     if "\0" in text:
         raise ProgramRefused("Lexing error: the file has a zero byte, so that it is no text.")
     library = load()
@@ -54,26 +50,13 @@ def compiled(text: str, folder: Path) -> str:
 
 
 def with_constants(form: str) -> str:
-    """Return the compiled form whose densities keep all constants.
-
-    Raises
-    ------
-    ProgramRefused
-        If the form is not the one that this module reads.
-    """
-    return f"{_HEAD}:{base64.b64encode(_DROPPING.sub(_keeping, _bytes(form))).decode()}"
+    """Return the compiled form whose densities keep all constants."""
+    kept = _DROPPING.sub(lambda found: found[1] + b"\x00", _bytes(form))
+    return f"{_HEAD}:{base64.b64encode(kept).decode()}"
 
 
 def declared_data(form: str) -> dict[str, bool]:
-    """Name the variables that a compiled program reads, those of its data block, then its parameters.
-
-    The values tell whether a variable is a single number.
-
-    Raises
-    ------
-    ProgramRefused
-        If the form is not the one that this module reads.
-    """
+    """Name the variables that a compiled program reads, of its data block, then its parameters; true of a number."""
     content = _bytes(form)
     names: dict[str, bool] = {}
     for found in _READ.finditer(content):
@@ -127,12 +110,54 @@ def held(form: str) -> dict[str, Any]:
     return {"__stanli": {"build_id": build, "mir": form, "name": "model"}}
 
 
-def _keeping(found: re.Match[bytes]) -> bytes:
-    return found[1] + b"\x00"
-
-
 def _bytes(form: str) -> bytes:
     head, _, body = form.partition(":")
     if head != _HEAD:
         raise ProgramRefused(f"stanli compiles to the form {head[:20]!r}, which is not known here.")
     return base64.b64decode(body)
+
+
+def full_text(path: Path, includes: Iterable[Path]) -> str:
+    """Return a program with the given includes in their places, each between two comments that name it."""
+    return _expanded(path, path.parent, frozenset(p.resolve() for p in includes))
+
+
+def included_files(path: Path) -> tuple[Path, ...]:
+    """List the files that a program includes, each once; a line that looks like an include is taken for one."""
+    found: dict[Path, None] = {}
+    waiting = [path]
+    while waiting:
+        text = waiting.pop().read_bytes().decode("utf-8", errors="replace")
+        for match in _INCLUDE.finditer(text):
+            included = path.parent / match[1]
+            if included not in found and included.is_file():
+                found[included] = None
+                waiting.append(included)
+    return tuple(found)
+
+
+def _expanded(path: Path, folder: Path, includes: frozenset[Path]) -> str:
+    def put(found: re.Match[str]) -> str:
+        included = (folder / found[1]).resolve()
+        if included not in includes:  # such a line within a comment
+            return found[0]
+        # a file is not included within itself: the compiler has refused that
+        text = _expanded(included, folder, includes - {included}).rstrip("\n")
+        return f"// {found[1]} begins\n{text}\n// {found[1]} ends"
+
+    text = path.read_bytes().decode("utf-8", errors="replace")
+    return _INCLUDE.sub(put, text)
+
+
+def without_foreign_lines(words: str, path: Path) -> str:
+    """Give a compiler's words; on a file from outside the program's folder where the fault is, and no line of it."""
+    named = re.search(r"'([^'\n]+)'", words)
+    if named is None or named[1] == path.name:
+        return words
+    file = (path.parent / named[1]).resolve()
+    if file.is_relative_to(path.parent.resolve()):
+        return words
+    head = " ".join(words.partition("---")[0].split()).removesuffix(":")
+    return (
+        f"{head}.\nNo line of that file is shown, as it lies outside the program's folder: {file}."
+    )

@@ -15,17 +15,7 @@ def say(line: str) -> None:
 
 
 class RowFile:
-    """A file that is written row by row.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    columns : sequence of str
-        Names of the columns.
-    digits : int
-        Significant figures.
-    """
+    """A file that is written row by row, of numbers with so many significant figures."""
 
     def __init__(self, path: Path, columns: Sequence[str], digits: int) -> None:
         self._path, self._part = path, path.with_name(f"{path.name}.part")

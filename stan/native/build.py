@@ -37,8 +37,15 @@ _OWN = {
 def build() -> None:
     """Build all binaries and write their record."""
     BUILT.mkdir(exist_ok=True)
+    binaries = {}
     with working_folder("zig") as folder:
-        binaries = {name: _built(name, target, folder) for name, target in TARGETS.items()}
+        for name, target in TARGETS.items():
+            flags = ("-target", target, *FLAGS, "-s", *_OWN[name.partition("-")[0]])
+            made = folder / name
+            words = (*flags, "-I", str(headers()), SOURCE.name, "-o", str(made))
+            _zig("cc", *words, cache=folder)
+            (BUILT / name).write_bytes(made.read_bytes())
+            binaries[name] = {"target": target, "sha256": _digest(BUILT / name)}
     record = {
         "source": _digest(SOURCE),
         "zig": _zig("version").strip(),
@@ -47,15 +54,6 @@ def build() -> None:
         "binaries": binaries,
     }
     RECORD.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-
-
-def _built(name: str, target: str, folder: Path) -> dict[str, str]:
-    own = _OWN[name.partition("-")[0]]
-    made = folder / name
-    flags = ("-target", target, *FLAGS, "-s", *own, "-I", str(headers()))
-    _zig("cc", *flags, SOURCE.name, "-o", str(made), cache=folder)
-    (BUILT / name).write_bytes(made.read_bytes())
-    return {"target": target, "sha256": _digest(BUILT / name)}
 
 
 def _zig(*words: str, cache: Path | None = None) -> str:

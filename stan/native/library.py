@@ -78,16 +78,8 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 def load() -> ctypes.CDLL:
     """Load the functions of `calls.c`, once per process.
 
-    Returns
-    -------
-    ctypes.CDLL
-        The binary of this platform, if `calls.c` is unchanged since it was built; otherwise one that your compiler
-        makes, which stays in the cache.
-
-    Raises
-    ------
-    HomeBuildError
-        If there is no such binary, and no compiler or none that succeeds.
+    That is the binary of this platform, if `calls.c` is unchanged since it was built; otherwise one that your compiler
+    makes, which stays in the cache.
     """
     file = binary_file()
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
@@ -101,18 +93,7 @@ def load() -> ctypes.CDLL:
 
 @cache
 def load_for_xla() -> ctypes.CDLL:
-    """Load the functions for the installed jaxlib.
-
-    Returns
-    -------
-    ctypes.CDLL
-        That of `load`; one that your compiler makes, if jaxlib has another layout of XLA's interface.
-
-    Raises
-    ------
-    HomeBuildError
-        As `load`.
-    """
+    """Load the functions for the installed jaxlib: compiled again if it has another layout of XLA's interface."""
     header = (headers() / "xla/ffi/api/c_api.h").read_text(encoding="utf-8")
     major, minor = (
         int(re.findall(rf"^#define XLA_FFI_API_{part} (\d+)", header, re.MULTILINE)[0])
@@ -126,21 +107,9 @@ def load_for_xla() -> ctypes.CDLL:
 
 
 def keep(calls: ctypes.CDLL, entry: Entry, owner: object) -> int:
-    """Copy an entry to memory that is never freed, for compiled programs that may outlive the model.
+    """Copy an entry to memory that is never freed, for compiled programs that may outlive the model; give its address.
 
-    Parameters
-    ----------
-    calls : ctypes.CDLL
-        The loaded functions.
-    entry : Entry
-        The entry to copy.
-    owner : object
-        The copy loses its model when this is garbage collected.
-
-    Returns
-    -------
-    int
-        The address of the copy.
+    The copy loses its model when the owner is garbage collected.
     """
     address = calls.onebasin_keep(ctypes.byref(entry))
     weakref.finalize(owner, calls.onebasin_close, address)
@@ -187,27 +156,16 @@ def _compiled() -> Path:
     made = make_user_cache("native") / f"{digest.hexdigest()[:32]}.so"
     with building_lock(made, lambda line: None):
         if not made.exists():
-            _compile(tools.compiler, include, made)
+            # Next to the target, then moved there.
+            with working_folder(made.stem, made.parent) as folder:
+                part = folder / made.name
+                command = [*tools.compiler.split(), "-x", "c", *FLAGS, "-I", str(include)]
+                command += [str(SOURCE), "-o", str(part)]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                if done.returncode:
+                    raise HomeBuildError(
+                        f"`{tools.compiler}` does not compile {SOURCE.name}, through which onebasin calls Stan "
+                        f"programs:\n{done.stderr.strip()}"
+                    )
+                part.replace(made)
     return made
-
-
-def _compile(compiler: str, include: Path, made: Path) -> None:
-    """Compile next to the target, then move the file there.
-
-    Raises
-    ------
-    HomeBuildError
-        If the compiler fails.
-    """
-    with working_folder(made.stem, made.parent) as folder:
-        part = folder / made.name
-        words = [*compiler.split(), "-x", "c", *FLAGS, "-I", str(include), str(SOURCE)]
-        done = subprocess.run(
-            [*words, "-o", str(part)], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise HomeBuildError(
-                f"`{compiler}` does not compile {SOURCE.name}, through which onebasin calls Stan programs:\n"
-                f"{done.stderr.strip()}"
-            )
-        part.replace(made)

@@ -1,9 +1,7 @@
 """Boston Housing with 50 ReLU units, free and with unit-norm weights, by NUTS on 80/20 splits.
 
-Pourzanjani, Jiang and Petzold 2017, "Improving the identifiability of neural networks for Bayesian
-inference", section 4.2, Tables 1 and 2. The paper states neither priors, nor the length of its
-chains, nor its splits; here priors are N(0, 1) as in its section 4.1, the noise is inferred under a
-half-normal prior, and inputs and target are standardised on the training part of each split.
+Pourzanjani, Jiang and Petzold 2017, "Improving the identifiability of neural networks for Bayesian inference", section
+4.2, Tables 1 and 2.
 """
 
 from ..lab import VERDICTS, Study

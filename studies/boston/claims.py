@@ -1,16 +1,10 @@
-"""The paper's numbers and statements on Boston Housing.
-
-Each statement is tried in every engine on the splits that have both networks. With fewer splits than a Wilcoxon test
-needs, no comparison can be judged. Effects come with intervals that allow for the rows that splits share
-(`lab.effects`); the paper's test, by which two of its statements are tried, does not.
-"""
+"""The paper's numbers and statements on Boston Housing; every engine tries them on the splits of both networks."""
 
 from collections.abc import Callable, Sequence
 
 from onebasin.truth.pairs import MIN_PAIRS, Pairs
 
-from ..lab import Claim, Holds, Row, select
-from ..lab.effects import Effect, Measure, Scale, Side, changes
+from ..lab import Claim, Effect, Holds, Measure, Row, Scale, Side, changes, select
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import from_to
 from .design import OVERLAP

@@ -1,11 +1,4 @@
-"""The design: splits, a network of 50 ReLU units, the cells to run, and posteriors in which one thing differs.
-
-Incoming weights of norm 1 change two things at once. They take a freedom away, which is what the paper is about; and
-under the same N(0, 1) priors they change what functions are likely. Thirteen free N(0, 1) weights have a norm of about
-the root of 13, so a unit of the free network is 3.6 times as steep as one of norm 1 with the same last layer, and its
-kink lies 3.6 times nearer to the middle of the data. Scaling the priors by that number gives either network the other's
-functions, but for the spread of the norm: so variations tell what the constraint does from what its prior does.
-"""
+"""The design: splits, a network of 50 ReLU units, the cells to run, and posteriors in which one thing differs."""
 
 import math
 from collections.abc import Mapping

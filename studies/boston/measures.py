@@ -1,15 +1,11 @@
 """Measure the predictions of every split's test part."""
 
-from collections.abc import Iterable
-from typing import Any
-
 import numpy as np
 
 from onebasin.analysis.predictive.heldout import predict_held_out
-from onebasin.models.data import StandardisedSplit
 from onebasin.truth.problems.relu_networks import boston_split
 
-from ..lab import Cell, Frame, Frames, Outcomes, Row
+from ..lab import Frame, Frames, Outcomes
 from ..lab.cells import diagnosis_columns
 from ..shared.heldout import calibration, columns_of
 from .design import BostonConfig, target
@@ -18,46 +14,28 @@ from .design import BostonConfig, target
 def measure(config: BostonConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell, a row each; and what a straight line predicts."""
     splits = dict.fromkeys(cell.split or 1 for cell in outcomes)
-    return {
-        "cells": Frame.of(_row(config, cell, outcomes) for cell in outcomes),
-        "lines": Frame.of(_lines(config, splits)),
-    }
-
-
-def _row(config: BostonConfig, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
-    """Score a cell's predictions, in standardised units and in the data's ($1,000)."""
-    data = boston_split(config.seed, cell.split or 1)
-    model = target(config, cell).model
-    predictions = predict_held_out(outcomes.tree(cell), model, data.test.x, data.test.y)
-    (y_sd,) = data.standardiser.inverse_sd(np.ones(1))
-    diagnosis = diagnosis_columns(outcomes, cell)
-    draws = diagnosis["num_chains"] * diagnosis["num_draws"]
-    reached = diagnosis["reached_max_treedepth"]
-    return {
-        **cell.factors,
-        **columns_of(predictions, diagnosis["sampling_seconds"]),
-        **calibration(predictions, data.test.y),
-        **data_units(
-            predictions.scores.mse, predictions.scores.log_score, y_sd, data.standardiser.log_scale
-        ),
-        **diagnosis,
-        "saturated": None if reached is None else reached / draws,
-    }
-
-
-def _lines(config: BostonConfig, splits: Iterable[int]) -> Iterable[Row]:
-    """Fit a straight line to every split by least squares: what a network has to beat."""
-    for number in splits:
+    rows, lines = [], []
+    for cell in outcomes:
+        data = boston_split(config.seed, cell.split or 1)
+        model = target(config, cell).model
+        predictions = predict_held_out(outcomes.tree(cell), model, data.test.x, data.test.y)
+        (y_sd,) = data.standardiser.inverse_sd(np.ones(1))
+        scores, diagnosis = predictions.scores, diagnosis_columns(outcomes, cell)
+        reached = diagnosis["reached_max_treedepth"]
+        row = {**cell.factors, **columns_of(predictions, diagnosis["sampling_seconds"])}
+        row |= calibration(predictions, data.test.y)
+        row |= data_units(scores.mse, scores.log_score, y_sd, data.standardiser.log_scale)
+        draws = diagnosis["num_chains"] * diagnosis["num_draws"]
+        saturated = None if reached is None else reached / draws
+        rows.append({**row, **diagnosis, "saturated": saturated})
+    for number in splits:  # by least squares: what a network has to beat
         data = boston_split(config.seed, number)
         (y_sd,) = data.standardiser.inverse_sd(np.ones(1))
-        mse = float(np.mean((_line(data) - data.test.y) ** 2))
-        yield {"split": number, "mse": mse, **data_units(mse, None, float(y_sd), 0.0)}
-
-
-def _line(data: StandardisedSplit) -> np.ndarray:
-    train, test = (np.column_stack([np.ones(len(p.x)), p.x]) for p in (data.train, data.test))
-    weights, *_ = np.linalg.lstsq(train, np.asarray(data.train.y, np.float64), rcond=None)
-    return np.asarray(test @ weights)
+        train, test = (np.column_stack([np.ones(len(p.x)), p.x]) for p in (data.train, data.test))
+        weights, *_ = np.linalg.lstsq(train, np.asarray(data.train.y, np.float64), rcond=None)
+        mse = float(np.mean((test @ weights - data.test.y) ** 2))
+        lines.append({"split": number, "mse": mse, **data_units(mse, None, float(y_sd), 0.0)})
+    return {"cells": Frame.of(rows), "lines": Frame.of(lines)}
 
 
 def data_units(

@@ -1,10 +1,4 @@
-"""The study's page: tables, words and pictures.
-
-Which units are the paper's mean squared errors in? It says neither how the target was scaled nor what a prediction
-without any inputs would score. Read as mean squared errors in units of a standardised target, its networks are worse
-than a straight line. Read as their roots, they are what such networks score in many papers (2.5 to 3.5 thousand
-dollars). So every reading is tabulated.
-"""
+"""The study's page: tables, words and pictures; the paper does not say in what units its errors are."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -13,15 +7,12 @@ import numpy as np
 
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
-from onebasin.base.table import Flag
 from onebasin.truth.pairs import MIN_PAIRS, Pairs
 from onebasin.truth.problems.relu_networks import DEFINITION
 
 from .. import lab
-from ..lab import Chapter, Field, Frames, Row, RowTable, at_most
-from ..lab.effects import EFFECTS, change
+from ..lab import EFFECTS, Chapter, Extra, Field, Frames, Row, RowTable, at_most, change
 from ..lab.figures import plot_cells
-from ..lab.page import Extra
 from ..shared.heldout import LEVELS, MAX_RHAT, RHAT, chains_that_disagree, mixing
 from ..shared.papers import averaged, posterior_name, with_interval
 from .claims import MSE, OUTSIDE, PAIRS, STATED
@@ -110,10 +101,6 @@ CALIBRATION = averaged(
 MIXING = mixing(("problem", "engine"), "NUTS: how far the chains have got, over splits")
 
 
-def _rhat_flag(rhat: float) -> Flag:
-    return "good" if rhat <= RHAT else "warn" if rhat <= MAX_RHAT else "bad"
-
-
 SPLIT_BY_SPLIT = RowTable(
     "Every split, on its test part of 101 tracts",
     (
@@ -122,7 +109,13 @@ SPLIT_BY_SPLIT = RowTable(
         Field("outside", "outside_95", decimals=2, unit="95 % interval"),
         Field("coverage", "coverage_50", decimals=2, unit="50 % interval"),
         _LOG_SCORE,
-        Field("R-hat of f", "prediction_rhat", decimals=3, unit="worst point", flag=_rhat_flag),
+        Field(
+            "R-hat of f",
+            "prediction_rhat",
+            decimals=3,
+            unit="worst point",
+            flag=lambda rhat: "good" if rhat <= RHAT else "warn" if rhat <= MAX_RHAT else "bad",
+        ),
         Field("bulk ESS of f", "prediction_ess", decimals=0, unit="median point"),
     ),
 )

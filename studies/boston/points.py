@@ -1,9 +1,4 @@
-"""Test points at which chains disagree, and their part in the paper's comparison, as far as a record tells.
-
-A record keeps no single predictions, but the share of points whose R-hat of f is above `MAX_RHAT`. So the share of
-points outside the interval is bounded without them; and scores are compared between splits with and without such
-points, and between two engines' chains of the same posterior.
-"""
+"""Test points at which chains disagree, and their part in the paper's comparison, as far as a record tells."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence

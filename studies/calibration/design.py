@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -14,23 +14,27 @@ import xarray as xr
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.quantity import aligned_quantity
 from onebasin.analysis.gaussian import fit_gaussian
-from onebasin.analysis.gaussian.distillation import DistillationSettings, distil
-from onebasin.inference import Advi, Mclmc, Nuts, Symmetrised
+from onebasin.analysis.gaussian.distillation import DistillationSettings
+from onebasin.inference import Advi, Family, Mclmc, Nuts, Symmetrised
 from onebasin.inference.calibration.calibrate import MEASURES, calibrate
 from onebasin.inference.calibration.drawn import simulated
-from onebasin.inference.calibration.family import Family
-from onebasin.inference.calibration.inferring import After
 from onebasin.inference.calibration.result import Calibration
 from onebasin.inference.methods import as_word
-from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
-from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models import (
+    BayesianNetwork,
+    Gaussian,
+    Network,
+    NetworkTarget,
+    NormalPrior,
+    Parametrisation,
+    Target,
+)
 from onebasin.models.symmetry.blocks import equal_modes
-from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.truth.problems import PROBLEMS
 
 from ..lab import Cell, Context, Options, Outcomes
-from ..lab.posteriors import tree_of
+from ..lab.posteriors import Distilling, tree_of
 
 NAME = "calibration"
 NETWORKS = {
@@ -146,22 +150,17 @@ def configure(options: Options) -> CalibrationConfig:
 
 def cells(config: CalibrationConfig) -> tuple[Cell, ...]:
     """List the cells: networks by NUTS, then approximations, then the programs."""
-    return tuple(_cells(config))
-
-
-def _cells(config: CalibrationConfig) -> Iterator[Cell]:
     networks = [name for name in config.families if name in NETWORKS]
-    for engine in config.engines:
-        yield from (_cell(config, family, "nuts", engine) for family in networks)
+    programs = [name for name in config.families if name in PROGRAMS]
+    listed = [(family, "nuts", engine) for engine in config.engines for family in networks]
     if APPROXIMATED in networks:
-        for method in ("meanfield", "fullrank", "symmetrised", *STEPS, *MADE_OF_DRAWS):
-            yield _cell(config, APPROXIMATED, method, "numpyro")
-    for family in (name for name in config.families if name in PROGRAMS):
-        yield from (_cell(config, family, "nuts", engine) for engine in config.engines)
-
-
-def _cell(config: CalibrationConfig, family: str, method: str, engine: str) -> Cell:
-    return Cell(family, method, engine, config.settings_of(family, method), config.seed)
+        methods = ("meanfield", "fullrank", "symmetrised", *STEPS, *MADE_OF_DRAWS)
+        listed += [(APPROXIMATED, method, "numpyro") for method in methods]
+    listed += [(family, "nuts", engine) for family in programs for engine in config.engines]
+    return tuple(
+        Cell(family, method, engine, config.settings_of(family, method), config.seed)
+        for family, method, engine in listed
+    )
 
 
 @cache
@@ -188,6 +187,7 @@ def target(config: CalibrationConfig, cell: Cell) -> Target:
     return family.condition(simulated(family, cell.seed, 0).data)
 
 
+After = Callable[[Target, xr.DataTree, int], xr.DataTree]
 GROUP = "calibration"
 _TEXT = "found"
 _SAMPLED = 500
@@ -199,7 +199,9 @@ def make(
 ) -> xr.DataTree:
     """Calibrate a cell's method on its family."""
     how: Calibrating = cell.settings
-    after = _after(cell)
+    after: After | None = None  # replaces the draws by others, which are then judged
+    if cell.method in MADE_OF_DRAWS:
+        after = gaussian if cell.method == "gaussian" else distilled(how.after)
     method = "mclmc" if cell.method in STEPS else "nuts" if after else cell.method
     found = calibrate(
         family_of(cell.problem),
@@ -218,13 +220,6 @@ def make(
     return tree
 
 
-def _after(cell: Cell) -> After | None:
-    """Return the function that replaces the draws by others, which are then judged."""
-    if cell.method == "gaussian":
-        return gaussian
-    return distilled(cell.settings.after) if cell.method == "distilled" else None
-
-
 def gaussian(target: Target, posterior: xr.DataTree, seed: int) -> xr.DataTree:
     """Align the draws, fit one Gaussian to them, and sample it."""
     aligned = align(posterior, equal_modes(target.symmetry), gauge="keep", threads=1).posterior
@@ -236,8 +231,7 @@ def distilled(settings: DistillationSettings) -> After:
 
     def distilled(target: Target, posterior: xr.DataTree, seed: int) -> xr.DataTree:
         assert isinstance(target, NetworkTarget), "only a network is approximated"
-        found = distil(posterior, target.x, settings=settings, seed=seed)
-        return found.sample(_SAMPLED, seed=seed, predictive_mb=0)
+        return Distilling(settings, _SAMPLED).make(posterior, target, seed)
 
     return distilled
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..lab import Cell, Claim, Finding, Frame, Frames, Outcomes, Row, each, read
+from ..lab import Cell, Claim, Finding, Frame, Frames, Outcomes, Row, each, select
 from .design import CalibrationConfig, from_tree
 
 
@@ -53,14 +53,6 @@ def _quantities(cell: Cell, found: Any) -> Iterator[dict[str, Any]]:
 WRONG = ("meanfield", "fullrank")
 
 
-def _exact(frames: Frames) -> Iterable[Row]:
-    return read("cells", frames).where(method="nuts")
-
-
-def _approximate(frames: Frames) -> Iterable[Row]:
-    return read("cells", frames).where(method=WRONG)
-
-
 def _verdict(wanted: str) -> Callable[[Row], Finding]:
     """Return a test of whether a row's verdict is the one that is claimed; None where it could not be judged."""
 
@@ -76,12 +68,12 @@ CLAIMS = (
         "NUTS is calibrated",
         "Both engines' NUTS draws from the posterior, in every parametrisation and program.",
         "no test quantity's ranks leave their band",
-        each(_exact, _verdict("calibrated")),
+        each(select("cells", method="nuts"), _verdict("calibrated")),
     ),
     Claim(
         "ADVI is not",
         "A Gaussian is not the posterior of a network, and its ranks show it.",
         "a test quantity's ranks leave their band",
-        each(_approximate, _verdict("not calibrated")),
+        each(select("cells", method=WRONG), _verdict("not calibrated")),
     ),
 )

@@ -10,17 +10,16 @@ from onebasin.analysis.plots.calibration import plot_calibration
 from .. import lab
 from ..lab import (
     Chapter,
+    Extra,
     Field,
     Frames,
     Outcomes,
-    Row,
     RowTable,
     Text,
     count_verdicts,
     failed,
     read,
 )
-from ..lab.page import Extra
 from ..lab.tables import Tabulate
 from .design import CalibrationConfig, from_tree
 
@@ -33,7 +32,10 @@ ALL = RowTable(
         Field("judged", "usable", unit="simulations"),
         Field("outside", lambda row: f"{row['outside']} of {row['quantities']}", unit="quantities"),
         Field(
-            "sd", lambda row: _percent(row["seen_ratio"]), decimals=0, unit="%, seen if wrong by"
+            "sd",
+            lambda row: None if row["seen_ratio"] is None else 100 * (row["seen_ratio"] - 1),
+            decimals=0,
+            unit="%, seen if wrong by",
         ),
         Field("mean", "seen_shift", decimals=2, unit="sd, seen if wrong by"),
         Field("failed", "failed"),
@@ -41,14 +43,6 @@ ALL = RowTable(
         Field("divergent", "divergent", unit="simulations"),
     ),
 )
-
-
-def _percent(ratio: float | None) -> float | None:
-    return None if ratio is None else 100 * (ratio - 1)
-
-
-def _wrong(frames: Frames) -> Iterable[Row]:
-    return [row for row in read("cells", frames) if row["outside"]]
 
 
 WORST = RowTable(
@@ -59,14 +53,8 @@ WORST = RowTable(
         Field("p", "worst_p", digits=2),
         Field("posterior", "worst_sentence"),
     ),
-    over=_wrong,
+    over=lambda frames: [row for row in read("cells", frames) if row["outside"]],
 )
-
-
-def _outside(frames: Frames) -> Iterable[Row]:
-    return [row for row in read("quantities", frames) if row["outside"]]
-
-
 OUTSIDE = RowTable(
     "Every test quantity that left its band: shift of truths from posterior means, and their spread, in posterior sds",
     (
@@ -80,7 +68,7 @@ OUTSIDE = RowTable(
         Field("from", "ratio_low", decimals=2),
         Field("to", "ratio_high", decimals=2),
     ),
-    over=_outside,
+    over=lambda frames: [row for row in read("quantities", frames) if row["outside"]],
 )
 VIEWS: tuple[Tabulate, ...] = (ALL, WORST, lab.CLAIMS, OUTSIDE, lab.TRIALS, lab.FAILURES)
 SHOWN: tuple[Tabulate, ...] = (ALL, WORST, lab.CLAIM_VERDICTS)

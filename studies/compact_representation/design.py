@@ -1,9 +1,4 @@
-"""The design: three sizes of the experiment, their settings and data, the rows of the table, and the cells.
-
-Cells are, in this order: what is sampled or trained (`hmc`, `ensemble`, `meanfield`), its draws aligned by several
-rules, Gaussians fitted through the ELBO or through predictions, a row of the table for each representation, and
-the trained pairs of networks behind the paper's Figures 2 and 3.
-"""
+"""The design: three sizes of the experiment, their settings and data, the rows of the table, and the cells."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +13,7 @@ from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
 from onebasin.truth.problems.images import Images, classifier, image_split
 
 from ..lab import Cell, Options
+from ..lab.posteriors import Distilling
 
 NAME = "compact-representation"
 
@@ -52,14 +48,6 @@ class RowSettings:
     part: str = ""  # "first" or "second" half of the chains (draws, if there is one chain), or all.
     prune: bool = False
     """True if the mean is pruned by standard deviation, for the paper's Figure 5."""
-
-
-@dataclass(frozen=True)
-class Distillation:
-    """Settings of the distilled Gaussian, and how many draws of it are kept."""
-
-    distillation: DistillationSettings
-    draws: int
 
 
 @dataclass(frozen=True)
@@ -271,7 +259,7 @@ def cells(config: CompactConfig) -> tuple[Cell, ...]:
     def cell(key: str, settings: Any, *inputs: str) -> Cell:
         return Cell.of(key, settings, config.seed, inputs)
 
-    distilled = Distillation(config.distillation, config.draws)
+    distilled = Distilling(config.distillation, config.draws)
     return (
         cell(HMC, config.hmc),
         cell(ENSEMBLE, config.ensemble),

@@ -17,25 +17,22 @@ from scipy.special import softmax
 
 from onebasin.analysis.alignment import align, switching
 from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
-from onebasin.analysis.gaussian.distillation import distil
 from onebasin.analysis.predictive.classification import accuracy, entropy
 from onebasin.base.progress import ProgressBars
-from onebasin.models import BayesianNetwork, NetworkTarget, predict
+from onebasin.models import BayesianNetwork, predict
 from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
 from onebasin.truth.problems.images import image_split
 
 from ..lab import Cell, Context, Outcomes
 from ..lab.making import sample
-from ..lab.posteriors import halves, prior_draws, tree_of
+from ..lab.posteriors import Distilling, halves, posterior_mean, prior_draws, tree_of
 from .design import (
-    DISTILLED,
     DYNAMICS,
     REFINED,
     SWAPS,
     AlignSettings,
     CompactConfig,
-    Distillation,
     RowSettings,
     network,
     permutations_of,
@@ -68,10 +65,19 @@ def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
         repeats = [_sampled(fit, settings.num or 1000, cell.seed)]
         mean = fit.mean_draw()["posterior"].to_dataset()
         if settings.prune:
-            groups = {"pruning": _pruning(fit, test), "spread": _spread(fit)}
+            weights = [sd.ravel() for name, sd in fit.sd.items() if name.startswith("W")]
+            sds = np.minimum(np.concatenate(weights), SD_EDGES[-1])
+            counts, edges = np.histogram(sds, SD_EDGES)
+            spread = xr.Dataset({"count": ("bin", counts), "edge": ("edge", edges)})
+            groups = {"pruning": _pruning(fit, test), "spread": spread}
     else:
         posterior = halve(tree["posterior"].to_dataset(), settings.part)[names]
-        repeats = _chosen(posterior, settings, cell.seed)
+        total = posterior.sizes["chain"] * posterior.sizes["draw"]
+        rng = np.random.default_rng(cell.seed)
+        num = total if settings.num is None else min(settings.num, total)
+        arrays = _arrays(posterior)
+        chosen = [np.sort(rng.choice(total, num, replace=False)) for _ in range(settings.repeats)]
+        repeats = [_batches(arrays, np.divmod(rows, posterior.sizes["draw"])) for rows in chosen]
         mean = posterior.mean(("chain", "draw")).expand_dims(["chain", "draw"])
     found = [predictive(model, batches, test) for batches in repeats]
     outputs = predict(model, _arrays(mean), test.x)[0, 0].astype(np.float64)
@@ -108,21 +114,17 @@ def predictive(model: BayesianNetwork, batches: Iterator[Draws], test: Dataset) 
     uncertainty, accuracy = np.zeros(test.num_obs), []
     for draws in batches:
         num = next(iter(draws.values())).shape[1]
-        outputs = predict(model, _filled_up(draws, BATCH - num), test.x)[0, :num]
+        full = {  # batches of one size are compiled once
+            name: np.concatenate([v, np.repeat(v[:, -1:], BATCH - num, axis=1)], axis=1)
+            for name, v in draws.items()
+        }
+        outputs = predict(model, full, test.x)[0, :num]
         probability = softmax(outputs.astype(np.float64), axis=-1)
         total += probability.sum(axis=0)
         uncertainty += entropy(probability).sum(axis=0)
         accuracy.append((probability.argmax(axis=-1) == test.y).mean(axis=1))
     accuracies = np.concatenate(accuracy)
     return Predictive(total / len(accuracies), uncertainty / len(accuracies), accuracies)
-
-
-def _filled_up(draws: Draws, num: int) -> Draws:
-    """Append copies of the last draw: batches of one size are compiled once."""
-    return {
-        name: np.concatenate([v, np.repeat(v[:, -1:], num, axis=1)], axis=1)
-        for name, v in draws.items()
-    }
 
 
 def _sampled(fit: GaussianFit, num: int, seed: int) -> Iterator[Draws]:
@@ -132,16 +134,6 @@ def _sampled(fit: GaussianFit, num: int, seed: int) -> Iterator[Draws]:
     for size, state in zip(sizes, streams, strict=True):
         drawn = fit.sample(size, seed=int(state), predictive_mb=0)
         yield _arrays(drawn["posterior"].to_dataset())
-
-
-def _chosen(posterior: xr.Dataset, settings: RowSettings, seed: int) -> list[Iterator[Draws]]:
-    """Choose draws, as often as there are repeats."""
-    total = posterior.sizes["chain"] * posterior.sizes["draw"]
-    rng = np.random.default_rng(seed)
-    num = total if settings.num is None else min(settings.num, total)
-    arrays = _arrays(posterior)
-    chosen = [np.sort(rng.choice(total, num, replace=False)) for _ in range(settings.repeats)]
-    return [_batches(arrays, np.divmod(rows, posterior.sizes["draw"])) for rows in chosen]
 
 
 def _batches(arrays: Draws, places: tuple[np.ndarray, np.ndarray]) -> Iterator[Draws]:
@@ -197,17 +189,13 @@ def prune(fit: GaussianFit, keep: Sequence[float], by: str) -> Draws:
     return pruned
 
 
-def _spread(fit: GaussianFit) -> xr.Dataset:
-    weights = [sd.ravel() for name, sd in fit.sd.items() if name.startswith("W")]
-    counts, edges = np.histogram(np.minimum(np.concatenate(weights), SD_EDGES[-1]), SD_EDGES)
-    return xr.Dataset({"count": ("bin", counts), "edge": ("edge", edges)})
-
-
 LAGS = (1, 20, 100)
 
 
 def make(config: CompactConfig, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
+    from onebasin.inference import infer
+
     inputs = [outcomes.by_key(key) for key in cell.inputs]
     if isinstance(cell.settings, AlignSettings):
         return make_aligned(inputs[0], network(config), cell, progress=context.progress)
@@ -219,12 +207,16 @@ def make(config: CompactConfig, cell: Cell, outcomes: Outcomes, context: Context
     if cell.key == SWAPS:
         return train_swaps(trained, cell.settings, cell.seed)
     if cell.key == REFINED:
-        return _refine(inputs[0], trained, cell, progress=context.progress)
-    if cell.key == DISTILLED:
-        how: Distillation = cell.settings
-        start, settings = mean_of(inputs[1]), how.distillation
-        found = distil(inputs[0], trained.x, start=start, settings=settings, seed=cell.seed)
-        return found.sample(how.draws, seed=cell.seed, predictive_mb=0)
+        return infer(
+            trained,
+            replace(cell.settings, family="meanfield"),
+            engine="numpyro",
+            seed=cell.seed,
+            start=posterior_mean(inputs[0]),
+            progress=context.progress,
+        )
+    if isinstance(cell.settings, Distilling):
+        return cell.settings.make(inputs[0], trained, cell.seed, start=posterior_mean(inputs[1]))
     return sample(cell, context)
 
 
@@ -257,25 +249,3 @@ def make_aligned(
         }
         out.attrs["switching"] = json.dumps(found.to_dict() | gained)
     return out
-
-
-def _refine(
-    aligned: xr.DataTree, trained: NetworkTarget, cell: Cell, *, progress: bool
-) -> xr.DataTree:
-    """Fit a diagonal Gaussian through the ELBO, started at the mean of the aligned draws."""
-    from onebasin.inference import infer
-
-    return infer(
-        trained,
-        replace(cell.settings, family="meanfield"),
-        engine="numpyro",
-        seed=cell.seed,
-        start=mean_of(aligned),
-        progress=progress,
-    )
-
-
-def mean_of(tree: xr.DataTree) -> dict[str, np.ndarray]:
-    """Mean over all draws of every variable."""
-    dataset = tree["posterior"].to_dataset()
-    return {str(n): v.mean(("chain", "draw")).values for n, v in dataset.items()}

@@ -37,7 +37,9 @@ def measures(config: CompactConfig, outcomes: Outcomes) -> Frames:
     labels = np.asarray(image_split(config.size, config.seed).test.y, dtype=np.int64)
     there = {cell.key for cell in outcomes}
     trees = {row: outcomes.by_key(row.key) for row in rows(config) if row.key in there}
-    probability = {row.name: _probability(tree) for row, tree in trees.items()}
+    probability = {
+        row.name: tree["predictive"].dataset["probability"].values for row, tree in trees.items()
+    }
     floor = []
     if {"half-1", "half-2"} <= set(probability):
         floor = [score(probability["half-2"][0], probability["half-1"][0], labels)]
@@ -51,10 +53,26 @@ def measures(config: CompactConfig, outcomes: Outcomes) -> Frames:
         ),
     }
     if DYNAMICS in there:
-        found["dynamics"] = [_dynamics(outcomes.by_key(DYNAMICS)["dynamics"].to_dataset())]
+        pair = outcomes.by_key(DYNAMICS)["dynamics"].to_dataset()
+        losses = np.stack([pair[name].values[-1] for name in ("loss_raw", "loss_aligned")])
+        raw, moved = Barrier(pair["position"].values, losses).height
+        found["dynamics"] = [{"barrier_raw": raw, "barrier_aligned": moved}]
     if SWAPS in there:
         swaps = outcomes.by_key(SWAPS)["swaps"].to_dataset()
-        found |= {"swaps": _swaps(swaps), "lines": _lines(swaps)}
+        counts = enumerate(swaps["between"].values, start=1)
+        lines = [{"run": run, "transpositions": along} for run, along in counts]
+        names = ("after", "distance_raw", "distance_aligned", "barrier_raw", "barrier_aligned")
+        found |= {
+            "swaps": [
+                {
+                    "before": before,
+                    **{name: swaps[name].values[:, place].mean() for name in names},
+                    "after_sd": swaps["after"].values[:, place].std(),
+                }
+                for place, before in enumerate(swaps["before"].values)
+            ],
+            "lines": lines,
+        }
     return {name: Frame.of(filled) for name, filled in found.items()}
 
 
@@ -92,6 +110,13 @@ def _row(
     scores = [score(repeat, truth, labels) for repeat in probability]
     averaged = np.mean([list(repeat.values()) for repeat in scores], axis=0)
     of_mean = score(group["mean_probability"].values, truth, labels)
+    median_sd = kept_accuracy = None
+    if "spread" in tree.children:  # the median is interpolated within its bin
+        share = np.cumsum(tree["spread"].to_dataset()["count"].values)
+        median_sd = np.interp(share[-1] / 2, np.concatenate([[0], share]), SD_EDGES)
+    if "pruning" in tree.children:  # of the mean with the weights of lowest standard deviation
+        found = tree["pruning"].to_dataset()
+        kept_accuracy = np.interp(KEPT, found["keep"].values, found["accuracy_sd"].values)
     return {
         "name": row.name,
         "group": row.group,
@@ -102,29 +127,9 @@ def _row(
         "draw_accuracy": accuracy.mean(),
         "draw_accuracy_sd": accuracy.std(),
         "mutual_information": (entropy(probability) - group["entropy"].values).mean(),
-        "median_sd": _median_sd(tree),
-        "kept_accuracy": _kept_accuracy(tree),
+        "median_sd": median_sd,
+        "kept_accuracy": kept_accuracy,
     }
-
-
-def _probability(tree: xr.DataTree) -> Float[np.ndarray, "repeat obs out"]:
-    return np.asarray(tree["predictive"].to_dataset()["probability"].values)
-
-
-def _median_sd(tree: xr.DataTree) -> float | None:
-    """Median of the counted standard deviations of weights, interpolated within its bin."""
-    if "spread" not in tree.children:
-        return None
-    share = np.cumsum(tree["spread"].to_dataset()["count"].values)
-    return float(np.interp(share[-1] / 2, np.concatenate([[0], share]), SD_EDGES))
-
-
-def _kept_accuracy(tree: xr.DataTree) -> float | None:
-    """Accuracy of the mean with the share `KEPT` of the weights, those of lowest standard deviation."""
-    if "pruning" not in tree.children:
-        return None
-    found = tree["pruning"].to_dataset()
-    return float(np.interp(KEPT, found["keep"].values, found["accuracy_sd"].values))
 
 
 def _alignment(rule: str, tree: xr.DataTree) -> dict[str, Any]:
@@ -134,30 +139,6 @@ def _alignment(rule: str, tree: xr.DataTree) -> dict[str, Any]:
     names = ("ratio", "noise_ratio", "prior_ratio", "labellings")
     moved = {f"moved_{lag}": changed.get(str(lag)) for lag in LAGS}
     return {"rule": rule, **{name: found.get(name) for name in names}, **moved}
-
-
-def _dynamics(found: xr.Dataset) -> dict[str, Any]:
-    losses = np.stack([found[name].values[-1] for name in ("loss_raw", "loss_aligned")])
-    raw, moved = Barrier(found["position"].values, losses).height
-    return {"barrier_raw": raw, "barrier_aligned": moved}
-
-
-def _swaps(found: xr.Dataset) -> list[dict[str, Any]]:
-    names = ("after", "distance_raw", "distance_aligned", "barrier_raw", "barrier_aligned")
-    return [
-        {
-            "before": before,
-            **{name: found[name].values[:, place].mean() for name in names},
-            "after_sd": found["after"].values[:, place].std(),
-        }
-        for place, before in enumerate(found["before"].values)
-    ]
-
-
-def _lines(found: xr.Dataset) -> list[dict[str, Any]]:
-    """Take the transpositions along the line between the first network and its most permuted twin."""
-    counts = found["between"].values
-    return [{"run": run, "transpositions": along} for run, along in enumerate(counts, start=1)]
 
 
 REMOVED = 0.2

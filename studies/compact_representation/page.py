@@ -15,7 +15,6 @@ from ..lab import (
     STATEMENTS,
     TRIALS,
     VERDICTS,
-    Cell,
     Chapter,
     Field,
     Frames,
@@ -103,10 +102,6 @@ def _of_mean(heading: str, measure: str, more: str = "") -> Field:
     return Field(heading, value, decimals=4, unit=f"of the mean{more}")
 
 
-def _variation(row: Row) -> TableCell:
-    return TableCell(row["total_variation"], "good" if reaches_goal(row) else "")
-
-
 ROWS = RowTable(
     "Predictions of every representation against all of HMC's draws. ✓ marks one Gaussian with agreement of at "
     f"least {AGREEMENT_GOAL:g} and halved total variation of at most {VARIATION_GOAL:g}. `Raw draws` and the MAP "
@@ -115,7 +110,12 @@ ROWS = RowTable(
     (
         Field("representation", lambda row: f"{row['label']} [{row['group']}]"),
         Field("agreement", "agreement", decimals=4),
-        Field("total variation", _variation, decimals=4, unit="halved"),
+        Field(
+            "total variation",
+            lambda row: TableCell(row["total_variation"], "good" if reaches_goal(row) else ""),
+            decimals=4,
+            unit="halved",
+        ),
         Field("total variation", lambda row: 2 * row["total_variation"], decimals=4, unit="eq. 2"),
         Field("accuracy", "accuracy", decimals=4, unit="averaged"),
         Field("log score", "log_score", decimals=3, unit="nats"),
@@ -217,7 +217,8 @@ _DEFINITIONS = (
 )
 
 
-def _headline(frames: Frames) -> Iterator[str]:
+def headline(frames: Frames) -> Iterator[str]:
+    """Say the result in a few sentences."""
     rows = read("rows", frames)
     truth, theirs = rows.find(name="hmc"), rows.find(name="hmc-qr")
     best = best_gaussian(rows, "one Gaussian")
@@ -236,10 +237,31 @@ def _headline(frames: Frames) -> Iterator[str]:
     yield count_verdicts(frames)
 
 
-def _chapters(config: CompactConfig, frames: Frames) -> Iterator[Chapter | None]:
-    yield Chapter("The question", _question(config))
+def chapters(config: CompactConfig, frames: Frames) -> Iterator[Chapter | None]:
+    """Lay out the page."""
+    data, size = image_split(config.size, config.seed), config.size
+    yield Chapter(
+        "The question",
+        "A network's hidden units can be permuted without any change to what it computes. Xiao, Liu and "
+        "Bamler (2023) bring the draws of a Bayesian network into one labelling and replace them by one Gaussian. "
+        "How much of the posterior is left?\n\n"
+        f"Here the network has {size.side**2} inputs, {size.hidden} ReLU units and 10 outputs "
+        f"({num_parameters(config):,} weights and biases) with N(0, 1) priors, conditioned on "
+        f"{data.train.num_obs:,} images and tried on {data.test.num_obs:,} others ({data.train.source}). HMC's "
+        "draws are the truth; every representation is made from the same draws.",
+    )
     yield Chapter("The paper's Table 1", views=(PAPER_TABLE,))
-    yield Chapter(GAUSSIAN, _spread(frames), views=(ROWS, GOALS))
+    text = (
+        "Agreement and total variation look at predictions averaged over draws alone, and a lone network "
+        "does well by them. So the accuracy of one draw and the mutual information stand next to them: they say "
+        "whether the spread is the posterior's."
+    )
+    for floor in read("floor", frames):
+        text += (
+            f" The halves of HMC's chains agree on {floor['agreement']:.4f} of the images, with halved total "
+            f"variation {floor['total_variation']:.4f}: nothing below that can be told apart."
+        )
+    yield Chapter(GAUSSIAN, text, views=(ROWS, GOALS))
     yield Chapter(
         "Is there one basin?",
         "Alignment brings any draws closer together, draws from the prior and draws of shuffled units too.",
@@ -253,43 +275,14 @@ def _chapters(config: CompactConfig, frames: Frames) -> Iterator[Chapter | None]
     yield from verdicts(frames)
 
 
-def _question(config: CompactConfig) -> str:
-    data, size = image_split(config.size, config.seed), config.size
-    return (
-        "A network's hidden units can be permuted without any change to what it computes. Xiao, Liu and "
-        "Bamler (2023) bring the draws of a Bayesian network into one labelling and replace them by one Gaussian. "
-        "How much of the posterior is left?\n\n"
-        f"Here the network has {size.side**2} inputs, {size.hidden} ReLU units and 10 outputs "
-        f"({num_parameters(config):,} weights and biases) with N(0, 1) priors, conditioned on "
-        f"{data.train.num_obs:,} images and tried on {data.test.num_obs:,} others ({data.train.source}). HMC's "
-        "draws are the truth; every representation is made from the same draws."
-    )
-
-
-def _spread(frames: Frames) -> str:
-    text = (
-        "Agreement and total variation look at predictions averaged over draws alone, and a lone network "
-        "does well by them. So the accuracy of one draw and the mutual information stand next to them: they say "
-        "whether the spread is the posterior's."
-    )
-    for floor in read("floor", frames):
-        text += (
-            f" The halves of HMC's chains agree on {floor['agreement']:.4f} of the images, with halved total "
-            f"variation {floor['total_variation']:.4f}: nothing below that can be told apart."
-        )
-    return text
-
-
-def _run_name(cell: Cell) -> str | None:
-    return cell.label if cell.key in (HMC, ENSEMBLE, MEANFIELD, REFINED) else None
-
-
+_NAMED = (HMC, ENSEMBLE, MEANFIELD, REFINED)
+"""Cells of which the page says how they were made."""
 TEXT = Text(
     title="One Gaussian for a network's posterior",
-    headline=_headline,
-    chapters=_chapters,
+    headline=headline,
+    chapters=chapters,
     definitions=_DEFINITIONS,
-    run_name=_run_name,
+    run_name=lambda cell: cell.label if cell.key in _NAMED else None,
 )
 
 

@@ -1,12 +1,8 @@
-"""Trained pairs of networks: the paper's Figures 2 and 3.
+"""Trained pairs of networks: the paper's Figures 2 and 3, as their captions here say.
 
-Figure 2: two networks from initial weights of their own, and the networks on the line between them, as
-training goes on, as they are and with the second aligned to the first. Figure 3: two networks from the same
-initial weights, those of the second permuted by a known number of transpositions; each sees batches in
-an order of its own. Were the batches the same, training would keep the permutation exactly.
-
-Convention: losses are mean negative log likelihoods of the training images in nats; distances are Euclidean
-over all weights and biases; alignment is that of Git Re-Basin, whole units in their own scale.
+Convention: losses are mean negative log likelihoods of the training images in nats; distances are Euclidean over all
+weights and biases; alignment is that of Git Re-Basin, whole units in their own scale. Each network sees batches in an
+order of its own: were they the same, training would keep a permutation exactly.
 """
 
 from typing import Any
@@ -23,7 +19,7 @@ from onebasin.analysis.plots import style
 from onebasin.inference import Ensemble, Train
 from onebasin.inference.training.members import first_values
 from onebasin.inference.training.train import train
-from onebasin.models import BayesianNetwork, NetworkTarget
+from onebasin.models import NetworkTarget
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
@@ -65,7 +61,14 @@ def train_swaps(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.
     """Train pairs from initial weights that are the same up to a number of transpositions."""
     rng = np.random.default_rng(seed)
     start = first_values(target, Ensemble(members=settings.runs), int(rng.integers(2**31)))
-    members = _with_twins(target.model, start, settings, rng)
+    (units,) = target.model.network.hidden
+    group = Group(permutations_of(target.model), target.model.network.shapes)
+    moves = [[swapped(rng, units, num) for num in settings.swaps] for _ in range(settings.runs)]
+    repeated = {n: np.repeat(v[:, None], len(settings.swaps), axis=1) for n, v in start.items()}
+    twins = group.act((Permuted(np.asarray(moves)),), repeated)
+    members = {
+        n: np.concatenate([v[:, None], np.asarray(twins[n])], axis=1) for n, v in start.items()
+    }
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in members.items()}
     found = train(target, flat, _training(settings), seed=int(rng.integers(2**31)))
     values = {n: np.asarray(v).reshape(members[n].shape) for n, v in found.values.items()}
@@ -80,18 +83,6 @@ def train_swaps(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.
         "position": ("position", np.linspace(0, 1, settings.points)),
     }
     return _tree(target, found.values, "swaps", swaps)
-
-
-def _with_twins(
-    model: BayesianNetwork, start: Values, settings: PairSettings, rng: np.random.Generator
-) -> Values:
-    """Put permuted twins behind every network: (run, 1 + swap, ...)."""
-    (units,) = model.network.hidden
-    group = Group(permutations_of(model), model.network.shapes)
-    moves = [[swapped(rng, units, num) for num in settings.swaps] for _ in range(settings.runs)]
-    repeated = {n: np.repeat(v[:, None], len(settings.swaps), axis=1) for n, v in start.items()}
-    twins = group.act((Permuted(np.asarray(moves)),), repeated)
-    return {n: np.concatenate([v[:, None], np.asarray(twins[n])], axis=1) for n, v in start.items()}
 
 
 def _compare(

@@ -19,24 +19,13 @@ SEED = 1
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Draws of the mixture, and its symmetry.
+    """Draws of the mixture, and its symmetry."""
 
-    Attributes
-    ----------
-    posterior : DataTree
-        Draws of NUTS as they came.
-    words : str
-        The symmetry that was found, as it is declared.
-    changes : tuple of float
-        Changes of the log density under the symmetry at random points, in nats.
-    diagnosis : Diagnosis
-        Numbers before and after alignment.
-    """
-
-    posterior: xr.DataTree
-    words: str
+    posterior: xr.DataTree  # Draws of NUTS as they came.
+    words: str  # The symmetry that was found, as it is declared.
     changes: tuple[float, ...]
-    diagnosis: Diagnosis
+    """Changes of the log density under the symmetry at random points, in nats."""
+    diagnosis: Diagnosis  # Numbers before and after alignment.
 
     @property
     def aligned(self) -> AlignedDiagnosis:

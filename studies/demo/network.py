@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from scipy.stats import wasserstein_distance
 
-from onebasin.analysis.alignment import Alignment, align
+from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.compare.words import FLOOR
 from onebasin.analysis.diagnostics.diagnose import diagnose
@@ -26,48 +26,28 @@ REFERENCE, BASELINE = "NUTS", "baseline: NUTS, half and half"
 
 @dataclass(frozen=True)
 class Score:
-    """The distance of a posterior from NUTS.
-
-    Attributes
-    ----------
-    predictions : float
-        Root mean square distance between the mean predictions, in standard deviations of NUTS.
-    weights : float
-        Wasserstein distance of the aligned parameters, averaged over parameters, in standard deviations of NUTS.
-    inside : float
-        Share of new targets inside the 95 % interval.
-    """
+    """The distance of a posterior from NUTS."""
 
     predictions: float
+    """Root mean square distance between the mean predictions, in standard deviations of NUTS."""
     weights: float
-    inside: float
+    """Wasserstein distance of the aligned parameters, averaged over parameters, in standard deviations of NUTS."""
+    inside: float  # Share of new targets inside the 95 % interval.
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkPosteriors:
-    """The network's posteriors.
+    """The network's posteriors."""
 
-    Attributes
-    ----------
-    posteriors : mapping of str to DataTree
-        The posteriors by name, NUTS first.
-    constant, spread : float
-        Mean of the differences between the two log densities at random points, and the largest deviation from it, in
-        nats.
-    diagnosis : Diagnosis
-        Of NUTS, before and after alignment.
-    information : float
-        What the copies of the symmetrised fit add to its bound on the log evidence, in nats.
-    scores : mapping of str to Score
-        By the posterior's name, with the baseline last.
-    """
-
-    posteriors: Mapping[str, xr.DataTree]
+    posteriors: Mapping[str, xr.DataTree]  # The posteriors by name, NUTS first.
     constant: float
     spread: float
-    diagnosis: Diagnosis
+    """`constant`, `spread`: Mean of the differences between the two log densities at random points, and the largest
+    deviation from it, in nats."""
+    diagnosis: Diagnosis  # Of NUTS, before and after alignment.
     information: float
-    scores: Mapping[str, Score]
+    """Gain by the copies of the symmetrised fit in its bound on the log evidence, in nats."""
+    scores: Mapping[str, Score]  # By the posterior's name, with the baseline last.
 
 
 def data(size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -132,14 +112,12 @@ def scores(posteriors: Mapping[str, xr.DataTree]) -> Iterator[tuple[str, Score]]
         if name == FLOOR:
             first, second = nuts_draws[:half], nuts_draws[half:]
         elif name != REFERENCE:
-            second = _columns(_aligned(posteriors[name], reference))
+            second = _columns(align(posteriors[name], reference=reference).posterior)
         row = table.loc[name]
-        of = Score(row["mean_distance"], _distance(first, second), row["coverage_95"])
-        yield (BASELINE if name == FLOOR else name), of
-
-
-def _aligned(posterior: xr.DataTree, reference: Alignment) -> xr.DataTree:
-    return align(posterior, reference=reference).posterior
+        pairs = zip(first.T, second.T, strict=True)
+        apart = [wasserstein_distance(a, b) / a.std() for a, b in pairs]  # in sds of the first
+        score = Score(row["mean_distance"], float(np.mean(apart)), row["coverage_95"])
+        yield (BASELINE if name == FLOOR else name), score
 
 
 def _columns(posterior: xr.DataTree) -> np.ndarray:
@@ -147,9 +125,3 @@ def _columns(posterior: xr.DataTree) -> np.ndarray:
     variables = sorted(posterior.posterior.dataset.data_vars.items())
     flat = [v.values.reshape(v.shape[0] * v.shape[1], -1) for _, v in variables]
     return np.concatenate(flat, axis=1)
-
-
-def _distance(first: np.ndarray, second: np.ndarray) -> float:
-    """Average the Wasserstein distances of the parameters, in standard deviations of the first."""
-    pairs = zip(first.T, second.T, strict=True)
-    return float(np.mean([wasserstein_distance(a, b) / a.std() for a, b in pairs]))

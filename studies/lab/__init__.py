@@ -23,9 +23,10 @@ from .claims import (
     ratio,
     span,
 )
+from .effects import EFFECTS, Effect, Measure, Scale, Side, change, changes, exceeds
 from .frame import Frame, Frames, Row, Rows, averages, plain, read, select
 from .options import Options
-from .page import Caution, Chapter, Text, failed, health, verdicts
+from .page import Caution, Chapter, Extra, Text, failed, health, verdicts
 from .study import Study
 from .tables import (
     CLAIM_VERDICTS,

@@ -1,7 +1,6 @@
 """The files of a run's cells: a posterior each, or why there is none, and what is kept on the way to it.
 
-Each is written whole or not at all, and carries the fingerprint of all that decides the cell's draws, by which it is
-known again. Whoever makes a cell writes them, in this process or in another; `run.json` is the run's own.
+Each is written whole or not at all, and carries the fingerprint of all that decides the cell's draws.
 """
 
 from __future__ import annotations
@@ -32,18 +31,10 @@ _LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class CellFiles:
-    """The folder where a run's cells are kept.
+    """The folder where a run's cells are kept."""
 
-    Attributes
-    ----------
-    folder : Path
-        A folder that is there.
-    resume : bool
-        Whether cells that are there are taken.
-    """
-
-    folder: Path
-    resume: bool
+    folder: Path  # A folder that is there.
+    resume: bool  # Whether cells that are there are taken.
 
     def posterior_path(self, key: str) -> Path:
         """Return the file of a cell's posterior."""

@@ -14,7 +14,7 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,23 +52,9 @@ def write_order(recipe: Recipe, cell: Cell, inputs: Sequence[MadeCell]) -> bytes
 
 
 def start_cell(order: bytes, *, cores: int, cancel: threading.Event, hear: Hear) -> Answer:
-    """Start a process that makes a cell, and wait for its answer.
+    """Start a process that makes the cell of an order, and wait for its answer; `RunCancelled` once `cancel` is set.
 
-    Parameters
-    ----------
-    order : bytes
-        What to make, as `write_order` gives it.
-    cores : int
-        Number of cores that the process may use.
-    cancel : Event
-        Ends the process once it is set.
-    hear : callable
-        Called with each line that the process says or records.
-
-    Raises
-    ------
-    RunCancelled
-        If it was stopped by the event.
+    `hear` is called with each line that the process says or records.
     """
     answers: list[Answer] = []
 
@@ -110,7 +96,20 @@ def carry_out(order: bytes, say: Say) -> Answer:
 
     try:
         recipe, cell, inputs, versions = pickle.loads(order)
-        _check(recipe, versions)
+        here, own = os.uname().nodename, _versions()
+        other = {name: number for name, number in versions.items() if own[name] != number}
+        if other:
+            said = ", ".join(
+                f"{name} {own[name]} instead of {number}" for name, number in other.items()
+            )
+            raise StudyError(
+                f"`--scheduler` has a worker on {here} with {said}; give all machines the same environment."
+            )
+        if not recipe.files.folder.is_dir():
+            raise StudyError(
+                f"`--scheduler` has a worker on {here}, which does not see {recipe.files.folder}; give `--out` a "
+                "folder that all machines share."
+            )
         made = make_cell(recipe, cell, inputs, progress=False, say=say)
         return {"made": {name: value for name, value in vars(made).items() if name != "cell"}}
     except Broken as error:
@@ -127,24 +126,6 @@ def _versions() -> dict[str, str | None]:
     from onebasin.inference.runs.provenance import package_versions
 
     return dict(package_versions(*NUMPYRO_VERSIONS))
-
-
-def _check(recipe: Recipe, versions: Mapping[str, str | None]) -> None:
-    """Reject an order from where other numbers would be drawn, or for a folder that this machine does not see."""
-    here, own = os.uname().nodename, _versions()
-    other = {name: number for name, number in versions.items() if own[name] != number}
-    if other:
-        said = ", ".join(
-            f"{name} {own[name]} instead of {number}" for name, number in other.items()
-        )
-        raise StudyError(
-            f"`--scheduler` has a worker on {here} with {said}; give all machines the same environment."
-        )
-    if not recipe.files.folder.is_dir():
-        raise StudyError(
-            f"`--scheduler` has a worker on {here}, which does not see {recipe.files.folder}; give `--out` a "
-            "folder that all machines share."
-        )
 
 
 def _how_it_ended(ended: Finished) -> str:

@@ -36,36 +36,16 @@ class CellFailed(OnebasinError, RuntimeError):
 
 @dataclass(frozen=True)
 class Cell:
-    """One posterior of a study.
+    """One posterior of a study."""
 
-    Attributes
-    ----------
-    problem : str
-        Label of what is inferred: a parametrisation, a model.
-    method : str
-        Method: one of `inference.methods.WORDS`, or whatever the study's `make` knows.
-    engine : str
-        Engine.
-    settings : dataclass
-        Settings of the method, frozen; JSON can say them.
-    seed : int
-        Seed of the sampler.
-    split : int or None
-        Number of the split, from 1; None where there is one set of data.
-    inputs : tuple of str
-        Keys of earlier cells whose posteriors this one is made from.
-    data : str
-        Name of the data set, where there are several; empty where there is one.
-    """
-
-    problem: str
-    method: str
-    engine: str
-    settings: Any
-    seed: int
-    split: int | None = None
-    inputs: tuple[str, ...] = ()
-    data: str = ""
+    problem: str  # Label of what is inferred: a parametrisation, a model.
+    method: str  # Method: one of `inference.methods.WORDS`, or whatever the study's `make` knows.
+    engine: str  # Engine.
+    settings: Any  # Settings of the method, frozen; JSON can say them.
+    seed: int  # Seed of the sampler.
+    split: int | None = None  # Number of the split, from 1; None where there is one set of data.
+    inputs: tuple[str, ...] = ()  # Keys of earlier cells whose posteriors this one is made from.
+    data: str = ""  # Name of the data set, where there are several; empty where there is one.
 
     @classmethod
     def of(cls, key: str, settings: Any, seed: int, inputs: tuple[str, ...] = ()) -> Cell:
@@ -100,21 +80,12 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """The results of the cells.
+    """The results of the cells."""
 
-    Attributes
-    ----------
-    paths : mapping
-        Posterior files of the cells that succeeded.
-    failures : mapping
-        Lines that say why the others did not.
-    broken : tuple of Cell
-        Those of the others that failed by an error, and are tried again by the next run.
-    """
-
-    paths: Mapping[Cell, Path]
-    failures: Mapping[Cell, str]
+    paths: Mapping[Cell, Path]  # Posterior files of the cells that succeeded.
+    failures: Mapping[Cell, str]  # Lines that say why the others did not.
     broken: tuple[Cell, ...] = ()
+    """Those of the others that failed by an error, and are tried again by the next run."""
     _diagnoses: dict[Cell, Diagnosis] = field(default_factory=dict, init=False, repr=False)
     _held: dict[Cell, xr.DataTree] = field(default_factory=dict, init=False, repr=False)
 
@@ -137,13 +108,7 @@ class Outcomes:
         return self._diagnoses[cell]
 
     def by_key(self, key: str) -> xr.DataTree:
-        """Read the posterior of the cell with this key.
-
-        Raises
-        ------
-        StudyError
-            If no cell of this key has succeeded (yet).
-        """
+        """Read the posterior of the cell with this key; a `StudyError` where none of this key has succeeded (yet)."""
         for cell in self.paths:
             if cell.key == key:
                 return self.tree(cell)
@@ -165,25 +130,14 @@ class Outcomes:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """The arguments of `make` other than the cell.
+    """The arguments of `make` other than the cell."""
 
-    Attributes
-    ----------
-    target : Target or None
-        What the study's `target` gave for the cell.
-    checkpoint : Path or None
-        A folder of the cell's own, removed once its posterior is kept: chains go there as they are drawn. None where
-        a chain could not be told from another's.
-    progress : bool
-        Whether to show bars.
-    say : callable
-        Called with a line of text before something that takes long.
-    """
-
-    target: Target | None
+    target: Target | None  # What the study's `target` gave for the cell.
     checkpoint: Path | None
-    progress: bool
-    say: Callable[[str], None]
+    """A folder of the cell's own, removed once its posterior is kept: chains go there as they are drawn. None where
+    a chain could not be told from another's."""
+    progress: bool  # Whether to show bars.
+    say: Callable[[str], None]  # Called with a line of text before something that takes long.
 
 
 def where(row: Mapping[str, Any]) -> str:

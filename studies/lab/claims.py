@@ -2,21 +2,17 @@
 
 A claim is tried in several comparisons. Most tests are one of three: `contrast` (rows that differ in one factor),
 `each` (every row) and `paired` (two levels of a factor, pair by pair); `lab.effects` has those with intervals. A
-function of the rows returns the numbers in words and whether the claim holds; `ratio` makes the commonest one. A
-claim never holds where a number that is asked for is missing or not finite.
+function of the rows returns the numbers in words and whether the claim holds; `ratio` makes the commonest one.
 
-Each comparison holds, contradicts the claim, is open (the numbers can be trusted and do not decide, as an interval
-that holds zero), or cannot be judged (chains that disagree, a number that is missing, too few pairs). A claim
-reproduces if it holds in all of them, and does not if all contradict it. What is open or cannot be judged counts for
-neither side and takes nothing from the rest: the claim then reproduces, or is contradicted, in part, and its outcome
-says in how many comparisons. It never does so outright, however few these are: comparisons that cannot be judged are
-no random choice, but those where sampling was hardest. A claim is unclear where no comparison decides, or where some
-hold and others contradict it; where each is an effect with an interval, that is no accident, and the claim depends on
-what is compared.
+Each comparison holds, contradicts the claim, is open (the numbers can be trusted and do not decide, as an interval that
+holds zero), or cannot be judged (chains that disagree, a number that is missing, too few pairs). What is open or cannot
+be judged counts for neither side: the claim then reproduces, or is contradicted, in part, and never outright, since
+comparisons that cannot be judged are those where sampling was hardest. A claim is unclear where no comparison decides,
+or where some hold and others contradict it; where each is an effect with an interval, it depends on what is compared.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -95,19 +91,16 @@ class Claim:
 
     def on(self, frames: Frames) -> Statement:
         """Try the claim on what was measured."""
-        trials = tuple(_tries(self.test, frames))
+        trials: list[Trial] = []
+        try:
+            for trial in self.test(frames):
+                trials.append(trial)
+        except (TypeError, ZeroDivisionError):
+            if not any(has_holes(row) for frame in frames.values() for row in frame):
+                raise
+            trials.append(Trial("the rest", "a number is missing or not finite", None))
         verdict = judge([trial.holds for trial in trials], self.mixed)
-        return Statement(self.label, self.quote, self.rule, trials, verdict)
-
-
-def _tries(test: Test, frames: Frames) -> Iterator[Trial]:
-    """Go through a test's comparisons; one that stumbles over a number that is missing or not finite is void."""
-    try:
-        yield from test(frames)
-    except (TypeError, ZeroDivisionError):
-        if not any(has_holes(row) for frame in frames.values() for row in frame):
-            raise
-        yield Trial("the rest", "a number is missing or not finite", None)
+        return Statement(self.label, self.quote, self.rule, tuple(trials), verdict)
 
 
 def judge(holds: Sequence[Holds], mixed: Verdict = "unclear") -> Verdict:

@@ -68,28 +68,10 @@ def make_on_worker(order: bytes, *, cell: str, cores: int, topic: str) -> Answer
 def workers_of(
     address: str, cells: Sequence[Cell], say: Callable[[str], None], hear: Callable[..., None]
 ) -> Iterator[Callable[[Cell, bytes], Answer]]:
-    """Connect to a scheduler that somebody has started.
+    """Connect to a scheduler that somebody has started, or raise a `StudyError` where none answers.
 
-    Parameters
-    ----------
-    address : str
-        Address of the scheduler.
-    cells : sequence of Cell
-        All cells that may be made.
-    say : callable
-        Called with a line of text.
-    hear : callable
-        Called with a cell, a word (``says`` or ``records``) and a line.
-
-    Yields
-    ------
-    callable
-        Makes a cell by its order on a worker, and waits for the answer.
-
-    Raises
-    ------
-    StudyError
-        If none answers at the address.
+    Yields a function that makes a cell by its order on a worker, and waits for the answer. `hear` is called with a
+    cell, a word (``says`` or ``records``) and a line.
     """
     try:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)

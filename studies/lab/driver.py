@@ -39,22 +39,13 @@ Attempt = Callable[[Cell, bytes], Answer]
 
 @dataclass(frozen=True)
 class Schedule:
-    """The schedule by which cells are made.
+    """The schedule by which cells are made."""
 
-    Attributes
-    ----------
-    scheduler : str
-        ``local``, or the address of a Dask scheduler.
-    workers : int or None
-        With ``local``: how many cells are made at once, each on one core. None: as many as the cores suffice for, with
-        as many cores each as a cell has chains; where that is one, cells are made in this process.
-    retries : int
-        How often a cell is tried again that was broken off by an error.
-    """
-
-    scheduler: str = LOCAL
+    scheduler: str = LOCAL  # ``local``, or the address of a Dask scheduler.
     workers: int | None = None
-    retries: int = 1
+    """With ``local``: how many cells are made at once, each on one core. None: as many as the cores suffice for,
+    with as many cores each as a cell has chains; where that is one, cells are made in this process."""
+    retries: int = 1  # How often a cell is tried again that was broken off by an error.
 
     def __post_init__(self) -> None:
         """Refuse what is none."""
@@ -128,21 +119,22 @@ def run_cells(
 ) -> Outcomes:
     """Run the cells that the folder does not hold yet; `say` is called with a line of text for every cell.
 
-    Failures do not stop a study: of variational fits, of cells that `make` gave up, of cells whose input failed, and
-    of those that errors broke off as often as they were tried.
-
-    Raises
-    ------
-    Interrupted
-        On Ctrl-C; what is finished stays in the folder.
-    StudyError
-        If a file cannot be written, such as on a full disk, or no worker can make cells; the message says what is
-        kept.
-    ValueError
-        If two cells have one key, or an input is no earlier cell.
+    Failures do not stop a study: of variational fits, of cells that `make` gave up, of cells whose input failed, and of
+    those that errors broke off as often as they were tried. `Interrupted` on Ctrl-C, and a `StudyError` where a file
+    cannot be written or no worker can make cells, say what is kept.
     """
     cells = study.cells(config)
-    _check_order(cells)
+    seen: list[str] = []
+    for cell in cells:
+        if cell.key in seen:
+            raise ArgumentError(f"`cells` has two cells {cell.key}; give them keys that differ.")
+        for key in cell.inputs:
+            if key not in seen:
+                raise ArgumentError(
+                    f"`inputs` of the cell {cell.key} names {key!r}, which is no earlier cell; "
+                    f"earlier are: {', '.join(seen) or 'none'}."
+                )
+        seen.append(cell.key)
     recipe = Recipe(study.target, study.make, config, run.files)
     paths: dict[Cell, Path] = {}
     failures: dict[Cell, str] = {}
@@ -183,10 +175,14 @@ def _making(
         yield from _one_by_one(recipe, cells, tries, told, progress=progress)
         return
     ended: dict[str, MadeCell] = {}
-    for made in _kept(recipe, cells, told):
-        ended[made.cell.key] = made
-        told.end(made)
-        yield made
+    for cell in cells:  # no process is started for those that an earlier run has made
+        if all(key in ended for key in cell.inputs):
+            inputs = [ended[key] for key in cell.inputs]
+            made = find_cell(recipe, cell, inputs, partial(told.hear, cell))
+            if made is not None:
+                ended[cell.key] = made
+                told.end(made)
+                yield made
     left = [cell for cell in cells if cell.key not in ended]
     if not left:
         return
@@ -194,7 +190,16 @@ def _making(
     if schedule.scheduler == LOCAL:
         attempts = _processes(cores, told)
     else:
-        attempts, at_once = _cluster(schedule.scheduler, left, told), len(left)
+        try:
+            from .cluster import workers_of
+        except ModuleNotFoundError as error:
+            if error.name != "distributed":
+                raise
+            raise StudyError(
+                lacks("`--scheduler` (`--workers` are on this machine)", "cluster")
+            ) from error
+        attempts = workers_of(schedule.scheduler, left, told.say, told.pass_on)
+        at_once = len(left)
     yield from _at_once(recipe, left, ended, attempts, at_once, tries, told)
 
 
@@ -213,7 +218,15 @@ def _at_once(
 
         def make(cell: Cell, inputs: Sequence[MadeCell]) -> MadeCell:
             def once() -> MadeCell:
-                return _made(cell, attempt(cell, write_order(recipe, cell, inputs)))
+                match attempt(cell, write_order(recipe, cell, inputs)):
+                    case {"made": made}:
+                        return MadeCell(cell, **made)
+                    case {"broken": message, "trace": trace}:
+                        raise Broken(message, trace)
+                    case {"unwritten": message, "path": path}:
+                        raise WriteError(Path(path), message)
+                    case answer:
+                        raise Halted(answer["refused"])
 
             return persist(recipe, cell, inputs, tries, once, partial(told.hear, cell))
 
@@ -242,43 +255,6 @@ def _processes(cores: int, told: _Told) -> Iterator[Attempt]:
         yield attempt
     finally:
         cancel.set()
-
-
-def _cluster(address: str, cells: Sequence[Cell], told: _Told) -> AbstractContextManager[Attempt]:
-    """Make cells on the workers of a Dask scheduler."""
-    try:
-        from .cluster import workers_of
-    except ModuleNotFoundError as error:
-        if error.name != "distributed":
-            raise
-        raise StudyError(
-            lacks("`--scheduler` (`--workers` are on this machine)", "cluster")
-        ) from error
-    return workers_of(address, cells, told.say, told.pass_on)
-
-
-def _made(cell: Cell, answer: Answer) -> MadeCell:
-    """Read what became of a cell; raises where the making was broken off, or the study cannot go on."""
-    match answer:
-        case {"made": made}:
-            return MadeCell(cell, **made)
-        case {"broken": message, "trace": trace}:
-            raise Broken(message, trace)
-        case {"unwritten": message, "path": path}:
-            raise WriteError(Path(path), message)
-    raise Halted(answer["refused"])
-
-
-def _kept(recipe: Recipe, cells: tuple[Cell, ...], told: _Told) -> Iterator[MadeCell]:
-    """Cells that an earlier run has made, from inputs that it has made: no process is started for them."""
-    found: dict[str, MadeCell] = {}
-    for cell in cells:
-        if all(key in found for key in cell.inputs):
-            inputs = [found[key] for key in cell.inputs]
-            made = find_cell(recipe, cell, inputs, partial(told.hear, cell))
-            if made is not None:
-                found[cell.key] = made
-                yield made
 
 
 def _one_by_one(
@@ -320,13 +296,7 @@ def _what_is_kept(paths: Mapping[Cell, Path], cells: tuple[Cell, ...], run: Run)
 
 
 def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Findings:
-    """Measure and conclude, and write findings and report into the folder.
-
-    Raises
-    ------
-    StudyError
-        At the end, if cells failed by an error.
-    """
+    """Measure and conclude, and write findings and report; a `StudyError` at the end if cells failed by an error."""
     try:
         frames = measure(study, config, outcomes)
         findings = conclude(study, frames)
@@ -350,18 +320,3 @@ def _what_broke(outcomes: Outcomes, run: Run) -> str:
         f"{outcomes.failures[first].removesuffix('.')}; {run.files.folder / first.key}.failed.json says where, and the "
         "same command tries again what failed."
     )
-
-
-def _check_order(cells: tuple[Cell, ...]) -> None:
-    """Refuse cells that would overwrite each other, or that need what is not made yet."""
-    seen: list[str] = []
-    for cell in cells:
-        if cell.key in seen:
-            raise ArgumentError(f"`cells` has two cells {cell.key}; give them keys that differ.")
-        for key in cell.inputs:
-            if key not in seen:
-                raise ArgumentError(
-                    f"`inputs` of the cell {cell.key} names {key!r}, which is no earlier cell; "
-                    f"earlier are: {', '.join(seen) or 'none'}."
-                )
-        seen.append(cell.key)

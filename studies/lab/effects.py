@@ -1,14 +1,13 @@
 """Effects: how much a measure changes over many data sets or splits, with an interval and a paired test.
 
-A claim about one draw of the data holds or not by luck. Here it is tried on all of them: `changes` compares two levels
-of a factor pair by pair (the same data set, the same split), `exceeds` a measure with a limit. The interval is
-Student's, of the mean over pairs, at 95 %; of a ratio it is that of the mean logarithm. The p-value is Wilcoxon's,
-paired and two-sided. A claim holds if the whole interval lies on its side, it does not if the whole interval lies on
-the other, and is open otherwise. With fewer pairs than Wilcoxon's test needs it cannot be judged.
+`changes` compares two levels of a factor pair by pair (the same data set, the same split), `exceeds` a measure with a
+limit. The interval is Student's, of the mean over pairs, at 95 %; of a ratio it is that of the mean logarithm. The
+p-value is Wilcoxon's, paired and two-sided. A claim holds if the whole interval lies on its side, it does not if the
+whole interval lies on the other, and is open otherwise. With fewer pairs than Wilcoxon's test needs it cannot be
+judged.
 
-Random splits of one data set share rows, so their results are not independent, and the plain interval is too narrow:
-`overlap` widens it by the correction of Nadeau and Bengio 2003, Inference for the generalization error, Machine
-Learning 52, equation 7. Wilcoxon's test has no such correction.
+Random splits of one data set share rows, so that the plain interval is too narrow: `overlap` widens it by the
+correction of Nadeau and Bengio 2003, Inference for the generalization error, Machine Learning 52, equation 7.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from onebasin.base.table import TableCell
 from onebasin.truth.pairs import CONFIDENCE, MIN_PAIRS, Pairs
 
 from .claims import Holds, Test, Trial, Void, counted, never
-from .frame import Frame, Frames, Row, Rows, read
+from .frame import Frames, Row, Rows, read
 from .tables import Field, RowTable, yes_no
 
 Measure = str | Callable[[Row], float | None]
@@ -122,11 +121,31 @@ def changes(
         rows = read(over, frames)
         for first, second in levels:
             for group in rows.where(**{factor: (first, second)}).groups(same):
-                found = _pairs(frames, group, measure, factor, (first, second), by, void)
-                if found.all:
-                    name = where(*found.all[0])
-                    lines = [row for pair in found.all for row in pair]
-                    yield _changed(name, found, scale, holds, overlap, note(lines))
+                one, other = (
+                    {row[by]: row for row in group.where(**{factor: level})}
+                    for level in (first, second)
+                )
+                pairs = [(row, other[key]) for key, row in one.items() if key in other]
+                if not pairs:
+                    continue
+                numbers = (
+                    [None if void(frames, row) else _number(measure, row) for row in pair]
+                    for pair in pairs
+                )
+                measured = [(a, b) for a, b in numbers if a is not None and b is not None]
+                name, left_out = where(*pairs[0]), len(pairs) - len(measured)
+                if not measured:
+                    yield _nothing(name, scale, left_out)
+                    continue
+                before, after = zip(*measured, strict=True)
+                effect = change(before, after, scale, overlap=overlap)
+                held = (
+                    effect.lies(holds)
+                    if isinstance(holds, str)
+                    else holds(Pairs(before, after), effect)
+                )
+                remark = note([row for pair in pairs for row in pair])
+                yield _trial(name, effect, scale, held, left_out, remark)
 
     return test
 
@@ -156,57 +175,12 @@ def exceeds(
     return test
 
 
-@dataclass(frozen=True)
-class _Paired:
-    all: tuple[tuple[Row, Row], ...]
-    measured: tuple[tuple[float, float], ...]
-
-    @property
-    def sides(self) -> tuple[Sequence[float], Sequence[float]]:
-        first, second = zip(*self.measured, strict=True)
-        return first, second
-
-    @property
-    def left_out(self) -> int:
-        return len(self.all) - len(self.measured)
-
-
-def _pairs(
-    frames: Frames,
-    rows: Frame,
-    measure: Measure,
-    factor: str,
-    levels: tuple[Any, Any],
-    by: str,
-    void: Void,
-) -> _Paired:
-    """Pair rows; those that are void, or have no number, are not among the measured."""
-    sides = [{row[by]: row for row in rows.where(**{factor: level})} for level in levels]
-    pairs = tuple((sides[0][key], sides[1][key]) for key in sides[0] if key in sides[1])
-    measured = []
-    for pair in pairs:
-        a, b = (None if void(frames, row) else _number(measure, row) for row in pair)
-        if a is not None and b is not None:
-            measured.append((a, b))
-    return _Paired(pairs, tuple(measured))
-
-
 def _number(measure: Measure, row: Row) -> float | None:
     try:
         value = row[measure] if isinstance(measure, str) else measure(row)
     except TypeError:  # made from a number that is missing
         return None
     return value if value is not None and math.isfinite(value) else None
-
-
-def _changed(
-    name: str, found: _Paired, scale: Scale, holds: Side | Rule, overlap: float, note: str
-) -> Measured:
-    if not found.measured:
-        return _nothing(name, scale, found.left_out)
-    effect = change(*found.sides, scale, overlap=overlap)
-    held = effect.lies(holds) if isinstance(holds, str) else holds(Pairs(*found.sides), effect)
-    return _trial(name, effect, scale, held, found.left_out, note)
 
 
 def _nothing(name: str, scale: Scale, left_out: int) -> Measured:
@@ -255,10 +229,6 @@ def _interval(row: Row) -> str | None:
     return f"{row['low']:{sign}.3g} to {row['high']:{sign}.3g}"
 
 
-def _holds(row: Row) -> TableCell:
-    return TableCell("too few pairs", "warn") if row["holds"] is None else yes_no(row["holds"])
-
-
 EFFECTS = RowTable(
     "Every comparison behind the verdicts: the mean effect over pairs, its 95 % interval, and a paired Wilcoxon test",
     (
@@ -270,7 +240,12 @@ EFFECTS = RowTable(
         Field("p", "p_value", digits=2, unit="Wilcoxon"),
         Field("pairs", "pairs"),
         Field("left out", "left_out", unit="pairs"),
-        Field("holds", _holds),
+        Field(
+            "holds",
+            lambda row: (
+                TableCell("too few pairs", "warn") if row["holds"] is None else yes_no(row["holds"])
+            ),
+        ),
     ),
     over=lambda frames: frames["trials"].known("scale"),
 )

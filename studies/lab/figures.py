@@ -4,11 +4,9 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
-from onebasin.analysis.diagnostics.result import Diagnosis
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots.style import (
     ACCENT,
@@ -51,7 +49,10 @@ def worst_trace(outcomes: Outcomes, cells: Frame) -> FigureItem | None:
     if diagnosis.variational is not None:
         return None
     draws = view.draws()
-    names = list(_worst_first(diagnosis).index[:WORST_TRACED])
+    varying = diagnosis.parameters.drop(index=list(diagnosis.constants))
+    order = ["rhat", "ess_bulk"]
+    worst_first = varying.sort_values(order, ascending=[False, True], na_position="last")
+    names = list(worst_first.index[:WORST_TRACED])
     names += [_USUAL] if _USUAL in draws.names and _USUAL not in names else []
     quantities = [trace_rank(name, draws.of(name)) for name in names]
     lp = view.stat(schema.LP)
@@ -66,12 +67,6 @@ def worst_trace(outcomes: Outcomes, cells: Frame) -> FigureItem | None:
         "Where the chains agree, every chain's histogram lies near the dashed line.",
         alt=traces_in_words({quantity.name: quantity.draws for quantity in quantities}),
     )
-
-
-def _worst_first(diagnosis: Diagnosis) -> pd.DataFrame:
-    """Sort the parameters that vary, largest R-hat first, then smallest bulk ESS."""
-    varying = diagnosis.parameters.drop(index=list(diagnosis.constants))
-    return varying.sort_values(["rhat", "ess_bulk"], ascending=[False, True], na_position="last")
 
 
 def elbo_traces(outcomes: Outcomes) -> tuple[FigureItem, ...]:
@@ -110,18 +105,9 @@ def plot_cells(
     limit: float | None = None,
     log_scale: bool = False,
 ) -> Figure:
-    """Draw one dot per run, runs in rows and groups by colour.
+    """Draw one dot per run, runs in rows and groups by colour; NaN where a run has no number.
 
-    Parameters
-    ----------
-    values
-        For each group (a colour) a number per row; NaN where there is none.
-    x_label
-        What the number is, with its unit.
-    limit
-        A threshold to mark.
-    log_scale
-        Whether the axis is logarithmic.
+    `x_label` says what the numbers are, with their unit; `limit` is a threshold to mark.
     """
     rows = list(dict.fromkeys(row for group in values.values() for row in group))
     if not rows:

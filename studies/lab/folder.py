@@ -1,9 +1,7 @@
-"""A run is a folder: `run.json`, a posterior file per cell, the findings and the report.
+"""A run is a folder: `run.json`, a posterior file per cell (`lab.cell_files`), the findings and the report.
 
-Everything is written as it goes, each file whole or not at all. A cell's file (`lab.cell_files`) carries the
-fingerprint of all that decides its draws (target, data, method, engine, settings, seed, and the same
-of the cells that it is made from), and is taken as it is when the same is asked for again. So a run
-that was killed at any moment goes on to the result that it would have had.
+Everything is written as it goes, each file whole or not at all, so that a run that was killed at any moment goes on to
+the result that it would have had.
 """
 
 from __future__ import annotations
@@ -31,17 +29,7 @@ from .cell_files import CellFiles, read_json, say_damaged, write_sealed
 
 
 class Run:
-    """A run's folder; as a context it records how the run ended.
-
-    Parameters
-    ----------
-    path : Path
-        The folder.
-    record : dict
-        What `run.json` says.
-    resume : bool
-        Whether cells that are there are taken.
-    """
+    """A run's folder, and what its `run.json` says; as a context it records how the run ended."""
 
     def __init__(self, path: Path, record: dict[str, Any], *, resume: bool) -> None:
         self.path = path
@@ -75,13 +63,7 @@ class Run:
         self._write()
 
     def __enter__(self) -> Self:
-        """Hold the folder, and record that the run is under way.
-
-        Raises
-        ------
-        InUse
-            If somebody else holds it.
-        """
+        """Hold the folder, and record that the run is under way; `InUse` if somebody else holds it."""
         self._held.enter_context(locked(self.path, argument="--out"))
         try:
             sweep(self.files.folder)
@@ -130,29 +112,10 @@ class Run:
 def open_run(
     path: Path, *, study: str, config: Any, command: list[str], resume: bool, force: bool
 ) -> Run:
-    """Open a run's folder, new or begun before.
+    """Open a run's folder, new or begun before; `command` is what was typed.
 
-    Parameters
-    ----------
-    path : Path
-        The folder.
-    study : str
-        Name of the study.
-    config : dataclass
-        Its settings.
-    command : list of str
-        What was typed.
-    resume : bool
-        Whether to take the cells that are there.
-    force : bool
-        Whether a folder that holds something else may be used.
-
-    Raises
-    ------
-    StudyError
-        If the folder holds something else, or results that would be replaced, and `force` is false.
-    OSError
-        If it cannot be written to.
+    With `resume` the cells that are there are taken. A folder that holds something else, or results that would be
+    replaced, is a `StudyError` unless `force` is true.
     """
     from onebasin.inference.runs.provenance import commit, machine, versions
 

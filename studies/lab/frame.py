@@ -1,9 +1,8 @@
 """Tidy frames: what a study has measured, a row a cell, or a row a cell and something else.
 
 The columns are factors (problem, method, engine, split, seed, ...) and measures. Values are those that JSON keeps
-unchanged: text, whole numbers, floats, booleans, lists and mappings of them, and None for all that is missing or not
-finite. So a table, a verdict or a sentence is the same from the run as from the record. (A pandas frame would turn a
-whole number next to a missing one into a float; `pandas.DataFrame(frame.rows)` makes one.)
+unchanged, and None for all that is missing or not finite. So a table, a verdict or a sentence is the same from the run
+as from the record. (A pandas frame would turn a whole number next to a missing one into a float.)
 """
 
 from __future__ import annotations
@@ -87,6 +86,16 @@ class Frame:
         """List a column's values, those that are not missing."""
         return [row[column] for row in self.known(column)]
 
+    def mean(self, column: str) -> float | None:
+        """Average a column's values; None where all are missing."""
+        values = self.column(column)
+        return float(np.mean(values)) if values else None
+
+    def median(self, column: str) -> float | None:
+        """Take the median of a column's values; None where all are missing."""
+        values = self.column(column)
+        return float(np.median(values)) if values else None
+
     def groups(self, names: Sequence[str]) -> Iterator[Frame]:
         """Divide the rows into those that have the same values in these columns, in order of appearance."""
         for values in dict.fromkeys(tuple(row[name] for name in names) for row in self.rows):
@@ -129,9 +138,8 @@ def averages(
     def over(frames: Frames) -> Iterable[Row]:
         for group in read(rows, frames).groups(factors):
             row = {name: group.rows[0][name] for name in factors} | {"datasets": len(group)}
-            known = {name: group.column(name) for name in (*mean, *largest)}
-            row |= {name: float(np.mean(known[name])) if known[name] else None for name in mean}
-            yield row | {f"max_{name}": max(known[name], default=None) for name in largest}
+            row |= {name: group.mean(name) for name in mean}
+            yield row | {f"max_{name}": max(group.column(name), default=None) for name in largest}
 
     return over
 

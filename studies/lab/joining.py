@@ -3,13 +3,11 @@
     python -m onebasin.studies.lab.joining studies/results/NAME.json RUN_FOLDER [RUN_FOLDER ...]
         [--later advi.init ...] [--more references ...] [--replace]
 
-A study that takes hours may run in parts (`--only`), on several days or machines of a kind, whose folders need not be
-kept: a record holds every row that its page is made from. Parts have to agree in settings and versions, which decide
-all numbers but times; where machines differ, the record names them all. A setting that the record predates, or that
-changed, is named with `--later`: whoever names it has seen that it makes no difference to the cells that the record
-keeps. One that lists what is run, of which the part ran other entries, is named with `--more`: the record then lists
-those of both. With `--replace` cells that the part has made again take the place of the record's; the command and the
-seconds are still those of both.
+A study that takes hours may run in parts (`--only`), whose folders need not be kept: a record holds every row that its
+page is made from. Parts have to agree in settings and versions. A setting that the record predates, or that changed
+without a difference to the cells that the record keeps, is named with `--later`; one that lists what is run, of which
+the part ran other entries, with `--more`. With `--replace` cells that the part has made again take the place of the
+record's.
 """
 
 from __future__ import annotations
@@ -47,12 +45,8 @@ def join(
 
     The command, the commit and the seconds are those of both; the settings are the part's, if some came or changed
     `later`, such as ``advi.init``. Those that list what is run (`more`, such as ``references``) list the entries of
-    both. Rows of cells that both have are the part's, to `replace` the record's.
-
-    Raises
-    ------
-    StudyError
-        If they do not agree, or hold another row of one cell.
+    both. Rows of cells that both have are the part's, to `replace` the record's. It is a `StudyError` if they do not
+    agree, or hold another row of one cell.
     """
     record, part = ({**side, "config": dict(side["config"])} for side in (record, part))
     for name in more:
@@ -84,16 +78,23 @@ def join(
     frames = {}
     for name in {**sides[0], **sides[1]}:
         old, new = (side.get(name, Frame()) for side in sides)
-        if replace:
-            old = _replaced(old, new, remade)
-        added = [row for row in new if not any(_same(row, other) for other in old)]
-        known = {row["key"] for row in old if "key" in row}
+        rows: list[Row] = []
+        done: set[str] = set()
+        for row in old:  # rows of cells that were made again go to the places of what they replace
+            key = row.get("key")
+            if not replace or key is None or key not in remade:
+                rows.append(row)
+            elif key not in done:
+                done.add(key)
+                rows += [other for other in new if other.get("key") == key]
+        added = [row for row in new if not any(_same(row, other) for other in rows)]
+        known = {row["key"] for row in rows if "key" in row}
         if twice := sorted({row["key"] for row in added if "key" in row} & known):
             raise StudyError(
                 f"`part` has other numbers for {len(twice)} of the record's cells, such as {twice[0]}: leave them "
                 "out (--only), let them replace the record's (--replace), or record the study again."
             )
-        frames[name] = Frame.of([*old, *added])
+        frames[name] = Frame.of([*rows, *added])
     return {
         **record,
         "command": f"{record['command']} && {part['command']}",
@@ -102,20 +103,6 @@ def join(
         "seconds": record["seconds"] + part["seconds"],
         "frames": {name: frame.table for name, frame in frames.items()},
     }
-
-
-def _replaced(old: Frame, new: Frame, remade: Collection[str]) -> Frame:
-    """The old rows with those of cells that were made again in the places of what they replace."""
-    rows: list[Row] = []
-    done: set[str] = set()
-    for row in old:
-        key = row.get("key")
-        if key is None or key not in remade:
-            rows.append(row)
-        elif key not in done:
-            done.add(key)
-            rows += [other for other in new if other.get("key") == key]
-    return Frame.of(rows)
 
 
 def _same(one: Row, other: Row) -> bool:
@@ -152,10 +139,7 @@ def join_run(
 ) -> None:
     """Add a run's folder to a record, and write both of the record's files.
 
-    Raises
-    ------
-    StudyError
-        If the run is not finished, either was changed by hand, or they do not agree.
+    It is a `StudyError` if the run is not finished, either was changed by hand, or they do not agree.
     """
     record = read_record(numbers)
     run, findings = (read_json(folder / name) for name in ("run.json", "findings.json"))

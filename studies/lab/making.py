@@ -44,60 +44,29 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Recipe:
-    """The inputs that the making of every cell of a run takes; processes hand it to each other.
-
-    Attributes
-    ----------
-    target, make
-        Those of the study.
-    config
-        Its settings.
-    files : CellFiles
-        Where cells are kept.
-    """
+    """The inputs that the making of every cell of a run takes; processes hand it to each other."""
 
     target: Callable[[Any, Cell], Target | None]
     make: Callable[[Any, Cell, Outcomes, Context], xr.DataTree] | None
-    config: Any
-    files: CellFiles
+    """`target`, `make`: Those of the study."""
+    config: Any  # Its settings.
+    files: CellFiles  # Where cells are kept.
 
 
 @dataclass(frozen=True)
 class MadeCell:
-    """The result of making a cell.
+    """The result of making a cell."""
 
-    Attributes
-    ----------
-    cell : Cell
-        Which.
-    mark : str or None
-        Its mark.
-    failure : str or None
-        Why there is no posterior.
-    seconds : float
-        What its posterior took, when it was made.
-    found : bool
-        Whether an earlier run has made it.
-    broken : bool
-        Whether it failed by an error, so that the next run tries again.
-    """
-
-    cell: Cell
-    mark: str | None = None
-    failure: str | None = None
-    seconds: float = 0.0
-    found: bool = False
-    broken: bool = False
+    cell: Cell  # Which.
+    mark: str | None = None  # Its mark.
+    failure: str | None = None  # Why there is no posterior.
+    seconds: float = 0.0  # What its posterior took, when it was made.
+    found: bool = False  # Whether an earlier run has made it.
+    broken: bool = False  # Whether it failed by an error, so that the next run tries again.
 
 
 class Broken(OnebasinError, RuntimeError):
-    """A making that was broken off by an error, which may not come again.
-
-    Attributes
-    ----------
-    trace : str
-        Where in the code.
-    """
+    """A making that was broken off by an error, which may not come again; `trace` says where in the code."""
 
     def __init__(self, message: str, trace: str = "") -> None:
         super().__init__(message)
@@ -107,21 +76,30 @@ class Broken(OnebasinError, RuntimeError):
 def make_cell(
     recipe: Recipe, cell: Cell, inputs: Sequence[MadeCell], *, progress: bool, say: Say
 ) -> MadeCell:
-    """Make a cell unless it is there.
-
-    Raises
-    ------
-    Broken
-        If it was broken off by an error.
-    WriteError
-        If a file cannot be written, such as on a full disk.
-    """
-    target = recipe.target(recipe.config, cell)
+    """Make a cell unless it is there; `Broken` if an error broke it off, `WriteError` where the disk is full."""
+    files, target = recipe.files, recipe.target(recipe.config, cell)
     own = mark(cell, target, {made.cell.key: made.mark for made in inputs}, say)
-    with recipe.files.held(cell.key, say):
-        return _found(recipe.files, cell, own, say) or _new(
-            recipe, cell, target, own, inputs, progress=progress, say=say
-        )
+    before = Outcomes({made.cell: files.posterior_path(made.cell.key) for made in inputs}, {})
+    context = Context(target, files.checkpoint_path(cell.key) if own else None, progress, say)
+    with files.held(cell.key, say):
+        if (found := _found(files, cell, own, say)) is not None:
+            return found
+        try:
+            if recipe.make is None:
+                tree = sample(cell, context)
+            else:
+                start = time.perf_counter()
+                tree = recipe.make(recipe.config, cell, before, context)
+                tree.attrs.setdefault(schema.WALL_TIME, time.perf_counter() - start)
+            return MadeCell(cell, own, seconds=files.keep(cell.key, own, tree))
+        except (AdviFailed, CellFailed) as error:
+            say(f"failed: {error}")
+            files.keep_failure(cell.key, own, str(error))
+            return MadeCell(cell, own, failure=str(error))
+        except (WriteError, RunCancelled):
+            raise
+        except Exception as error:
+            raise Broken(in_words(error), traceback.format_exc()) from error
 
 
 def find_cell(recipe: Recipe, cell: Cell, inputs: Sequence[MadeCell], say: Say) -> MadeCell | None:
@@ -145,8 +123,12 @@ def persist(
 
     It has failed at once where one of its inputs has.
     """
-    if (failed := _failed_input(recipe, cell, inputs, say)) is not None:
-        return failed
+    for made in inputs:
+        if made.failure is not None:
+            message = made_from(made.cell.key, made.failure)
+            say(f"failed: {message}")
+            recipe.files.keep_failure(cell.key, None, message)
+            return MadeCell(cell, failure=message)
     for number in range(1, tries + 1):
         try:
             return attempt()
@@ -212,19 +194,6 @@ def symmetrise(cell: Cell, context: Context, settings: Symmetrised, **fields: An
         raise CellFailed(str(error)) from error
 
 
-def _failed_input(
-    recipe: Recipe, cell: Cell, inputs: Sequence[MadeCell], say: Say
-) -> MadeCell | None:
-    """Record and return that an input of a cell failed, if one did."""
-    for made in inputs:
-        if made.failure is not None:
-            message = made_from(made.cell.key, made.failure)
-            say(f"failed: {message}")
-            recipe.files.keep_failure(cell.key, None, message)
-            return MadeCell(cell, failure=message)
-    return None
-
-
 def _found(files: CellFiles, cell: Cell, own: str | None, say: Say) -> MadeCell | None:
     """Take what an earlier run has made of the cell, if it has."""
     if (seconds := files.find(cell.key, own)) is not None:
@@ -234,43 +203,6 @@ def _found(files: CellFiles, cell: Cell, own: str | None, say: Say) -> MadeCell 
         say(f"failed before: {failure}")
         return MadeCell(cell, own, failure=failure, found=True)
     return None
-
-
-def _new(
-    recipe: Recipe,
-    cell: Cell,
-    target: Target | None,
-    own: str | None,
-    inputs: Sequence[MadeCell],
-    *,
-    progress: bool,
-    say: Say,
-) -> MadeCell:
-    """Make a cell and keep it."""
-    files = recipe.files
-    before = Outcomes({made.cell: files.posterior_path(made.cell.key) for made in inputs}, {})
-    checkpoint = files.checkpoint_path(cell.key) if own else None
-    try:
-        tree = _posterior(recipe, cell, before, Context(target, checkpoint, progress, say))
-        return MadeCell(cell, own, seconds=files.keep(cell.key, own, tree))
-    except (AdviFailed, CellFailed) as error:
-        say(f"failed: {error}")
-        files.keep_failure(cell.key, own, str(error))
-        return MadeCell(cell, own, failure=str(error))
-    except (WriteError, RunCancelled):
-        raise
-    except Exception as error:
-        raise Broken(in_words(error), traceback.format_exc()) from error
-
-
-def _posterior(recipe: Recipe, cell: Cell, before: Outcomes, context: Context) -> xr.DataTree:
-    """Make a cell's posterior as the study says."""
-    if recipe.make is None:
-        return sample(cell, context)
-    start = time.perf_counter()
-    tree = recipe.make(recipe.config, cell, before, context)
-    tree.attrs.setdefault(schema.WALL_TIME, time.perf_counter() - start)
-    return tree
 
 
 def in_words(error: Exception) -> str:

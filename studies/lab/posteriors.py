@@ -1,14 +1,17 @@
-"""Posteriors made of others: trees with attributes, halves of the chains, draws from the prior, frames in a file."""
+"""Posteriors made of others: trees, halves of chains, distilled Gaussians, draws from the prior, frames in a file."""
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from onebasin.analysis.alignment.preparation import prior_scales
-from onebasin.models import BayesianNetwork
+from onebasin.analysis.gaussian.distillation import DistillationSettings, distil
+from onebasin.models import BayesianNetwork, NetworkTarget
+from onebasin.posteriors import schema
 
 from .frame import Frame, Frames
 
@@ -25,6 +28,31 @@ def halves(posterior: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
     dim = "chain" if posterior.sizes["chain"] > 1 else "draw"
     middle = posterior.sizes[dim] // 2
     return posterior.isel({dim: slice(None, middle)}), posterior.isel({dim: slice(middle, None)})
+
+
+def posterior_mean(tree: xr.DataTree) -> dict[str, np.ndarray]:
+    """Mean over all draws of every variable."""
+    means = tree[schema.POSTERIOR].to_dataset().mean(schema.SAMPLE_DIMS)
+    return {str(name): value.values for name, value in means.items()}
+
+
+@dataclass(frozen=True)
+class Distilling:
+    """Settings of a distilled Gaussian, and the number of its draws that predict."""
+
+    distillation: DistillationSettings
+    draws: int
+
+    def make(
+        self,
+        draws: xr.DataTree,
+        target: NetworkTarget,
+        seed: int,
+        start: dict[str, np.ndarray] | None = None,
+    ) -> xr.DataTree:
+        """Distil a Gaussian from draws of the target, and draw from it."""
+        found = distil(draws, target.x, start=start, settings=self.distillation, seed=seed)
+        return found.sample(self.draws, seed=seed, predictive_mb=0)
 
 
 def prior_draws(model: BayesianNetwork, like: xr.Dataset, seed: int) -> xr.Dataset:

@@ -1,8 +1,6 @@
 """The recorded result of a study: `studies/results/NAME.md` and its JSON, stamped from a run.
 
-The JSON holds the frames, a row a line; tables, verdicts and sentences of the page follow from them, by `rewrite`.
-Where a claim, a table or a sentence has changed, ``python -m onebasin.studies.lab.record`` stamps the records of this
-clone again, or those files that are named, without any sampling.
+``python -m onebasin.studies.lab.record`` stamps all records again from their JSON, or those files that are named.
 """
 
 import json
@@ -50,24 +48,12 @@ def made_by(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_again(numbers: Path) -> None:
-    """Write a record again, both files, from the numbers in its JSON and what is said of them now.
-
-    Raises
-    ------
-    StudyError
-        If its checksum is wrong.
-    """
+    """Write a record again, both files, from the numbers in its JSON and what is said of them now."""
     rewrite_record(numbers, read_record(numbers))
 
 
 def read_record(numbers: Path) -> dict[str, Any]:
-    """Read a record's JSON.
-
-    Raises
-    ------
-    StudyError
-        If its checksum is wrong.
-    """
+    """Read a record's JSON; a `StudyError` if its checksum is wrong."""
     made: dict[str, Any] = json.loads(numbers.read_text(encoding="utf-8"))
     if examine_json(made) is Seal.DAMAGED:
         raise StudyError(f"`numbers` is {numbers}, whose checksum is wrong: restore the file.")
@@ -105,13 +91,7 @@ def rewrite(study: Study, stem: str, numbers: dict[str, Any]) -> tuple[str, Find
 
 
 def stamp(page: str, said: str) -> str:
-    """Put what a record says into a page, between the markers.
-
-    Raises
-    ------
-    ValueError
-        If the page lacks one of them.
-    """
+    """Put what a record says into a page, between the markers; refuses a page that lacks one of them."""
     before, began, rest = page.partition(BEGIN)
     _, ended, after = rest.partition(END)
     if not (began and ended):
@@ -146,22 +126,14 @@ def _page(name: str, stem: str, made: dict[str, Any], findings: Findings) -> str
         "\n".join(f"- {sentence}" for sentence in findings.headline),
         *map(table_to_markdown, findings.tables),
         "## How it was made",
-        _facts(made),
+        f"- command: `{made['command']}`\n"
+        f"- settings: {', '.join(f'{key} = {value}' for key, value in made['config'].items())}\n"
+        f"- commit: {made['commit'] or 'unknown'}\n"
+        f"- machine: {made['machine']}\n"
+        f"- versions: {', '.join(f'{name} {number}' for name, number in made['versions'].items())}\n"
+        f"- time: {made['seconds']:.0f} s, all cells",
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _facts(made: dict[str, Any]) -> str:
-    return "\n".join(
-        (
-            f"- command: `{made['command']}`",
-            f"- settings: {', '.join(f'{key} = {value}' for key, value in made['config'].items())}",
-            f"- commit: {made['commit'] or 'unknown'}",
-            f"- machine: {made['machine']}",
-            f"- versions: {', '.join(f'{name} {number}' for name, number in made['versions'].items())}",
-            f"- time: {made['seconds']:.0f} s, all cells",
-        )
-    )
 
 
 def main() -> None:

@@ -1,9 +1,7 @@
 """A recorded run made again: its settings are taken from its manifest, and its numbers compared with the new ones.
 
-A manifest is the folder of a run, or a record of `studies/results`. Every number of a cell must be the same to the last
-bit but for those that a clock has made. Sampling is deterministic on one machine and one set of versions; on another
-processor, sums that are added up in another order drift apart after some hundred iterations, and then predictions
-agree within their Monte Carlo error alone.
+A manifest is the folder of a run, or a record of `studies/results`. Numbers are the same to the last bit on one machine
+and one set of versions, but for those that a clock has made.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from onebasin.base.errors import StudyError
 
-from .frame import Frame, Frames, Row
+from .frame import Frame, Frames
 from .options import Options
 from .study import Study
 from .tables import Field, RowTable, yes_no
@@ -39,13 +37,7 @@ class Manifest:
 
 
 def read_manifest(path: Path, study: str) -> Manifest:
-    """Read the manifest of a run's folder, or of a record.
-
-    Raises
-    ------
-    StudyError
-        If there is none, or it is of another study.
-    """
+    """Read the manifest of a run's folder, or of a record; a `StudyError` if there is none, or of another study."""
     files = (path / "run.json", path / "findings.json") if path.is_dir() else (path,)
     try:
         said: dict[str, Any] = {}
@@ -95,16 +87,12 @@ def held_against(manifest: Manifest, frames: Frames) -> Frame:
     for row in frames["cells"]:
         recorded = manifest.cells.find(key=row["key"])
         if recorded is not None:
-            names = _compared(recorded, row)
+            names = [name for name in recorded if name in row and not name.endswith(CLOCKED)]
             other = [name for name in names if recorded[name] != row[name]]
             words = ", ".join(f"{name} {recorded[name]} to {row[name]}" for name in other[:3])
             numbers = {"compared": len(names), "other": len(other), "words": words}
             rows.append({"label": row["label"], **numbers, "same": not other})
     return Frame.of(rows)
-
-
-def _compared(recorded: Row, row: Row) -> list[str]:
-    return [name for name in recorded if name in row and not name.endswith(CLOCKED)]
 
 
 AGAINST = RowTable(

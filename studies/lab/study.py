@@ -1,9 +1,6 @@
 """Studies: cells to run, measures of them, and claims about the measures.
 
-A study says which cells there are, what each is conditioned on, and how one is made where sampling a target
-is not all; `lab.driver` runs them. Then `measures` fill the frames, and everything else is said of those:
-claims, tables and sentences follow from the frames alone, so that they can be made again from the record.
-Figures may need draws; they are made while the run is there.
+Everything but figures is said of the frames alone, so that it can be made again from the record.
 """
 
 from __future__ import annotations
@@ -119,12 +116,8 @@ def find(name: str) -> Study:
 def only(study: Study, patterns: Iterable[str], run: Run | None = None) -> Study:
     """Restrict a study to the cells whose keys match a pattern, such as ``split03.*``, and to their inputs.
 
-    Cells that the run's folder holds already are taken too, so that a study can be run part by part.
-
-    Raises
-    ------
-    StudyError
-        On a run, if a pattern matches no cell.
+    Cells that the run's folder holds already are taken too, so that a study can be run part by part. On a run, a
+    pattern that matches no cell is a `StudyError`.
     """
     wanted = tuple(patterns)
 

@@ -1,8 +1,4 @@
-"""Views: a table is a caption, its fields, and the rows that it goes over.
-
-The tables that every study has stand here once: `STATEMENTS`, `TRIALS`, `VERDICTS` of a paper's statements,
-their like for claims of our own, and `FAILURES`.
-"""
+"""Tables of rows, and those that every study has: of statements, comparisons, verdicts and failures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

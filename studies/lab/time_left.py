@@ -21,17 +21,10 @@ class StudyTimeLeft:
 
     A cell that is still to be made takes as long as others of its problem, method and engine took, or else as all did;
     how many are made at once is known by how much of their time has passed.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        All of the study.
-    started : float
-        When the first began, in seconds on any clock.
     """
 
-    cells: Sequence[Cell]
-    started: float
+    cells: Sequence[Cell]  # All of the study.
+    started: float  # When the first began, in seconds on any clock.
     _prices: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
     _ended: set[str] = field(default_factory=set)
     _made: float = 0.0
@@ -56,11 +49,9 @@ class StudyTimeLeft:
     def words(self, at: float) -> str:
         """Such as ``, about 25 min left``; empty where it is too little to be said, or nothing is known."""
         seconds = self.left(at)
-        return (
-            ""
-            if seconds is None or seconds < LEAST_SECONDS
-            else f", about {in_words(seconds)} left"
-        )
+        if seconds is None or seconds < LEAST_SECONDS:
+            return ""
+        return f", about {in_words(seconds)} left"
 
 
 def _kind(cell: Cell) -> tuple[str, str, str]:

@@ -60,11 +60,6 @@ def _held_out_agrees(row: Row) -> Finding:
     return f"R-hat {rhat:.3f}", rhat <= HELD_OUT
 
 
-def _invariants_pass(row: Row) -> Finding:
-    rhat = row["invariant_rhat"]
-    return f"R-hat {rhat:.3f}, of {row['invariant']}", rhat <= GOOD
-
-
 def _told_apart(row: Row) -> Finding:
     fixed, after, groups = row["invariant_rhat"], row["aligned_rhat"], len(row["basins"])
     words = f"R-hat {fixed:.2f} of an invariant, {after:.2f} aligned; {groups} groups of chains"
@@ -132,7 +127,13 @@ CLAIMS = (
         "what nothing moves needs no alignment",
         "What does not change under any relabelling needs no alignment to be judged.",
         f"the largest R-hat of an invariant is at most {GOOD:g}",
-        each(_one_mode, _invariants_pass),
+        each(
+            _one_mode,
+            lambda row: (
+                f"R-hat {row['invariant_rhat']:.3f}, of {row['invariant']}",
+                row["invariant_rhat"] <= GOOD,
+            ),
+        ),
     ),
     Claim(
         "what has not converged is told apart",

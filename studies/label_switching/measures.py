@@ -37,10 +37,21 @@ def measure(config: LabelSwitchingConfig, outcomes: Outcomes) -> Frames:
     The frames: `cells`, a row a posterior; `engines`, a row a problem that both engines have; and `rates`, a row a
     separation of planted components, with a failure rate of every rule for each of several posteriors.
     """
+    rows = []
+    for problem in config.problems:
+        both = [outcomes.tree(cell) for cell in outcomes if cell.problem == problem]
+        if len(both) == 2:
+            rows.append({"problem": problem, **compare(*both)})
+    found = failure_rates(SEPARATIONS, PLANTED)
+    planted = {name: getattr(PLANTED, name) for name in ("components", "features", "draws")}
+    rates = {"optimal": found.optimal, **found.rates}
     return {
         "cells": Frame.of(measure_cell(config, cell, outcomes) for cell in outcomes),
-        "engines": _engines(config, outcomes),
-        "rates": _rates(),
+        "engines": Frame.of(rows),
+        "rates": Frame.of(
+            {"separation": distance, **planted, **{rule: rates[rule][:, place] for rule in rates}}
+            for place, distance in enumerate(SEPARATIONS)
+        ),
     }
 
 
@@ -115,25 +126,6 @@ def compare(first: xr.DataTree, second: xr.DataTree) -> dict[str, float]:
         "raw_sds": (raw_apart / a["sd"]).max(),
         "aligned_sds": (apart / a["sd"]).max(),
     }
-
-
-def _engines(config: LabelSwitchingConfig, outcomes: Outcomes) -> Frame:
-    rows = []
-    for problem in config.problems:
-        both = [outcomes.tree(cell) for cell in outcomes if cell.problem == problem]
-        if len(both) == 2:
-            rows.append({"problem": problem, **compare(*both)})
-    return Frame.of(rows)
-
-
-def _rates() -> Frame:
-    found = failure_rates(SEPARATIONS, PLANTED)
-    planted = {name: getattr(PLANTED, name) for name in ("components", "features", "draws")}
-    rates = {"optimal": found.optimal, **found.rates}
-    return Frame.of(
-        {"separation": distance, **planted, **{rule: rates[rule][:, place] for rule in rates}}
-        for place, distance in enumerate(SEPARATIONS)
-    )
 
 
 def _recovery(prefix: str, found: Recovery | None) -> dict[str, Any]:

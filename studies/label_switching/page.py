@@ -22,6 +22,7 @@ from ..lab import (
     FAILURES,
     TRIALS,
     Chapter,
+    Extra,
     Field,
     Frame,
     Frames,
@@ -39,7 +40,6 @@ from ..lab import (
     where,
 )
 from ..lab.figures import plot_cells
-from ..lab.page import Extra
 from .claims import APART, GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
 from .design import LabelSwitchingConfig
 
@@ -171,8 +171,23 @@ def headline(frames: Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
     apart = APART(frames)
     if apart:
-        yield _mended(apart)
-        yield _rules(apart)
+        raw = apart.column("raw_rhat")
+        left = [row for row in apart if row["aligned_rhat"] > GOOD]
+        names = ", ".join(f"{row['label']} ({row['aligned_rhat']:.3f})" for row in left)
+        yield (
+            f"Where the parts are apart, the worst R-hat is {min(raw):.2f} to {max(raw):.2f} raw, and aligned at "
+            f"most {GOOD:g} in {len(apart) - len(left)} of {len(apart)} posteriors; their smallest bulk ESS goes from "
+            f"{min(apart.column('raw_ess_bulk')):.0f} to {min(apart.column('aligned_ess_bulk')):.0f}."
+            + (f" Not in {names}." if left else "")
+        )
+        mean, gaussian = (
+            sum(max(row[rule]) > 1 for row in apart)
+            for rule in ("labellings_by_mean", "labellings")
+        )
+        yield (
+            f"Aligned with the mean, {mean} of these {len(apart)} seem to change labels within chains, which leaves "
+            f"posteriors up to {max(apart.column('inflation')):.1f} times as wide; aligned with a Gaussian, {gaussian}."
+        )
     for row in select("cells", kind="overlap")(frames).rows[:1]:
         warned = "warns" if row["warnings"] else "does not warn"
         yield (
@@ -185,29 +200,6 @@ def headline(frames: Frames) -> Iterator[str]:
             f"{row['aligned_rhat']:.2f} aligned, and the chains are told apart as {len(row['basins'])} groups."
         )
     yield count_verdicts(frames, of="claims", hold=("holds", "hold"))
-
-
-def _mended(apart: Frame) -> str:
-    """Say what alignment does to R-hat and ESS where parts are apart."""
-    raw = apart.column("raw_rhat")
-    left = [row for row in apart if row["aligned_rhat"] > GOOD]
-    names = ", ".join(f"{row['label']} ({row['aligned_rhat']:.3f})" for row in left)
-    return (
-        f"Where the parts are apart, the worst R-hat is {min(raw):.2f} to {max(raw):.2f} raw, and aligned at "
-        f"most {GOOD:g} in {len(apart) - len(left)} of {len(apart)} posteriors; their smallest bulk ESS goes from "
-        f"{min(apart.column('raw_ess_bulk')):.0f} to {min(apart.column('aligned_ess_bulk')):.0f}."
-    ) + (f" Not in {names}." if left else "")
-
-
-def _rules(apart: Frame) -> str:
-    """Say in how many posteriors whose parts are apart either rule lets labels change within a chain."""
-    mean, gaussian = (
-        sum(max(row[rule]) > 1 for row in apart) for rule in ("labellings_by_mean", "labellings")
-    )
-    return (
-        f"Aligned with the mean, {mean} of these {len(apart)} seem to change labels within chains, which leaves "
-        f"posteriors up to {max(apart.column('inflation')):.1f} times as wide; aligned with a Gaussian, {gaussian}."
-    )
 
 
 def chapters(config: LabelSwitchingConfig, frames: Frames) -> Iterator[Chapter | None]:

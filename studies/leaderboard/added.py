@@ -28,21 +28,12 @@ _FORM = "NAME=MODULE.py:FUNCTION or NAME=FILE.nc, such as mine=sampler.py:sample
 
 @dataclass(frozen=True)
 class Added:
-    """A method of a user's own.
+    """A method of a user's own."""
 
-    Attributes
-    ----------
-    name : str
-        Its name in tables.
-    path : str
-        Of the module, or of the posterior, where `{reference}` stands for the name of each.
-    function : str
-        Of the module; empty for a posterior's file.
-    """
-
-    name: str
+    name: str  # Its name in tables.
     path: str
-    function: str = ""
+    """Of the module, or of the posterior, where `{reference}` stands for the name of each."""
+    function: str = ""  # Of the module; empty for a posterior's file.
 
 
 @dataclass(frozen=True)
@@ -58,13 +49,7 @@ class Own:
 
 
 def parse(words: str, taken: tuple[str, ...]) -> Added:
-    """Read what `--add` was given; `taken` are names of other methods.
-
-    Raises
-    ------
-    StudyError
-        If it cannot be read, or the name is taken.
-    """
+    """Read what `--add` was given; a `StudyError` if it cannot be read, or its name is one of those `taken`."""
     name, equals, what = words.partition("=")
     if not (equals and what and _NAME.fullmatch(name)):
         raise StudyError(f"`--add` is {words!r}; give {_FORM}.")
@@ -83,21 +68,9 @@ def parse(words: str, taken: tuple[str, ...]) -> Added:
 
 
 def settings_for(added: Added, reference: str, *, alone: bool) -> Own:
-    """The settings of an added method's cell.
+    """Give the settings of an added method's cell; `alone` says whether this reference is the only one.
 
-    Parameters
-    ----------
-    added : Added
-        The method.
-    reference : str
-        The reference that it is compared with.
-    alone : bool
-        Whether that is the only reference.
-
-    Raises
-    ------
-    StudyError
-        If there is no such file, or one file stands for the posteriors of several references.
+    It is a `StudyError` if there is no such file, or one file stands for the posteriors of several references.
     """
     if not added.function and PLACE not in added.path and not alone:
         raise StudyError(
@@ -113,11 +86,8 @@ def settings_for(added: Added, reference: str, *, alone: bool) -> Own:
 def posterior_of(name: str, own: Own, target: Target, seed: int, reference: str) -> xr.DataTree:
     """Call a user's function with the target and a seed, or read a user's file.
 
-    Raises
-    ------
-    CellFailed
-        If the module or its function cannot be had, it fails, or what it returns, or the file holds, is no posterior of
-        the reference's model.
+    It is `CellFailed` if the module or its function cannot be had, it fails, or there is no posterior of the
+    reference's model.
     """
     from onebasin.analysis.compare.reference.compare import check_run
     from onebasin.posteriors.view import as_view

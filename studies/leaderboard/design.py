@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import xarray as xr
@@ -17,8 +16,9 @@ from onebasin.truth.problems import PROBLEMS, Problem
 
 from ..lab import Cell, CellFailed, Context, Options, Outcomes
 from ..lab.making import sample, symmetrise
+from ..lab.posteriors import Distilling
 from .added import ENGINE, Added, Own, posterior_of, settings_for
-from .methods import METHODS, DistilledNuts, LeaderboardRow, chosen
+from .methods import METHODS, chosen
 
 NAME = "leaderboard"
 
@@ -46,11 +46,6 @@ class LeaderboardConfig:
             )
 
 
-def known_references() -> tuple[str, ...]:
-    """Kept references whose model is at hand."""
-    return tuple(name for name in references() if open_reference(name).info["problem"] in PROBLEMS)
-
-
 def configured(
     *,
     only: tuple[str, ...] | None = None,
@@ -59,14 +54,8 @@ def configured(
     seed: int = 0,
     added: tuple[Added, ...] = (),
 ) -> LeaderboardConfig:
-    """Make the settings; all references and methods by default, and of added methods those alone where one is given.
-
-    Raises
-    ------
-    StudyError
-        If a word names no reference or method.
-    """
-    there = known_references()
+    """Make the settings; all references and methods by default, and of added methods those alone where one is given."""
+    there = tuple(n for n in references() if open_reference(n).info["problem"] in PROBLEMS)
     names = there if only is None else tuple(dict.fromkeys(choose("only", n, there) for n in only))
     words = () if added and methods is None else chosen(methods)
     return LeaderboardConfig(seed, names, words, quick, added)
@@ -74,18 +63,8 @@ def configured(
 
 def configure(options: Options) -> LeaderboardConfig:
     """Make the settings from what `onebasin study leaderboard` was given."""
-    options.refuse(
-        NAME,
-        "full",
-        "engine",
-        "chains",
-        "warmup",
-        "draws",
-        "dtype",
-        "splits",
-        "datasets",
-        "parametrisations",
-    )
+    refused = "full engine chains warmup draws dtype splits datasets parametrisations"
+    options.refuse(NAME, *refused.split())
     return configured(only=options.problems, quick=options.quick, seed=options.seed)
 
 
@@ -96,26 +75,22 @@ def problem_of(reference: str) -> Problem:
 
 def cells(config: LeaderboardConfig) -> tuple[Cell, ...]:
     """List the cells: each reference's methods, then what is added."""
-    return tuple(cell for reference in config.references for cell in _of(config, reference))
-
-
-def _of(config: LeaderboardConfig, reference: str) -> Iterator[Cell]:
-    problem = problem_of(reference)
-    model = problem.target()
-    for name in config.methods:
-        method = METHODS[name]
-        if method.fits(model):
-            inputs = tuple(_key(reference, METHODS[each], each) for each in method.inputs)
-            settings = method.settings(problem, config.quick)
-            yield Cell(reference, name, method.engine, settings, config.seed, inputs=inputs)
-    alone = len(config.references) == 1
-    for added in config.added:
-        own = settings_for(added, reference, alone=alone)
-        yield Cell(reference, added.name, ENGINE, own, config.seed)
-
-
-def _key(reference: str, method: LeaderboardRow, name: str) -> str:
-    return f"{reference}.{name}.{method.engine}"
+    found, alone = [], len(config.references) == 1
+    for reference in config.references:
+        problem = problem_of(reference)
+        model = problem.target()
+        for name in config.methods:
+            method = METHODS[name]
+            if method.fits(model):
+                inputs = tuple(f"{reference}.{one}.{METHODS[one].engine}" for one in method.inputs)
+                settings = method.settings(problem, config.quick)
+                found.append(
+                    Cell(reference, name, method.engine, settings, config.seed, inputs=inputs)
+                )
+        for added in config.added:
+            own = settings_for(added, reference, alone=alone)
+            found.append(Cell(reference, added.name, ENGINE, own, config.seed))
+    return tuple(found)
 
 
 def target(config: LeaderboardConfig, cell: Cell) -> Target:
@@ -134,17 +109,9 @@ def make(
     try:
         if isinstance(cell.settings, Symmetrised):
             return symmetrise(cell, context, cell.settings)
-        if isinstance(cell.settings, DistilledNuts):
-            return _distilled(cell, target, outcomes.by_key(cell.inputs[0]))
+        if isinstance(cell.settings, Distilling):
+            assert isinstance(target, NetworkTarget), "what predicts is distilled"
+            return cell.settings.make(outcomes.by_key(cell.inputs[0]), target, cell.seed)
         return sample(replace(cell, method=METHODS[cell.method].word), context)
     except (InferenceError, StanError) as error:
         raise CellFailed(str(error)) from error
-
-
-def _distilled(cell: Cell, target: object, draws: xr.DataTree) -> xr.DataTree:
-    from onebasin.analysis.gaussian.distillation import distil
-
-    assert isinstance(target, NetworkTarget), "what predicts is distilled"
-    settings: DistilledNuts = cell.settings
-    found = distil(draws, target.x, settings=settings.distillation, seed=cell.seed)
-    return found.sample(settings.draws, seed=cell.seed, predictive_mb=0)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from onebasin.analysis.compare.reference.compare import compare_with_reference
 from onebasin.analysis.compare.reference.differences import FALSE_ALARM, TESTED
@@ -28,9 +27,15 @@ from .methods import METHODS
 def measure(config: LeaderboardConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell; where methods are a user's own, those recorded of the same references stand next to them."""
     rows = [_row(cell, outcomes) for cell in outcomes]
-    recorded = _recorded(config) if config.added else []
-    measured = {(row["problem"], row["method"]) for row in rows}
-    rows += [row for row in recorded if (row["problem"], row["method"]) not in measured]
+    path = RESULTS / f"{NAME}.json"
+    if config.added and path.is_file():
+        kept = json.loads(path.read_text(encoding="utf-8"))["frames"]["cells"]
+        measured = {(row["problem"], row["method"]) for row in rows}
+        rows += [
+            {**row, "recorded": True}
+            for row in Frame.from_json(kept).where(problem=config.references)
+            if (row["problem"], row["method"]) not in measured
+        ]
     return {"cells": Frame.of(rows)}
 
 
@@ -41,22 +46,17 @@ def _known(reference: str) -> Known:
 
 def _row(cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
     tree = outcomes.tree(cell)
-    factors = {**cell.factors, "label": label_of(cell.method), "recorded": False}
-    factors |= {"seed": cell.seed, **_cost(cell, outcomes)}
+    label = METHODS[cell.method].label if cell.method in METHODS else cell.method  # of an added one
+    factors = {**cell.factors, "label": label, "recorded": False, "seed": cell.seed}
+    views = [as_view(one) for one in (tree, *map(outcomes.by_key, cell.inputs))]
+    for name, word in _COSTS.items():  # what a posterior is made from is counted too
+        known = [number for view in views if (number := view.number(word)) is not None]
+        factors[name] = float(np.sum(known)) if known else None
     try:
-        return {
-            **factors,
-            **columns(
-                compare_with_reference(tree, _known(cell.problem), name=label_of(cell.method))
-            ),
-        }
+        found = compare_with_reference(tree, _known(cell.problem), name=label)
+        return {**factors, **columns(found)}
     except ValueError as error:
         return {**factors, "verdict": "cannot be judged", "said": str(error)}
-
-
-def label_of(method: str) -> str:
-    """A method's name in tables; that of an added one is its own."""
-    return METHODS[method].label if method in METHODS else method
 
 
 def columns(found: ReferenceComparison) -> dict[str, Any]:
@@ -71,6 +71,7 @@ def columns(found: ReferenceComparison) -> dict[str, Any]:
     parameters = table[table["kind"] == "parameter"]["sd_ratio"]
     invariants = means[table["kind"] == "invariant"]
     z = table[[f"z_{name}" for name in TESTED]].abs()
+    measure = "total_variation" if "total_variation" in found.predictions else "mean_distance"
     return {
         "verdict": found.verdict,
         "said": found.sentences[0],
@@ -89,43 +90,12 @@ def columns(found: ReferenceComparison) -> dict[str, Any]:
         "beyond": len(found.beyond),
         "rhat": table["rhat"].max(),
         "ess": table["ess_bulk"].min(),
-        **_predictions(found),
+        "prediction": found.predictions.get(measure),
+        "prediction_floor": found.predictions.get(f"{measure}_floor"),
     }
 
 
-def _predictions(found: ReferenceComparison) -> dict[str, float | None]:
-    for measure in ("total_variation", "mean_distance"):
-        if measure in found.predictions:
-            floor = found.predictions[f"{measure}_floor"]
-            return {"prediction": found.predictions[measure], "prediction_floor": floor}
-    return {"prediction": None, "prediction_floor": None}
-
-
-def _cost(cell: Cell, outcomes: Outcomes) -> dict[str, float | None]:
-    """Seconds and gradients; what a posterior is made from is counted too."""
-    trees = [outcomes.tree(cell), *map(outcomes.by_key, cell.inputs)]
-    return {name: _sum(trees, word) for name, word in _COSTS.items()}
-
-
 _COSTS = {"seconds": schema.WALL_TIME, "gradients": schema.GRADIENT_EVALUATIONS}
-
-
-def _sum(trees: list[xr.DataTree], word: str) -> float | None:
-    numbers = [as_view(tree).number(word) for tree in trees]
-    known = [number for number in numbers if number is not None]
-    return float(np.sum(known)) if known else None
-
-
-def _recorded(config: LeaderboardConfig) -> list[dict[str, Any]]:
-    """Rows of the repository's record of the same references; none where there is no record."""
-    path = RESULTS / f"{NAME}.json"
-    if not path.is_file():
-        return []
-    kept = json.loads(path.read_text(encoding="utf-8"))["frames"]["cells"]
-    rows = Frame.from_json(kept).where(problem=config.references)
-    return [{**row, "recorded": True} for row in rows]
-
-
 NARROW = 0.9
 """Ratio of sds below which a parameter's spread is called too small."""
 
@@ -148,21 +118,22 @@ def _agree(*methods: str) -> Test:
 
     def test(frames: Frames) -> Iterable[Trial]:
         judged = sum(row["verdict"] != "cannot be judged" for row in rows(frames))
-        yield from each(rows, partial(_agrees, judged), where=_where)(frames)
+
+        def agrees(row: Row) -> Finding:
+            if row["verdict"] == "cannot be judged":
+                return "cannot be judged", None
+            z, worst = number(row["largest_z"], 3), number(row["worst"], 2)
+            words = f"{row['verdict']}; |z| at most {z}, means within {worst} sds"
+            if row["verdict"] != "differs":
+                return words, True
+            joint = joint_bound(row["z_bound"], judged)
+            if row["largest_z"] <= joint:
+                return f"{words}; chance in {judged} runs reaches {number(joint, 3)}", "open"
+            return words, False
+
+        yield from each(rows, agrees, where=_where)(frames)
 
     return test
-
-
-def _agrees(judged: int, row: Row) -> Finding:
-    if row["verdict"] == "cannot be judged":
-        return "cannot be judged", None
-    words = f"{row['verdict']}; |z| at most {number(row['largest_z'], 3)}, means within {number(row['worst'], 2)} sds"
-    if row["verdict"] != "differs":
-        return words, True
-    joint = joint_bound(row["z_bound"], judged)
-    if row["largest_z"] <= joint:
-        return f"{words}; chance in {judged} runs reaches {number(joint, 3)}", "open"
-    return words, False
 
 
 def joint_bound(bound: float, runs: int) -> float:

@@ -18,6 +18,8 @@ from onebasin.inference import Advi, Ensemble, Hmc, Laplace, Mclmc, Nuts, Pathfi
 from onebasin.models import NetworkTarget, Target
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, blocks_of
 
+from ..lab.posteriors import Distilling
+
 if TYPE_CHECKING:
     from onebasin.truth.problems import Problem
 
@@ -28,39 +30,17 @@ DRAWS = 4000
 
 
 @dataclass(frozen=True)
-class DistilledNuts:
-    """Settings of a Gaussian distilled from the draws of NUTS, and the number of its draws."""
-
-    distillation: DistillationSettings
-    draws: int = DRAWS
-
-
-@dataclass(frozen=True)
 class LeaderboardRow:
-    """A row of the leaderboard.
+    """A row of the leaderboard."""
 
-    Attributes
-    ----------
-    label : str
-        Its name in tables.
-    word : str
-        The method's, of `inference.methods.WORDS`; its own where the making knows it.
-    engine : str
-        Who makes it.
-    settings : callable
-        From the problem, and whether it is to be quick, to the method.
-    fits : callable
-        From a target to whether the method is for it.
-    inputs : tuple of str
-        Methods whose posterior of the same problem it is made from.
-    """
-
-    label: str
-    word: str
-    engine: str
+    label: str  # Its name in tables.
+    word: str  # The method's, of `inference.methods.WORDS`; its own where the making knows it.
+    engine: str  # Who makes it.
     settings: Callable[[Problem, bool], Any]
+    """From the problem, and whether it is to be quick, to the method."""
     fits: Callable[[Target], bool] = lambda target: True
-    inputs: tuple[str, ...] = ()
+    """From a target to whether the method is for it."""
+    inputs: tuple[str, ...] = ()  # Methods whose posterior of the same problem it is made from.
 
 
 def _nuts(problem: Problem, quick: bool) -> Nuts:
@@ -87,16 +67,8 @@ def _sized(full: Any, quick: Any) -> Callable[[Problem, bool], Any]:
 _ADVI = _sized(Advi(draws=DRAWS), Advi(iterations=2000, draws=DRAWS))
 
 
-def _is_network(target: Target) -> bool:
-    return isinstance(target, NetworkTarget)
-
-
 def _is_free_network(target: Target) -> bool:
     return isinstance(target, NetworkTarget) and target.model.parametrisation.label == "free"
-
-
-def _has_parts(target: Target) -> bool:
-    return bool(blocks_of(target.symmetry, Exchangeable) or blocks_of(target.symmetry, Complement))
 
 
 METHODS: Mapping[str, LeaderboardRow] = MappingProxyType(
@@ -109,7 +81,13 @@ METHODS: Mapping[str, LeaderboardRow] = MappingProxyType(
         "meanfield": LeaderboardRow("mean-field ADVI", "meanfield", "numpyro", _ADVI),
         "fullrank": LeaderboardRow("full-rank ADVI", "fullrank", "numpyro", _ADVI),
         "symmetrised": LeaderboardRow(
-            "symmetrised VI", "symmetrised", "numpyro", _symmetrised, _has_parts
+            "symmetrised VI",
+            "symmetrised",
+            "numpyro",
+            _symmetrised,
+            lambda t: bool(
+                blocks_of(t.symmetry, Exchangeable) or blocks_of(t.symmetry, Complement)
+            ),
         ),
         "pathfinder": LeaderboardRow(
             "Pathfinder", "pathfinder", "stan", _sized(Pathfinder(), Pathfinder())
@@ -122,15 +100,15 @@ METHODS: Mapping[str, LeaderboardRow] = MappingProxyType(
             "ensemble",
             "numpyro",
             _sized(Ensemble(members=100), Ensemble(members=20)),
-            _is_network,
+            lambda target: isinstance(target, NetworkTarget),
         ),
         "distilled": LeaderboardRow(
             "NUTS distilled, one Gaussian",
             "distilled",
             "analysis",
             _sized(
-                DistilledNuts(DistillationSettings()),
-                DistilledNuts(DistillationSettings(iterations=1000)),
+                Distilling(DistillationSettings(), DRAWS),
+                Distilling(DistillationSettings(iterations=1000), DRAWS),
             ),
             _is_free_network,
             ("nuts",),
@@ -141,12 +119,9 @@ METHODS: Mapping[str, LeaderboardRow] = MappingProxyType(
 
 
 def chosen(words: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Methods by their words, with those that they are made from; all by default, but nutpie only where it is there.
+    """Choose methods by their words, with those that they are made from; refuses other words.
 
-    Raises
-    ------
-    StudyError
-        If a word is none of them.
+    All by default, but nutpie only where it is there.
     """
     if words is None:
         return tuple(name for name in METHODS if name != "nuts-nutpie" or find_spec("nutpie"))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-import numpy as np
-
 from onebasin.analysis.compare.reference.differences import FALSE_ALARM, SEEN
 from onebasin.analysis.compare.reference.result import FLAGS
 from onebasin.analysis.page.page import FigureItem
@@ -14,6 +12,7 @@ from onebasin.base.table import TableCell
 from .. import lab
 from ..lab import (
     Chapter,
+    Extra,
     Field,
     Frame,
     Frames,
@@ -25,7 +24,6 @@ from ..lab import (
     failed,
 )
 from ..lab.figures import plot_cells
-from ..lab.page import Extra
 from .design import LeaderboardConfig, problem_of
 
 _AGREES = ("agrees", "agrees in part")
@@ -42,16 +40,13 @@ def _method(row: Row) -> TableCell:
 def best_first(frames: Frames) -> list[Row]:
     """Rows by reference, and of each by the worst error of a mean; what cannot be judged comes last."""
     rows = lab.read("cells", frames)
-    return [
-        row
-        for reference in (rows.levels("problem") if len(rows) else ())
-        for row in sorted(rows.where(problem=reference), key=_error)
-    ]
 
+    def error(row: Row) -> tuple[bool, float]:
+        worst = row.get("worst")
+        return row["verdict"] == "cannot be judged", float("inf") if worst is None else worst
 
-def _error(row: Row) -> tuple[bool, float]:
-    worst = row.get("worst")
-    return row["verdict"] == "cannot be judged", float("inf") if worst is None else worst
+    references = rows.levels("problem") if len(rows) else ()
+    return [row for name in references for row in sorted(rows.where(problem=name), key=error)]
 
 
 _COLUMNS = (
@@ -105,13 +100,8 @@ def over_all(frames: Frames) -> Iterator[Row]:
             "differs": verdicts.count("differs"),
             "unjudged": verdicts.count("cannot be judged"),
             "failed": sum(f".{method}." in key for key in failed),
-            **{name: _median(own, name) for name in ("worst", "sd_ratio", "gradients", "seconds")},
+            **{name: own.median(name) for name in ("worst", "sd_ratio", "gradients", "seconds")},
         }
-
-
-def _median(rows: Frame, column: str) -> float | None:
-    values = rows.column(column)
-    return float(np.median(values)) if values else None
 
 
 OVER_ALL = RowTable(
@@ -223,24 +213,19 @@ def figures(
     config: LeaderboardConfig, outcomes: Outcomes, frames: Frames
 ) -> Mapping[str, Iterable[Extra]]:
     """Draw every method's worst error of a mean, by reference."""
-    return {ERRORS: (_errors(frames),)}
-
-
-def _errors(frames: Frames) -> FigureItem | None:
-    rows = lab.read("cells", frames).known("worst") if len(lab.read("cells", frames)) else ()
-    shown = [row for row in rows if row["worst"] > 0]
     groups: dict[str, dict[str, float]] = {}
-    for row in shown:
-        groups.setdefault(row["problem"], {})[row["label"]] = row["worst"]
+    for row in lab.read("cells", frames).known("worst"):
+        if row["worst"] > 0:
+            groups.setdefault(row["problem"], {})[row["label"]] = row["worst"]
     if not groups:
-        return None
-    drawn = plot_cells(groups, x_label="worst error of a mean, in sds", log_scale=True)
-    return FigureItem(
-        drawn,
+        return {}
+    drawn = FigureItem(
+        plot_cells(groups, x_label="worst error of a mean, in sds", log_scale=True),
         caption="How far the worst mean of each method is from the reference's, modulo symmetry; on a "
         "logarithmic axis.",
         alt="Dot plot of the worst error of a mean of every method, a colour a reference",
     )
+    return {ERRORS: (drawn,)}
 
 
 TEXT = Text(

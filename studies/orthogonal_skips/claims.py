@@ -9,8 +9,23 @@ from collections.abc import Iterable, Iterator
 
 from onebasin.truth.pairs import MIN_PAIRS
 
-from ..lab import METHOD_WORDS, Field, Frames, Row, RowTable, Test, Void, join, pair, select
-from ..lab.effects import Measure, Side, change, changes, exceeds
+from ..lab import (
+    METHOD_WORDS,
+    Field,
+    Frames,
+    Measure,
+    Row,
+    RowTable,
+    Side,
+    Test,
+    Void,
+    change,
+    changes,
+    exceeds,
+    join,
+    pair,
+    select,
+)
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import effect_claim, with_interval
 from .design import ALL, INSIDE, OUTSIDE, TRUTH, VARIANTS, VI
@@ -88,15 +103,6 @@ def _nearer(where: str) -> Test:
     )  # fmt: skip
 
 
-def _from_sampler(measure: Measure, side: Side, problem: str) -> Test:
-    """Compare a sampler with the approximation of the same model, data set by data set."""
-    return changes(
-        select("cells", problem=problem), measure, "method", ((TRUTH, VI),), side,
-        scale="difference", by="dataset", same=("problem", "condition"), void=disagrees(INSIDE),
-        where=lambda a, b: f"{problem}, NUTS to mean-field ADVI, {a['condition']}",
-    )  # fmt: skip
-
-
 def _exceeds(problem: str, measure: Measure, limit: float) -> Test:
     over = select("cells", method=VI, problem=problem)
     return exceeds(over, measure, limit, same=ALIKE, where=_alone)
@@ -114,7 +120,11 @@ CLAIMS = (
         "in contrast to MCMC",
         _COLLAPSE,
         "the share explained, plain fit less sampler, has its interval below 0",
-        _from_sampler(f"explained_{INSIDE}", "below", "plain"),
+        changes(
+            select("cells", problem="plain"), f"explained_{INSIDE}", "method", ((TRUTH, VI),), "below",
+            scale="difference", by="dataset", same=("problem", "condition"), void=disagrees(INSIDE),
+            where=lambda a, b: f"plain, NUTS to mean-field ADVI, {a['condition']}",
+        ),
     ),
     effect_claim(
         "most units collapse",

@@ -161,60 +161,56 @@ def configure(options: Options) -> SkipsConfig:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "engine", "splits", "parametrisations")
     base = QUICK if options.quick else PAPER if options.full else DEFAULT
+    conditions, number = base.conditions, options.datasets
+    if number is not None:  # for the conditions that have most data sets; the others get no more
+        most = max(condition.datasets for condition in conditions)
+        conditions = tuple(
+            replace(c, datasets=number if c.datasets == most else min(c.datasets, number))
+            for c in conditions
+        )
     return replace(
         base,
         seed=options.seed,
         variants=options.labels("problems", VARIANTS, base.variants),
-        conditions=_with_datasets(base.conditions, options.datasets),
+        conditions=conditions,
         nuts=options.sampler(base.nuts),
     )
 
 
-def _with_datasets(conditions: tuple[Condition, ...], number: int | None) -> tuple[Condition, ...]:
-    """Give the conditions that have most data sets this many, and the others no more."""
-    if number is None:
-        return conditions
-    most = max(condition.datasets for condition in conditions)
-    return tuple(
-        replace(c, datasets=number if c.datasets == most else min(c.datasets, number))
-        for c in conditions
-    )
-
-
 def cells(config: SkipsConfig) -> tuple[SkipsCell, ...]:
-    """List the cells, data set by data set, so that a run cut short has whole data sets."""
+    """List the cells, data set by data set, so that a run cut short has whole data sets.
+
+    Of every variant a fit, equation 6 at it where there is a symmetry, and the samplers.
+    """
     most = max(condition.datasets for condition in config.conditions)
-    return tuple(
-        cell
+    factors = [
+        (number, condition, variant)
         for number in range(1, most + 1)
         for condition in config.conditions
         if number <= condition.datasets
         for variant in config.variants
-        for cell in _of_variant(config, number, condition, variant)
-    )
-
-
-def _of_variant(
-    config: SkipsConfig, number: int, condition: Condition, variant: str
-) -> Iterator[SkipsCell]:
-    """A fit, equation 6 at it where there is a symmetry, and the samplers."""
-    fit = SkipsCell(
-        variant,
-        VI,
-        NUMPYRO,
-        config.vi,
-        config.seed + number - 1,
-        data=f"{condition.name}-set{number:02d}",
-        number=number,
-        condition=condition,
-    )
-    yield fit
-    if model(config, variant, condition).symmetry:
-        yield replace(fit, method=GAP, engine=MADE, settings=config.gap, inputs=(fit.key,))
-    if condition == config.conditions[0]:
-        yield replace(fit, method=TRUTH, settings=config.nuts)
-        if number <= config.mclmc_datasets:
-            yield replace(fit, method=CHECK, settings=config.mclmc)
+    ]
+    found = []
+    for number, condition, variant in factors:
+        fit = SkipsCell(
+            variant,
+            VI,
+            NUMPYRO,
+            config.vi,
+            config.seed + number - 1,
+            data=f"{condition.name}-set{number:02d}",
+            number=number,
+            condition=condition,
+        )
+        found.append(fit)
+        if model(config, variant, condition).symmetry:
+            gap = replace(fit, method=GAP, engine=MADE, settings=config.gap, inputs=(fit.key,))
+            found.append(gap)
+        if condition == config.conditions[0]:
+            found.append(replace(fit, method=TRUTH, settings=config.nuts))
+            if number <= config.mclmc_datasets:
+                found.append(replace(fit, method=CHECK, settings=config.mclmc))
+    return tuple(found)
 
 
 def model(config: SkipsConfig, variant: str, condition: Condition) -> BayesianNetwork:

@@ -5,7 +5,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 
 from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
 from onebasin.analysis.predictive.uncertainty import predictive_uncertainty
@@ -34,8 +33,6 @@ from .design import (
 SCORES = ("rmse", "log_score", "coverage_50", "coverage_95", "width_95")
 OF_UNITS = ("kl_in", "kl_out", "snr_in", "snr_out")
 """Measures of the weights into a unit and out of it: KL to their prior in nats, and signal to noise."""
-Predictions = Mapping[str, HeldOut]
-"""A posterior's predictions, inside and outside."""
 
 
 def measure(config: SkipsConfig, outcomes: Outcomes) -> Frames:
@@ -47,11 +44,19 @@ def measure(config: SkipsConfig, outcomes: Outcomes) -> Frames:
     rows: list[Row] = []
     for name in dict.fromkeys(cell.data for cell in outcomes):
         rows += _of_data(config, outcomes, name)
-    fits = [cell for cell in outcomes if cell.method == VI]
+    layers: list[Row] = []
+    training: list[Row] = []
+    for cell in outcomes:
+        if cell.method == VI:
+            for layer, units in unit_activity(outcomes.tree(cell)).units.groupby("layer"):
+                row = {**_factors(cell), "layer": layer, "units": len(units)}
+                row |= {"active": int(units["active"].sum())}
+                layers.append(row | {name: units[name].median() for name in OF_UNITS})
+            training += _training(config, outcomes, cell)
     return {
         "cells": Frame.of(rows),
-        "layers": Frame.of(row for cell in fits for row in _layers(outcomes, cell)),
-        "training": Frame.of(row for cell in fits for row in _training(config, outcomes, cell)),
+        "layers": Frame.of(layers),
+        "training": Frame.of(training),
         "gaps": Frame.of(
             {**_factors(cell), **row}
             for cell in outcomes
@@ -64,7 +69,13 @@ def measure(config: SkipsConfig, outcomes: Outcomes) -> Frames:
 def _of_data(config: SkipsConfig, outcomes: Outcomes, name: str) -> Iterator[Row]:
     """Measure the posteriors of one data set under one condition."""
     alike = [cell for cell in outcomes if cell.data == name and cell.method in (VI, TRUTH, CHECK)]
-    predictions = {cell: _predict(config, outcomes.tree(cell), cell) for cell in alike}
+    predictions = {}
+    for cell in alike:
+        tree, network = outcomes.tree(cell), target(config, cell).model
+        predictions[cell] = {
+            where: predict_held_out(tree, network, points.x, points.y)
+            for where, points in _points(cell).items()
+        }
     for cell, found in predictions.items():
         row = {**_factors(cell), **diagnosis_columns(outcomes, cell)}
         for where, points in _points(cell).items():
@@ -90,14 +101,6 @@ def _factors(cell: Cell) -> dict[str, Any]:
 def _points(cell: Cell) -> Mapping[str, SkipsPoints]:
     assert isinstance(cell, SkipsCell), "cells are made here"
     return points_of(cell.seed, cell.condition.frequency)
-
-
-def _predict(config: SkipsConfig, tree: xr.DataTree, cell: Cell) -> Predictions:
-    network = target(config, cell).model
-    return {
-        where: predict_held_out(tree, network, points.x, points.y)
-        for where, points in _points(cell).items()
-    }
 
 
 def _scores(held_out: HeldOut, points: SkipsPoints) -> dict[str, Any]:
@@ -126,14 +129,6 @@ def _explained(squared: np.ndarray, points: SkipsPoints) -> float:
 
 def _suffixed(columns: Mapping[str, Any], where: str, prefix: str = "") -> dict[str, Any]:
     return {f"{prefix}{name}_{where}": value for name, value in columns.items()}
-
-
-def _layers(outcomes: Outcomes, cell: Cell) -> Iterator[Row]:
-    """Measure what has collapsed, layer by layer, at the end of a fit."""
-    for layer, units in unit_activity(outcomes.tree(cell)).units.groupby("layer"):
-        row = {**_factors(cell), "layer": layer, "units": len(units)}
-        row |= {"active": int(units["active"].sum())}
-        yield row | {name: units[name].median() for name in OF_UNITS}
 
 
 def _training(config: SkipsConfig, outcomes: Outcomes, cell: Cell) -> Iterator[Row]:

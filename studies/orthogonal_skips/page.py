@@ -11,10 +11,11 @@ from onebasin.truth.pairs import MIN_PAIRS
 
 from .. import lab
 from ..lab import (
+    EFFECTS,
     METHOD_WORDS,
     Caution,
-    Cell,
     Chapter,
+    Extra,
     Field,
     Frames,
     Outcomes,
@@ -23,10 +24,8 @@ from ..lab import (
     read,
     select,
 )
-from ..lab.effects import EFFECTS
 from ..lab.figures import elbo_traces
 from ..lab.frame import averages
-from ..lab.page import Extra
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import averaged
 from .claims import DIFFERENCES
@@ -107,15 +106,16 @@ BY_LAYER = averaged(
 )
 
 
-def _share(row: Row) -> float | None:
-    return None if row["upper"] is None else 100 * row["upper"] / row["log_order"]
-
-
 _BOUNDS = (
     Field("at least", "lower", decimals=1, unit="nats"),
     Field("at most", "upper", decimals=1, unit="nats"),
     Field("log |G|", "log_order", decimals=1, unit="nats"),
-    Field("at most", _share, decimals=1, unit="% of log |G|"),
+    Field(
+        "at most",
+        lambda row: None if row["upper"] is None else 100 * row["upper"] / row["log_order"],
+        decimals=1,
+        unit="% of log |G|",
+    ),
 )
 GAP_BY_LAYER = averaged(
     "Equation 6 at the end of the training, means over data sets: KL[q₀ ‖ q] between the fit and its symmetric mixture",
@@ -210,23 +210,26 @@ _DEFINITIONS = (
 def headline(frames: Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
     cells = frames["cells"]
-    yield _size(frames)
-    yield _chains(frames)
-    for condition in cells.levels("condition") if cells else ():
-        yield _fits(frames, condition)
-    yield from _gaps(frames)
-    yield lab.count_verdicts(frames)
-
-
-def _size(frames: Frames) -> str:
-    cells = frames["cells"]
     sets = len(cells.levels("dataset")) if cells else 0
     if sets < MIN_PAIRS:
-        return (
+        yield (
             f"With fewer than {MIN_PAIRS} data sets no statement can be decided, and this run has {sets}: give "
             f"--datasets {MIN_PAIRS} or more."
         )
-    return f"Statements are tried on {sets} data sets, {len(cells)} posteriors in all."
+    else:
+        yield f"Statements are tried on {sets} data sets, {len(cells)} posteriors in all."
+    yield _chains(frames)
+    for condition in cells.levels("condition") if cells else ():
+        yield _fits(frames, condition)
+    names = ("lower", "upper", "log_order")
+    over = averages(select("gaps", layer=ALL, end=True), ("condition", "problem"), mean=names)
+    for row in over(frames):
+        yield (
+            f"{_upper(row['condition'])}: between the {row['problem']} fit and its symmetric mixture the gap of "
+            f"equation 6 ends between {row['lower']:.1f} and {row['upper']:.1f} nats, of at most "
+            f"{row['log_order']:.1f} (log |G|)."
+        )
+    yield lab.count_verdicts(frames)
 
 
 def _chains(frames: Frames) -> str:
@@ -268,18 +271,6 @@ def _fits(frames: Frames, condition: str) -> str:
         f"{_upper(condition)}: inside the data's range mean-field fits explain of the true function's variance "
         f"{', '.join(parts)}{sampled_share}."
     ) * bool(parts)
-
-
-def _gaps(frames: Frames) -> Iterator[str]:
-    """Say what equation 6 comes to at the end."""
-    names = ("lower", "upper", "log_order")
-    over = averages(select("gaps", layer=ALL, end=True), ("condition", "problem"), mean=names)
-    for row in over(frames):
-        yield (
-            f"{_upper(row['condition'])}: between the {row['problem']} fit and its symmetric mixture the gap of "
-            f"equation 6 ends between {row['lower']:.1f} and {row['upper']:.1f} nats, of at most "
-            f"{row['log_order']:.1f} (log |G|)."
-        )
 
 
 def chapters(config: SkipsConfig, frames: Frames) -> Iterator[Chapter | None]:
@@ -326,17 +317,12 @@ def chapters(config: SkipsConfig, frames: Frames) -> Iterator[Chapter | None]:
     yield lab.failed(frames)
 
 
-def _run_name(cell: lab.Cell) -> str | None:
-    """Say how each posterior of the first data set was made."""
-    return cell.label if cell.method != GAP and getattr(cell, "number", 1) == 1 else None
-
-
 TEXT = lab.Text(
     f"Symmetry broken by {NAME.replace('-', ' ')}",
     headline,
     chapters,
     definitions=(*_DEFINITIONS, *DIAGNOSTICS, *PREDICTION),
-    run_name=_run_name,
+    run_name=lambda c: c.label if c.method != GAP and getattr(c, "number", 1) == 1 else None,
 )
 
 
@@ -353,24 +339,19 @@ def figures(
     shown = outcomes.keep(lambda cell: (cell.seed, getattr(cell, "condition", None)) == first)
     panels = [cell for cell in shown if cell.method in (VI, TRUTH)]
     if panels:
-        extras[FIGURE_ONE] = (_figure_one(config, shown, panels), *elbo_traces(shown))
+        data = dataset(panels[0].seed, config.conditions[0].frequency)
+        trees = {f"{c.problem}, {METHOD_WORDS[c.method]}": outcomes.tree(c) for c in panels}
+        figure = FigureItem(
+            plot_uncertainty(trees, x=[[-EDGE], [EDGE]], truth=data.truth),
+            caption="The paper's Figure 1 remade, first data set and condition: the predictive mean with one standard "
+            "deviation, epistemic and in all, by mean-field fits (left) and by NUTS on the same models (right), over "
+            "the data and the true function.",
+            alt=f"Predictive bands over one input, for {', '.join(trees)}",
+        )
+        extras[FIGURE_ONE] = (figure, *elbo_traces(shown))
     if frames["gaps"]:
         extras[EQUATION_SIX] = (_gap_figure(frames),)
     return extras
-
-
-def _figure_one(config: SkipsConfig, outcomes: Outcomes, panels: list[Cell]) -> FigureItem:
-    """Remake the paper's Figure 1, fits next to chains."""
-    first = config.conditions[0]
-    data = dataset(panels[0].seed, first.frequency)
-    trees = {f"{cell.problem}, {METHOD_WORDS[cell.method]}": outcomes.tree(cell) for cell in panels}
-    return FigureItem(
-        plot_uncertainty(trees, x=[[-EDGE], [EDGE]], truth=data.truth),
-        caption="The paper's Figure 1 remade, first data set and condition: the predictive mean with one standard "
-        "deviation, epistemic and in all, by mean-field fits (left) and by NUTS on the same models (right), over the "
-        "data and the true function.",
-        alt=f"Predictive bands over one input, for {', '.join(trees)}",
-    )
 
 
 def _gap_figure(frames: Frames) -> FigureItem:

@@ -1,8 +1,6 @@
 """The design: three sizes of the experiment, the methods, their settings and data, and the cells."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import product
 
 import xarray as xr
 
@@ -192,34 +190,30 @@ def cells(config: InvariantConfig) -> tuple[Cell, ...]:
     First the parts without images, then the classifiers, width by width: trained networks, every method's fits, and,
     where HMC is affordable, its draws, the same aligned, and how far each method's fits are from them in weights.
     """
+    seed, vi = config.seed, two_weights_design.fit_settings(config.two_weights)
     made = {INTERPOLATION: config.interpolation, QUADRATURE: config.two_weights}
-    first = (Cell.of(key, settings, config.seed) for key, settings in made.items())
-    return (*first, *_two_weights(config), *(c for w in config.widths for c in _width(config, w)))
-
-
-def _two_weights(config: InvariantConfig) -> Iterator[Cell]:
-    vi = two_weights_design.fit_settings(config.two_weights)
-    for alpha, (label, how) in product(
-        config.two_weights.alphas, two_weights_design.METHODS.items()
-    ):
-        yield Cell(alpha_problem(alpha), label, NUMPYRO, FitSettings(how, vi), config.seed)
-
-
-def _width(config: InvariantConfig, width: int) -> Iterator[Cell]:
-    problem, seed = width_problem(width), config.seed
-    yield Cell(problem, "ensemble", NUMPYRO, config.networks, seed)
-    fits = {
-        method: Cell(problem, method.name, NUMPYRO, fit_settings(config, width, method), seed)
-        for method in methods(config, width)
-    }
-    yield from fits.values()
-    if width in config.truth_widths:
-        hmc = Cell(problem, "hmc", NUMPYRO, config.hmc, seed)
-        truth = Cell(problem, "truth", MADE, config.truth, seed, inputs=(hmc.key,))
-        yield from (hmc, truth)
-        for method, fit in fits.items():
-            inputs = (fit.key, truth.key)
-            yield Cell(problem, against(method), MADE, config.truth, seed, inputs=inputs)
+    found = [Cell.of(key, settings, seed) for key, settings in made.items()]
+    for alpha in config.two_weights.alphas:
+        for label, how in two_weights_design.METHODS.items():
+            found.append(Cell(alpha_problem(alpha), label, NUMPYRO, FitSettings(how, vi), seed))
+    for width in config.widths:
+        problem = width_problem(width)
+        found.append(Cell(problem, "ensemble", NUMPYRO, config.networks, seed))
+        fits = {
+            method: Cell(problem, method.name, NUMPYRO, fit_settings(config, width, method), seed)
+            for method in methods(config, width)
+        }
+        found += fits.values()
+        if width in config.truth_widths:
+            hmc = Cell(problem, "hmc", NUMPYRO, config.hmc, seed)
+            truth = Cell(problem, "truth", MADE, config.truth, seed, inputs=(hmc.key,))
+            found += [hmc, truth]
+            for method, fit in fits.items():
+                inputs = (fit.key, truth.key)
+                found.append(
+                    Cell(problem, against(method), MADE, config.truth, seed, inputs=inputs)
+                )
+    return tuple(found)
 
 
 def target(config: InvariantConfig, cell: Cell) -> NetworkTarget | None:

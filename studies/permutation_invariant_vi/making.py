@@ -6,7 +6,7 @@ draw; `centre` and `spread` have the means and standard deviations of q under th
 Draws are thinned once predictions are made; data are those of the study, and not kept.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import numpy as np
@@ -19,7 +19,7 @@ from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
 from onebasin.truth.problems.images import image_split
 
-from ..lab import Cell, Context, Frame, Outcomes, Row, read
+from ..lab import Cell, Context, Frame, Outcomes, read
 from ..lab.making import sample, symmetrise
 from ..lab.posteriors import from_tree, to_tree, tree_of
 from .classifiers.measures import hold_against, make_truth
@@ -70,11 +70,21 @@ def with_predictions(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTre
     model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
     posterior = tree["posterior"].to_dataset()
     kept = slice(None, settings.kept)
+    logs, accuracy = [], []
+    for chain in range(posterior.sizes["chain"]):
+        one = posterior.isel(chain=slice(chain, chain + 1)).transpose("chain", "draw", ...)
+        logits = predict(model, {n: one[n].values for n in model.network.shapes}, test.x)
+        logs.append(class_log_probability(logits))
+        accuracy.append((logits[0].argmax(axis=-1) == np.asarray(test.y)).mean(axis=-1))
+    variables = {
+        "log_probability": (("chain", "obs", "class"), np.stack(logs)),
+        "draw_accuracy": (("chain", "member"), np.stack(accuracy)),
+    }
     groups = {
         "posterior": posterior.isel(draw=kept),
         "sample_stats": tree["sample_stats"].to_dataset().isel(draw=kept),
         "variational": tree["variational"].to_dataset(),
-        "predictive": _predictive(model, posterior, test),
+        "predictive": xr.Dataset(variables),
         **moments(model, tree),
     }
     return tree_of(groups, tree.attrs)
@@ -100,20 +110,6 @@ def _by_variable(model: BayesianNetwork, vectors: Float[np.ndarray, "chain param
     return xr.Dataset(variables)
 
 
-def _predictive(model: BayesianNetwork, posterior: xr.Dataset, test: Dataset) -> xr.Dataset:
-    logs, accuracy = [], []
-    for chain in range(posterior.sizes["chain"]):
-        one = posterior.isel(chain=slice(chain, chain + 1)).transpose("chain", "draw", ...)
-        logits = predict(model, {n: one[n].values for n in model.network.shapes}, test.x)
-        logs.append(class_log_probability(logits))
-        accuracy.append((logits[0].argmax(axis=-1) == np.asarray(test.y)).mean(axis=-1))
-    variables = {
-        "log_probability": (("chain", "obs", "class"), np.stack(logs)),
-        "draw_accuracy": (("chain", "member"), np.stack(accuracy)),
-    }
-    return xr.Dataset(variables)
-
-
 def measures(config: InvariantConfig, outcomes: Outcomes) -> Mapping[str, Frame]:
     """Fill the frames.
 
@@ -124,17 +120,12 @@ def measures(config: InvariantConfig, outcomes: Outcomes) -> Mapping[str, Frame]
     for cell in outcomes:
         if cell.key in (INTERPOLATION, QUADRATURE):
             frames |= from_tree(outcomes.tree(cell))
-    frames["weight_fits"] = Frame.of(_weight_fits(config, outcomes, frames))
-    within = next((row["vanishing"] / row["sigma"] for row in read("thresholds", frames)), None)
-    return {**frames, **measure_classifiers(config, outcomes, within=within)}
-
-
-def _weight_fits(
-    config: InvariantConfig, outcomes: Outcomes, frames: Mapping[str, Frame]
-) -> Iterator[Row]:
-    settings = config.two_weights
+    settings, rows = config.two_weights, []
     for case in read("cases", frames).where(noise=settings.noise):
         for method in METHODS:
             tree = find(outcomes, alpha_problem(case["alpha"]), method)
             if tree is not None:
-                yield score_fits(settings, case, method, tree)
+                rows.append(score_fits(settings, case, method, tree))
+    frames["weight_fits"] = Frame.of(rows)
+    within = next((row["vanishing"] / row["sigma"] for row in read("thresholds", frames)), None)
+    return {**frames, **measure_classifiers(config, outcomes, within=within)}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from .. import lab
-from ..lab.page import Extra
+from ..lab import Extra
 from .classifiers import distances, nearness, widths
 from .design import InvariantConfig
 from .two_modes import page as two_modes

@@ -6,8 +6,7 @@ With fewer data sets than a Wilcoxon test needs, as in the default run, every st
 import math
 
 from .. import lab
-from ..lab import Row, Test
-from ..lab.effects import Measure, Scale, Side, changes, exceeds
+from ..lab import Measure, Scale, Side, Test, changes, exceeds
 from ..shared.against_nuts import SHIFT, advi, void
 from ..shared.papers import effect_claim, from_to, posterior_name
 
@@ -25,15 +24,12 @@ _ACCURATE = (
 )
 
 
-def _where(a: Row, b: Row) -> str:
-    return f"{from_to(a, b)}, noise {a['noise_sd']:g}"
-
-
 def _constrained(over: lab.Rows, measure: Measure, side: Side, scale: Scale = "ratio") -> Test:
     """Compare cells without and with the constraint, data set by data set."""
     return changes(
         over, measure, "problem", PAIRS, side,
-        scale=scale, by="dataset", same=ALIKE, where=_where, void=void,
+        scale=scale, by="dataset", same=ALIKE, void=void,
+        where=lambda a, b: f"{from_to(a, b)}, noise {a['noise_sd']:g}",
     )  # fmt: skip
 
 

@@ -12,10 +12,7 @@ from ..lab import Frame, Frames, Outcomes, Row
 from ..lab.cells import diagnosis_columns
 from ..shared.against_nuts import agreements, from_nuts
 from ..shared.heldout import columns_of
-from .design import TeacherConfig, data_of, target
-
-SEAM = 0.1
-"""Within this of +-pi, in radians, a longitude counts as lying at the seam."""
+from .design import SEAM, TeacherConfig, data_of, target
 
 
 def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:
@@ -28,36 +25,30 @@ def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:
     """
     rows: list[dict[str, Any]] = []
     engines: list[Row] = []
-    for alike in dict.fromkeys(cell.data for cell in outcomes):
-        found, agreement = _measure_data(config, outcomes, alike)
-        rows += found
-        engines += agreement
+    for name in dict.fromkeys(cell.data for cell in outcomes):
+        held_out, misses = {}, {}  # the predictions of one data set are in memory together
+        for cell in outcomes:
+            if cell.data == name:
+                data, model = data_of(config, cell), target(config, cell).model
+                test, truth = data.held_out, data.truth
+                if test is None or truth is None:
+                    raise ArgumentError(
+                        f"`{data.name}` has no held-out points or no true function."
+                    )
+                found = predict_held_out(outcomes.tree(cell), model, test.x, test.y)
+                held_out[cell] = found
+                misses[cell] = found.function.mean(axis=(0, 1)) - truth(test.x)
+        for cell, predictions in held_out.items():
+            miss, tree = misses[cell], outcomes.tree(cell)
+            row = {**cell.factors, **diagnosis_columns(outcomes, cell)}
+            row |= {"noise_sd": getattr(cell, "noise_sd", 1.0)}
+            row |= {"dataset": getattr(cell, "number", 1)}
+            row |= columns_of(predictions, row["sampling_seconds"])
+            row |= {"bias": miss.mean(), "error": np.sqrt(np.mean(miss**2))}
+            row |= dict(zip(("at_seam", "crossings"), seam(tree), strict=True))
+            rows.append(row | from_nuts(held_out, cell))
+        engines += agreements(held_out)
     return {"cells": Frame.of(rows), "engines": Frame.of(engines)}
-
-
-def _measure_data(
-    config: TeacherConfig, outcomes: Outcomes, name: str
-) -> tuple[list[dict[str, Any]], Frame]:
-    """Measure the cells of one data set, whose predictions are in memory together."""
-    held_out, misses, rows = {}, {}, []
-    for cell in outcomes:
-        if cell.data == name:
-            data, model = data_of(config, cell), target(config, cell).model
-            test, truth = data.held_out, data.truth
-            if test is None or truth is None:
-                raise ArgumentError(f"`{data.name}` has no held-out points or no true function.")
-            found = predict_held_out(outcomes.tree(cell), model, test.x, test.y)
-            held_out[cell] = found
-            misses[cell] = found.function.mean(axis=(0, 1)) - truth(test.x)
-    for cell, predictions in held_out.items():
-        miss = misses[cell]
-        row = {**cell.factors, **diagnosis_columns(outcomes, cell)}
-        row |= {"noise_sd": getattr(cell, "noise_sd", 1.0), "dataset": getattr(cell, "number", 1)}
-        row |= columns_of(predictions, row["sampling_seconds"])
-        row |= {"bias": miss.mean(), "error": np.sqrt(np.mean(miss**2))}
-        row |= dict(zip(("at_seam", "crossings"), seam(outcomes.tree(cell)), strict=True))
-        rows.append(row | from_nuts(held_out, cell))
-    return rows, agreements(held_out)
 
 
 def seam(tree: xr.DataTree) -> tuple[float, float]:

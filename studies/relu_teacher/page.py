@@ -1,6 +1,6 @@
 """The study's page: tables, words and pictures."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,16 +16,13 @@ from onebasin.truth.pairs import MIN_PAIRS
 from onebasin.truth.problems.relu_networks import DEFINITION, teacher_data
 
 from .. import lab
-from ..lab import Chapter, Field, Frames, RowTable, at_most
-from ..lab.effects import EFFECTS
+from ..lab import EFFECTS, Chapter, Extra, Field, Frames, RowTable, at_most
 from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
-from ..lab.page import Extra
 from ..shared import against_nuts
 from ..shared.against_nuts import BOUND, advi
 from ..shared.heldout import OF_F, PREDICTIVE, chains_that_disagree, mixing
 from ..shared.papers import averaged, posterior_name
-from .design import CHARTS, FULL_DATASETS, METHODS, TeacherConfig, target
-from .measures import SEAM
+from .design import CHARTS, FULL_DATASETS, METHODS, SEAM, TeacherConfig, target
 
 SLICE = np.linspace(-5.0, 5.0, 81)
 """Values of the first input along the slice; the second is 0."""
@@ -148,52 +145,41 @@ VIEWS = (
 )
 
 
-def headline(frames: Frames) -> tuple[str, ...]:
+def headline(frames: Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
-    return (
-        _size(frames),
-        chains_that_disagree(frames),
-        against_nuts.engines_agree(frames),
-        lab.count_verdicts(frames),
-        _judged(frames) if several(frames) else _approximation(frames),
-    )
-
-
-def _size(frames: Frames) -> str:
-    """Say over how many data sets the statements are tried."""
-    if not several(frames):
-        return (
-            "This is one data set, on which no statement can be decided: --full tries them on many."
-        )
     cells = frames["cells"]
-    noises = " and ".join(f"{noise:g}" for noise in cells.levels("noise_sd"))
-    return (
-        f"Statements are tried on {len(cells.levels('dataset'))} data sets ({FULL_DATASETS} with --full) with noise "
-        f"{noises}, {len(cells)} posteriors in all."
-    )
-
-
-def _judged(frames: Frames) -> str:
-    """Say what became of the comparisons behind the verdicts."""
+    if several(frames):
+        noises = " and ".join(f"{noise:g}" for noise in cells.levels("noise_sd"))
+        yield (
+            f"Statements are tried on {len(cells.levels('dataset'))} data sets ({FULL_DATASETS} with --full) with "
+            f"noise {noises}, {len(cells)} posteriors in all."
+        )
+    else:
+        yield "This is one data set, on which no statement can be decided: --full tries them on many."
+    yield chains_that_disagree(frames)
+    yield against_nuts.engines_agree(frames)
+    yield lab.count_verdicts(frames)
+    if not several(frames):
+        parts = []
+        for name in ("free", "givens"):
+            fits = advi(problem=name)(frames)
+            if fits:
+                shift, ratio = (
+                    lab.span(fits.column(f"from_nuts_{n}")) for n in ("in_sds", "sd_ratio")
+                )
+                parts.append(
+                    f"{shift} posterior sds off with {name} weights (their sd of f is {ratio} times NUTS's)"
+                )
+        yield (
+            f"Held against NUTS, ADVI's predictive means are {', and '.join(parts)}." * bool(parts)
+        )
+        return
     answers = [row["holds"] for row in frames["trials"]]
     holds, not_, undecided, void = (answers.count(word) for word in (True, False, "open", None))
-    return (
+    yield (
         f"Of the {len(answers)} comparisons behind them {holds} speak for and {not_} against a statement, {undecided} "
         f"are open, and {void} cannot be judged: fewer than {MIN_PAIRS} data sets are left on which chains agree."
     )
-
-
-def _approximation(frames: Frames) -> str:
-    """Say how far ADVI's predictions are from those of NUTS."""
-    parts = []
-    for name in ("free", "givens"):
-        fits = advi(problem=name)(frames)
-        if fits:
-            shift, ratio = (lab.span(fits.column(f"from_nuts_{n}")) for n in ("in_sds", "sd_ratio"))
-            parts.append(
-                f"{shift} posterior sds off with {name} weights (their sd of f is {ratio} times NUTS's)"
-            )
-    return f"Held against NUTS, ADVI's predictive means are {', and '.join(parts)}." * bool(parts)
 
 
 def chapters(config: TeacherConfig, frames: Frames) -> Iterable[Chapter | None]:
@@ -249,20 +235,21 @@ def question(config: TeacherConfig) -> Chapter:
     )
 
 
-def _run_name(cell: lab.Cell) -> str | None:
-    """Say how each posterior was made where there is one data set, and of many that of the first."""
-    return cell.label if getattr(cell, "number", 1) == 1 else None
-
-
-_TERMS = (DEFINITION, *against_nuts.DEFINITIONS, *DIAGNOSTICS, *PREDICTION)
-TEXT = lab.Text("Two ReLU units, free and constrained", headline, chapters, _TERMS, _run_name)
+TEXT = lab.Text(
+    "Two ReLU units, free and constrained",
+    headline,
+    chapters,
+    (DEFINITION, *against_nuts.DEFINITIONS, *DIAGNOSTICS, *PREDICTION),
+    run_name=lambda cell: cell.label if getattr(cell, "number", 1) == 1 else None,
+)
 
 
 def figures(
     config: TeacherConfig, outcomes: lab.Outcomes, frames: Frames
 ) -> dict[str, tuple[Extra, ...]]:
     """Draw the figures, and tabulate the health of the chains, of the first data set."""
-    outcomes = _first(outcomes)
+    first = next((cell.data for cell in outcomes), None)
+    outcomes = outcomes.keep(lambda cell: cell.data == first)
     cells = frames["cells"].where(key=tuple(cell.key for cell in outcomes))
     extras: dict[str, tuple[Extra, ...]] = {}
     sampled = [cell for cell in outcomes if cell.method == "nuts"]
@@ -273,12 +260,6 @@ def figures(
     if advi()(frames) and not several(frames):
         extras[_VARIATIONAL] = (_slice(config, outcomes, shown), *elbo_traces(outcomes))
     return extras
-
-
-def _first(outcomes: lab.Outcomes) -> lab.Outcomes:
-    """Keep the cells of the first data set."""
-    names = dict.fromkeys(cell.data for cell in outcomes)
-    return outcomes.keep(lambda cell: cell.data in list(names)[:1])
 
 
 def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureItem | None:

@@ -5,6 +5,7 @@ holds it to the record.
 """
 
 from collections.abc import Callable, Iterable
+from operator import gt, lt
 
 from ..lab import Claim, Finding, Frames, Row, Test, contrast, each, join, select
 from ..shared.heldout import MAX_RHAT
@@ -59,30 +60,14 @@ def _of(remedies: Iterable[str], tried: Callable[[Row], Finding], *, void: bool 
     )
 
 
-def _numbers(name: str, a: Row, b: Row) -> str:
-    return f"{a[name]:.3g} to {b[name]:.3g}"
+def _from_to(
+    name: str, holds: Callable[[float, float], bool], form: str = "{:.3g} to {:.3g}"
+) -> Callable[[Row, Row], Finding]:
+    """Ask whether a measure of the first remedy and of the second are as they should be."""
+    return lambda a, b: (form.format(a[name], b[name]), holds(a[name], b[name]))
 
 
-def _farther(a: Row, b: Row) -> Finding:
-    return _numbers("distance", a, b), b["distance"] > a["distance"]
-
-
-def _no_nearer(a: Row, b: Row) -> Finding:
-    return _numbers("distance", a, b), b["distance"] > (1 - LITTLE) * a["distance"]
-
-
-def _nearer(a: Row, b: Row) -> Finding:
-    return _numbers("distance", a, b), b["distance"] < a["distance"]
-
-
-def _as_far(a: Row, b: Row) -> Finding:
-    ratio = b["distance"] / a["distance"]
-    return _numbers("distance", a, b), abs(ratio - 1) < LITTLE
-
-
-def _higher_bound(a: Row, b: Row) -> Finding:
-    before, after = a["best_bound"], b["best_bound"]
-    return f"{before:.1f} to {after:.1f} nats", after > before
+_nearer = _from_to("distance", gt)
 
 
 def _there_already(a: Row, b: Row) -> Finding:
@@ -94,23 +79,9 @@ def _too_sure(row: Row) -> Finding:
     return f"spread {row['spread_ratio']:.2f} of the truth's", row["spread_ratio"] < NARROW
 
 
-def _surer(a: Row, b: Row) -> Finding:
-    return _numbers("spread_ratio", a, b), b["spread_ratio"] < a["spread_ratio"]
-
-
-def _unlike_weights(row: Row) -> Finding:
-    return f"R-hat {row['aligned_rhat']:.2f}", row["aligned_rhat"] > APART
-
-
 def _outputs_agree(row: Row) -> Finding:
     words = f"R-hat {row['outputs_rhat']:.3f} of outputs, {row['weights_rhat']:.2f} of weights"
     return words, row["outputs_rhat"] <= MAX_RHAT and row["outputs_rhat"] < row["weights_rhat"]
-
-
-def _cheaper(a: Row, b: Row) -> Finding:
-    return f"{a['gradients']:.0f} to {b['gradients']:.0f} gradients", b["gradients"] < a[
-        "gradients"
-    ]
 
 
 def _claim(label: str, words: str, rule: str, test: Test) -> Claim:
@@ -128,7 +99,12 @@ CLAIMS = (
         "Symmetrised VI raises the bound",
         "Averaging over the group adds the mutual information to the ELBO, which plain mean-field VI leaves out.",
         "the lower bound of its symmetrised ELBO is above the ELBO of plain mean-field VI, of the best fit of each",
-        _against(NOTHING, [SYMMETRISED], _higher_bound, void=False),
+        _against(
+            NOTHING,
+            [SYMMETRISED],
+            _from_to("best_bound", lt, "{:.1f} to {:.1f} nats"),
+            void=False,
+        ),
     ),
     _claim(
         "Most of what symmetrised VI gains is there without training for it",
@@ -141,13 +117,19 @@ CLAIMS = (
         "Symmetrised VI does not change the predictions",
         "What the average gains is evidence; its draws predict as those of the Gaussian that is averaged.",
         f"its distance from the truth is that of plain mean-field VI to within {LITTLE:.0%}",
-        _against(NOTHING, [SYMMETRISED], _as_far),
+        _against(
+            NOTHING, [SYMMETRISED], _from_to("distance", lambda a, b: abs(b / a - 1) < LITTLE)
+        ),
     ),
     _claim(
         "Ordered biases bring mean-field VI no nearer to the truth",
         "The order removes the symmetry, but makes a posterior that a Gaussian fits no better.",
         f"the distance from the truth is above {1 - LITTLE:.0%} of that with free biases",
-        _against(NOTHING, ["ordered.meanfield"], _no_nearer),
+        _against(
+            NOTHING,
+            ["ordered.meanfield"],
+            _from_to("distance", lambda a, b: b > (1 - LITTLE) * a),
+        ),
     ),
     _claim(
         "Orthogonal skips bring mean-field VI nearer to its truth",
@@ -171,13 +153,17 @@ CLAIMS = (
         "Fits from other starts have other weights, with every remedy",
         "No remedy makes weights comparable between fits: there are more modes than symmetry makes.",
         f"R-hat of some weight over fits is above {APART:g} after alignment modulo what permutations are left",
-        _of(FITS, _unlike_weights, void=False),
+        _of(
+            FITS,
+            lambda row: (f"R-hat {row['aligned_rhat']:.2f}", row["aligned_rhat"] > APART),
+            void=False,
+        ),
     ),
     _claim(
         "A Gaussian with the moments of aligned draws predicts worse than mean-field VI",
         "Moments keep each weight's spread and lose how weights go together, which predictions need.",
         "its distance from the truth is above that of plain mean-field VI",
-        _against(NOTHING, [GAUSSIAN], _farther),
+        _against(NOTHING, [GAUSSIAN], _from_to("distance", lt)),
     ),
     _claim(
         "Of all single Gaussians the distilled one predicts nearest to the truth",
@@ -201,7 +187,7 @@ CLAIMS = (
         "Deep ensembles are surer of their predictions than mean-field VI",
         "Optima differ less than draws of the Gaussian.",
         "the spread of its predictions is below that of plain mean-field VI",
-        _against(NOTHING, [ENSEMBLE], _surer),
+        _against(NOTHING, [ENSEMBLE], _from_to("spread_ratio", gt)),
     ),
     _claim(
         "MCLMC is nearer to the truth than mean-field VI",
@@ -213,6 +199,11 @@ CLAIMS = (
         "Mean-field VI and ensembles cost less than NUTS",
         "The posterior's own draws cost the most.",
         "a fit takes fewer gradients of the whole data's likelihood than all chains of NUTS",
-        _against(NUTS, [NOTHING, ENSEMBLE], _cheaper, void=False),
+        _against(
+            NUTS,
+            [NOTHING, ENSEMBLE],
+            _from_to("gradients", gt, "{:.0f} to {:.0f} gradients"),
+            void=False,
+        ),
     ),
 )

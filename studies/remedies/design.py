@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import xarray as xr
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.gaussian import fit_gaussian
-from onebasin.analysis.gaussian.distillation import DistillationSettings, distil
+from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference import Advi, Ensemble, Mclmc, Nuts, Symmetrised
 from onebasin.inference.density.evaluate import log_density
 from onebasin.models import NetworkTarget
@@ -22,7 +22,7 @@ from onebasin.truth.problems.images import Images
 
 from ..lab import Cell, Context, Options, Outcomes
 from ..lab.making import sample, symmetrise
-from ..lab.posteriors import tree_of
+from ..lab.posteriors import Distilling, posterior_mean, tree_of
 from .problems import PROBLEMS, condition, parts, run_seed
 
 NAME = "remedies"
@@ -52,14 +52,6 @@ class OneGaussian:
     draws: int
 
 
-@dataclass(frozen=True)
-class Distilling:
-    """Settings of a distilled Gaussian, and the number of its draws that predict."""
-
-    distillation: DistillationSettings
-    draws: int
-
-
 class Remedy(NamedTuple):
     """A row of the tables: which model, by which method; `inputs` are the cells of its run that it is made from."""
 
@@ -73,6 +65,11 @@ class Remedy(NamedTuple):
     def name(self) -> str:
         """Its name in the frames."""
         return f"{self.model}.{self.method}"
+
+    @property
+    def truth(self) -> str:
+        """The model whose chains are the truth for its functions; order changes no function's probability."""
+        return "plain" if self.model == "ordered" else self.model
 
 
 _NUTS, _ALIGNED = ("plain", "nuts"), ("plain", "aligned")
@@ -147,47 +144,39 @@ def _vi(fits: int, steps: int, draws: int) -> tuple[Fits, Symmetrised]:
     return Fits(fits, advi), Symmetrised(fits=fits, steps=steps, samples=8, **both)
 
 
-def _default() -> RemediesConfig:
-    meanfield, symmetrised = _vi(fits=4, steps=5000, draws=500)
-    return RemediesConfig(
-        seed=0,
-        runs=2,
-        problems=tuple(PROBLEMS),
-        images=Images("digits", side=8, train=1000),
-        hidden=16,
-        nuts=Nuts(chains=4, warmup=500, draws=500, init_radius=1.0),
-        mclmc=Mclmc(chains=4, draws=500),
-        meanfield=meanfield,
-        symmetrised=symmetrised,
-        ensemble=Ensemble(members=20, epochs=1000, learning_rate=0.01),
-        gaussian=OneGaussian("diagonal", 1000),
-        gaussian_full=OneGaussian("full", 1000),
-        distilled=Distilling(DistillationSettings(iterations=6000, learning_rate=0.03), 1000),
-    )
-
-
-def _quick() -> RemediesConfig:
-    meanfield, symmetrised = _vi(fits=2, steps=1000, draws=200)
-    return replace(
-        _default(),
-        runs=1,
-        images=Images("digits", side=4, train=300),
-        hidden=8,
-        nuts=Nuts(chains=2, warmup=150, draws=150, init_radius=1.0, max_tree_depth=7),
-        mclmc=Mclmc(chains=2, warmup=1000, draws=200, thin=5),
-        meanfield=meanfield,
-        symmetrised=replace(symmetrised, report_draws=50, report_permutations=10),
-        ensemble=Ensemble(members=10, epochs=200, learning_rate=0.02),
-        gaussian=OneGaussian("diagonal", 300),
-        gaussian_full=OneGaussian("full", 300),
-        distilled=Distilling(
-            DistillationSettings(iterations=500, points=1000, batch_size=64, learning_rate=0.03),
-            300,
-        ),
-    )
-
-
-DEFAULT, QUICK = _default(), _quick()
+_PLAIN, _SYMMETRISED = _vi(fits=4, steps=5000, draws=500)
+DEFAULT = RemediesConfig(
+    seed=0,
+    runs=2,
+    problems=tuple(PROBLEMS),
+    images=Images("digits", side=8, train=1000),
+    hidden=16,
+    nuts=Nuts(chains=4, warmup=500, draws=500, init_radius=1.0),
+    mclmc=Mclmc(chains=4, draws=500),
+    meanfield=_PLAIN,
+    symmetrised=_SYMMETRISED,
+    ensemble=Ensemble(members=20, epochs=1000, learning_rate=0.01),
+    gaussian=OneGaussian("diagonal", 1000),
+    gaussian_full=OneGaussian("full", 1000),
+    distilled=Distilling(DistillationSettings(iterations=6000, learning_rate=0.03), 1000),
+)
+_PLAIN, _SYMMETRISED = _vi(fits=2, steps=1000, draws=200)
+QUICK = replace(
+    DEFAULT,
+    runs=1,
+    images=Images("digits", side=4, train=300),
+    hidden=8,
+    nuts=Nuts(chains=2, warmup=150, draws=150, init_radius=1.0, max_tree_depth=7),
+    mclmc=Mclmc(chains=2, warmup=1000, draws=200, thin=5),
+    meanfield=_PLAIN,
+    symmetrised=replace(_SYMMETRISED, report_draws=50, report_permutations=10),
+    ensemble=Ensemble(members=10, epochs=200, learning_rate=0.02),
+    gaussian=OneGaussian("diagonal", 300),
+    gaussian_full=OneGaussian("full", 300),
+    distilled=Distilling(
+        DistillationSettings(iterations=500, points=1000, batch_size=64, learning_rate=0.03), 300
+    ),
+)
 
 
 def configure(options: Options) -> RemediesConfig:
@@ -204,32 +193,26 @@ def configure(options: Options) -> RemediesConfig:
 
 def cells(config: RemediesConfig) -> tuple[RunCell, ...]:
     """List the cells, run by run and problem by problem: what others are made from comes first."""
+    in_order = (REMEDIES[0], ALIGNED, *REMEDIES[1:])
+    engines = {("plain", remedy.method): remedy.engine for remedy in in_order}
     return tuple(
-        _cell(config, problem, run, remedy)
+        RunCell(
+            remedy.model,
+            remedy.method,
+            remedy.engine,
+            config.settings_of(remedy.method),
+            run_seed(config.seed, run),
+            inputs=tuple(
+                f"{problem}-run{run}.{model}.{method}.{engines[model, method]}"
+                for model, method in remedy.inputs
+            ),
+            data=f"{problem}-run{run}",
+            dataset=problem,
+            run=run,
+        )
         for run in range(1, config.runs + 1)
         for problem in config.problems
-        for remedy in _in_order()
-    )
-
-
-def _in_order() -> Iterator[Remedy]:
-    first, *others = REMEDIES
-    yield from (first, ALIGNED, *others)
-
-
-def _cell(config: RemediesConfig, problem: str, run: int, remedy: Remedy) -> RunCell:
-    data = f"{problem}-run{run}"
-    keys = {("plain", r.method): f"{data}.plain.{r.method}.{r.engine}" for r in _in_order()}
-    return RunCell(
-        remedy.model,
-        remedy.method,
-        remedy.engine,
-        config.settings_of(remedy.method),
-        run_seed(config.seed, run),
-        inputs=tuple(keys[name] for name in remedy.inputs),
-        data=data,
-        dataset=problem,
-        run=run,
+        for remedy in in_order
     )
 
 
@@ -246,30 +229,13 @@ BOUND = "bound"
 
 def make(config: RemediesConfig, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
-    target = context.target
-    assert isinstance(target, NetworkTarget), "every cell has a network"
-    inputs = [outcomes.by_key(key) for key in cell.inputs]
-    if isinstance(cell.settings, Fits):
-        return _fits(cell, target, progress=context.progress)
-    if isinstance(cell.settings, Symmetrised):
-        return symmetrise(cell, context, cell.settings)
-    if isinstance(cell.settings, Aligning):
-        return _aligned(inputs[0], target, cell.settings)
-    if isinstance(cell.settings, OneGaussian):
-        return _gaussian(inputs[0], target, cell)
-    if isinstance(cell.settings, Distilling):
-        draws, aligned = inputs
-        return _distilled(draws, aligned, target, cell)
-    return sample(cell, context)
-
-
-def _fits(cell: Cell, target: NetworkTarget, *, progress: bool) -> xr.DataTree:
-    """Fit as often as asked for, fit i with the seed of the cell plus i."""
     from onebasin.inference import infer
 
-    settings: Fits = cell.settings
-    return side_by_side(
-        [
+    target, settings = context.target, cell.settings
+    assert isinstance(target, NetworkTarget), "every cell has a network"
+    inputs = [outcomes.by_key(key) for key in cell.inputs]
+    if isinstance(settings, Fits):
+        fits = [
             infer(
                 target,
                 settings.advi,
@@ -277,11 +243,29 @@ def _fits(cell: Cell, target: NetworkTarget, *, progress: bool) -> xr.DataTree:
                 seed=cell.seed + number,
                 predictive_mb=0,
                 check_symmetry=False,
-                progress=progress,
+                progress=context.progress,
             )
             for number in range(settings.fits)
         ]
-    )
+        return side_by_side(fits)
+    if isinstance(settings, Symmetrised):
+        return symmetrise(cell, context, settings)
+    if isinstance(settings, Aligning):
+        # Positive scalings are no symmetry of the posterior: its prior breaks them.
+        permutations = blocks_of(target.symmetry, Exchangeable)
+        aligned = align(inputs[0], permutations, **asdict(settings)).posterior
+        aligned.attrs.pop(schema.WALL_TIME)  # that of the draws; the cell has its own
+        return aligned
+    if isinstance(settings, OneGaussian):
+        found = fit_gaussian(inputs[0], settings.covariance)
+        tree = found.sample(settings.draws, seed=cell.seed, predictive_mb=0)
+        values = log_density(target, tree, engine="numpyro").values - found.log_density(tree)
+        tree.attrs[BOUND] = float(values.mean())
+        return tree
+    if isinstance(settings, Distilling):
+        draws, aligned = inputs
+        return settings.make(draws, target, cell.seed, start=posterior_mean(aligned))
+    return sample(cell, context)
 
 
 def side_by_side(trees: Sequence[xr.DataTree]) -> xr.DataTree:
@@ -301,32 +285,3 @@ def side_by_side(trees: Sequence[xr.DataTree]) -> xr.DataTree:
         attrs[name] = sum(tree.attrs[name] for tree in trees)
     attrs[schema.CONVERGED] = min(tree.attrs[schema.CONVERGED] for tree in trees)
     return tree_of(groups, attrs)
-
-
-def _aligned(draws: xr.DataTree, target: NetworkTarget, settings: Aligning) -> xr.DataTree:
-    """Align modulo permutations; positive scalings are no symmetry of the posterior, whose prior breaks them."""
-    permutations = blocks_of(target.symmetry, Exchangeable)
-    out = align(draws, permutations, **asdict(settings)).posterior
-    out.attrs.pop(schema.WALL_TIME)  # that of the draws; the cell has its own
-    return out
-
-
-def _gaussian(aligned: xr.DataTree, target: NetworkTarget, cell: Cell) -> xr.DataTree:
-    """Fit a Gaussian to the moments of aligned draws, sample it, and say its ELBO."""
-    settings: OneGaussian = cell.settings
-    found = fit_gaussian(aligned, settings.covariance)
-    tree = found.sample(settings.draws, seed=cell.seed, predictive_mb=0)
-    values = log_density(target, tree, engine="numpyro").values - found.log_density(tree)
-    tree.attrs[BOUND] = float(values.mean())
-    return tree
-
-
-def _distilled(
-    draws: xr.DataTree, aligned: xr.DataTree, target: NetworkTarget, cell: Cell
-) -> xr.DataTree:
-    """Distil the draws as they came, from the mean of the aligned ones."""
-    settings: Distilling = cell.settings
-    means = aligned[schema.POSTERIOR].to_dataset().mean(schema.SAMPLE_DIMS)
-    start = {str(name): value.values for name, value in means.items()}
-    found = distil(draws, target.x, start=start, settings=settings.distillation, seed=cell.seed)
-    return found.sample(settings.draws, seed=cell.seed, predictive_mb=0)

@@ -7,7 +7,7 @@ in every run, and those that do not. A test makes it again and compares.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -26,13 +26,7 @@ _WORDS = {"reproduces": IN_ALL, "reproduces in part": WHERE_DECIDED}
 
 
 def stamped(page: str, record: Mapping[str, Any]) -> str:
-    """Put what the record says into the page, between the markers.
-
-    Raises
-    ------
-    ValueError
-        If the page lacks one of them.
-    """
+    """Put what the record says into the page, between the markers; refuses a page that lacks one of them."""
     return stamp(page, said_of(record))
 
 
@@ -43,31 +37,21 @@ def said_of(record: Mapping[str, Any]) -> str:
     frames = {name: Frame.from_json(kept) for name, kept in record["frames"].items()}
     found = conclude(STUDY, frames)
     runs = len(frames["cells"].levels("run"))
-    said: dict[str, list[Any]] = {IN_ALL: [], WHERE_DECIDED: [], NOT_IN_ALL: []}
-    for statement in found.statements:
-        said[_WORDS.get(statement.verdict, NOT_IN_ALL)].append(statement)
+    said: dict[str, list[str]] = {IN_ALL: [], WHERE_DECIDED: [], NOT_IN_ALL: []}
+    for s in found.statements:
+        line = f"- **{s.label}.** {s.outcome[0].upper()}{s.outcome[1:]}."
+        said[_WORDS.get(s.verdict, NOT_IN_ALL)].append(line)
     data = f"`{record['command']}`, seed {record['config']['seed']}, on {record['machine']}"
-    parts = [
-        f"Made by {data}; {runs} runs, with other data and other seeds.",
-        *(part for words, some in said.items() if some for part in (words, *_listed(some))),
-    ]
-    return "\n\n".join(map(_wrapped, filter(None, parts)))
-
-
-def _wrapped(text: str) -> str:
-    """Break lines as pages do."""
-    return "\n".join(map(_broken, text.split("\n")))
+    parts = [f"Made by {data}; {runs} runs, with other data and other seeds."]
+    for words, lines in said.items():
+        parts += [words, "\n".join(lines)] if lines else []
+    return "\n".join(map(_broken, "\n\n".join(filter(None, parts)).split("\n")))
 
 
 def _broken(line: str) -> str:
+    """Break a line as pages do."""
     inside = "  " if line.startswith("- ") else ""
     return fill(line, 100, subsequent_indent=inside, break_long_words=False, break_on_hyphens=False)
-
-
-def _listed(statements: list[Any]) -> Iterator[str]:
-    lines = [f"- **{s.label}.** {s.outcome[0].upper()}{s.outcome[1:]}." for s in statements]
-    if lines:
-        yield "\n".join(lines)
 
 
 def main() -> None:

@@ -27,7 +27,6 @@ from onebasin.posteriors.view import as_view
 from ..lab import Cell, Frame, Frames, Outcomes
 from ..lab.posteriors import halves, tree_of
 from .design import BOUND, BY_NAME, RemediesConfig, RunCell, parts, target
-from .problems import truth_of
 
 FITTED = ("meanfield", "symmetrised")
 """Methods whose chains are fits."""
@@ -46,29 +45,24 @@ def measure(config: RemediesConfig, outcomes: Outcomes) -> Frames:
         assert isinstance(cell, RunCell), "cells are made here"
         if f"{cell.problem}.{cell.method}" in BY_NAME:
             groups.setdefault(cell.data, []).append(cell)
-    rows = [row for cells in groups.values() for row in _rows(config, outcomes, cells)]
+    rows = []
+    for cells in groups.values():
+        data = parts(cells[0].dataset, config.images, cells[0].seed).test
+        truths = {c.problem: _Truth(outcomes.tree(c), data) for c in cells if c.method == "nuts"}
+        for cell in cells:
+            tree, network = outcomes.tree(cell), target(config, cell)
+            one = BY_NAME[f"{cell.problem}.{cell.method}"]
+            row = {**cell.factors, "dataset": cell.dataset, "run": cell.run, "remedy": one.name}
+            row |= {"label": one.label, **_bound(cell, tree, network)}
+            row |= _predictions(cell, tree, data, truths.get(one.truth))
+            row |= _agreement(cell, tree, network, data.x)
+            fits = tree[schema.POSTERIOR].sizes["chain"] if cell.method in FITTED else 1
+            made_from = dict.fromkeys(_sources(outcomes, cell))
+            every = [as_view(tree), *(as_view(outcomes.by_key(key)) for key in made_from)]
+            seconds = [view.number(schema.WALL_TIME) or 0.0 for view in every]
+            gradients = [view.number(schema.GRADIENT_EVALUATIONS) or 0.0 for view in every]
+            rows.append(row | {"seconds": sum(seconds) / fits, "gradients": max(gradients) / fits})
     return {"cells": Frame.of(rows)}
-
-
-def _rows(
-    config: RemediesConfig, outcomes: Outcomes, cells: list[RunCell]
-) -> Iterator[dict[str, Any]]:
-    data = parts(cells[0].dataset, config.images, cells[0].seed).test
-    truths = {c.problem: _Truth(outcomes.tree(c), data) for c in cells if c.method == "nuts"}
-    for cell in cells:
-        tree, network = outcomes.tree(cell), target(config, cell)
-        one = BY_NAME[f"{cell.problem}.{cell.method}"]
-        yield {
-            **cell.factors,
-            "dataset": cell.dataset,
-            "run": cell.run,
-            "remedy": one.name,
-            "label": one.label,
-            **_bound(cell, tree, network),
-            **_predictions(cell, tree, data, truths.get(truth_of(cell.problem))),
-            **_agreement(cell, tree, network, data.x),
-            **_cost(outcomes, cell, tree),
-        }
 
 
 class _Truth:
@@ -125,7 +119,16 @@ def _predictions(
     posterior = tree[schema.POSTERIOR].to_dataset()
     chains = posterior.sizes["chain"] if cell.method in FITTED else 0
     each = [posterior.isel(chain=[chain]) for chain in range(chains)] or [posterior]
-    found = [_measured(_predict(tree, part, data), truth, data) for part in each]
+    names = ("accuracy", "rmse", "log_score", "coverage_50", "coverage_95", "mutual_information")
+    found = []
+    for part in each:
+        predicted = _predict(tree, part, data)
+        scores = {name: predicted.scores[name] for name in names if name in predicted.scores}
+        if truth is not None:
+            spread, wanted = (np.sqrt(np.mean(p.spread**2)) for p in (predicted, truth.whole))
+            scores["distance"] = _distance(predicted, truth.whole, data)
+            scores["spread_ratio"] = float(spread / wanted)
+        found.append(scores)
     columns: dict[str, Any] = {"fits": len(each)}
     for name in found[0]:
         values = np.array([one[name] for one in found], np.float64)
@@ -134,18 +137,6 @@ def _predictions(
         columns |= {"distance_floor": _distance(truth.second, truth.first, data)}
         columns |= {"truth_rhat": truth.rhat}
     return columns
-
-
-def _measured(predicted: Predicted, truth: _Truth | None, data: Any) -> dict[str, float]:
-    names = ("accuracy", "rmse", "log_score", "coverage_50", "coverage_95", "mutual_information")
-    columns = {name: predicted.scores[name] for name in names if name in predicted.scores}
-    if truth is None:
-        return columns
-    spread, wanted = (np.sqrt(np.mean(p.spread**2)) for p in (predicted, truth.whole))
-    return columns | {
-        "distance": _distance(predicted, truth.whole, data),
-        "spread_ratio": float(spread / wanted),
-    }
 
 
 def _distance(predicted: Predicted, truth: Predicted, data: Any) -> float:
@@ -173,16 +164,6 @@ def _agreement(
 
 def _worst(tree: xr.DataTree, names: list[str]) -> float:
     return float(summary(as_view(tree).draws(names))["rhat"].max())
-
-
-def _cost(outcomes: Outcomes, cell: RunCell, tree: xr.DataTree) -> dict[str, float]:
-    """Seconds and gradients of one fit, or of all chains or members; what it was made from is counted too."""
-    fits = tree[schema.POSTERIOR].sizes["chain"] if cell.method in FITTED else 1
-    made_from = dict.fromkeys(_sources(outcomes, cell))
-    every = [as_view(tree), *(as_view(outcomes.by_key(key)) for key in made_from)]
-    seconds = [view.number(schema.WALL_TIME) or 0.0 for view in every]
-    gradients = [view.number(schema.GRADIENT_EVALUATIONS) or 0.0 for view in every]
-    return {"seconds": sum(seconds) / fits, "gradients": max(gradients) / fits}
 
 
 def _sources(outcomes: Outcomes, cell: Cell) -> Iterator[str]:

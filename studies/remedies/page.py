@@ -9,9 +9,19 @@ from onebasin.analysis.page.page import FigureItem
 from onebasin.base.table import Table
 
 from .. import lab
-from ..lab import Chapter, Field, Frames, Outcomes, Row, RowTable, Text, count_verdicts, failed
+from ..lab import (
+    Chapter,
+    Extra,
+    Field,
+    Frames,
+    Outcomes,
+    Row,
+    RowTable,
+    Text,
+    count_verdicts,
+    failed,
+)
 from ..lab.figures import plot_cells
-from ..lab.page import Extra
 from ..lab.tables import Tabulate
 from ..shared.heldout import MAX_RHAT
 from .claims import no_truth
@@ -46,7 +56,9 @@ def _runs(name: str, decimals: int, *, scale: float = 1.0) -> Callable[[Row], st
     return write
 
 
-def _fields(classifier: bool) -> tuple[Field, ...]:
+def remedies_on(problem: str) -> Callable[[Frames], Table]:
+    """Tabulate the remedies on one data set."""
+    classifier = problem == "digits"
     error = (
         Field("accuracy", _runs("accuracy", 3))
         if classifier
@@ -54,38 +66,27 @@ def _fields(classifier: bool) -> tuple[Field, ...]:
     )
     interval = "sets of classes" if classifier else "intervals"
     unit = "total variation, halved" if classifier else "the truth's sds of f, rms"
-    return (
-        Field("remedy", "label"),
-        Field("bound", _runs("bound", 1), unit="nats"),
-        Field("gap", _runs("gap_lower", 1), unit="nats, at least"),
-        Field("active", _runs("active", 0), unit="units, best fit"),
-        Field("log score", _runs("log_score", 3), unit="nats"),
-        error,
-        Field("coverage", _runs("coverage_95", 3), unit=f"95 % {interval}"),
-        Field("distance", _runs("distance", 3), unit=unit),
-        Field("spread", _runs("spread_ratio", 2), unit="over the truth's"),
-        Field("R-hat", _runs("weights_rhat", 2), unit="weights"),
-        Field("R-hat", _runs("aligned_rhat", 2), unit="weights, aligned"),
-        Field("R-hat", _runs("outputs_rhat", 3), unit="outputs"),
-        Field("gradients", _runs("gradients", 1, scale=1e-3), unit="thousands"),
-        Field("time", _runs("seconds", 1), unit="s"),
-    )
-
-
-def remedies_on(problem: str) -> Callable[[Frames], Table]:
-    """Tabulate the remedies on one data set."""
     return RowTable(
         f"{problem}: every remedy, run 1 / run 2. Bounds are lower bounds of the log evidence; distances and spread "
         "are compared with NUTS on the same model; R-hat of a variational method is over its fits",
-        _fields(problem == "digits"),
+        (
+            Field("remedy", "label"),
+            Field("bound", _runs("bound", 1), unit="nats"),
+            Field("gap", _runs("gap_lower", 1), unit="nats, at least"),
+            Field("active", _runs("active", 0), unit="units, best fit"),
+            Field("log score", _runs("log_score", 3), unit="nats"),
+            error,
+            Field("coverage", _runs("coverage_95", 3), unit=f"95 % {interval}"),
+            Field("distance", _runs("distance", 3), unit=unit),
+            Field("spread", _runs("spread_ratio", 2), unit="over the truth's"),
+            Field("R-hat", _runs("weights_rhat", 2), unit="weights"),
+            Field("R-hat", _runs("aligned_rhat", 2), unit="weights, aligned"),
+            Field("R-hat", _runs("outputs_rhat", 3), unit="outputs"),
+            Field("gradients", _runs("gradients", 1, scale=1e-3), unit="thousands"),
+            Field("time", _runs("seconds", 1), unit="s"),
+        ),
         over=of_problem(problem),
     )
-
-
-def _truths(frames: Frames) -> Iterator[Row]:
-    for row in lab.read("cells", frames):
-        if row["method"] == "nuts":
-            yield row
 
 
 TRUTH = RowTable(
@@ -99,14 +100,8 @@ TRUTH = RowTable(
         Field("gradients", lambda row: row["gradients"] / 1000, decimals=0, unit="thousands"),
         Field("time", "seconds", decimals=0, unit="s"),
     ),
-    over=_truths,
+    over=lambda frames: lab.read("cells", frames).where(method="nuts"),
 )
-
-
-def _fitted(frames: Frames) -> Iterator[Row]:
-    for row in lab.read("cells", frames):
-        if row["fits"] > 1:
-            yield row
 
 
 FITS = RowTable(
@@ -123,7 +118,7 @@ FITS = RowTable(
         Field("distance", "distance", decimals=3),
         Field("sd", "distance_sd", decimals=3),
     ),
-    over=_fitted,
+    over=lambda frames: [row for row in lab.read("cells", frames) if row["fits"] > 1],
 )
 TABLES = {problem: remedies_on(problem) for problem in PROBLEMS}
 VIEWS: tuple[Tabulate, ...] = (*TABLES.values(), lab.CLAIMS, TRUTH, FITS, lab.TRIALS, lab.FAILURES)
@@ -185,24 +180,18 @@ def headline(frames: Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
     cells = lab.read("cells", frames)
     for problem in cells.levels("dataset") if len(cells) else ():
-        yield _nearest(problem, frames)
+        rows = cells.where(dataset=problem, method=_SINGLE).known("distance")
+        words = []
+        for run in sorted(rows.levels("run")):
+            best = min(rows.where(run=run), key=lambda row: row["distance"])
+            words.append(f"{best['label']} in run {run} ({best['distance']:.3f})")
+        if words:
+            yield f"On {problem} the Gaussian that predicts nearest to NUTS on its model is {', '.join(words)}."
     void = [row for row in cells if row["method"] == "nuts" and no_truth(frames, row)]
     if void:
         names = ", ".join(f"{row['dataset']} ({row['label']}, run {row['run']})" for row in void)
         yield lab.Caution(f"Chains of NUTS disagree on outputs, so are no truth: {names}.")
     yield count_verdicts(frames, of="statements", hold=("holds everywhere", "hold everywhere"))
-
-
-def _nearest(problem: str, frames: Frames) -> str:
-    """Name the single Gaussian that predicts nearest to the truth in each run."""
-    words = []
-    rows = lab.read("cells", frames).where(dataset=problem, method=_SINGLE).known("distance")
-    for run in sorted(rows.levels("run")):
-        best = min(rows.where(run=run), key=lambda row: row["distance"])
-        words.append(f"{best['label']} in run {run} ({best['distance']:.3f})")
-    if not words:
-        return ""
-    return f"On {problem} the Gaussian that predicts nearest to NUTS on its model is {', '.join(words)}."
 
 
 def chapters(config: RemediesConfig, frames: Frames) -> Iterator[Chapter | None]:

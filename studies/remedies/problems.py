@@ -54,11 +54,6 @@ MODELS: Mapping[str, str] = MappingProxyType(
 `ordered`; the others are models of their own."""
 
 
-def truth_of(model: str) -> str:
-    """The model whose chains are the truth for another's functions."""
-    return "plain" if model == "ordered" else model
-
-
 def run_seed(seed: int, run: int) -> int:
     """Seed of a run, counted from 1."""
     return seed + RUN_SEEDS * (run - 1)
@@ -90,28 +85,19 @@ def condition(problem: str, model: str, hidden: int, data: Dataset) -> NetworkTa
         "relu",
         skip="orthogonal" if model == "skips" else None,
     )
+    prior = NormalPrior()
+    if model == "unit-norm":
+        # A unit is as steep, and its kink as near, as a free one's, whose incoming weights have a norm of about the
+        # root of their number: so the constraint takes a freedom away, and does not change what functions are likely.
+        norm = math.sqrt(data.in_dim)
+        prior = NormalPrior((1.0, norm), (1 / norm, 1.0))
     stated = BayesianNetwork(
         network,
         Categorical() if data.task == "classification" else Gaussian(noise_sd=None),
-        _prior(model, data.in_dim),
-        _parametrisation(model),
+        prior,
+        Parametrisation(  # `unit_vector` has no seam: samplers and Gaussians both take it well
+            weights="unit_vector" if model == "unit-norm" else "free",
+            biases="ordered" if model == "ordered" else "free",
+        ),
     )
     return stated.condition(data.x, data.y, name=f"remedies-{problem}-{model}")
-
-
-def _prior(model: str, in_dim: int) -> NormalPrior:
-    """N(0, 1); with unit norms scaled so that a unit is as steep, and its kink as near, as a free one's.
-
-    Free incoming weights have a norm of about the root of their number. What the constraint takes away is a freedom;
-    without this it would also change what functions are likely, and its effect could not be told from the prior's.
-    """
-    norm = math.sqrt(in_dim)
-    return NormalPrior((1.0, norm), (1 / norm, 1.0)) if model == "unit-norm" else NormalPrior()
-
-
-def _parametrisation(model: str) -> Parametrisation:
-    """Unit vectors by normalised Gaussians, the chart without a seam that samplers and Gaussians both take well."""
-    return Parametrisation(
-        weights="unit_vector" if model == "unit-norm" else "free",
-        biases="ordered" if model == "ordered" else "free",
-    )

@@ -94,10 +94,6 @@ def advi(**wanted: str) -> Callable[[Frames], Frame]:
     return lambda frames: frames["cells"].known("from_nuts_in_sds").where(**wanted)
 
 
-def _at(row: Row) -> str:
-    return f"at `{row['where']}`"
-
-
 _SDS, _TO_NUTS = "posterior sds, rms", "ratio to NUTS"
 ENGINES_AGREE = RowTable(
     "NUTS in Stan against NUTS in NumPyro: means of f at the held-out points and of `sigma`, none of which notices "
@@ -105,7 +101,14 @@ ENGINES_AGREE = RowTable(
     (
         Field("parametrisation", "problem"),
         Field("compared", "num_quantities", unit="means"),
-        Field("largest difference", "largest", 3, 2, "MCSE", flag=at_most(BOUND), note=_at),
+        Field(
+            "largest difference",
+            "largest",
+            decimals=2,
+            unit="MCSE",
+            flag=at_most(BOUND),
+            note=lambda row: f"at `{row['where']}`",
+        ),
         Field("beyond", "beyond", unit=f"{BOUND:g} MCSE", flag=at_most(0)),
         Field("R-hat", "rhat", 3, 3, "largest", flag=at_most(RHAT, otherwise="warn")),
     ),

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from onebasin.analysis.predictive.heldout import HeldOut
 
-from ..lab import Caution, Field, Frame, Frames, Row, Rows, RowTable, at_most, read
+from ..lab import Caution, Field, Frames, Row, Rows, RowTable, at_most, read
 
 RHAT = 1.01
 """R-hat of f above which chains are flagged."""
@@ -75,7 +75,7 @@ def chains_that_disagree(frames: Frames, over: Rows = "cells") -> str:
     largest = f"{worst['prediction_rhat']:.2f} ({worst['label']})"
     if not bad:
         return f"Chains agree on the predictions: their largest R-hat is {largest}, at most {MAX_RHAT:g} everywhere."
-    share = _mean(cells, "rhat_above")
+    share = cells.mean("rhat_above")
     points = "" if share is None else f", which is {100 * share:.1f} % of all points"
     return Caution(
         f"Chains do not agree on the predictions: R-hat of f is above {MAX_RHAT:g} at some test point in {len(bad)} of "
@@ -97,8 +97,8 @@ def mixing(over: Sequence[str], caption: str) -> RowTable:
                 "posteriors": len(rows),
                 "rhat": max(rhats),
                 "above": sum(rhat > MAX_RHAT for rhat in rhats),
-                "points": _mean(rows, "rhat_above"),
-                **{name: _median(rows, name) for name in _MEDIANS},
+                "points": rows.mean("rhat_above"),
+                **{name: rows.median(name) for name in _MEDIANS},
             }
 
     return RowTable(
@@ -129,13 +129,3 @@ _MEDIANS = (
     "ess_per_1000_gradients",
     "prediction_ess_per_second",
 )
-
-
-def _mean(rows: Frame, name: str) -> float | None:
-    known = [row[name] for row in rows if row.get(name) is not None]
-    return float(np.mean(known)) if known else None
-
-
-def _median(rows: Frame, name: str) -> float | None:
-    known = [row[name] for row in rows if row.get(name) is not None]
-    return float(np.median(known)) if known else None

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from onebasin.base.errors import StudyError
 from onebasin.truth.pairs import MIN_PAIRS
 
-from ..lab import ENGINE_WORDS, METHOD_WORDS, Claim, Field, Row, Rows, RowTable, Test
-from ..lab.effects import Effect
+from ..lab import ENGINE_WORDS, METHOD_WORDS, Claim, Effect, Field, Row, Rows, RowTable, Test
 from ..lab.frame import averages
 
 MOST = 99

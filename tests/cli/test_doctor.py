@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from onebasin import stan
-from onebasin.cli import machine
+from onebasin.cli import doctor
 from onebasin.stan.home import integrity
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import CmdStanNotFound, HomeBuildError
@@ -56,7 +56,7 @@ def test_json_tells_of_engines_versions_and_data_sets(onebasin, cmdstan):
 
 def test_table_ends_with_the_engines(onebasin, cmdstan, monkeypatch):
     # Other tests kill commands at the same time, whose files doctor would name.
-    monkeypatch.setattr("onebasin.cli.machine.leftovers", lambda folder: [])
+    monkeypatch.setattr("onebasin.cli.doctor.leftovers", lambda folder: [])
     answer = onebasin("doctor")
     assert answer.code == 0
     assert answer.out.endswith("the engines numpyro, stanli and cmdstan work\n")
@@ -157,9 +157,9 @@ def test_error_while_looking_for_cmdstan_is_a_failed_check(monkeypatch):
         raise CmdStanNotFound("gone")
 
     monkeypatch.setattr(stan, "existing_cmdstan", fail)
-    checks = machine.examine(build=False, progress=lambda text: None)
-    assert machine.working_engines(checks)["cmdstan"] is False
-    assert machine.first_remedy(checks) == "gone"
+    checks = doctor.examine(build=False, progress=lambda text: None)
+    assert doctor.working_engines(checks)["cmdstan"] is False
+    assert doctor.first_remedy(checks) == "gone"
 
 
 def half_built(folder, *, stanc=None):
@@ -257,7 +257,7 @@ def test_single_precision_does_not_pass(monkeypatch):
     import jax
 
     with jax.enable_x64(False):
-        found = machine._jax()
+        found = doctor._jax()
     assert not found.ok
     assert "float32 where float64 is asked for" in found.detail
 

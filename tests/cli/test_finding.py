@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.cli import finding
+from onebasin.cli import symmetry
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.posteriors.view import as_view
 
@@ -101,7 +101,7 @@ def test_what_is_declared_wins_and_the_search_can_be_left_out(sample, sampler, m
     def unwanted(*_, **__):
         raise AssertionError("searched")
 
-    monkeypatch.setattr(finding, "found_in", unwanted)
+    monkeypatch.setattr(symmetry, "found_in", unwanted)
     assert sample("--no-symmetry").code == 0
     assert sampler.last["target"].symmetry == ()
 
@@ -111,7 +111,7 @@ def test_a_search_that_fails_breaks_no_run(sample, sampler, monkeypatch):
     def broken(target, seed, say):
         raise RuntimeError("the library is\nbroken")
 
-    monkeypatch.setattr(finding, "_searched", broken)
+    monkeypatch.setattr(symmetry, "_searched", broken)
     answer = sample()
     assert answer.code == 0
     assert answer.err.splitlines()[0] == "symmetries were not searched: the library is"

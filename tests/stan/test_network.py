@@ -23,7 +23,6 @@ from onebasin.stan.network import (
     program_data,
     program_path,
     read_draws,
-    unpack_gradient,
     variable_names,
 )
 from onebasin.stan.program import definition
@@ -136,24 +135,6 @@ def test_draws_are_read_by_columns_under_the_sites_names():
     draws = read_draws(target, {"weights": np.arange(6.0), "biases": np.empty(0)})
     assert tuple(draws) == variable_names(target) == ("W1",)
     np.testing.assert_array_equal(draws["W1"], [[0, 2, 4], [1, 3, 5]])
-
-
-@each("weights", WEIGHTS)
-@each("likelihood", [Gaussian(), Gaussian(noise_sd=1.0)], ids=["sigma", "known"])
-def test_unpacking_undoes_packing(rng, weights, likelihood):
-    target = conditioned(Network(3, (4, 2)), likelihood, (weights, "ordered"))
-    fewer = int(weights == "givens")
-    shapes = {"W1": (3 - fewer, 4), "b1": (4,), "W2": (4 - fewer, 2), "b2": (2,)}
-    shapes |= {"W3": (2, 1), "b3": (1,)}
-    shapes |= {"sigma": ()} if target.model.infers_noise else {}
-    values = {n: rng.normal(size=s) for n, s in shapes.items()}
-    packed = pack_unconstrained(target, values)
-    vector = np.concatenate([packed["weights_raw"], packed["biases_raw"], np.log(packed["sigma"])])
-    assert vector.size == sum(v.size for v in values.values())
-    back = unpack_gradient(target, vector, shapes)
-    assert back.keys() == values.keys()
-    for name, value in values.items():
-        np.testing.assert_allclose(back[name], value, rtol=1e-14, err_msg=name)
 
 
 def test_packing_lays_free_weights_by_columns_and_charts_by_rows():

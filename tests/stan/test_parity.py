@@ -27,7 +27,7 @@ from onebasin.networks import (
     Parametrisation,
 )
 from onebasin.stan.library import open_library
-from onebasin.stan.network import pack_unconstrained, unpack_gradient
+from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.program import definition
 
 from ..covering import covering
@@ -107,13 +107,28 @@ def packed(target, point):
     return np.concatenate([parts["weights_raw"], parts["biases_raw"], np.log(parts["sigma"])])
 
 
+def unpacked(target, gradient, shapes):
+    """A gradient over Stan's unconstrained vector, as arrays of NumPyro's unconstrained space."""
+    layers, by_rows = target.model.network.layers, target.model.parametrisation.unit_norm
+    orders = [(layer.weight, "C" if layer.hidden and by_rows else "F") for layer in layers]
+    out = {}
+    for name, order in orders + [(layer.bias, "C") for layer in layers]:
+        if name:
+            size = int(np.prod(shapes[name]))
+            out[name], gradient = (
+                gradient[:size].reshape(shapes[name], order=order),
+                gradient[size:],
+            )
+    return out | ({"sigma": gradient[0]} if target.model.infers_noise else {})
+
+
 def stan_side(target, points, engine):
     """The same as `numpyro_side`, from the Stan program."""
     library = open_library(definition(target), engine=engine)
     rows = [packed(target, {n: v[i] for n, v in points.items()}) for i in range(NUM_POINTS)]
     lp, slopes = library.log_density_gradient(np.array(rows))
     shapes = {name: v.shape[1:] for name, v in points.items()}
-    gradients = [unpack_gradient(target, slope, shapes) for slope in slopes]
+    gradients = [unpacked(target, slope, shapes) for slope in slopes]
     return lp, {n: np.array([g[n] for g in gradients]) for n in shapes}
 
 

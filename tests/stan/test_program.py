@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from onebasin.stan import program
+from onebasin.stan import run
 from onebasin.stan.home.errors import StanDataError, StanProgramError
 from onebasin.stan.library import open_library
 from onebasin.stan.program import stan_program
@@ -31,10 +31,10 @@ def test_variables_that_no_posterior_can_store_are_refused_before_a_run(
     (tmp_path / "any.stan").write_text("")
     info = ProgramInfo((), ("theta",), (), (name,), (), tuples=tuples)
     model = SimpleNamespace(exe_file=Path("any"))
-    monkeypatch.setattr(program, "compile_program", lambda path, progress, **how: (model, info))
-    target = program.stan_program(tmp_path / "any.stan", dims=dims)
+    monkeypatch.setattr(run, "compile_program", lambda path, progress, **how: (model, info))
+    target = stan_program(tmp_path / "any.stan", dims=dims)
     with pytest.raises((ValueError, StanProgramError), match=words):
-        program.make_ready(target, tmp_path)
+        run.make_ready(target, tmp_path)
 
 
 @each(

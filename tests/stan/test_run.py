@@ -6,8 +6,7 @@ import pytest
 
 from onebasin.base.errors import RunCancelled
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.program import ReadyProgram
-from onebasin.stan.run import run
+from onebasin.stan.run import ReadyProgram, run
 from onebasin.stan.translation import ProgramInfo
 
 

@@ -53,8 +53,6 @@ def test_estimators_are_those_of_the_paper(rng, rho, shift):
         options = {"prob": (0.05, 0.95)} if method == "tail" else {}
         theirs = float(array_stats.ess(x, method=method, **options))
         assert own(x) == pytest.approx(theirs, rel=0.01)
-    theirs = float(array_stats.mcse(x, method="mean"))
-    assert estimators.mean_error(x) == pytest.approx(theirs, rel=0.01)
 
 
 BLOCKS = {

@@ -34,39 +34,18 @@ class Difference:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The result of comparing two references.
+    """The result of comparing two references."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Of the two.
-    comparisons : int
-        Numbers that were compared.
-    bound : float
-        Of z.
-    worst : Difference or None
-        The largest z; None where nothing could be compared.
-    widest : Difference or None
-        The largest difference of means in posterior sds.
-    refused : str
-        Why nothing was compared; empty where it was.
-    rms_z : float
-        Root mean square of z: about 1 where errors are what they claim.
-    tables : tuple of str
-        What was compared: `parameters`, `invariants`, as far as chains of both agree on them.
-    seeds : tuple of int
-        Of the chains of the two.
-    """
-
-    names: tuple[str, str]
-    comparisons: int = 0
-    bound: float = 0.0
-    worst: Difference | None = None
-    widest: Difference | None = None
-    refused: str = ""
-    rms_z: float = float("nan")
+    names: tuple[str, str]  # Of the two.
+    comparisons: int = 0  # Numbers that were compared.
+    bound: float = 0.0  # Of z.
+    worst: Difference | None = None  # The largest z; None where nothing could be compared.
+    widest: Difference | None = None  # The largest difference of means in posterior sds.
+    refused: str = ""  # Why nothing was compared; empty where it was.
+    rms_z: float = float("nan")  # Root mean square of z: about 1 where errors are what they claim.
     tables: tuple[str, ...] = ()
-    seeds: tuple[int, ...] = ()
+    """The tables compared: `parameters`, `invariants`, as far as chains of both agree on them."""
+    seeds: tuple[int, ...] = ()  # Of the chains of the two.
 
     @property
     def agrees(self) -> bool:
@@ -119,8 +98,18 @@ def agree(first: tuple[Path, str], second: tuple[Path, str]) -> Agreement:
     for files in (one, two):
         if broken := files.broken():
             return Agreement(names, refused=f"{files.folder}: {'; '.join(broken)}.")
-    if refused := _unlike(one, two):
-        return Agreement(names, refused=refused)
+    for table in ("parameters", "invariants"):
+        if set(one.summary[table]) != set(two.summary[table]):
+            said = f"They have other {table}: they are of other posteriors."
+            return Agreement(names, refused=said)
+    if one.info["data_sha256"] != two.info["data_sha256"]:
+        return Agreement(names, refused="They are of other data: their checksums differ.")
+    if one.info["labelling"] != two.info["labelling"]:
+        said = (
+            "Their canonical labellings differ, on which aligned means depend: make the second one with the "
+            "labelling of the first, --labelling FOLDER."
+        )
+        return Agreement(names, refused=said)
     tables = _converged(one, two)
     if isinstance(tables, str):
         return Agreement(names, refused=tables)
@@ -144,28 +133,17 @@ def agree(first: tuple[Path, str], second: tuple[Path, str]) -> Agreement:
     )
 
 
-def _unlike(one: ReferenceFiles, two: ReferenceFiles) -> str:
-    """Why two references cannot be compared; empty where they can."""
-    for table in ("parameters", "invariants"):
-        if set(one.summary[table]) != set(two.summary[table]):
-            return f"They have other {table}: they are of other posteriors."
-    if one.info["data_sha256"] != two.info["data_sha256"]:
-        return "They are of other data: their checksums differ."
-    if one.info["labelling"] != two.info["labelling"]:
-        return (
-            "Their canonical labellings differ, on which aligned means depend: make the second one with the "
-            "labelling of the first, --labelling FOLDER."
-        )
-    return ""
-
-
 def _converged(one: ReferenceFiles, two: ReferenceFiles) -> tuple[str, ...] | str:
     """The tables of which both have chains that agree; why there are none."""
     kept, refused = [], ""
     for table in ("parameters", "invariants"):
-        worst = [_worst(files, table) for files in (one, two)]
         if not one.summary[table]:
             continue
+        worst = []
+        for files in (one, two):
+            found = [(files.row(table, row)["rhat"], row) for row in files.summary[table]]
+            finite = (each for each in found if np.isfinite(each[0]))
+            worst.append(max(finite, default=(0.0, "nothing")))
         if max(worst)[0] < RHAT:
             kept.append(table)
             continue
@@ -175,11 +153,6 @@ def _converged(one: ReferenceFiles, two: ReferenceFiles) -> tuple[str, ...] | st
             "another, and errors of such chains excuse any difference."
         )
     return tuple(kept) or refused
-
-
-def _worst(files: ReferenceFiles, table: str) -> tuple[float, str]:
-    found = [(files.row(table, row)["rhat"], row) for row in files.summary[table]]
-    return max((each for each in found if np.isfinite(each[0])), default=(0.0, "nothing"))
 
 
 def _differences(quantity: str, one: dict[str, float], two: dict[str, float]) -> list[Difference]:

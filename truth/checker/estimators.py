@@ -83,11 +83,6 @@ def tail_ess(x: np.ndarray) -> float:
     return min(quantile_ess(x, probability) for probability in TAILS)
 
 
-def mean_error(x: np.ndarray) -> float:
-    """Monte Carlo standard error of the mean."""
-    return float(x.std(ddof=1) / np.sqrt(ess(halves(x))))
-
-
 def lag1(x: np.ndarray) -> float:
     """Mean over chains of the autocorrelation of draws that follow one another."""
     gap = x - x.mean(axis=1, keepdims=True)

@@ -18,21 +18,11 @@ COLUMNS = ("mean", "sd", "q5", "q25", "q50", "q75", "q95")
 
 @dataclass(frozen=True)
 class ReferenceFiles:
-    """A folder of a reference.
+    """A folder of a reference."""
 
-    Attributes
-    ----------
-    folder : Path
-        Where they are.
-    name : str
-        Of the reference.
-    elsewhere : Path or None
-        Where all draws may be, if not there.
-    """
-
-    folder: Path
-    name: str
-    elsewhere: Path | None = None
+    folder: Path  # Where they are.
+    name: str  # Of the reference.
+    elsewhere: Path | None = None  # Where all draws may be, if not there.
 
     def path(self, part: str) -> Path:
         """One of them."""
@@ -115,15 +105,9 @@ def entries(draws: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndar
         for i, index in enumerate(product(*map(range, shape))):
             label = f"{name}[{','.join(map(str, index))}]" if shape else name
             found[label] = columns[..., i]
-    missing = [name for name in names if name not in found]
-    if not missing:
+    if all(name in found for name in names):
         return {name: found[name] for name in names}
-    return _by_order(draws, names)
-
-
-def _by_order(draws: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndarray]:
-    """The same where axes have their own labels: entries of a variable stand in their order."""
-    found: dict[str, np.ndarray] = {}
+    found = {}  # axes have their own labels: entries of a variable stand in their order
     for name, value in draws.items():
         own = [n for n in names if n == name or n.startswith(f"{name}[")]
         columns = value.reshape(*value.shape[:2], -1)

@@ -60,9 +60,14 @@ def _present(draws: Arrays, names: Sequence[str], centre: Arrays, scale: Arrays)
 
 def _best(draws: Arrays, block: Block, centre: Arrays, scale: Arrays) -> np.ndarray | None:
     if block["kind"] != "exchangeable":
+        names = block["names"]
+        names = [names] if isinstance(names, str) else list(names)
+        flipped = names if block["kind"] == "flip" else []
+        rest = [n for n in variables(block) if n not in flipped]
+        changed = {n: -draws[n] for n in flipped} | {n: 1 - draws[n] for n in rest}
         return np.minimum(
             _present(draws, variables(block), centre, scale),
-            _present(_changed(draws, block), variables(block), centre, scale),
+            _present(changed, variables(block), centre, scale),
         )
     single = all(len(_axes(a)) == 1 for a in block["axes"].values()) and not block["complements"]
     if single:
@@ -73,14 +78,6 @@ def _best(draws: Arrays, block: Block, centre: Arrays, scale: Arrays) -> np.ndar
         return None
     copies = (_present(copy, variables(block), centre, scale) for copy in _copies(draws, block))
     return np.min(np.stack(list(copies)), axis=0)
-
-
-def _changed(draws: Arrays, block: Block) -> dict[str, np.ndarray]:
-    names = block["names"]
-    names = [names] if isinstance(names, str) else list(names)
-    flipped = names if block["kind"] == "flip" else []
-    rest = [n for n in variables(block) if n not in flipped]
-    return {n: -draws[n] for n in flipped} | {n: 1 - draws[n] for n in rest}
 
 
 def _assigned(draws: Arrays, block: Block, centre: Arrays, scale: Arrays) -> np.ndarray:

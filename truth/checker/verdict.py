@@ -29,46 +29,23 @@ _FAR = 5.0
 
 @dataclass(frozen=True)
 class Criterion:
-    """One of them.
+    """One of them."""
 
-    Attributes
-    ----------
-    name : str
-        In a few words.
-    holds : bool or None
-        None where it was not judged.
-    found : str
-        What was found.
-    remedy : str
-        What to do where it does not hold.
-    of_posterior : bool
-        Whether it is one of posteriordb's; the others are of the files.
-    """
-
-    name: str
-    holds: bool | None
-    found: str
-    remedy: str = ""
-    of_posterior: bool = False
+    name: str  # In a few words.
+    holds: bool | None  # None where it was not judged.
+    found: str  # What was found.
+    remedy: str = ""  # What to do where it does not hold.
+    of_posterior: bool = False  # Whether it is one of posteriordb's; the others are of the files.
 
 
 @dataclass(frozen=True)
 class ReferenceVerdict:
-    """The result of checking a reference.
+    """The result of checking a reference."""
 
-    Attributes
-    ----------
-    name : str
-        Of the reference.
-    criteria : tuple of Criterion
-        All of them.
-    from_draws : bool
-        Whether all 10,000 draws were at hand; otherwise convergence is taken as recorded.
-    """
-
-    name: str
-    criteria: tuple[Criterion, ...]
+    name: str  # Of the reference.
+    criteria: tuple[Criterion, ...]  # All of them.
     from_draws: bool
+    """True if all 10,000 draws were at hand; otherwise convergence is taken as recorded."""
 
     @property
     def failed(self) -> tuple[Criterion, ...]:
@@ -116,17 +93,7 @@ class ReferenceVerdict:
 
 
 def check(folder: Path, name: str, *, elsewhere: Path | None = None) -> ReferenceVerdict:
-    """Check a reference.
-
-    Parameters
-    ----------
-    folder : Path
-        Of its files.
-    name : str
-        Of the reference.
-    elsewhere : Path, optional
-        Folder in which all its draws may be, where they are not with the files.
-    """
+    """Check the reference `name` in a folder; its full draws may be `elsewhere`."""
     files = ReferenceFiles(folder, name, elsewhere)
     broken = files.broken()
     sound = Criterion(
@@ -167,8 +134,34 @@ def _of_all(files: ReferenceFiles, path: Path) -> Iterator[Criterion]:
     )
     if finite:
         yield from _convergence({n: v for n, v in values.items() if np.ptp(v) > 0})
-        yield _summarised(files, values)
-    yield from _sampler(path)
+        wrong = set()
+        for name, x in values.items():
+            row, spread = files.row("parameters", name), float(x.std(ddof=1))
+            all_draws = {word: np.quantile(x, place) for word, place in _PLACES.items()}
+            all_draws |= {"mean": x.mean(), "sd": spread}
+            size = 1e-6 * (spread + abs(x.mean())) + 1e-12
+            if not all(abs(row[word] - all_draws[word]) <= size for word in COLUMNS):
+                wrong.add(name)
+        said = f"The summary of {', '.join(sorted(wrong)[:3])} is not that of the draws."
+        right = "The summary is that of the draws."
+        yield Criterion("summary", not wrong, said if wrong else right, "Make it again.")
+    kept, all_of_them = read(path, "sample_stats"), read(path, "trajectory")
+    least = min(estimators.efmi(kept["energy"]), estimators.efmi(all_of_them["energy"]))
+    yield Criterion(
+        "E-FMI",
+        least > EFMI,
+        f"The least E-FMI of a chain is {least:.2f}, of all iterations and of the kept ones; it must be above {EFMI}.",
+        "The energy moves too slowly: state the model in other parameters.",
+        True,
+    )
+    divergences = int(all_of_them["diverging"].sum())
+    yield Criterion(
+        "divergences",
+        divergences == 0,
+        f"{divergences} of {all_of_them['diverging'].size:,} iterations diverged.",
+        "Raise --target-acceptance, or state the model in other parameters.",
+        True,
+    )
     yield from _labelled(files, draws, 1e-9)
     yield from _in_order(files, draws)
 
@@ -202,44 +195,6 @@ def _convergence(values: dict[str, np.ndarray]) -> Iterator[Criterion]:
         "Thin more: --max-thin.",
         True,
     )
-
-
-def _sampler(path: Path) -> Iterator[Criterion]:
-    kept, all_of_them = read(path, "sample_stats"), read(path, "trajectory")
-    least = min(estimators.efmi(kept["energy"]), estimators.efmi(all_of_them["energy"]))
-    yield Criterion(
-        "E-FMI",
-        least > EFMI,
-        f"The least E-FMI of a chain is {least:.2f}, of all iterations and of the kept ones; it must be above {EFMI}.",
-        "The energy moves too slowly: state the model in other parameters.",
-        True,
-    )
-    divergences = int(all_of_them["diverging"].sum())
-    yield Criterion(
-        "divergences",
-        divergences == 0,
-        f"{divergences} of {all_of_them['diverging'].size:,} iterations diverged.",
-        "Raise --target-acceptance, or state the model in other parameters.",
-        True,
-    )
-
-
-def _summarised(files: ReferenceFiles, values: dict[str, np.ndarray]) -> Criterion:
-    """Compare the summary with all draws."""
-    wrong = []
-    for name, x in values.items():
-        row, spread = files.row("parameters", name), float(x.std(ddof=1))
-        found = {"mean": x.mean(), "sd": spread} | {
-            word: np.quantile(x, place) for word, place in _PLACES.items()
-        }
-        size = 1e-6 * (spread + abs(x.mean())) + 1e-12
-        wrong += [name for word in COLUMNS if not abs(row[word] - found[word]) <= size]
-    said = (
-        f"The summary of {', '.join(sorted(set(wrong))[:3])} is not that of the draws."
-        if wrong
-        else "The summary is that of the draws."
-    )
-    return Criterion("summary", not wrong, said, "Make it again.")
 
 
 def _labelled(

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from . import networks, programs
-from .problem import Draws, Invariant, Problem
+from .problem import RECIPE, Draws, Invariant, Problem
 
-__all__ = ["PROBLEMS", "Draws", "Invariant", "Problem"]
+__all__ = ["PROBLEMS", "RECIPE", "Draws", "Invariant", "Problem"]
 
 PROBLEMS: Mapping[str, Problem] = MappingProxyType(
     {problem.name: problem for problem in (*networks.problems(), *programs.problems())}

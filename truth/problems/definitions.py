@@ -77,21 +77,14 @@ def hidden_markov(num_states: int, num_obs: int, y: Array) -> None:
     mu = numpyro.sample("mu", dist.Normal(0.0, 5.0).expand([num_states]).to_event(1))
     sigma = numpyro.sample("sigma", dist.LogNormal(0.0, 0.5).expand([num_states]).to_event(1))
     emission = dist.Normal(mu[None, :], sigma[None, :]).log_prob(jnp.asarray(y)[:, None])
-    numpyro.factor("y", _log_marginal(jnp.log(start), jnp.log(transition), emission))
-
-
-def _log_marginal(start: jax.Array, transition: jax.Array, emission: jax.Array) -> jax.Array:
-    """Log probability of a series; by the tree of products of (state, state) matrices, log(N) deep.
-
-    A scan over time is as many steps as there are observations, each of next to no work.
-    """
-    steps = transition[None] + emission[1:, None, :]
-    first = start + emission[0]
+    # The tree of products of (state, state) matrices is log(N) deep; a scan is N steps, each of next to no work.
+    first = jnp.log(start) + emission[0]
+    steps = jnp.log(transition)[None] + emission[1:, None, :]
     while len(steps) > 1:
-        pairs = steps[: len(steps) // 2 * 2].reshape(-1, 2, *transition.shape)
+        pairs = steps[: len(steps) // 2 * 2].reshape(-1, 2, num_states, num_states)
         joined = logsumexp(pairs[:, 0, :, :, None] + pairs[:, 1, None, :, :], axis=2)
         steps = jnp.concatenate([joined, steps[len(pairs) * 2 :]])
-    return logsumexp(first[:, None] + steps[0])
+    numpyro.factor("y", logsumexp(first[:, None] + steps[0]))
 
 
 def latent_classes(K: int, J: int, I: int, y: Array) -> None:  # noqa: E741

@@ -74,20 +74,9 @@ def family(
     simulate: Simulate,
     invariants: Mapping[str, Invariant],
 ) -> Family:
-    """Put a problem's family together.
+    """Put a problem's family together: its model in both engines, and a simulator of data of the problem's sizes.
 
-    Parameters
-    ----------
-    name : str
-        Of the problem.
-    stated : Stated
-        The model in both engines.
-    data : mapping
-        The problem's own, whose sizes the simulated data have.
-    simulate : callable
-        One of the above.
-    invariants : mapping
-        The problem's own, which become test quantities.
+    `invariants` are the problem's own, which become test quantities.
     """
     from onebasin.inference.calibration.family import Family
 

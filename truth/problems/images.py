@@ -33,14 +33,13 @@ def image_split(images: Images, seed: int) -> Split:
 
 @lru_cache(maxsize=2)
 def _split(name: str, side: int, train: int | None, seed: int) -> Split:
-    whole = _whole(load_data(name), train, seed)
-    return Split(train=_shrunk(whole.train, side), test=_shrunk(whole.test, side))
-
-
-def _whole(data: Dataset, train: int | None, seed: int) -> Split:
-    if train is None:
-        return own_split(data)
-    return split(data, test_fraction=1 - train / data.num_obs, seed=seed)
+    data = load_data(name)
+    parts = (
+        own_split(data)
+        if train is None
+        else split(data, test_fraction=1 - train / data.num_obs, seed=seed)
+    )
+    return Split(train=_shrunk(parts.train, side), test=_shrunk(parts.test, side))
 
 
 def _shrunk(data: Dataset, side: int) -> Dataset:

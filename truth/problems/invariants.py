@@ -115,11 +115,10 @@ def class_probabilities(
     return at_inputs
 
 
-def _relu(h: np.ndarray) -> np.ndarray:
-    return np.maximum(h, 0.0)
-
-
-_ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"relu": _relu, "tanh": np.tanh}
+_ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "relu": lambda h: np.maximum(h, 0.0),
+    "tanh": np.tanh,
+}
 
 
 def _forward(draws: Draws, x: np.ndarray, activation: str) -> np.ndarray:

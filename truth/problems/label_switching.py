@@ -128,19 +128,15 @@ def condition(label: str, seed: int) -> Target:
     problem, made = PROBLEMS[label], simulate(label, seed)
     name = f"label-switching-{label}"
     if not problem.program:
-        return _network().condition(made.data["x"], made.data["y"], name=name)
+        return BayesianNetwork(
+            network=Network(1, (3,), 1, "tanh"),
+            likelihood=Gaussian(noise_sd=None, noise_scale=0.5),
+            prior=NormalPrior(weight_scale=(2.0, 1.0), bias_scale=(3.0, 1.0)),
+        ).condition(made.data["x"], made.data["y"], name=name)
     return stan.stan_program(
         PROGRAMS / f"{problem.program}.stan",
         made.data,
         symmetry=problem.symmetry,
         name=name,
         dims=problem.dims,
-    )
-
-
-def _network() -> BayesianNetwork:
-    return BayesianNetwork(
-        network=Network(1, (3,), 1, "tanh"),
-        likelihood=Gaussian(noise_sd=None, noise_scale=0.5),
-        prior=NormalPrior(weight_scale=(2.0, 1.0), bias_scale=(3.0, 1.0)),
     )

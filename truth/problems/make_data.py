@@ -40,20 +40,16 @@ def simulated() -> dict[str, dict[str, Any]]:
         name: simulate(label, SEED).data for name, label in _SHARED.items()
     }
     found["mixture-5"] = _FIVE(np.random.default_rng([SEED, *b"mixture-5"])).data
-    found["latent-classes"] = _latent_classes(np.random.default_rng([SEED, *b"latent-classes"]))
-    return {name: {k: _plain(v) for k, v in own.items()} for name, own in found.items()}
-
-
-def _latent_classes(rng: np.random.Generator) -> dict[str, Any]:
+    rng = np.random.default_rng([SEED, *b"latent-classes"])
     q = np.array([[0.9, 0.85, 0.9, 0.8, 0.9, 0.85, 0.9, 0.8]] * 3)
     q[1, 4:], q[2] = 1 - q[1, 4:], 1 - q[2]
     kind = rng.choice(3, p=[0.3, 0.45, 0.25], size=300)
     y = (rng.uniform(size=(300, 8)) < q[kind]).astype(int)
-    return {"K": 3, "J": 300, "I": 8, "y": y}
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else value
+    found["latent-classes"] = {"K": 3, "J": 300, "I": 8, "y": y}
+    return {
+        name: {k: (v.tolist() if isinstance(v, np.ndarray) else v) for k, v in own.items()}
+        for name, own in found.items()
+    }
 
 
 def main() -> None:

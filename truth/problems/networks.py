@@ -80,15 +80,11 @@ def _tanh() -> NetworkTarget:
     return replace(target, name="tanh-teacher")
 
 
-def _tanh_points() -> np.ndarray:
-    return np.linspace(-3.0, 3.0, POINTS)[:, None]
-
-
 _TANH = Problem(
     "tanh-teacher",
     "Three tanh units on 80 points of a network like them: 48 labellings, of places and signs",
     _tanh,
-    invariants={"f": outputs(_tanh_points, "tanh")},
+    invariants={"f": outputs(lambda: np.linspace(-3.0, 3.0, POINTS)[:, None], "tanh")},
     settings=replace(RECIPE, target_acceptance=0.9),
     keywords=("neural network", "permutation symmetry", "sign symmetry"),
 )
@@ -102,15 +98,11 @@ def _boston() -> NetworkTarget:
     return model.condition(train.x, train.y, name="boston-13-10-1")
 
 
-def _boston_points() -> np.ndarray:
-    return boston_split(SEED, 1).test.x[:POINTS]
-
-
 _BOSTON = Problem(
     "boston-13-10-1",
     "Ten tanh units on Boston Housing, the training part of split 1; priors by fan-in",
     _boston,
-    invariants={"f": outputs(_boston_points, "tanh")},
+    invariants={"f": outputs(lambda: boston_split(SEED, 1).test.x[:POINTS], "tanh")},
     settings=replace(ADAPTED, init_radius=1.0),
     references=(f"{_PAPER}, section 4.2 (there: 50 ReLU units)",),
     keywords=("neural network", "permutation symmetry", "sign symmetry"),

@@ -27,38 +27,21 @@ ADAPTED = replace(RECIPE, warmup=1000)
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A model conditioned on fixed data.
+    """A model conditioned on fixed data."""
 
-    Attributes
-    ----------
-    name : str
-        Its name on the command line, in files and in tables.
-    title : str
-        What it is, in a line.
-    target : callable
-        Makes the target: its data are fixed, its symmetry is declared, and it has a NumPyro definition and a Stan
-        program whose log densities differ by a constant.
-    family : callable or None
-        Makes the model before its data, prior and simulator, where that is stated.
-    invariants : mapping
-        Name to a function of the draws that no relabelling changes.
-    settings : Nuts
-        How a reference of it is sampled; `draws` are those of a chain before thinning.
-    references : tuple of str
-        Where the model comes from.
-    keywords : tuple of str
-        As posteriordb has them.
-    quotient_of : str
-        Name of the problem of which this one's posterior is one copy: its posterior modulo its symmetry, with the same
-        density but for the number of copies. Empty for most.
-    """
-
-    name: str
-    title: str
+    name: str  # Its name on the command line, in files and in tables.
+    title: str  # What it is, in a line.
     target: Callable[[], Target]
+    """Makes the target: its data are fixed, its symmetry is declared, and it has a NumPyro definition and a Stan
+    program whose log densities differ by a constant."""
     family: Callable[[], Family] | None = None
+    """Makes the model before its data, prior and simulator, where that is stated."""
     invariants: Mapping[str, Invariant] = field(default_factory=dict)
+    """Name to a function of the draws that no relabelling changes."""
     settings: Nuts = RECIPE
-    references: tuple[str, ...] = ()
-    keywords: tuple[str, ...] = ()
+    """The settings that sample a reference of it; `draws` are those of a chain before thinning."""
+    references: tuple[str, ...] = ()  # Where the model comes from.
+    keywords: tuple[str, ...] = ()  # As posteriordb has them.
     quotient_of: str = ""
+    """Name of the problem of which this one's posterior is one copy: its posterior modulo its symmetry, with the
+    same density but for the number of copies. Empty for most."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from onebasin.base.errors import StudyError
-from onebasin.base.json_file import read_json_file
+from onebasin.base.jsonable import read_json_file
 
 from . import definitions, families, invariants
 from .families import Simulate, Stated

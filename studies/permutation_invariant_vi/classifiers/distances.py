@@ -112,20 +112,15 @@ def chapter(frames: Frames) -> Chapter:
         f"Of the squared distance of HMC's draws to their mean, alignment leaves {left}: the nearer to all of it, the "
         "less there is one basin, and the less a distance in weights says."
     )
-    text = "\n\n".join((_TEXT, " ".join((basins, *_narrow(frames)))))
-    return Chapter(TITLE, text, (DISTANCES,))
-
-
-def _narrow(frames: Frames) -> Iterator[str]:
-    """Say where draws from the prior are nearer in weights than MFVI's fits."""
     for prior in read("truth", frames).where(draws="prior"):
         plain = read("truth", frames).find(width=prior["width"], draws="mfvi")
         if plain is not None and prior["energy"][0] < np.mean(plain["energy"]):
-            yield (
-                f"At {prior['width']} units draws from the prior are nearer to HMC's in weights than MFVI's fits are "
+            basins += (
+                f" At {prior['width']} units draws from the prior are nearer to HMC's in weights than MFVI's fits are "
                 f"(energy distances {prior['energy'][0]:.2f} and {np.mean(plain['energy']):.2f}), whose standard "
                 f"deviations are {np.mean(plain['sd_ratio']):.2f} of HMC's at the median."
             )
+    return Chapter(TITLE, f"{_TEXT}\n\n{basins}", (DISTANCES,))
 
 
 def figures(frames: Frames) -> tuple[()]:

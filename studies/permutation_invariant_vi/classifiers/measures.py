@@ -84,18 +84,9 @@ def measure(
     the "prior".
     """
     fits = Frame.of(_fits(config, outcomes, within or 0.0))
-    return {
-        "classifiers": Frame.of([_common(config, within)]),
-        "fits": fits,
-        "nearest": Frame.of(_nearest(config, outcomes, fits)),
-        "truth": Frame.of(_truth(config, outcomes, fits)),
-    }
-
-
-def _common(config: InvariantConfig, within: float | None) -> Row:
     split = image_split(config.images, config.seed)
     inputs, _, classes = classifier(config.images, config.widths[0]).network.widths
-    return {
+    common = {
         "inputs": inputs,
         "classes": classes,
         "unit_size": inputs + 1 + classes,
@@ -105,6 +96,12 @@ def _common(config: InvariantConfig, within: float | None) -> Row:
         "fits": config.vi.fits,
         "steps": config.vi.steps,
         "threshold": within,
+    }
+    return {
+        "classifiers": Frame.of([common]),
+        "fits": fits,
+        "nearest": Frame.of(_nearest(config, outcomes, fits)),
+        "truth": Frame.of(_truth(config, outcomes, fits)),
     }
 
 
@@ -123,6 +120,9 @@ def fit_row(
     """Read one cell's numbers; `log_order`, of the group, is the most that symmetrising can gain."""
     final, predictive = tree["variational"].to_dataset(), tree["predictive"].to_dataset()
     log_probability = predictive["log_probability"].values
+    centre, spread = (tree[group].to_dataset() for group in ("centre", "spread"))
+    values, sd = ({str(n): v.values for n, v in group.items()} for group in (centre, spread))
+    block = units(BayesianNetwork.from_description(tree.attrs[MODEL]))
     return {
         "width": width,
         "method": method.name,
@@ -136,22 +136,29 @@ def fit_row(
         "accuracy": (log_probability.argmax(axis=-1) == labels).mean(axis=1),
         "log_score": log_probability[:, np.arange(len(labels)), labels].mean(axis=1),
         "draw_accuracy": predictive["draw_accuracy"].values.mean(axis=1),
-        "nearest": vars(_nearest_means(tree, within)),
+        "nearest": vars(nearest(values, block, sd=sd, within=within)),
     }
-
-
-def _nearest_means(tree: xr.DataTree, within: float) -> Nearest:
-    """Find the nearest equivalent mode of every fit's means."""
-    centre, spread = (tree[group].to_dataset() for group in ("centre", "spread"))
-    values, sd = ({str(n): v.values for n, v in group.items()} for group in (centre, spread))
-    block = units(BayesianNetwork.from_description(tree.attrs[MODEL]))
-    return nearest(values, block, sd=sd, within=within)
 
 
 def _nearest(config: InvariantConfig, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
     """Summarise the nearest equivalent modes of networks of more than one unit, of whatever source."""
     for width in config.widths:
-        found = dict(_networks_at(config, outcomes, width)) if width > 1 else {}
+        found: dict[str, Nearest] = {}
+        if width > 1:
+            model = classifier(config.images, width)
+            shapes, block = model.network.shapes, units(model)
+            rng = np.random.default_rng([config.seed, width])
+            prior = {n: rng.standard_normal((DRAWS, *shape)) for n, shape in shapes.items()}
+            found["prior"] = nearest(prior, block)
+            for source, method in (("hmc", "truth"), ("networks", "ensemble")):
+                tree = find(outcomes, width_problem(width), method)
+                if tree is not None:
+                    posterior = tree["posterior"].to_dataset().transpose("chain", "draw", ...)
+                    total = posterior.sizes["chain"] * posterior.sizes["draw"]
+                    rows = np.linspace(0, total - 1, min(DRAWS, total)).astype(int)
+                    arrays = {name: posterior[name].values for name in model.network.shapes}
+                    some = {n: v.reshape(-1, *v.shape[2:])[rows] for n, v in arrays.items()}
+                    found[source] = nearest(some, block)
         for fit in fits.where(width=width, method=tuple(SOURCES)):
             near = {name: np.array(v) for name, v in fit["nearest"].items()}
             found[fit["method"]] = Nearest(**near)
@@ -178,29 +185,6 @@ def _spread(values: np.ndarray, suffix: str) -> dict[str, float]:
     return {name + suffix: value for name, value in ends.items()}
 
 
-def _networks_at(
-    config: InvariantConfig, outcomes: Outcomes, width: int
-) -> Iterator[tuple[str, Nearest]]:
-    model = classifier(config.images, width)
-    rng = np.random.default_rng([config.seed, width])
-    shapes = model.network.shapes.items()
-    block = units(model)
-    yield "prior", nearest({n: rng.standard_normal((DRAWS, *shape)) for n, shape in shapes}, block)
-    for source, method in (("hmc", "truth"), ("networks", "ensemble")):
-        tree = find(outcomes, width_problem(width), method)
-        if tree is not None:
-            yield source, nearest(_some_draws(tree, model), block)
-
-
-def _some_draws(tree: xr.DataTree, model: BayesianNetwork) -> dict[str, np.ndarray]:
-    """Some draws of all chains, evenly spaced: (network, ...)."""
-    posterior = tree["posterior"].to_dataset().transpose("chain", "draw", ...)
-    total = posterior.sizes["chain"] * posterior.sizes["draw"]
-    rows = np.linspace(0, total - 1, min(DRAWS, total)).astype(int)
-    arrays = {name: posterior[name].values for name in model.network.shapes}
-    return {name: v.reshape(-1, *v.shape[2:])[rows] for name, v in arrays.items()}
-
-
 def _truth(config: InvariantConfig, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
     for width in config.truth_widths:
         tree = find(outcomes, width_problem(width), "truth")
@@ -215,7 +199,10 @@ def _truth(config: InvariantConfig, outcomes: Outcomes, fits: Frame) -> Iterator
             if found is not None:
                 fit = fits.row(width=width, method=method.name)
                 how = {"width": width, "draws": method.name, "label": method.label}
-                yield {**how, **{n: fit[n] for n in _SCORES}, **_distances_of(found)}
+                how |= {name: fit[name] for name in _SCORES}
+                predictive, weights = (found[g].to_dataset() for g in ("predictive", "weights"))
+                how |= {name: predictive[name].values for name in ("agreement", "total_variation")}
+                yield how | {name: weights[name].values for name in WEIGHTS}
         yield {"width": width, "draws": "prior", "label": "prior", **prior}
 
 
@@ -234,12 +221,6 @@ def _hmc(tree: xr.DataTree) -> tuple[Row, Row, Row]:
     apart = {name: group[name].values for name in itself}
     left = {"spread_left": float(tree.attrs["spread_left"])}
     return itself | every | left, apart | second | halves, prior
-
-
-def _distances_of(tree: xr.DataTree) -> Row:
-    predictive, weights = tree["predictive"].to_dataset(), tree["weights"].to_dataset()
-    found = {name: predictive[name].values for name in ("agreement", "total_variation")}
-    return found | {name: weights[name].values for name in WEIGHTS}
 
 
 def make_truth(tree: xr.DataTree, settings: TruthSettings, test: Dataset) -> xr.DataTree:

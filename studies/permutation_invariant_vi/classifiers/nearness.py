@@ -1,9 +1,8 @@
 """The nearest equivalent modes: claims, table, sentences, and distances over the width next to the bounds."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots.style import MUTED, add_legend, new_figure, style_axes
@@ -153,7 +152,15 @@ def nearest_modes(frames: Frames, every: list[list[Row]]) -> FigureItem:
     style_axes(left, title="nearest copy", x_label="hidden units", y_label="distance / ||w||")
     style_axes(right, title="least separation", x_label="hidden units", y_label="sds of q")
     all_widths = sorted({row["width"] for rows in every for row in rows})
-    _bounds(left, all_widths, common["unit_size"])
+    unit_size = common["unit_size"]
+    fine = np.geomspace(max(all_widths[0], 2), all_widths[-1], 60)
+    lines = {
+        "2 / √(H − 1)": ([mean_bound(width) for width in fine], "--"),
+        "Theorem 3.1": ([theorem_bound(width, unit_size) for width in fine], ":"),
+    }
+    for label, (values, dash) in lines.items():
+        left.plot(fine, values, dash, color=MUTED, label=label)
+    left.axhline(2.0, color=MUTED, linewidth=0.8, label="triangle inequality")
     for place, rows in enumerate(every):
         for axes, measure in ((left, "{}"), (right, "{}_separation")):
             names = [measure.format(word) for word in ("median", "least", "largest")]
@@ -181,14 +188,3 @@ def nearest_modes(frames: Frames, every: list[list[Row]]) -> FigureItem:
         alt="Relative distance to the nearest equivalent mode against hidden units with bounds; least separation of "
         "two units in standard deviations",
     )
-
-
-def _bounds(axes: Axes, all_widths: Sequence[int], unit_size: int) -> None:
-    fine = np.geomspace(max(all_widths[0], 2), all_widths[-1], 60)
-    lines = {
-        "2 / √(H − 1)": ([mean_bound(width) for width in fine], "--"),
-        "Theorem 3.1": ([theorem_bound(width, unit_size) for width in fine], ":"),
-    }
-    for label, (values, dash) in lines.items():
-        axes.plot(fine, values, dash, color=MUTED, label=label)
-    axes.axhline(2.0, color=MUTED, linewidth=0.8, label="triangle inequality")

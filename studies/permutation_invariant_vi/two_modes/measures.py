@@ -196,21 +196,17 @@ def stopped_early(time: float) -> float:
     low, high = 0.5, 3.0
     while high - low > 1e-5:
         middle = (low + high) / 2
-        low, high = (low, middle) if _still_near(middle, time) else (middle, high)
+        mixture = LineThroughModes(middle)
+        path = solve_ivp(
+            lambda _, q, mixture=mixture: -slope(mixture, *q),
+            (0.0, time),
+            (middle, 1.0),
+            method="LSODA",
+            rtol=1e-8,
+            atol=1e-10,
+        )
+        low, high = (low, middle) if path.y[0, -1] > MIDWAY * middle else (middle, high)
     return (low + high) / 2
-
-
-def _still_near(ratio: float, time: float) -> bool:
-    mixture = LineThroughModes(ratio)
-    path = solve_ivp(
-        lambda _, q: -slope(mixture, *q),
-        (0.0, time),
-        (ratio, 1.0),
-        method="LSODA",
-        rtol=1e-8,
-        atol=1e-10,
-    )
-    return bool(path.y[0, -1] > MIDWAY * ratio)
 
 
 BRANCHES = {"midpoint": optima.midpoint, "mode": optima.mode, "saddle": optima.saddle}
@@ -229,10 +225,17 @@ def run(settings: InterpolationSettings) -> Mapping[str, Frame]:
     """
     key_descents, key_ways = jax.random.split(jax.random.key(settings.seed))
     descents = list(_descents(key_descents, settings))
+    thresholds = []
+    for sigma in settings.sigmas:
+        mine = [row for row in descents if row["sigma"] == sigma]
+        stayed = np.array([(row["shift"] > MIDWAY).mean() for row in mine])
+        low, high = bracket(stayed, np.array([row["ratio"] for row in mine]))
+        exact = {"vanishing": optima.vanishing(sigma).alpha, "switching": optima.switching(sigma)}
+        thresholds.append({"sigma": sigma, **exact, "low": low, "high": high})
     rows = {
         "optima": _follow(settings),
         "descents": descents,
-        "thresholds": [_thresholds(sigma, descents) for sigma in settings.sigmas],
+        "thresholds": thresholds,
         "ways": _ways(key_ways, settings),
         "stops": ({"time": time, "ratio": stopped_early(time)} for time in settings.times),
     }
@@ -283,32 +286,15 @@ def _descents(key: jax.Array, settings: InterpolationSettings) -> Iterator[Row]:
         yield {"sigma": sigma, "ratio": ratio, **{name: v[mine] for name, v in measured.items()}}
 
 
-def _thresholds(sigma: float, descents: list[Row]) -> Row:
-    mine = [row for row in descents if row["sigma"] == sigma]
-    stayed = np.array([(row["shift"] > MIDWAY).mean() for row in mine])
-    low, high = bracket(stayed, np.array([row["ratio"] for row in mine]))
-    return {
-        "sigma": sigma,
-        "vanishing": optima.vanishing(sigma).alpha,
-        "switching": optima.switching(sigma),
-        "low": low,
-        "high": high,
-    }
-
-
 def _ways(key: jax.Array, settings: InterpolationSettings) -> Iterator[Row]:
+    """Give the share of the descents that end near their mode, over ratios, at sigma 1, for each way."""
     keys = jax.random.split(key, len(settings.noisy))
+    ratios = np.repeat(settings.noisy_ratios, settings.noisy_seeds)
     for key_way, way in zip(keys, settings.noisy, strict=True):
-        stayed = _stayed(key_way, way, settings)
+        means, _ = descend(key_way, ratios, np.ones_like(ratios), way)
+        near = np.linalg.norm(means, axis=1) > MIDWAY * ratios
+        stayed = near.reshape(-1, settings.noisy_seeds).mean(axis=1)
         low, high = bracket(stayed, np.asarray(settings.noisy_ratios))
         how = {"samples": way.samples, "rate": way.learning_rate, "steps": way.steps}
         found = {"stayed": stayed, "ratio": settings.noisy_ratios, "low": low, "high": high}
         yield {**how, "noise": way.noise, **found}
-
-
-def _stayed(key: jax.Array, way: Descent, settings: InterpolationSettings) -> np.ndarray:
-    """Share of the descents that end near their mode, over ratios, at sigma 1."""
-    ratios = np.repeat(settings.noisy_ratios, settings.noisy_seeds)
-    means, _ = descend(key, ratios, np.ones_like(ratios), way)
-    stayed = np.linalg.norm(means, axis=1) > MIDWAY * ratios
-    return stayed.reshape(-1, settings.noisy_seeds).mean(axis=1)

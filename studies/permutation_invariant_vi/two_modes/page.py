@@ -56,7 +56,18 @@ def chapter(frames: Frames) -> Chapter | None:
     """Lay out the part of the page; None where the experiment failed."""
     if not read("thresholds", frames):
         return None
-    note = Note(_readings(frames), title="Which number is the threshold?")
+    appears, better = (_by_sigma(frames["thresholds"], name) for name in ("vanishing", "switching"))
+    calm, *_, rough = sorted(frames["ways"], key=lambda way: way["noise"])
+    note = Note(
+        "Thresholds of 1.25, 2.5, 5 and 10 at σ = 0.25, 0.5, 1 and 2 are reported for the paper, that is 5 σ. With α "
+        f"as half the distance 5 σ is far above all of them: from {format_number(appears)} σ on a careful descent "
+        "from a mode stays there. As a distance between the modes, 5 σ lies between the two exact ones, "
+        f"{2 * appears:.2f} σ, where a mode's optimum appears, and {2 * better:.2f} σ, where it becomes the better "
+        "one. To two digits neither is 5.0. Rough steps can knock a descent out of an optimum that is there, which "
+        f"raises the threshold: as a distance, it is between {_say(rough)}, and between {_say(calm)}. Stopping "
+        "early lowers it. The paper's numbers of samples and steps and its rate are missing from our text of it.",
+        title="Which number is the threshold?",
+    )
     return Chapter(TITLE, _TEXT, TABLES, (note,))
 
 
@@ -74,6 +85,11 @@ def headline(frames: Frames) -> Iterator[str]:
     appears, better = _by_sigma(thresholds, "vanishing"), _by_sigma(thresholds, "switching")
     ends = np.array([_bracket(row) for row in thresholds])
     low, high = ends[:, 0].min(), ends[:, 1].max()
+    excess = []  # KL of a descent's end above that of the optimum on its side of the threshold
+    for row in frames["descents"]:
+        at = (_at(frames, row["sigma"], b, row["ratio"]) for b in ("mode", "midpoint"))
+        best = next(found for found in at if found)
+        excess.append(max(row["divergence"]) - best["divergence"])
     yield (
         f"A Gaussian fitted by reverse KL to two modes ±α sits midway below α = {appears:.4f} σ (a distance of "
         f"{2 * appears:.4f} σ), where no other optimum exists; midway stays the better one up to {better:.4f} σ, and "
@@ -81,21 +97,7 @@ def headline(frames: Frames) -> Iterator[str]:
     )
     yield (
         f"Stochastic descents from a mode change from midway to the mode between {format_number(low)} σ and "
-        f"{format_number(high)} σ at every σ tried, and end within {_excess(frames):.1e} nats of the optimum."
-    )
-
-
-def _readings(frames: Frames) -> str:
-    appears, better = (_by_sigma(frames["thresholds"], name) for name in ("vanishing", "switching"))
-    calm, *_, rough = sorted(frames["ways"], key=lambda way: way["noise"])
-    return (
-        "Thresholds of 1.25, 2.5, 5 and 10 at σ = 0.25, 0.5, 1 and 2 are reported for the paper, that is 5 σ. With α "
-        f"as half the distance 5 σ is far above all of them: from {format_number(appears)} σ on a careful descent "
-        "from a mode stays there. As a distance between the modes, 5 σ lies between the two exact ones, "
-        f"{2 * appears:.2f} σ, where a mode's optimum appears, and {2 * better:.2f} σ, where it becomes the better "
-        "one. To two digits neither is 5.0. Rough steps can knock a descent out of an optimum that is there, which "
-        f"raises the threshold: as a distance, it is between {_say(rough)}, and between {_say(calm)}. Stopping "
-        "early lowers it. The paper's numbers of samples and steps and its rate are missing from our text of it."
+        f"{format_number(high)} σ at every σ tried, and end within {max(excess):.1e} nats of the optimum."
     )
 
 
@@ -268,17 +270,6 @@ def _bracket(row: Row) -> tuple[float, float]:
 
 def _by_sigma(thresholds: Iterable[Row], name: str) -> float:
     return float(np.mean([row[name] / row["sigma"] for row in thresholds]))
-
-
-def _excess(frames: Frames) -> float:
-    """Largest KL of a descent's end above that of the optimum on its side of the threshold."""
-    excess = []
-    for ends in frames["descents"]:
-        at = (ends["sigma"], ends["ratio"])
-        branches = (_at(frames, at[0], branch, at[1]) for branch in ("mode", "midpoint"))
-        best = next(found for found in branches if found)
-        excess.append(max(ends["divergence"]) - best["divergence"])
-    return max(excess)
 
 
 _PANEL, _MARGIN = (2.55, 2.5), 0.5

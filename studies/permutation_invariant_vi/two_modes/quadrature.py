@@ -49,23 +49,10 @@ _NEAR_VANISHING = (2.1, 1.3, 2.4)
 
 @dataclass(frozen=True)
 class LineThroughModes:
-    """The target along the line through its modes.
+    """The target along the line through its modes; refuses what the quadrature cannot take."""
 
-    Parameters
-    ----------
-    alpha : float
-        Half the distance between the modes, at most 6 sigma.
-    sigma : float
-        Standard deviation of each component.
-
-    Raises
-    ------
-    ValueError
-        If one is not positive, or `alpha` too large for the quadrature.
-    """
-
-    alpha: float
-    sigma: float = 1.0
+    alpha: float  # Half the distance between the modes, at most 6 sigma.
+    sigma: float = 1.0  # Standard deviation of each component.
 
     def __post_init__(self) -> None:
         """Check the numbers."""

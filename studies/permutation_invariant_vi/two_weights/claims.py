@@ -51,11 +51,6 @@ def _interpolating(frames: Frames) -> Iterator[Trial]:
         yield Trial(f"noise {edge['noise']:g}", words, bool(at))
 
 
-def _apart(case: Row) -> Finding:
-    value = relative_separation(case, "sgm")
-    return f"{value:.2f} times", value >= TOGETHER
-
-
 def _fits_apart(fit: Row) -> Finding:
     values = separations(fit) / fit["truth"]
     return f"{values.min():.2f} to {values.max():.2f} times", bool(values.min() >= TOGETHER)
@@ -117,16 +112,6 @@ def _better_fits(frames: Frames) -> Iterator[Trial]:
         yield Trial(_where_fit(fit), *_compared(pairs, noise))
 
 
-def _interpolated(frames: Frames) -> Iterator[Row]:
-    return (case for case in read("cases", frames) if case["interpolates"] > 0.5)
-
-
-def _moved(frames: Frames) -> Iterator[Row]:
-    for case in read("cases", frames):
-        if np.abs(gain(case).differences).max() > TIE * case["noise"] ** 2:
-            yield case
-
-
 def beyond(pairs: Pairs, noise: float) -> Holds:
     """Tell whether a gain is one; open where it is neither a gain nor a loss for sure."""
     if math.isnan(pairs.error):
@@ -170,7 +155,14 @@ CLAIMS = (
         f"at every alpha the means are at least {TOGETHER:g} times as far apart as the truth's "
         "weights, in the best approximation and in every fit",
         join(
-            each("cases", _apart, where=lambda case: f"{_where(case)}, best"),
+            each(
+                "cases",
+                lambda case: (
+                    f"{relative_separation(case, 'sgm'):.2f} times",
+                    relative_separation(case, "sgm") >= TOGETHER,
+                ),
+                where=lambda case: f"{_where(case)}, best",
+            ),
             each(select("weight_fits", method=SGM), _fits_apart, where=_where_fit),
         ),
     ),
@@ -198,7 +190,11 @@ CLAIMS = (
         _POOR,
         "where the best mean field interpolates in most data sets, its mean squared error is above the exact "
         f"posterior's, over data sets, by more than {ERRORS:g} standard errors; open where neither is above",
-        each(_interpolated, _poor, where=_where),
+        each(
+            lambda frames: (case for case in read("cases", frames) if case["interpolates"] > 0.5),
+            _poor,
+            where=_where,
+        ),
     ),
     Claim(
         "better prediction, this data set",
@@ -212,6 +208,14 @@ CLAIMS = (
         _BETTER,
         "expected test MSE of the best symmetrised approximation is below that of the best mean field, likewise; "
         "alphas at which the two are the same are left out",
-        each(_moved, lambda case: _compared(gain(case), case["noise"]), where=_where),
+        each(
+            lambda frames: (
+                case
+                for case in read("cases", frames)
+                if np.abs(gain(case).differences).max() > TIE * case["noise"] ** 2
+            ),
+            lambda case: _compared(gain(case), case["noise"]),
+            where=_where,
+        ),
     ),
 )

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.ticker import LogLocator, NullLocator
@@ -28,7 +27,9 @@ _LOOKS = {"mfvi": _PLAIN, "sgm-exact": _SYMMETRISED, "sgm-infonce": style.chain_
 def contours(frames: Frames) -> FigureItem:
     """Remake Figure 4: the posterior, the mean field's q, and the symmetrised one's q^G, a column an alpha."""
     settings = TwoWeightSettings.of(frames["two_weights"].rows[0])
-    alphas = _some(settings.alphas)
+    number = min(len(settings.alphas), _COLUMNS)
+    places = np.linspace(0, len(settings.alphas) - 1, number).round().astype(int)
+    alphas = [settings.alphas[place] for place in places]
     rows = ("posterior", "MFVI", "SGM")
     figure = style.new_figure(1.95 * len(alphas) + 0.5, 1.85 * len(rows) + 0.5)
     panels = figure.subplots(len(rows), len(alphas), squeeze=False)
@@ -53,7 +54,14 @@ def over_alpha(frames: Frames) -> FigureItem:
     settings = frames["two_weights"].rows[0]
     figure = style.new_figure(10.2, 3.2)
     left, middle, right = figure.subplots(1, 3)
-    _draw_separations(left, frames)
+    labels = {"x_label": "alpha", "y_label": "relative to the truth"}
+    style.style_axes(left, title="distance of the means", **labels)
+    left.axhline(1.0, color=style.MUTED, linewidth=0.8, linestyle=":")
+    for name, colour, label in (("mfvi", _PLAIN, "MFVI"), ("sgm", _SYMMETRISED, "SGM")):
+        apart = [row[name]["separation"] / row["truth"] for row in frames["curve"]]
+        left.plot(frames["curve"].column("alpha"), apart, color=colour, label=label)
+    for fit in read("weight_fits", frames):
+        _draw_fits(left, fit, separations(fit) / fit["truth"], label=f"fit: {fit['label']}")
     _draw_divergences(middle, frames)
     _draw_gains(right, frames)
     for axes in (left, middle, right):
@@ -82,7 +90,9 @@ def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) ->
     alpha = problem.alpha
     case = frames["cases"].row(noise=problem.noise, alpha=alpha)
     plain, sgm = (_shown(frames, case, method) for method in ("mfvi", "sgm-exact"))
-    axis = _axis(sgm, case["mfvi"])
+    ends = [np.abs(q["loc"]) + 3.2 * np.array(q["scale"]) for q in (sgm, case["mfvi"])]
+    widest = float(np.max(ends))
+    axis = np.linspace(-widest, widest, _POINTS)
     first, second = axis[:, None], axis[None, :]
     found = statistics(problem.points("train"), problem.noise)
     densities = (
@@ -93,7 +103,14 @@ def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) ->
     for axes, values, colour in zip(
         column, densities, (style.INK, _PLAIN, _SYMMETRISED), strict=True
     ):
-        _draw_density(axes, axis, values, colour)
+        density = np.exp(values)
+        levels = [*_levels(density), density.max() * 1.001]
+        shades = [to_rgba(colour, shade) for shade in _SHADES]
+        axes.contourf(axis, axis, density.T, levels=levels, colors=shades)
+        style.style_axes(axes)
+        axes.grid(visible=False)
+        axes.set_aspect("equal")
+        axes.locator_params(nbins=4)
         axes.plot([alpha, -alpha], [-alpha, alpha], "x", color=style.INK, markersize=5)
     column[0].set_title(
         f"alpha = {alpha:g}", fontsize=style.TITLE_SIZE, color=style.INK, fontweight="bold"
@@ -101,15 +118,11 @@ def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) ->
     column[-1].set_xlabel("w1", fontsize=style.TEXT_SIZE, color=style.INK)
 
 
-def _draw_separations(axes: Axes, frames: Frames) -> None:
-    labels = {"x_label": "alpha", "y_label": "relative to the truth"}
-    style.style_axes(axes, title="distance of the means", **labels)
-    axes.axhline(1.0, color=style.MUTED, linewidth=0.8, linestyle=":")
-    for name, colour, label in (("mfvi", _PLAIN, "MFVI"), ("sgm", _SYMMETRISED, "SGM")):
-        apart = [row[name]["separation"] / row["truth"] for row in frames["curve"]]
-        axes.plot(frames["curve"].column("alpha"), apart, color=colour, label=label)
-    for fit in read("weight_fits", frames):
-        _draw_fits(axes, fit, separations(fit) / fit["truth"], label=f"fit: {fit['label']}")
+def _levels(density: np.ndarray) -> list[float]:
+    """Densities on the edge of the regions of highest density with these masses."""
+    falling = np.sort(density, axis=None)[::-1]
+    inside = np.cumsum(falling) / falling.sum()
+    return [float(falling[np.searchsorted(inside, mass)]) for mass in MASSES]
 
 
 def _draw_divergences(axes: Axes, frames: Frames) -> None:
@@ -157,31 +170,6 @@ def _draw_gains(axes: Axes, frames: Frames) -> None:
     axes.legend(frameon=False, fontsize=style.TEXT_SIZE - 1, labelcolor=style.INK)
 
 
-def _draw_density(
-    axes: Axes, axis: Float[np.ndarray, " point"], values: np.ndarray, colour: str
-) -> None:
-    density = np.exp(values)
-    levels = [*_levels(density), density.max() * 1.001]
-    shades = [to_rgba(colour, shade) for shade in _SHADES]
-    axes.contourf(axis, axis, density.T, levels=levels, colors=shades)
-    style.style_axes(axes)
-    axes.grid(visible=False)
-    axes.set_aspect("equal")
-    axes.locator_params(nbins=4)
-
-
-def _levels(density: Float[np.ndarray, "point point_bis"]) -> list[float]:
-    """Densities on the edge of the regions of highest density with these masses."""
-    falling = np.sort(density, axis=None)[::-1]
-    inside = np.cumsum(falling) / falling.sum()
-    return [float(falling[np.searchsorted(inside, mass)]) for mass in MASSES]
-
-
-def _axis(*gaussians: Row) -> Float[np.ndarray, " point"]:
-    widest = max(float(np.max(np.abs(q["loc"]) + 3.2 * np.array(q["scale"]))) for q in gaussians)
-    return np.linspace(-widest, widest, _POINTS)
-
-
 def _shown(frames: Frames, case: Row, method: str) -> Row:
     """The fit with the highest objective, or the best approximation where there is no fit."""
     name, measure = ("mfvi", "kl") if method == "mfvi" else ("sgm", "kl_symmetrised")
@@ -190,10 +178,3 @@ def _shown(frames: Frames, case: Row, method: str) -> Row:
         return case[name]
     best = int(np.argmin(fit[measure]))
     return {"loc": fit["loc"][best], "scale": fit["scale"][best]}
-
-
-def _some(alphas: tuple[float, ...]) -> list[float]:
-    """At most `_COLUMNS` of the alphas, spread evenly, first and last among them."""
-    number = min(len(alphas), _COLUMNS)
-    places = np.linspace(0, len(alphas) - 1, number).round().astype(int)
-    return [alphas[place] for place in places]

@@ -23,7 +23,7 @@ from scipy.special import logsumexp
 from onebasin.models import predict
 
 from ...lab import Frame, Row
-from .design import WORDS, Observations, TwoWeightSettings, WeightsProblem, model
+from .design import WORDS, TwoWeightSettings, WeightsProblem, model
 from .posterior import (
     Approximation,
     GridPosterior,
@@ -212,7 +212,10 @@ def score_fits(
         approximation(loc, scale, found)
         for loc, scale in zip(fitted["loc"].values, fitted["scale"].values, strict=True)
     ]
-    mse, log_score = _score_draws(settings, tree, problem.points("test"))
+    test, draws = problem.points("test"), {"W1": tree["posterior"].to_dataset()["W1"].values}
+    function = predict(model(settings), draws, test.x[:, None])[..., 0]
+    miss = (test.y[None, None, :] - function) / settings.noise
+    each = logsumexp(-(miss**2) / 2, axis=1) - math.log(function.shape[1])
     return {
         "alpha": case["alpha"],
         "method": method,
@@ -220,8 +223,8 @@ def score_fits(
         "log_evidence": evidence,
         "truth": case["exact"]["separation"],
         "best": case["mfvi"]["kl"] if method == "mfvi" else case["sgm"]["kl_symmetrised"],
-        "mse": mse,
-        "log_score": log_score,
+        "mse": np.mean((test.y[None, :] - function.mean(axis=1)) ** 2, axis=-1),
+        "log_score": each.mean(axis=-1) - math.log(settings.noise * math.sqrt(2 * math.pi)),
         **{ours: np.asarray(fitted[name].values, float) for ours, name in _REPORTED.items()},
         "kl": [evidence - q.elbo for q in gaussians],
         "kl_symmetrised": [evidence - q.symmetrised_elbo for q in gaussians],
@@ -244,14 +247,3 @@ def off(fit: Row) -> Float[np.ndarray, " fit"]:
     """Return the distance of the method's own ELBO from that by quadrature, in its Monte Carlo errors."""
     apart = np.array(fit["elbo"]) - fit["by_quadrature"]["elbo"]
     return np.asarray(apart / fit["elbo_mcse"])
-
-
-def _score_draws(
-    settings: TwoWeightSettings, tree: xr.DataTree, test: Observations
-) -> tuple[Float[np.ndarray, " fit"], Float[np.ndarray, " fit"]]:
-    draws = {"W1": tree["posterior"].to_dataset()["W1"].values}
-    function = predict(model(settings), draws, test.x[:, None])[..., 0]
-    mse = np.mean((test.y[None, :] - function.mean(axis=1)) ** 2, axis=-1)
-    miss = (test.y[None, None, :] - function) / settings.noise
-    each = logsumexp(-(miss**2) / 2, axis=1) - math.log(function.shape[1])
-    return mse, each.mean(axis=-1) - math.log(settings.noise * math.sqrt(2 * math.pi))

@@ -93,10 +93,6 @@ def _over_distance(value: Callable[[Row], float]) -> Callable[[Row], float]:
     return lambda row: value(row) / (2 * row["alpha"])
 
 
-def _range(fit: Row) -> float:
-    return float(max(fit["kl_symmetrised"]) - min(fit["kl_symmetrised"]))
-
-
 _APART, _TRULY_APART = "|m1 - m2| / (2 alpha)", "mean |w1 - w2| / (2 alpha)"
 DIVERGENCES = RowTable(
     lambda frames: (
@@ -107,7 +103,12 @@ DIVERGENCES = RowTable(
         Field("alpha, method", lambda fit: f"{fit['alpha']:g}, {fit['label']}"),
         Field("KL(q || p)", mean_of("kl"), decimals=4, unit="nats"),
         Field("KL(q^G || p)", mean_of("kl_symmetrised"), decimals=4, unit="nats"),
-        Field("spread", _range, digits=2, unit="of KL(q^G || p) over fits"),
+        Field(
+            "spread",
+            lambda fit: float(np.ptp(fit["kl_symmetrised"])),
+            digits=2,
+            unit="of KL(q^G || p) over fits",
+        ),
         Field("best possible", "best", decimals=4, unit="of what is trained for"),
         Field(_APART, _over_distance(lambda fit: float(separations(fit).mean())), decimals=2),
         Field("truth", _over_distance(lambda fit: fit["truth"]), decimals=2, unit=_TRULY_APART),
@@ -169,11 +170,6 @@ def _gain(case: Row) -> TableCell:
     return TableCell(value, "good" if better is True else "bad" if better is False else "")
 
 
-def _left(case: Row) -> float:
-    pairs = Pairs(case["errors"]["exact"], case["errors"]["sgm"])
-    return rounded(pairs.mean / case["noise"] ** 2)
-
-
 AVERAGES = RowTable(
     lambda frames: (
         "Expected squared error of the mean prediction, against the true function, over "
@@ -190,7 +186,13 @@ AVERAGES = RowTable(
         _error("sgm", "SGM"),
         Field("gain", _gain, decimals=4, unit="MFVI less SGM"),
         _in_noise("standard error", lambda case: gain(case).error, "of the gain"),
-        Field("exact less SGM", _left, decimals=4),
+        Field(
+            "exact less SGM",
+            lambda case: rounded(
+                Pairs(case["errors"]["exact"], case["errors"]["sgm"]).mean / case["noise"] ** 2
+            ),
+            decimals=4,
+        ),
     ),
     over="cases",
 )
@@ -203,7 +205,25 @@ _NEAR = 0.001
 
 def chapter(frames: Frames) -> Chapter | None:
     """Lay out the part of the page; None where the cases could not be solved."""
-    return Chapter(TITLE, _text(frames), TABLES) if read("cases", frames) else None
+    if not read("cases", frames):
+        return None
+    settings, moved = frames["two_weights"].rows[0], max(frames["cases"].column("moved"))
+    power = int(np.ceil(np.log10(max(moved, 1e-15))))
+    text = (
+        "f(x) = relu(w1 x) + relu(w2 x), with w1 and w2 ~ N(0, 1), is the smallest network whose units can be "
+        "swapped; its posterior is known. The data follow f(x) = alpha |x|, so that (alpha, -alpha) and "
+        "(-alpha, alpha) serve equally well, and lie the farther apart the larger alpha is. The text of the paper at "
+        f"hand has lost its numbers; here there are {settings['num_obs']} training points with x ~ N(0, 1), noise of "
+        f"standard deviation {settings['noise']:g}, and {settings['num_test']} test points. Every alpha has the same "
+        "x and the same standardised errors. Methods are trained by "
+        f"{settings['steps']} steps of Adam on all points at once (the paper has batches), from random starts.\n\n"
+        "The posterior is found by quadrature: its log evidence moves by at most "
+        f"1e{power:d} nats when the panels are halved. A Gaussian's ELBO is in "
+        "closed form here, and its information a smooth integral, so that divergences from the posterior are known of "
+        "every q, and the best q of each kind can be found without chance, as a yardstick of the fits. All errors of "
+        "predictions against the true function are expected ones over x ~ N(0, 1)."
+    )
+    return Chapter(TITLE, text, TABLES)
 
 
 def figures(frames: Frames) -> Iterator[FigureItem]:
@@ -229,31 +249,21 @@ def headline(frames: Frames) -> Iterator[str]:
             f"the best symmetrised one does so nowhere (its means are {least:.2f} times as far apart as the truth's "
             "weights, or more)."
         )
-    yield _divergences_in_words(cases, read("weight_fits", frames))
-    yield _prediction(cases)
-
-
-def _divergences_in_words(cases: Frame, fits: Frame) -> str:
+    fits = read("weight_fits", frames)
     worst = max(case["sgm"]["kl_symmetrised"] for case in cases)
     plain = [case["mfvi"]["kl"] for case in cases]
     exact = [max(fit["kl_symmetrised"]) for fit in fits.where(method="sgm-exact")] if fits else []
     trained = f", and fits trained with the exact term are within {max(exact):.3f}" if exact else ""
-    return (
-        f"The best symmetrised approximations are within {worst:.3f} nats of the exact posterior{trained}; the best "
-        f"mean fields are {min(plain):.2f} to {max(plain):.2f} nats away. {_afterwards(cases)}"
-    )
-
-
-def _afterwards(cases: Frame) -> str:
-    """Say what symmetrising a mean field after its training leaves undone."""
     left = [case["mfvi"]["kl_symmetrised"] - case["sgm"]["kl_symmetrised"] for case in cases]
     case = cases.rows[int(np.argmax(left))]
     near = sum(value < _NEAR for value in left)
-    return (
-        f"Symmetrised only after training, a mean field is up to {max(left):.2f} nats farther away than one trained "
-        f"for it (noise {case['noise']:g}, alpha = {case['alpha']:g}), and by less than {_NEAR:g} in {near} of "
-        f"{len(left)} cases."
+    yield (
+        f"The best symmetrised approximations are within {worst:.3f} nats of the exact posterior{trained}; the best "
+        f"mean fields are {min(plain):.2f} to {max(plain):.2f} nats away. Symmetrised only after training, a mean "
+        f"field is up to {max(left):.2f} nats farther away than one trained for it (noise {case['noise']:g}, alpha = "
+        f"{case['alpha']:g}), and by less than {_NEAR:g} in {near} of {len(left)} cases."
     )
+    yield _prediction(cases)
 
 
 def _prediction(cases: Frame) -> str:
@@ -278,22 +288,3 @@ def _moved(cases: Frame, *, up: bool) -> list[str]:
         if beyond(gain(case), case["noise"]) is up:
             found.setdefault(case["noise"], []).append(f"{case['alpha']:g}")
     return [f"alpha = {', '.join(at)} with noise {noise:g}" for noise, at in found.items()]
-
-
-def _text(frames: Frames) -> str:
-    settings, moved = frames["two_weights"].rows[0], max(frames["cases"].column("moved"))
-    power = int(np.ceil(np.log10(max(moved, 1e-15))))
-    return (
-        "f(x) = relu(w1 x) + relu(w2 x), with w1 and w2 ~ N(0, 1), is the smallest network whose units can be "
-        "swapped; its posterior is known. The data follow f(x) = alpha |x|, so that (alpha, -alpha) and "
-        "(-alpha, alpha) serve equally well, and lie the farther apart the larger alpha is. The text of the paper at "
-        f"hand has lost its numbers; here there are {settings['num_obs']} training points with x ~ N(0, 1), noise of "
-        f"standard deviation {settings['noise']:g}, and {settings['num_test']} test points. Every alpha has the same "
-        "x and the same standardised errors. Methods are trained by "
-        f"{settings['steps']} steps of Adam on all points at once (the paper has batches), from random starts.\n\n"
-        "The posterior is found by quadrature: its log evidence moves by at most "
-        f"1e{power:d} nats when the panels are halved. A Gaussian's ELBO is in "
-        "closed form here, and its information a smooth integral, so that divergences from the posterior are known of "
-        "every q, and the best q of each kind can be found without chance, as a yardstick of the fits. All errors of "
-        "predictions against the true function are expected ones over x ~ N(0, 1)."
-    )

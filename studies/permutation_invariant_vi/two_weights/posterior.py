@@ -21,7 +21,7 @@ this group of two elements. Optima are found by L-BFGS from several starts; the 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -129,28 +129,24 @@ def solve(found: Statistics) -> GridPosterior:
     # Of two weights that share a slope, the prior is narrowest in the slope where they are equal: precision 1/2.
     precision = found.a + 0.5
     edge = float(np.max(np.abs(found.b) / precision + BEYOND / np.sqrt(precision)))
-    for node, weight in _rules(edge):
+    on_panel, weight_on_panel = np.polynomial.legendre.leggauss(ORDER)
+    panels = FEWEST
+    while panels <= MOST:
+        bounds, half = np.linspace(-edge, edge, panels + 1), edge / panels
+        middle = (bounds[1:] + bounds[:-1]) / 2
+        node = (middle[:, None] + half * on_panel[None, :]).ravel()
+        weight = np.tile(half * weight_on_panel, panels)
         values = log_joint(found, node[:, None], node[None, :])
         evidence = float(logsumexp(values, b=np.outer(weight, weight)))
         moved = abs(evidence - before)
         if moved < STILL:
             return GridPosterior(node, weight, values - evidence, evidence, moved)
         before = evidence
+        panels *= 2
     raise InferenceError(
         f"The log evidence still moves by {moved:.1e} nats at {MOST} panels; allowed are "
         f"{STILL:g}. The likelihood is too narrow for the grid: take fewer points or more noise."
     )
-
-
-def _rules(edge: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    node, weight = np.polynomial.legendre.leggauss(ORDER)
-    panels = FEWEST
-    while panels <= MOST:
-        bounds = np.linspace(-edge, edge, panels + 1)
-        half = edge / panels
-        middle = (bounds[1:] + bounds[:-1]) / 2
-        yield (middle[:, None] + half * node[None, :]).ravel(), np.tile(half * weight, panels)
-        panels *= 2
 
 
 def log_score(

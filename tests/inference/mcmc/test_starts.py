@@ -20,7 +20,7 @@ from onebasin.inference.mcmc.optimum import BestOptimum
 from onebasin.inference.mcmc.stan_start import best_optimum, seeds_of
 from onebasin.models import Target
 from onebasin.stan import stan_program
-from onebasin.stan.program import make_ready
+from onebasin.stan.run import make_ready
 
 from ...each import each
 from ..known import MEAN, PROGRAMS, RATE, SHAPE, known_target

@@ -126,7 +126,7 @@ def test_pathfinder_and_laplace_are_cmdstans_own(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)  # CmdStan drops a profile.csv where it runs
 
-    from onebasin.stan.program import make_ready
+    from onebasin.stan.run import make_ready
 
     target = gaussian("stan")
     ready = make_ready(target, tmp_path, engine="cmdstan")

@@ -26,8 +26,7 @@ from onebasin.networks import (
 from onebasin.stan import command
 from onebasin.stan.network import read_draws
 from onebasin.stan.output import read
-from onebasin.stan.program import make_ready
-from onebasin.stan.run import run
+from onebasin.stan.run import make_ready, run
 
 from ...each import each
 from ..known import known_target, linear_target

@@ -133,19 +133,14 @@ def test_standardise_leaves_the_test_part_off_centre(boston):
 def test_standardiser_goes_back_to_data_units(boston, rng):
     parts = standardise(split(boston, seed=2))
     scaler = parts.standardiser
-    np.testing.assert_allclose(scaler.inverse_y(parts.test.y), parts.raw.test.y, rtol=1e-12)
-    np.testing.assert_allclose(
-        scaler.inverse_x(parts.test.x), parts.raw.test.x, rtol=1e-10, atol=1e-12
-    )
-    # Draws of predictions, (chain, draw, obs, out): means go back with the shift, sds without.
+    back = parts.test.y * scaler.y_sd + scaler.y_mean
+    np.testing.assert_allclose(back, parts.raw.test.y, rtol=1e-12)
+    back = parts.test.x * scaler.x_sd + scaler.x_mean
+    np.testing.assert_allclose(back, parts.raw.test.x, rtol=1e-10, atol=1e-12)
+    # Draws of predictions, (chain, draw, obs, out): sds go back without the shift.
     draws = rng.standard_normal((2, 500, 3, 1))
-    back = scaler.inverse_y(draws)
-    np.testing.assert_allclose(
-        back.mean(axis=(0, 1)), scaler.inverse_y(draws.mean(axis=(0, 1))), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        back.std(axis=(0, 1)), scaler.inverse_sd(draws.std(axis=(0, 1))), rtol=1e-12
-    )
+    back = (draws * scaler.y_sd + scaler.y_mean).std(axis=(0, 1))
+    np.testing.assert_allclose(back, scaler.inverse_sd(draws.std(axis=(0, 1))), rtol=1e-12)
 
 
 def test_log_scale_brings_a_log_density_to_data_units():
@@ -154,7 +149,7 @@ def test_log_scale_brings_a_log_density_to_data_units():
     train = toy(np.zeros((4, 1)), [[1, 5], [2, 7], [4, 9], [9, -3]])
     scaler = Standardiser.fit(train)
     standardised = scipy.stats.norm.logpdf(scaler.transform_y(train.y), 0.3, 0.8).sum(axis=1)
-    mean, sd = scaler.inverse_y(np.full((1, 2), 0.3)), scaler.inverse_sd(np.full((1, 2), 0.8))
+    mean, sd = 0.3 * scaler.y_sd + scaler.y_mean, scaler.inverse_sd(np.full((1, 2), 0.8))
     in_data_units = scipy.stats.norm.logpdf(train.y, mean, sd).sum(axis=1)
     np.testing.assert_allclose(standardised - scaler.log_scale, in_data_units, rtol=1e-12)
 
@@ -202,4 +197,4 @@ def test_standardiser_refuses_data_it_does_not_fit(boston):
     with pytest.raises(ValueError, match=r"`x` has shape \(442, 10\); .* must have 13 columns"):
         scaler.transform(load_data("diabetes"))
     with pytest.raises(ValueError, match=r"`y` has shape \(4, 2\); .* must have 1 columns"):
-        scaler.inverse_y(np.zeros((4, 2)))
+        scaler.transform_y(np.zeros((4, 2)))

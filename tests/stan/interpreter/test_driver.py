@@ -10,8 +10,7 @@ from onebasin.stan import command
 from onebasin.stan.acceptance import driver
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.output import Output, read, read_adaptation
-from onebasin.stan.program import ReadyProgram
-from onebasin.stan.run import run
+from onebasin.stan.run import ReadyProgram, run
 from onebasin.stan.translation import ProgramInfo
 
 from ...each import each

@@ -225,7 +225,7 @@ def test_only_a_scheduler_needs_distributed(run, at_once, monkeypatch):
             "cluster.py",
             "from distributed import Client, Future, KilledWorker, WorkerPlugin, get_worker",
         ),
-        ("driver.py", "        from .cluster import workers_of"),  # when it is called
+        ("driver.py", "            from .cluster import workers_of"),  # when it is called
     ]
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.delitem(sys.modules, "onebasin.studies.lab.cluster", raising=False)
