@@ -30,9 +30,7 @@ def test_design_is_that_of_the_paper():
     assert target.x.shape == (405, 13)
     np.testing.assert_allclose(target.x.mean(axis=0), 0, atol=1e-10)
     assert target.y.std() == pytest.approx(1)
-
-
-def test_splits_differ_and_follow_the_seed():
+    # Splits differ and follow the seed.
     first, second = boston_split(0, 1), boston_split(0, 2)
     assert not np.array_equal(first.raw.test.y, second.raw.test.y)
     np.testing.assert_array_equal(second.raw.test.y, boston_split(1, 1).raw.test.y)
@@ -59,9 +57,7 @@ def test_share_outside_without_points_is_bounded(outside, apart, least, most):
     assert bounds(row) == pytest.approx((least, most))
     everywhere = {"num_obs": 100, "outside_95": 0.98, "rhat_above": 0.1}
     assert bounds(everywhere) == pytest.approx((88 / 90, 1))
-
-
-def test_log_score_in_data_units_is_missing_where_there_is_none():
+    # A log score in data units is missing where there is none.
     assert data_units(0.5, None, 2.0, 2.0) == {"mse_data_units": 2.0, "log_score_data_units": None}
     assert data_units(0.5, 0.0, 2.0, 2.0)["log_score_data_units"] == -2.0
 

@@ -1,7 +1,6 @@
 """The study of calibrations, from planted ones; and the command."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -118,25 +117,6 @@ def test_what_is_made_of_draws_has_all_parameters_that_are_simulated(made, rng):
     for name, truth in first.parameters.items():
         assert found[name].shape == (1, 500, *truth.shape)
     assert abs(float(found["sigma"].mean()) - float(draws["sigma"].mean())) < 0.03
-
-
-@each(
-    ("failed", "simulations", "said"),
-    [
-        (0, 40, "Cannot be judged: 40 simulations are too few; 50 are the least."),
-        (60, 200, "Cannot be judged: the method failed in 60 of 200 simulations."),
-        (10, 200, "Left out: the method failed in 10 of 200 simulations"),
-    ],
-)
-def test_what_is_left_out_is_said(failed, simulations, said):
-    found = planted(1.0, failed=failed, simulations=simulations)
-    assert said in " ".join(found.sentences)
-
-
-def test_more_simulations_see_smaller_errors():
-    few, many = planted(1.0, simulations=100), planted(1.0, simulations=400)
-    assert many.seen[0] < few.seen[0] and many.seen[1] < few.seen[1]
-    assert replace(few, names=("tau", "lp", "other")).level == pytest.approx(0.05 / 3)
 
 
 @each(

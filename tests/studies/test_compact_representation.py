@@ -67,18 +67,14 @@ def test_full_size_is_the_papers_and_quick_is_that_of_the_goals():
     assert (data.train.num_obs, data.test.num_obs) == (1000, 797)
     assert data.train.x.min() == 0.0
     assert data.train.x.max() == 1.0
-
-
-def test_images_are_averaged_down():
+    # Images are averaged down.
     size = Size("mnist-5k", side=14, hidden=4, train=2000)
     data = image_split(size, 0)
     assert data.train.x.shape == (2000, 196)
     whole = image_split(replace(size, side=28), 0)
     block = whole.train.x[5].reshape(28, 28)[6:8, 10:12].mean()
     assert data.train.x[5].reshape(14, 14)[3, 5] == pytest.approx(block)
-
-
-def test_a_low_rank_precision_needs_more_draws_than_weights():
+    # A precision of low rank needs more draws than weights.
     with_many = {row.name for row in rows(configure(Options(quick=True)))}
     with_few = {row.name for row in rows(configure(Options(quick=True, draws=100)))}
     assert {"mean-precision-20", "mean-precision-200", "mean-full"} == with_many - with_few
@@ -95,14 +91,10 @@ def test_predictions_in_batches_are_those_of_all_draws_at_once():
     np.testing.assert_allclose(found["entropy"][0], entropy, rtol=1e-10)
     accuracy = (probability.argmax(-1) == test.y).mean(1)
     np.testing.assert_allclose(np.sort(found["draw_accuracy"][0]), np.sort(accuracy))
-
-
-def test_repeats_choose_draws_anew():
-    tree = draws_of(MODEL, 2, 60)
     cell = Cell("row", "row", "analysis", RowSettings("draws", num=1, repeats=5), seed=0)
     found = make_row(tree, cell, images(11))["predictive"]["probability"].values
     assert found.shape == (5, 11, 3)
-    assert len({row.tobytes() for row in found}) == 5
+    assert len({row.tobytes() for row in found}) == 5  # repeats choose draws anew
 
 
 def test_a_gaussian_without_spread_predicts_as_its_mean():
@@ -142,8 +134,5 @@ def test_score_of_the_truth_itself():
     assert [SCORE[name] for name in ("agreement", "total_variation", "accuracy")] == [1.0, 0.0, 1.0]
     assert SCORE["log_score"] == pytest.approx((np.log(0.9) + np.log(0.8)) / 2)
     assert score(1 - TRUTH, TRUTH, np.array([0, 1]))["total_variation"] == pytest.approx(0.7)
-
-
-def test_a_class_that_was_ruled_out_costs_everything():
-    sure = np.array([[1.0, 0.0], [1.0, 0.0]])
+    sure = np.array([[1.0, 0.0], [1.0, 0.0]])  # which rules out what is
     assert score(sure, TRUTH, np.array([0, 1]))["log_score"] == -np.inf

@@ -91,12 +91,9 @@ def test_design_is_that_of_the_paper():
     assert config.vi.local_reparametrisation
     assert config.vi.anneal == 0.5
     assert config.vi.elbo_samples == 256
-
-
-def test_full_size_is_the_papers():
     paper = configure(Options(full=True))
     assert (paper.vi.iterations, paper.vi.gradient_samples) == (200_000, 64)
-    assert paper.hidden == configure(Options()).hidden
+    assert paper.hidden == config.hidden
 
 
 def test_variants_are_paired_by_seed_and_only_a_symmetric_one_has_a_gap():

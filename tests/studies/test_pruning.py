@@ -81,15 +81,6 @@ def test_the_nearest_number_is_kept(fit):
     assert num_kept(making.prune(fit, (0.08, 0.09, 0.25, 0.58, 0.59), "sd")) == [0, 1, 2, 3, 4]
 
 
-def test_ties_are_broken_by_order():
-    fit = planted(MEAN, SD, MODEL)
-    tied = dataclasses.replace(fit, scale=np.ones_like(fit.scale))
-    assert fit.names == ("W1", "b1", "W2", "b2", "sigma")
-    found = making.prune(tied, (0.5, 5 / 6), "sd")
-    assert (found["W1"][0, 0] != 0).ravel().tolist() == [True, True, True, False]
-    assert (found["W2"][0, 1] != 0).ravel().tolist() == [True, False]
-
-
 def test_many_ties_are_broken_by_order():
     model = BayesianNetwork(Network(10, (20,), 1), likelihood=Gaussian(noise_sd=1.0))
     ones = {name: np.ones(shape) for name, shape in model.network.shapes.items()}

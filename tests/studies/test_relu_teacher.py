@@ -41,7 +41,7 @@ def frames(outcomes) -> Frames:
 
 
 def few_points() -> Dataset:
-    return load_data("relu-teacher", num_test=12)
+    return load_data("relu-teacher", num_test=6)
 
 
 def test_design_is_that_of_the_paper():
@@ -58,12 +58,9 @@ def test_design_is_that_of_the_paper():
     assert target.model.prior.weight_scale == 1.0
     labels = {STUDY.target(config, c).model.parametrisation.label for c in cells}
     assert labels == set(config.parametrisations)
-
-
-def test_seed_changes_data_and_samplers():
-    first, other = configure(Options()), configure(Options(seed=4))
+    other = configure(Options(seed=4))
     assert {cell.seed for cell in STUDY.cells(other)} == {4}
-    assert not np.array_equal(teacher_data(first.seed).x, teacher_data(other.seed).x)
+    assert not np.array_equal(teacher_data(config.seed).x, teacher_data(other.seed).x)
 
 
 def test_measures_are_taken_against_the_true_function(frames, outcomes):
@@ -92,14 +89,11 @@ def test_variational_cells_are_held_against_their_own_nuts(frames):
     for row in fits:
         assert row["from_nuts_in_sds"] < 4 * row["from_nuts_floor_in_sds"]
         assert row["from_nuts_sd_ratio"] == pytest.approx(1, abs=0.15)
+    assert frames["cells"].find(key="free.nuts.stan")["at_seam"] is None
+    assert frames["cells"].find(key="givens.nuts.stan")["at_seam"] == 0
     # Chains of independent draws agree, with any parametrisation whose stand-in is the same.
     assert set(frames["engines"].column("beyond")) == {0}
     assert set(frames["engines"].levels("problem")) == set(configure(Options()).parametrisations)
-
-
-def test_share_at_seam_is_that_of_unit_weights_alone(frames):
-    assert frames["cells"].find(key="free.nuts.stan")["at_seam"] is None
-    assert frames["cells"].find(key="givens.nuts.stan")["at_seam"] == 0
 
 
 def test_draws_at_and_steps_across_the_seam_are_counted():

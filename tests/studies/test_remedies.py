@@ -66,17 +66,10 @@ def test_models_differ_in_what_their_remedy_says_and_nothing_else():
         assert unit.network == plain.network
         assert len(ordered.symmetry) == len(plain.symmetry) - 1  # scalings are left
         assert skips.symmetry == ()
-
-
-def test_units_of_norm_one_are_as_steep_as_free_ones():
-    config = configure(Options())
-    rng = np.random.default_rng(0)
-    cell = next(
-        c for c in STUDY.cells(config) if c.dataset == "digits" and c.problem == "unit-norm"
-    )
-    model = target(config, cell).model
-    free = np.linalg.norm(rng.standard_normal((64, 4000)), axis=0)
-    scale = np.array(model.prior.weight_scales(2))[1]
+    # Units of norm one are as steep as free ones.
+    model = targets["digits", "unit-norm"].model
+    size, scale = model.network.in_dim, model.prior.weight_scales(2)[1]
+    free = np.linalg.norm(np.random.default_rng(0).standard_normal((size, 4000)), axis=0)
     assert scale == pytest.approx(np.sqrt(np.mean(free**2)), rel=0.02)
     assert model.prior.bias_scales(2) == pytest.approx((1 / scale, 1.0))
 

@@ -31,7 +31,7 @@ class Toy:
 
 def few_points(seed: int = 0, noise_sd: float = 1.0) -> Any:
     """The two-unit teacher with few test points: every point costs the time of its ESS."""
-    return load_data("relu-teacher", seed=seed, noise_sd=noise_sd, num_test=12)
+    return load_data("relu-teacher", seed=seed, noise_sd=noise_sd, num_test=6)
 
 
 def relu_teacher() -> Toy:
@@ -48,7 +48,7 @@ def relu_teacher() -> Toy:
         }
         assert {row["key"] for row in found["frames"]["cells"]} == keys == {*run["cells"]}
         sampled = [row for row in found["frames"]["cells"] if row["method"] == "nuts"]
-        assert {row["num_obs"] for row in sampled} == {12}  # held out
+        assert {row["num_obs"] for row in sampled} == {6}  # held out
         tree = xr.open_datatree("run/posteriors/givens.nuts.numpyro.nc").load()
         assert tree["constant_data"].to_dataset()["x"].shape == (100, 2)
         assert tree["observed_data"].to_dataset()["y"].shape == (100, 1)

@@ -38,24 +38,16 @@ def test_interval_and_test_are_those_of_scipy():
     assert (found.low, found.high) == pytest.approx(tuple(interval))
     assert found.estimate == pytest.approx(differences.mean())
     assert found.p_value == wilcoxon(differences).pvalue
-
-
-def test_ratio_is_that_of_mean_logarithms():
-    found = change(FREE, LOWER, "ratio")
-    logs = np.log(np.divide(LOWER, FREE))
+    # Splits that share rows widen the interval.
+    shared = change(FREE, LOWER, "difference", overlap=0.25)
+    factor = np.sqrt((1 / 7 + 0.25) / (1 / 7))
+    assert shared.high - shared.low == pytest.approx(factor * (found.high - found.low))
+    assert shared.p_value == found.p_value
+    # A ratio is that of mean logarithms.
+    found, logs = change(FREE, LOWER, "ratio"), np.log(np.divide(LOWER, FREE))
     assert found.estimate == pytest.approx(np.exp(logs.mean()))
     interval = ttest_1samp(logs, 0).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx(tuple(np.exp(interval)))
-
-
-def test_splits_that_share_rows_widen_the_interval():
-    plain, corrected = (
-        change(FREE, LOWER, "difference"),
-        change(FREE, LOWER, "difference", overlap=0.25),
-    )
-    factor = np.sqrt((1 / 7 + 0.25) / (1 / 7))
-    assert corrected.high - corrected.low == pytest.approx(factor * (plain.high - plain.low))
-    assert corrected.p_value == plain.p_value
 
 
 @each(
@@ -81,9 +73,7 @@ def test_pairs_that_cannot_be_trusted_are_left_out_and_counted():
     assert "1 left out" in trial.measured
     (trial,) = claim(void=lambda frames, row: True).on(frames).trials
     assert (trial.pairs, trial.left_out, trial.holds) == (0, 7, None)
-
-
-def test_number_that_is_not_finite_is_left_out():
+    # Numbers that are not finite.
     frames = frames_of(free=(*FREE, float("nan")), givens=(*LOWER, 0.5))
     (trial,) = claim().on(frames).trials
     assert (trial.pairs, trial.left_out) == (7, 1)
@@ -104,9 +94,6 @@ def test_measure_is_held_against_a_limit():
     holds = {trial.where: trial.holds for trial in test(frames)}
     assert holds == {"free": True, "givens": True, "other": "open"}
     assert effect_of(FREE, 0.5).p_value == wilcoxon(np.subtract(FREE, 0.5)).pvalue
-
-
-def test_table_of_effects_has_a_row_a_comparison():
     _, judged = tried((claim(),), frames_of(free=FREE, givens=LOWER))
     (row,) = EFFECTS(judged).rows
     assert [cell.value for cell in row][:3] == ["lower", "numpyro", "difference"]

@@ -34,6 +34,7 @@ from onebasin.studies.lab import (
     record,
     select,
 )
+from onebasin.studies.lab.frame import averages
 from onebasin.studies.lab.page import page
 
 TOY = Path(__file__).parents[3] / "docs" / "developing" / "toy_study.py"
@@ -83,16 +84,13 @@ def test_frame_is_asked_by_values():
     assert some.known("y").column("x") == [2]
     assert not some.known("z")
     assert some.column("y") == [0.0]
-
-
-def test_rows_are_taken_by_name_by_values_or_by_function():
+    # Rows are taken by name, by values or by function.
     frames = {"cells": CELLS}
     assert read("cells", frames) is CELLS
     assert len(read("others", frames)) == 0
     assert len(read(select("cells", problem="tied"), frames)) == 3
-    assert read(lambda f: (row for row in f["cells"] if row["ess"] > 90), frames).column("ess") == [
-        100.0, 120.0,
-    ]  # fmt: skip
+    few = read(lambda f: (row for row in f["cells"] if row["ess"] > 90), frames)
+    assert few.column("ess") == [100.0, 120.0]
 
 
 def test_contrast_compares_rows_that_differ_in_one_factor():
@@ -159,9 +157,6 @@ def test_paired_compares_what_has_a_partner():
     ]
     found = pair(CELLS.where(engine="stan"), "ess", "problem", "tied", "loose", by="seed")
     assert found.num == 0
-
-
-def test_rows_stand_beside_those_that_they_are_compared_with():
     rows = Frame.of(
         {"width": w, "method": m, "x": x} for w, m, x in ((1, "a", 1), (1, "b", 2), (2, "b", 3))
     )
@@ -218,6 +213,27 @@ def test_chapter_without_rows_is_left_out_and_strange_figures_are_refused():
         page(text, None, Outcomes({}, {}), {}, {"c": ()})
 
 
+AVERAGED = Frame.of(
+    [
+        {"model": "a", "by": "vi", "error": 1.0, "seconds": 3},
+        {"model": "a", "by": "vi", "error": 2.0, "seconds": 5},
+        {"model": "b", "by": "vi", "error": None, "seconds": 1},
+        {"model": "b", "by": "nuts", "error": 7.0, "seconds": 9},
+    ]
+)
+
+
+def test_rows_alike_become_one_with_means_and_extremes():
+    over = averages(
+        select("cells", by="vi"), ("model",), mean=("error", "unknown"), largest=("seconds",)
+    )
+    assert list(over({"cells": AVERAGED})) == [
+        {"model": "a", "datasets": 2, "error": 1.5, "unknown": None, "max_seconds": 5},
+        {"model": "b", "datasets": 1, "error": None, "unknown": None, "max_seconds": 1},
+    ]
+    assert list(averages("cells", ("model",), mean=("error",))({})) == []
+
+
 @pytest.fixture
 def toy(monkeypatch) -> ModuleType:
     """The study of the guide, in the table of studies."""
@@ -243,7 +259,4 @@ def test_study_of_the_guide_runs_and_is_recorded(toy, onebasin, here, monkeypatc
     numbers = json.loads(Path("results/toy.json").read_text())
     again, _ = record.rewrite(toy.STUDY, "toy", numbers)
     assert again == Path("results/toy.md").read_text()
-
-
-def test_study_of_the_guide_is_short():
     assert len(TOY.read_text().splitlines()) < 120

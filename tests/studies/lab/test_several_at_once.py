@@ -9,99 +9,44 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 import pytest
-import xarray as xr
 from distributed import LocalCluster, get_worker
 
-from onebasin.base.errors import Interrupted, InUse, RunCancelled, StudyError, WriteError
-from onebasin.base.files.locks import locked
-from onebasin.base.notices import notice
+from onebasin.base.errors import Interrupted, RunCancelled, StudyError
 from onebasin.studies.lab import (
-    Cell,
-    CellFailed,
-    Context,
     Outcomes,
     Study,
     Text,
     cell_process,
     driver,
 )
-from onebasin.studies.lab.cell_files import CellFiles
 from onebasin.studies.lab.cell_process import (
     Answer,
     carry_out,
-    environment,
-    start_cell,
-    write_order,
 )
 from onebasin.studies.lab.driver import Schedule, run_cells
 from onebasin.studies.lab.folder import open_run
-from onebasin.studies.lab.making import MadeCell, Recipe, make_cell
 
 from ...each import each
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Settings of a cell: what happens while it is made."""
-
-    event: str = ""
-    chains: int = 1
-
-
-@dataclass(frozen=True)
-class Config:
-    events: tuple[str, ...] = ("", "", "")
-    marker: str = ""
-
-
-def cells(config: Config) -> tuple[Cell, ...]:
-    """Cells of their own, and one that is made from all of them."""
-    plans = [Cell(f"p{i}", "toy", "numpy", Plan(e), i) for i, e in enumerate(config.events)]
-    return (*plans, Cell("sum", "toy", "numpy", Plan(), 0, inputs=tuple(c.key for c in plans)))
-
-
-def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
-    """Draw numbers, or do as the settings say."""
-    happen(cell.settings.event, Path(config.marker or os.devnull))
-    values = [outcomes.by_key(key)["posterior"]["mu"].values for key in cell.inputs]
-    own = np.random.default_rng(cell.seed).normal(size=(1, 5))
-    return xr.DataTree.from_dict(
-        {"posterior": xr.Dataset({"mu": (("chain", "draw"), own + np.sum(values, axis=0))})}
-    )
-
-
-def happen(event: str, marker: Path) -> None:
-    if event == "error":
-        raise RuntimeError("a bug")
-    if event == "failure":
-        raise CellFailed("no mode was found")
-    if event == "disk":
-        raise WriteError(Path("p.nc"), "p.nc cannot be written (No space left on device).")
-    if event == "killed once" and not marker.exists():
-        marker.touch()
-        os.kill(os.getpid(), 9)
-    notice("there is a notice")
-    if event == "slow":
-        marker.touch()
-        time.sleep(60)
+from .toy_cells import Config, Plan, cells, make
 
 
 def study(**changes: Any) -> Study:
     nothing = Text("", lambda frames: (), lambda config, frames: ())
     said: dict[str, Any] = {"measures": lambda config, outcomes: {}, "claims": (), "views": ()}
-    how = {"configure": Config, "cells": cells, "target": no_target, "make": make, "text": nothing}
+    how = {
+        "configure": Config,
+        "cells": cells,
+        "target": lambda config, cell: None,
+        "make": make,
+        "text": nothing,
+    }
     return Study(**said, **(how | changes))
-
-
-def no_target(config: Config, cell: Cell) -> None:
-    return None
 
 
 @pytest.fixture
@@ -242,116 +187,6 @@ def test_an_interrupt_stops_what_is_under_way(run, monkeypatch):
     while not all(event.is_set() for event in events) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert [event.is_set() for event in events] == [True, True]
-
-
-MODULE = "onebasin_toy_for_processes"
-
-
-@pytest.fixture
-def recipe(tmp_path, monkeypatch):
-    """The toy study's recipe, from a module that other processes can import."""
-    source = Path(__file__).read_text(encoding="utf-8")
-    begin = source.index("@dataclass(frozen=True)\nclass Plan")
-    end = source.index("def study(")
-    names = (
-        "import os, time\nfrom dataclasses import dataclass\nfrom pathlib import Path\n"
-        "import numpy as np\nimport xarray as xr\n"
-        "from onebasin.base.errors import WriteError\n"
-        "from onebasin.base.notices import notice\n"
-        "from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes\n\n"
-    )
-    (tmp_path / f"{MODULE}.py").write_text(names + source[begin:end])
-    monkeypatch.syspath_prepend(tmp_path)
-    inherited = os.environ.get("PYTHONPATH", "")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(tmp_path), inherited))))
-    module = __import__(MODULE)
-    (tmp_path / "posteriors").mkdir()
-    files = CellFiles(tmp_path / "posteriors", resume=True)
-    marker = str(tmp_path / "marker")
-
-    def recipe(*events: str) -> tuple[Recipe, tuple[Cell, ...]]:
-        config = module.Config(events, marker)
-        return Recipe(lambda config, cell: None, module.make, config, files), module.cells(config)
-
-    return recipe
-
-
-def in_process(recipe: Recipe, cell: Cell, **how: Any) -> Answer:
-    how = {"cores": 1, "cancel": threading.Event(), "hear": lambda word, line: None} | how
-    return start_cell(write_order(recipe, cell, ()), **how)
-
-
-def test_a_killed_process_is_told_and_the_next_one_makes_the_cell(recipe):
-    made_by, (cell, _) = recipe("killed once")
-    said: list[str] = []
-    killed = in_process(made_by, cell)
-    assert killed["broken"] == "its process was ended by SIGKILL, perhaps because memory ran out"
-    answer = in_process(made_by, cell, hear=lambda word, line: said.append(line))
-    assert said == ["there is a notice"]
-    made = MadeCell(cell, **answer["made"])
-    assert (made.failure, made.found, made.broken) == (None, False, False)
-    again = make_cell(made_by, cell, (), progress=False, say=said.append)
-    assert (again.mark, again.found) == (made.mark, True)
-
-
-def test_an_error_in_a_process_comes_back_with_where_it_was(recipe):
-    made_by, (cell, _) = recipe("error")
-    answer = in_process(made_by, cell)
-    assert answer["broken"] == "RuntimeError: a bug"
-    assert 'raise RuntimeError("a bug")' in answer["trace"]
-
-
-def test_a_process_ends_when_it_is_stopped(recipe, tmp_path):
-    made_by, (cell, _) = recipe("slow")
-    cancel = threading.Event()
-
-    def stop() -> None:
-        while not (tmp_path / "marker").exists():
-            time.sleep(0.05)
-        cancel.set()
-
-    threading.Thread(target=stop).start()
-    with pytest.raises(RunCancelled):
-        in_process(made_by, cell, cancel=cancel)
-    with locked(made_by.files.posterior_path(cell.key), argument="cell", alongside=True):
-        pass  # the lock of the killed process is free
-
-
-def test_processes_have_the_cores_that_they_are_given():
-    given = environment(2)
-    assert given["ONEBASIN_CORES"] == given["NPROC"] == given["OMP_NUM_THREADS"] == "2"
-
-
-def test_processes_keep_freed_memory_although_dask_has_its_workers_give_it_back(monkeypatch):
-    for name, value in dask.config.get("distributed.nanny.pre-spawn-environ").items():
-        monkeypatch.setenv(name, str(value))
-    assert "MALLOC_TRIM_THRESHOLD_" in os.environ  # else there is nothing to leave out
-    assert "MALLOC_TRIM_THRESHOLD_" not in environment(2)
-
-
-def test_a_cell_that_another_process_makes_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("onebasin.studies.lab.cell_files._LOOK_SECONDS", 0.01)
-    files, said, made = CellFiles(tmp_path, resume=True), [], []
-
-    def other() -> None:
-        with files.held("a", said.append):
-            made.append("second")
-
-    with files.held("a", said.append):
-        second = threading.Thread(target=other)
-        second.start()
-        while not said:
-            time.sleep(0.01)
-        made.append("first")
-    second.join()
-    assert made == ["first", "second"]
-    (line,) = said
-    assert line.startswith("waits: ")
-    assert f"process {os.getpid()} " in line
-    assert line.endswith("is writing")
-    assert list(tmp_path.iterdir()) == []
-    with files.held("a", said.append), pytest.raises(InUse):
-        locked(files.posterior_path("a"), argument="a", alongside=True).__enter__()
 
 
 @each(

@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pytest
 import xarray as xr
 
 from onebasin.models import BayesianNetwork, Categorical, Network
@@ -57,14 +56,6 @@ def test_methods_are_not_run_twice_under_two_names():
     assert alone[-1].name == "fractional"
     ks = [design.fit_settings(config, 8, m).vi.permutations for m in design.methods(config, 8)[1:3]]
     assert ks == [2, 10]
-
-
-def test_full_size_is_the_papers_and_options_of_other_studies_are_refused():
-    full = configure(Options(full=True))
-    assert (full.images.data, full.images.side, max(full.widths)) == ("mnist", 28, 512)
-    assert configure(Options(quick=True, draws=7)).hmc.draws == 7
-    with pytest.raises(ValueError, match="`--engine` does not apply to the study permutation-inv"):
-        configure(Options(engine="stan"))
 
 
 def some_images():

@@ -108,11 +108,10 @@ def test_data_have_the_same_inputs_and_errors_for_every_alpha_and_noise():
     test = problem(1.0, 0.25).points("test")
     assert not set(test.x) & set(one.x)
     assert len(test.x) == TOY.num_test
-
-
-def test_target_swaps_its_weights_and_rescales_nothing():
     assert target(TOY, 0.25).symmetry == (Exchangeable({"W1": 1}),)
-    assert target(TOY, 0.25).name == "two-weights-0.25"
+    settings = fit_settings(replace(QUICK, steps=7, permutations=4, learning_rate=0.02))
+    assert (settings.steps, settings.permutations, settings.learning_rate) == (7, 4, 0.02)
+    assert (settings.fits, settings.draws, settings.tolerance) == (2, 500, 0.0)
 
 
 def test_mean_field_interpolates_up_to_the_threshold_and_symmetrised_nowhere():
@@ -171,12 +170,6 @@ def test_contours_hold_their_share_of_a_gaussian(results):
     assert len(figure.axes) == 6
     assert [axes.get_title() for axes in figure.axes[:2]] == ["alpha = 0.25", "alpha = 1"]
     assert len(over_alpha(results).figure.axes) == 3
-
-
-def test_fit_settings_are_those_of_the_part():
-    settings = fit_settings(replace(QUICK, steps=7, permutations=4, learning_rate=0.02))
-    assert (settings.steps, settings.permutations, settings.learning_rate) == (7, 4, 0.02)
-    assert (settings.fits, settings.draws, settings.tolerance) == (2, 500, 0.0)
 
 
 @pytest.mark.slow

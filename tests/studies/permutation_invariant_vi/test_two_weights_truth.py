@@ -3,7 +3,6 @@
 import math
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from scipy.optimize import approx_fprime
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
-from onebasin.inference.mutual_information import exact, information, log_ratios
 from onebasin.studies.permutation_invariant_vi.two_weights import posterior
 from onebasin.studies.permutation_invariant_vi.two_weights.design import (
     Observations,
@@ -138,18 +136,6 @@ def test_divergences_are_those_of_integrals_over_the_weights(noise, alpha, loc, 
         rtol=1e-12,
         atol=1e-12,
     )
-
-
-def test_information_is_that_of_the_permanents(rng):
-    loc, scale = np.array([0.3, -0.2]), np.array([0.3, 0.5])
-    q = approximation(loc, scale, NO_DATA)
-    w = loc + scale * rng.standard_normal((20_000, 2))
-    each = norm.logpdf(w[:, None, :], loc[None, :, None], scale[None, :, None])
-    ratios = log_ratios(jnp.asarray(each))
-    values = np.asarray(information(ratios, exact()(jax.random.key(0), ratios)))
-    error = values.std() / len(values) ** 0.5
-    assert error < 0.003
-    assert abs(values.mean() - q.information) < 5 * error
 
 
 def test_information_is_log_two_of_separate_units_and_nothing_of_equal_ones():

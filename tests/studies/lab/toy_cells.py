@@ -1,0 +1,59 @@
+"""Cells that draw numbers, fail, break or wait as their settings say: a module that other processes can import too."""
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from onebasin.base.errors import WriteError
+from onebasin.base.notices import notice
+from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Settings of a cell: what happens while it is made."""
+
+    event: str = ""
+    chains: int = 1
+
+
+@dataclass(frozen=True)
+class Config:
+    events: tuple[str, ...] = ("", "", "")
+    marker: str = ""
+
+
+def cells(config: Config) -> tuple[Cell, ...]:
+    """Cells of their own, and one that is made from all of them."""
+    plans = [Cell(f"p{i}", "toy", "numpy", Plan(e), i) for i, e in enumerate(config.events)]
+    return (*plans, Cell("sum", "toy", "numpy", Plan(), 0, inputs=tuple(c.key for c in plans)))
+
+
+def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+    """Draw numbers, or do as the settings say."""
+    happen(cell.settings.event, Path(config.marker or os.devnull))
+    values = [outcomes.by_key(key)["posterior"]["mu"].values for key in cell.inputs]
+    own = np.random.default_rng(cell.seed).normal(size=(1, 5))
+    return xr.DataTree.from_dict(
+        {"posterior": xr.Dataset({"mu": (("chain", "draw"), own + np.sum(values, axis=0))})}
+    )
+
+
+def happen(event: str, marker: Path) -> None:
+    if event == "error":
+        raise RuntimeError("a bug")
+    if event == "failure":
+        raise CellFailed("no mode was found")
+    if event == "disk":
+        raise WriteError(Path("p.nc"), "p.nc cannot be written (No space left on device).")
+    if event == "killed once" and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), 9)
+    notice("there is a notice")
+    if event == "slow":
+        marker.touch()
+        time.sleep(60)
