@@ -11,16 +11,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 4_850,
-    "models": 6_850,
-    "posteriors": 5_100,
-    "stan": 6_000,
-    "analysis": 24_500,
-    "inference": 23_500,
-    "truth": 4_500,
-    "studies": 16_200,
-    "cli": 4_000,
-    "tests": 54_600,
+    "base": 4_250,
+    "models": 6_300,
+    "posteriors": 4_400,
+    "stan": 5_050,
+    "analysis": 24_900,
+    "inference": 23_600,
+    "truth": 4_050,
+    "studies": 15_250,
+    "cli": 3_800,
+    "tests": 52_600,
 }
 GOALS = {
     "base": 2_600,
