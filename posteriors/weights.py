@@ -19,9 +19,9 @@ MIN_DRAWS_FOR_KHAT = 30  # fewer leave less than six draws in the tail, too few 
 _FLAT = 1e-8
 _LARGEST_EXPONENT = 700.0  # exp of more overflows, of less than its negative underflows
 LogWeights = Float[np.ndarray, " draw"]
-LARGE = 8.0
-"""Weight, over the mean of a thousand or more, up to which none is large: the largest of a heavy tail is larger. k-hat
-of weights with a bound depends on how many lie close to it."""
+LARGE, MANY = 8.0, 1000
+"""Weight, over the mean of at least so many, up to which none is large: the largest of a heavy tail is larger. k-hat of
+weights with a bound depends on how many lie close to it."""
 COVERED, SHORT = 0.25, 0.5
 """Share of the draws that weights are worth, and k-hat, either of which says that draws reach all of the target."""
 EVEN = 0.8
@@ -113,14 +113,15 @@ def miss_a_region(log_ratio: LogWeights, log_weight: LogWeights) -> bool:
 
 
 def khat_of_weights(log_ratio: LogWeights) -> float:
-    """Return k-hat of ratios; -inf where none is large, or they are all but equal.
+    """Return k-hat of ratios; -inf where none of many is large, or they are all but equal.
 
     Ratios of -inf are draws without weight.
     """
     count = len(log_ratio)
     if np.isfinite(log_ratio).all():
         largest = np.exp(log_ratio.max() - logsumexp(log_ratio)) * count
-        if largest < LARGE or worth(log_ratio) > EVEN * count:
+        bounded = count >= MANY and largest < LARGE
+        if bounded or worth(log_ratio) > EVEN * count:
             return -np.inf
     return _khat(log_ratio)
 
