@@ -56,9 +56,8 @@ class View:
     """Its name in messages: the argument that it was given as, or its file."""
     log_density: DensityAtDraws | None = None
     """The log density in nats at draws, a dataset (chain, draw, ...), on the constrained scale, where it is at hand."""
-    folders: tuple[Path, ...] = (
-        Path(),
-    )  # Folders in which the names in the run's command may begin.
+    folders: tuple[Path, ...] = (Path(),)
+    """Folders in which the names in the run's command may begin."""
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
@@ -67,6 +66,11 @@ class View:
         if name not in self._groups and name in self.tree.children:
             self._groups[name] = self.tree[name].to_dataset()
         return self._groups.get(name)
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether its draws were aligned."""
+        return schema.ALIGNMENT in self.tree.attrs
 
     @cached_property
     def posterior(self) -> xr.Dataset:
@@ -235,7 +239,7 @@ class View:
     def declares_equal_modes(self) -> bool:
         """Tell whether it declares a symmetry that makes equal modes and is not refuted, still to be divided out."""
         evidence = self.symmetry_evidence
-        if schema.ALIGNMENT in self.tree.attrs or (evidence is not None and not evidence.holds):
+        if self.is_aligned or (evidence is not None and not evidence.holds):
             return False
         return any(block.keeps_density for block in self.declared_symmetry)
 

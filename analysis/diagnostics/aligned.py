@@ -17,7 +17,6 @@ import pandas as pd
 
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, event_shapes, variable_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -243,7 +242,7 @@ def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
     view = facts.view
     if given is not None:
         return equal_modes(given)
-    if schema.ALIGNMENT in view.tree.attrs:
+    if view.is_aligned:
         return ()
     there = event_shapes(view.posterior)
     blocks = resolve(view).equal_modes

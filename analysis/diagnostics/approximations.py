@@ -151,7 +151,7 @@ def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
     found = facts.view.found_symmetry
     nothing = found and not any(found.get(name) for name in ("exchangeable", "blocks", "open"))
     labels = Reason(LABELS, "not judged", "labels of a fit")
-    if nothing or schema.ALIGNMENT in facts.view.tree.attrs:
+    if nothing or facts.view.is_aligned:
         labels = Reason(LABELS, "passed", "no labels" if nothing else "labels unseen")
     return labels, row, _NO_SAMPLER
 

@@ -21,7 +21,6 @@ from onebasin.models.symmetry.blocks import (
     axes_of,
     blocks_of,
 )
-from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
 from ..alignment.rotations import UnclearRotation
@@ -173,7 +172,7 @@ def _search(
     progress: Progress | None,
 ) -> Labels:
     # What is declared already, or was aligned by, is no news.
-    was = facts.view.declared_symmetry if schema.ALIGNMENT in facts.view.tree.attrs else ()
+    was = facts.view.declared_symmetry if facts.view.is_aligned else ()
     old = {name for block in (*declared, *was) for name in block.variables}
     rest = tuple(c for c in _discover(after) if not old & {slot.name for slot in c.slots})
     certain = tuple(candidate for candidate in rest if candidate.certain)

@@ -75,7 +75,7 @@ def measure(
         variational=variational_summary(view) if view.is_variational else None,
         wall_time=NAN if (wall := view.number(schema.WALL_TIME)) is None else wall,
         symmetric=view.declares_equal_modes,
-        symmetry_caveat="" if schema.ALIGNMENT in view.tree.attrs else resolve(view).caveat,
+        symmetry_caveat="" if view.is_aligned else resolve(view).caveat,
         has_chains=sampler is not None and not view.is_ensemble,
         density_heights=None if sampler is None else _density_heights(view, sampler),
         limits=limits,
