@@ -101,7 +101,7 @@ class RecordedProgram:
         title = str(view.attribute(schema.TARGET, "")) or Path(name).stem
         target = stan_program(text, data, name=title)
         if isinstance(found := examine(target.stan_program.path, data), Refused):
-            raise InferenceError(f"its program {name} is not interpreted ({found.reason})")
+            raise InferenceError(f"{found.reason}, and {name} is not compiled for this check")
         return target
 
     def _data(self) -> dict[str, Any] | None:
