@@ -69,7 +69,7 @@ class View:
 
     @property
     def is_aligned(self) -> bool:
-        """Whether its draws were aligned."""
+        """Tell whether its draws were aligned."""
         return schema.ALIGNMENT in self.tree.attrs
 
     @cached_property
