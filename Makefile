@@ -19,6 +19,9 @@ PYTHON := $(shell for p in python3.14 python3.13 python3.12 python3; do \
 	if "$$p" -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then echo "$$p"; break; fi; done)
 endif
 
+# Images of containers forbid Python to keep what it compiled; hundreds of processes would compile all packages anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test slow lint docs notebooks lab lock clean
 
 help: ## list the targets
