@@ -35,7 +35,7 @@ from onebasin.posteriors.storable import check_values
 
 from ..contracts.density import Values
 from .charts import Bijection, Chart
-from .start import TRIES, check_names, no_start, shaped
+from .start import RADIUS, TRIES, check_names, no_point, no_start, shaped
 
 _TOGETHER = 8
 """Starts are looked for so many at a time: one compiled search serves any number of chains."""
@@ -331,14 +331,14 @@ class NumpyroValues:
         rng = np.random.default_rng(seed)
         found: list[dict[str, np.ndarray]] = []
         for _ in range(TRIES):
-            vectors = rng.uniform(-2.0, 2.0, (max(count, _AT_LEAST), self.density.size))
+            vectors = rng.uniform(-RADIUS, RADIUS, (max(count, _AT_LEAST), self.density.size))
             values = {n: np.asarray(v) for n, v in self._constrain(vectors).items()}
             allowed = np.isfinite(self.log_density(values))
             found.append({name: value[allowed] for name, value in values.items()})
             together = {n: np.concatenate([one[n] for one in found])[:count] for n in values}
             if len(next(iter(together.values()))) == count:
                 return together
-        raise no_start(self.density.target.name, "no point within +-2 has a finite log density")
+        raise no_point(self.density.target.name, TRIES * len(vectors))
 
     def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
         """Log density at points (point, ...); -inf outside the support."""

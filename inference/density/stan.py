@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.base.errors import InferenceError
 from onebasin.models.target import Target
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.library import open_library
@@ -16,11 +15,7 @@ from onebasin.stan.program import definition
 from onebasin.stan.run import check_variables
 
 from ..contracts.values import ValueDensity
-
-RADIUS = 2.0
-"""Points to try are uniform within it, in the unconstrained space."""
-TRIES = 100
-"""Attempts to find a point with a finite log density."""
+from .start import RADIUS, TRIES, no_point
 
 
 def stan_density(target: Target, progress: Callable[[str], None] | None = None) -> ValueDensity:
@@ -91,10 +86,7 @@ class StanDensity:
             vector = rng.uniform(-RADIUS, RADIUS, self.library.dim)
             if np.isfinite(self.library.log_density(vector)):
                 return vector
-        raise InferenceError(
-            f"No point with a finite log density was found for {self.target.name!r}, {TRIES} of them within "
-            f"{RADIUS:g} in the unconstrained space; check the data and the prior."
-        )
+        raise no_point(self.target.name, TRIES)
 
 
 class StanNetworkDensity:

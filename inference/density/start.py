@@ -11,6 +11,8 @@ from onebasin.base.errors import ArgumentError, InferenceError
 
 TRIES = 100
 """Points that are tried for a start; Stan's own number."""
+RADIUS = 2.0
+"""Points at which a symmetry is tried are uniform within it, in the unconstrained space."""
 
 
 def no_start(name: str, reason: str) -> InferenceError:
@@ -18,6 +20,14 @@ def no_start(name: str, reason: str) -> InferenceError:
     return InferenceError(
         f"No starting point with a finite log density was found for {name!r}; "
         f"check the data and the prior, or make `init_radius` smaller ({reason})."
+    )
+
+
+def no_point(name: str, tried: int) -> InferenceError:
+    """Say that no point was found at which a symmetry can be tried."""
+    return InferenceError(
+        f"No point with a finite log density was found for {name!r}, {tried} of them within {RADIUS:g} in the "
+        "unconstrained space; check the data and the prior."
     )
 
 
