@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from onebasin.models.symmetry.words import in_shell
 
 from ..alignment.switching import one_labelling
 from ..discovery.density import advice
 from .causes import times_as_many
 from .checks import BIAS, bounds, own_words
-from .judge import Case, alike_parts
+from .judge import Case
 from .labels import Labels
 from .measure import Facts
 from .result import Diagnosis
@@ -33,6 +35,10 @@ from .verdict import (
     overall,
 )
 
+MEANS, SPREADS = 0.1, 1.1
+"""Components are equal if their means differ by less than this share of their sd, and their sds by this factor."""
+MOST_PARTS = 64
+"""Variables with more components are no labels' ones."""
 _SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)
 BLAMES = {
     "funnel": ("divergences", "E-BFMI"),
@@ -70,7 +76,7 @@ def of_chains(case: Case) -> Verdict:
         headline.append(own_words("modes", case.modes.sentence))
     rows = (_labels_row(labels, raw, case), _predictions_row(case, answer), _sampler(raw, causes))
     words = labels.words if answer != "unusable" or case.keeps_heights else ()
-    more = [*alike_parts(case.before)] if answer == "usable" and labels.state == "none" else []
+    more = [*_alike_parts(case.before)] if answer == "usable" and labels.state == "none" else []
     if answer == "unusable" and raw.method == "mclmc" and case.before.view.network:
         more.append(Reason("network", "not judged", "as an ensemble"))
     if (points := case.given or case.points) and (case.given or answer != "partly"):
@@ -358,3 +364,15 @@ def _missing(raw: Diagnosis) -> str:
         and check.name != BIAS
     ]
     return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def _alike_parts(facts: Facts) -> Iterator[Reason]:
+    """Name vectors whose entries have one and the same posterior."""
+    for name, drawn in facts.values.items():
+        if drawn.ndim == 3 and 2 <= drawn.shape[2] <= MOST_PARTS:
+            rows = facts.raw.parameters.reindex(list(facts.names[name]))
+            mean, sd = rows["mean"].to_numpy(), rows["sd"].to_numpy()
+            known = np.isfinite(mean).all() and sd.min() > 0
+            if known and np.ptp(mean) < MEANS * sd.min() and sd.max() < SPREADS * sd.min():
+                numbers = {"name": name, "last": drawn.shape[2] - 1}
+                yield Reason("labels", "not judged", "alike parts", numbers)

@@ -8,7 +8,6 @@ modes. The limits were set on simulated posteriors whose answers are known; `ben
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -38,7 +37,7 @@ from .invariants import chosen_inputs
 from .labels import Labels
 from .measure import Facts
 from .points import JudgedPoints
-from .ridges import ridge_of
+from .ridges import Ridge, ridge_of
 from .verdict import Answer, Extreme, Limits, Reason
 
 ENOUGH = 100
@@ -148,6 +147,11 @@ class Case:
         """Facts on what has to be sampled well: entries that no alignment finds need not be, if there are others."""
         overlap = self.labels.state == "overlap" and len(self.unmoved.table)
         return self.unmoved if overlap else self.after
+
+    @cached_property
+    def ridge(self) -> Ridge | None:
+        """The combination of slow parameters that is known far better than each of them, if there is one."""
+        return ridge_of(self.identified)
 
     @cached_property
     def is_sound(self) -> bool:
@@ -356,12 +360,12 @@ class Case:
         numbers["limits"] = raw.numbers.limits_of("rhat")
         if not agree:
             numbers["rhat"], numbers["worst"] = self._worst
-        own = vars(ridge) if (ridge := ridge_of(after)) else {}
+        own = vars(self.ridge) if self.ridge else {}
         return _cause("short", "ridge" if own else "short", times=times, **numbers, **own)
 
     def _is_cause(self, funnel: Funnel) -> bool:
         sampler, low = self.before.raw.sampler, self.before.raw.min_ess
-        if (ridge := ridge_of(self.identified)) and ridge.holds(funnel.scale, funnel.vector):
+        if self.ridge and self.ridge.holds(funnel.scale, funnel.vector):
             return False  # no scale of the vector, but a factor of each of its entries
         ess = self.before.table["ess_bulk"].get(funnel.scale, np.inf)
         if self.before.diverging is None and not (sampler and sampler.bfmi):
@@ -380,21 +384,3 @@ class Case:
         halves = np.stack([rhat_of_entries(chain[None]) for chain in values])
         alone, if_unlike = settled(values, halves)
         return alone or bool(if_unlike and self.heights and self.heights.unlike)
-
-
-MEANS, SPREADS = 0.1, 1.1
-"""Components are equal if their means differ by less than this share of their sd, and their sds by this factor."""
-MOST_PARTS = 64
-"""Variables with more components are no labels' ones."""
-
-
-def alike_parts(facts: Facts) -> Iterator[Reason]:
-    """Name vectors whose entries have one and the same posterior."""
-    for name, drawn in facts.values.items():
-        if drawn.ndim == 3 and 2 <= drawn.shape[2] <= MOST_PARTS:
-            rows = facts.raw.parameters.reindex(list(facts.names[name]))
-            mean, sd = rows["mean"].to_numpy(), rows["sd"].to_numpy()
-            known = np.isfinite(mean).all() and sd.min() > 0
-            if known and np.ptp(mean) < MEANS * sd.min() and sd.max() < SPREADS * sd.min():
-                numbers = {"name": name, "last": drawn.shape[2] - 1}
-                yield Reason("labels", "not judged", "alike parts", numbers)
