@@ -74,11 +74,13 @@ def loaded(file: ModelFile) -> Iterator[Callable[..., Any]]:
 def _run(file: ModelFile) -> ModuleType:
     path = file.path.resolve()
     spec = importlib.util.spec_from_file_location(f"onebasin_user_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module  # dataclasses and pickles in it look there
     try:
-        spec.loader.exec_module(module)
+        # Not `exec_module`: the bytecode that it keeps is taken for a file edited within a second to the same size.
+        code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+        exec(code, vars(module))
     except SystemExit as error:
         raise ModelFailed(
             f"`{file.spelt}` ends the process as it is imported (exit code {error.code}); put what is no model under "
