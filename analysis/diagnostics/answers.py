@@ -158,9 +158,9 @@ def overlap(labels: Labels) -> Reason:
         if labels.unclear:
             kind, names = "rotation unclear", {"why": labels.unclear}
     elif found is not None and found.size > 1:
-        kind, (first, second) = "parts overlap", found.numbers.closest
+        kind, (first, second) = "parts overlap", found.closest
         if first != second:
-            names |= {"first": first, "second": second, "distance": found.numbers.distance}
+            names |= {"first": first, "second": second, "distance": found.distance}
     return Reason("labels", "warned", kind, names)
 
 
@@ -190,7 +190,7 @@ def _labels_cause(labels: Labels, case: Case) -> Reason:
             "limits": case.before.raw.numbers.limits_of("rhat"),
         }
     elif labels.found:
-        numbers["kept"] = labels.found[0].numbers.beside_noise
+        numbers["kept"] = labels.found[0].gain.beside_noise
     remedy = labels_remedy(labels, case.answer, heights=case.keeps_heights, sorts=case.is_sorted)
     outcome: Outcome = "failed" if case.answer == "unusable" else "warned"
     return labels_cause(labels, remedy, outcome, **numbers)

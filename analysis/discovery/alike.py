@@ -21,14 +21,9 @@ _ROUNDING = 0.01
 
 
 class Alike:
-    """Features of slots, side by side in single precision: enough to tell which come nowhere near a ratio.
+    """Features of slots with as many components, side by side in single precision.
 
-    Parameters
-    ----------
-    lenses : sequence of Lens
-        Slots with the same number of components.
-    features_of : callable
-        Gives the features (draw, component, feature) of a lens.
+    That is enough to tell which come nowhere near a ratio.
     """
 
     def __init__(self, lenses: Sequence[Lens], features_of: Callable[[Lens], Features]) -> None:

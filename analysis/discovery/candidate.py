@@ -1,4 +1,4 @@
-"""Candidates: slots that move together, as a block of a symmetry, with the numbers that speak for it."""
+"""Candidates: slots that move together, as a block of a symmetry, with what speaks for it."""
 
 from __future__ import annotations
 
@@ -13,77 +13,23 @@ from onebasin.models.symmetry.blocks import Block, Counterparts, Exchangeable, F
 from onebasin.models.symmetry.words import spell
 
 from .slots import Labels, Slot, Values, numbered
-
-
-@dataclass(frozen=True)
-class CandidateNumbers:
-    """Numbers that speak for a candidate.
-
-    Attributes
-    ----------
-    gain : float
-        Variance of the sorted draws over that of the draws as they came.
-    switching : float
-        Variance of the draws as they came over their mean square: near 1 where labels change all the time.
-    beside_noise : float
-        What sorting leaves over what it leaves of noise: 1 for noise.
-    certainty : float
-        Mean probability, over draws, of the element that was chosen against swaps of two parts and changes of one sign.
-    entries, bad, mended, left : int
-        Entries that move; those whose R-hat was bad; those of them whose R-hat is good afterwards; all whose R-hat is
-        bad afterwards.
-    rhat_before, rhat_after : float
-        Worst R-hat of the entries that move; NaN where it is not defined.
-    closest : tuple of int
-        The two parts that are closest to one another; the same part twice where its own sign is least clear.
-    distance : float
-        How far they are apart, in their standard deviations.
-    """
-
-    gain: float
-    switching: float
-    beside_noise: float
-    certainty: float
-    entries: int
-    bad: int
-    mended: int
-    left: int
-    rhat_before: float
-    rhat_after: float
-    closest: tuple[int, int]
-    distance: float
+from .sorting import Gain
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Slots that move together.
+    """Slots that move together, as a block of a symmetry; draws can be aligned by one that is certain."""
 
-    Attributes
-    ----------
-    slots : tuple of Slot
-        In the order of the variables.
-    numbers : CandidateNumbers
-        What speaks for it.
-    certain : bool
-        Whether draws can be aligned by it; otherwise its components overlap or turn into one another.
-    turns : bool
-        Whether components turn into one another by continuous rotations, as factors that are not identified do.
-    values : mapping of str to array (chain, draw, *event)
-        The moved variables, aligned.
-    permutation, signs : array (chain, draw, component)
-        The element of every draw; all the same where components turn.
-    places : tuple of int
-        The components that change places, where others do not; empty for all.
-    """
-
-    slots: tuple[Slot, ...]
-    numbers: CandidateNumbers
-    certain: bool
-    turns: bool
-    values: Values
-    permutation: Int[np.ndarray, "chain draw component"]
+    slots: tuple[Slot, ...]  # in the order of the variables
+    gain: Gain
+    certain: bool  # else its components overlap or turn into one another
+    turns: bool  # by continuous rotations, as factors that are not identified do
+    values: Values  # the moved variables (chain, draw, *event), aligned
+    permutation: Int[np.ndarray, "chain draw component"]  # all the same where components turn
     signs: Float[np.ndarray, "chain draw component"]
-    places: tuple[int, ...] = ()
+    closest: tuple[int, int] = (0, 1)  # twice the same part where its own sign is least clear
+    distance: float = 0.0  # of these two, in their standard deviations
+    places: tuple[int, ...] = ()  # the components that change places, where others do not
 
     @cached_property
     def labels(self) -> Labels:
@@ -102,14 +48,12 @@ class Candidate:
         tuples = tuple(slot.members for slot in self.slots if slot.members)
         tuples += tuple((slot.name, f"-{slot.name}") for slot in self.slots if slot.reflected)
         moved = [slot for slot in self.slots if not (slot.mirrors or slot.members)]
-        if tuples:
-            along = {s.name: s.axes if len(s.axes) > 1 else s.axes[0] for s in moved}
-            flips = tuple(slot.name for slot in moved if slot.signed)
-            return Counterparts(tuples, along, flips or False, complements)
-        if not any(slot.axes for slot in moved):
-            return Flip(tuple(slot.name for slot in moved), complements)
-        axes = {s.name: s.axes if len(s.axes) > 1 else s.axes[0] for s in moved}
+        axes = {s.name: s.axes if len(s.axes) > 1 else s.axes[0] for s in moved if s.axes}
         flips = tuple(slot.name for slot in moved if slot.signed)
+        if tuples:
+            return Counterparts(tuples, axes, flips or False, complements)
+        if not axes:
+            return Flip(tuple(slot.name for slot in moved), complements)
         return Exchangeable(axes, len(flips) == len(moved) or flips or False, complements)
 
     @property

@@ -22,23 +22,24 @@ from operator import itemgetter
 import numpy as np
 from jaxtyping import Float
 
-from ..summaries.deciding import rhat_of_entries
 from .alike import Alike
 from .candidate import Candidate
 from .counterparts import Tuples, are_tied, tuples_of, with_tuples
-from .moving import (
+from .moving import joined, mask_of
+from .partial import companions, is_mirrored_elsewhere, unlike
+from .proposals import (
     BAD_RHAT,
-    Moving,
-    Rhat,
+    CLEAR_ELEMENTS,
+    Bad,
+    Proposal,
     bad_entries,
+    beside,
     finish,
     finish_turning,
-    joined,
-    judged_entries,
-    mask_of,
+    is_part,
+    propose,
+    rank,
 )
-from .partial import companions, is_mirrored_elsewhere, unlike
-from .proposals import CLEAR_ELEMENTS, Proposal, beside, is_part, judge, rank
 from .rotations import find_turning
 from .slots import Features, Lens, Slot, Values, slots
 from .sorting import (
@@ -69,26 +70,21 @@ RARELY = 0.02
 
 
 def discover(
-    values: Values,
-    rhat: Rhat = rhat_of_entries,
-    *,
-    seed: int = 0,
-    known: Mapping[str, np.ndarray] | None = None,
+    values: Values, *, known: Mapping[str, np.ndarray] | None = None
 ) -> tuple[Candidate, ...]:
     """Find which components of real, finite variables (chain, draw, *event) change labels between or within chains.
 
-    `known` has R-hat of some variables' entries in C order, which need not be computed again; `seed` is of starts and
-    noise.
+    `known` has R-hat of some variables' entries in C order, which need not be computed again.
 
     Returns
     -------
-    tuple of Candidate     Those by which draws can be aligned, in the order in which they were found, each on draws
-    aligned by those before     it. Last one that is not certain, whose components overlap or turn into one another, if
-    there is one.
+    tuple of Candidate
+        Those by which draws can be aligned, in the order in which they were found, each on draws aligned by those
+        before it. Last one that is not certain, whose components overlap or turn into one another, if there is one.
     """
     bad = {name: np.asarray(each).ravel() > BAD_RHAT for name, each in (known or {}).items()}
-    bad |= {n: bad_entries(v, rhat) for n, v in values.items() if n not in bad}
-    found = _in_rounds(values, bad, rhat, seed)
+    bad |= {n: bad_entries(v) for n, v in values.items() if n not in bad}
+    found = _in_rounds(values, bad)
     certain = [candidate for candidate in found if candidate.certain]
     several = any(are_tied(a.labels, b.labels) for a, b in combinations(certain, 2))
     several |= any(unlike(v, each.labels) for each in certain for v in each.values.values())
@@ -101,20 +97,16 @@ def discover(
     )
     if not certain and not tuples[0] and not both:
         return found
-    wider = _in_rounds(values, bad, rhat, seed, tuples)
+    wider = _in_rounds(values, bad, tuples)
     alone = [candidate for candidate in wider if candidate.certain]
     return wider if alone and not (certain and companions(alone, values)) else found
 
 
 def _in_rounds(
-    values: Values,
-    bad: Mapping[str, np.ndarray],
-    rhat: Rhat,
-    seed: int,
-    tuples: tuple[Tuples, Tuples] | None = None,
+    values: Values, bad: Bad, tuples: tuple[Tuples, Tuples] | None = None
 ) -> tuple[Candidate, ...]:
     """Search one candidate after the other; with tuples of parameters, also for what mirrors two components."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     bad = {n: each for n, each in bad.items() if n in values}
     every = () if tuples is None else (*tuples[0], *tuples[1])
     present = with_tuples(values, every)
@@ -122,14 +114,14 @@ def _in_rounds(
     certain: list[Candidate] = []
     taken: list[Slot] = []
     for _ in range(ROUNDS):
-        best = _Search(present, bad, rhat, rng, taken, tuples, first=not certain).best()
+        best = _Search(present, bad, rng, taken, tuples, first=not certain).best()
         if best is None or not best.certain:
             ambiguous = best is not None and (best.turns or not certain)
             return (*certain, best) if best is not None and ambiguous else tuple(certain)
         certain.append(best)
         present = with_tuples({n: best.values.get(n, present[n]) for n in values}, every)
         moved = [n for n in present if not best.values.keys().isdisjoint(n.split("~"))]
-        bad |= {name: bad_entries(present[name], rhat) for name in moved}
+        bad |= {name: bad_entries(present[name]) for name in moved}
         taken += best.slots
     return tuple(certain)
 
@@ -140,15 +132,14 @@ class _Search:
     def __init__(
         self,
         values: Values,
-        bad: Mapping[str, np.ndarray],
-        rhat: Rhat,
+        bad: Bad,
         rng: np.random.Generator,
         taken: Sequence[Slot],
         tuples: tuple[Tuples, Tuples] | None,
         *,
         first: bool,
     ) -> None:
-        self.values, self.bad, self.rhat, self.rng, self.first = values, bad, rhat, rng, first
+        self.values, self.bad, self.rng, self.first = values, bad, rng, first
         self.searched = {name: thinned(value) for name, value in values.items()}
         self.wide, first_tuples, others = tuples is not None, *(tuples or ((), ()))
         tied = [Slot("~".join(m), (0,), len(m), members=m) for m in (*first_tuples, *others)]
@@ -165,9 +156,8 @@ class _Search:
         found = self._found([slot for each in turning for slot in each.slots])
         if turning and not any(candidate.certain for candidate in found):
             return turning[0]
-        everything = (self.values, self.lenses, self.bad, self.rhat)
         finished = (
-            finish(each.moving, each.gain, *everything, certain=each.certain)
+            finish(each, self.values, self.lenses, self.bad)
             for each in sorted(found, key=rank)
             if not any(is_part(each, other) for other in found)
         )
@@ -178,7 +168,7 @@ class _Search:
         """Slots whose components turn into one another, which no order sorts."""
         free = [lens.slot for lens in self.lenses]
         every = find_turning(free, self.searched, self.rng, some_bad=self.num_bad > 0)
-        turned = [finish_turning(t, self.values, self.bad, self.rhat) for t in every]
+        turned = [finish_turning(t, self.values, self.bad) for t in every]
         return [candidate for candidate in turned if candidate is not None]
 
     def _found(self, turning: Sequence[Slot]) -> list[Proposal]:
@@ -254,9 +244,7 @@ class _Search:
             return None
         features = joined(lenses, self.searched)
         gain = gain_together(alone, features, mask_of(lenses), self.rng, sorting)
-        moving = Moving(tuple(lenses), sorting, features)
-        entries = judged_entries(moving, self.values, self.bad)
-        return judge(moving, gain, entries, first=self.first)
+        return propose(lenses, gain, self.values, self.bad, first=self.first)
 
     def _along(self, seed: Lens, sorting: Sorting) -> list[Lens]:
         """Choose of every other variable the slot, if any, that the seed's elements bring closest."""

@@ -44,39 +44,23 @@ Source = Literal["given", "declared", "refuted", "found", "partial", "none"]
 class Resolved:
     """The symmetry of a posterior and its origin.
 
-    Attributes
-    ----------
-    blocks : Symmetry
-        All blocks, scalings of a network among them; empty where there is no symmetry, or the draws refute it.
-    source : {"given", "declared", "refuted", "found", "partial", "none"}
-        "given": by the caller. "declared": in the file. "refuted": declared in the file, and broken by the draws.
-        "found": by the draws alone. "partial": the draws show a part of a symmetry, and `reason` tells why it is one.
-        "none": neither given nor declared, and not found where it was looked for.
-    candidates : tuple of Candidate
-        All that the draws show, if they were searched; `blocks` has those that are certain.
-    in_file : bool
-        Whether the file declares this symmetry, but for blocks that make no equal modes.
-    known : bool
-        Whether it was checked and holds, or follows from a network's architecture.
-    caveat : str
-        A sentence to read before relying on it; empty where all of it was checked and holds.
-    status : str
-        A sentence that says whether it was checked on the density; empty where there is no symmetry.
-    reason : str
-        Of "partial", in a sentence: what moves together with what the draws show and cannot be moved along.
-    alone : bool
-        Of "partial": whether nothing else may belong to it, so that the draws show modes and no symmetry.
+    Its `source` is "given" by the caller; "declared" in the file; "refuted", declared and broken by the draws; "found"
+    by the draws alone; "partial", of which the draws show a part; or "none", neither given, declared nor found.
+    `caveat` is a sentence to read before relying on it, and `status` one that says whether it was checked on the
+    density; each is empty where there is nothing to say.
     """
 
-    blocks: Symmetry
+    blocks: Symmetry  # scalings of a network among them; empty where the draws refute it
     source: Source
-    candidates: tuple[Candidate, ...]
-    in_file: bool
-    known: bool
+    candidates: tuple[
+        Candidate, ...
+    ]  # all that a search showed; `blocks` has those that are certain
+    in_file: bool  # whether the file declares it, but for blocks that make no equal modes
+    known: bool  # whether it was checked and holds, or follows from a network's architecture
     caveat: str
     status: str
-    reason: str = ""
-    alone: bool = False
+    reason: str = ""  # of "partial", in a sentence: what moves along and cannot be moved
+    alone: bool = False  # of "partial": nothing else may belong to it, so that the draws show modes
 
     @property
     def equal_modes(self) -> Symmetry:

@@ -31,32 +31,23 @@ Rotations = Float[np.ndarray, "draw component component"]
 
 @dataclass(frozen=True, eq=False)
 class Turning:
-    """Slots that turn together.
-
-    Attributes
-    ----------
-    slots : tuple of Slot
-        Signed ones of one size.
-    mean : Features
-        What draws are turned to (component, entry), of all slots' entries side by side, in their units.
-    gain : Gain
-        By rotations; its sorting is the best order and signs, which leave much more.
-    """
+    """Signed slots of one size that turn together."""
 
     slots: tuple[Slot, ...]
-    mean: Float[np.ndarray, "component entry"]
-    gain: Gain
+    mean: Float[
+        np.ndarray, "component entry"
+    ]  # to which draws are turned, of all slots side by side
+    gain: Gain  # by rotations; its sorting is the best order and signs, which leave much more
 
     def move(self, values: Values) -> dict[str, np.ndarray]:
         """All draws, turned."""
-        chains = len(next(iter(values.values())))
-        out: dict[str, list[np.ndarray]] = {slot.name: [] for slot in self.slots}
-        for chain in range(chains):
+        moved = {slot.name: np.empty_like(values[slot.name]) for slot in self.slots}
+        for chain in range(len(values[self.slots[0].name])):
             draws = {slot.name: values[slot.name][chain] for slot in self.slots}
             turns = _towards(_entries(self.slots, draws), self.mean)
             for slot in self.slots:
-                out[slot.name].append(turn(slot, draws[slot.name], turns))
-        return {name: np.stack(each) for name, each in out.items()}
+                moved[slot.name][chain] = turn(slot, draws[slot.name], turns)
+        return moved
 
 
 def find_turning(

@@ -49,33 +49,19 @@ def of_chains(labels: Labels) -> tuple[Int[np.ndarray, " chain"], bool]:
 
 @dataclass(frozen=True)
 class Slot:
-    """A place where components may sit.
+    """A place where components of a variable may sit.
 
-    Attributes
-    ----------
-    name : str
-        The variable.
-    axes : tuple of int
-        Its axes, within one draw, along which the components lie: one, two of a square, or none where the variable as
-        a whole is one component.
-    size : int
-        How many components.
-    signed : bool
-        Whether they may change sign.
-    complement, reflected : bool
-        Whether it is a weight of two components, theta, that becomes 1 - theta as they change places; or a variable
-        that changes its sign.
-    members : tuple of str
-        The parameters, one a component, that lie along the only axis; empty where it is a variable's own.
+    Within one draw they lie along one axis, along two of a square, or along none where the variable as a whole is one
+    component.
     """
 
     name: str
     axes: tuple[int, ...]
-    size: int
-    signed: bool = False
-    complement: bool = False
-    reflected: bool = False
-    members: tuple[str, ...] = ()
+    size: int  # how many components
+    signed: bool = False  # whether they may change sign
+    complement: bool = False  # a weight of two components, theta: 1 - theta as they change places
+    reflected: bool = False  # a variable that changes its sign as two components change places
+    members: tuple[str, ...] = ()  # parameters, one a component, along the only axis
 
     @property
     def mirrors(self) -> bool:
@@ -134,18 +120,10 @@ class Slot:
 
 @dataclass(frozen=True, eq=False)
 class Lens:
-    """A slot's features in units and directions that some draws gave, for any draws.
-
-    Attributes
-    ----------
-    slot : Slot
-        What it looks at.
-    matrix : array (entry, feature)
-        Takes the slot's entries to features; no column where nothing varies.
-    """
+    """A slot's features in units and directions that some draws gave, for any draws."""
 
     slot: Slot
-    matrix: Float[np.ndarray, "entry feature"]
+    matrix: Float[np.ndarray, "entry feature"]  # no column where nothing varies
 
     @classmethod
     def of(cls, slot: Slot, values: Float[np.ndarray, "draw ..."]) -> Lens:

@@ -48,21 +48,14 @@ _FLOOR = 1e-6
 class Sorting:
     """An element for every draw, and what it leaves.
 
-    Attributes
-    ----------
-    permutation, signs : array (draw, component)
-        Component i of the sorted draw is `signs[i]` times component `permutation[i]`.
-    mean, variance : array (component, feature)
-        Of the sorted draws.
-    cost : float
-        Mean over draws of minus twice the log likelihood.
-    certainty : float
-        Mean over draws of 1 / (1 + sum over swaps and changes of one sign of exp(-d / 2)), d the rise in cost.
+    Component i of the sorted draw is `signs[i]` times component `permutation[i]`. `cost` is the mean over draws of
+    minus twice the log likelihood; `certainty` that of 1 / (1 + sum over swaps and changes of one sign of exp(-d / 2)),
+    d the rise in cost.
     """
 
     permutation: Permutations
     signs: Signs
-    mean: Float[np.ndarray, "component feature"]
+    mean: Float[np.ndarray, "component feature"]  # of the sorted draws, as the variance
     variance: Float[np.ndarray, "component feature"]
     cost: float
     certainty: float
@@ -75,15 +68,7 @@ class Sorting:
 
 @dataclass(frozen=True, eq=False)
 class Gain:
-    """Sorted slots.
-
-    Attributes
-    ----------
-    sorting : Sorting
-        The elements.
-    gain, switching, beside_noise : float
-        See the module.
-    """
+    """A sorting and the three numbers that decide on it; see the module."""
 
     sorting: Sorting
     gain: float

@@ -1,4 +1,4 @@
-"""Simulated posteriors of 4 x 500 draws whose symmetry is known, and an R-hat for many entries at once."""
+"""Simulated posteriors of 4 x 500 draws whose symmetry is known."""
 
 from __future__ import annotations
 
@@ -10,15 +10,6 @@ CHAINS, DRAWS = 4, 500
 LEAD = (CHAINS, DRAWS)
 Values = dict[str, np.ndarray]
 Rng = np.random.Generator
-
-
-def rhat(values: np.ndarray) -> np.ndarray:
-    """Split R-hat of entries (chain, draw, entry)."""
-    half = values.shape[1] // 2
-    halves = np.concatenate([values[:, :half], values[:, half : 2 * half]])
-    within = halves.var(axis=1, ddof=1).mean(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.sqrt((half - 1) / half + halves.mean(axis=1).var(axis=0, ddof=1) / within)
 
 
 def orders(rng: Rng, size: int, switch: str) -> np.ndarray:
