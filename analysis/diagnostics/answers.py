@@ -19,6 +19,7 @@ from ..alignment.switching import one_labelling
 from ..discovery.density import advice
 from .causes import times_as_many
 from .checks import BIAS, bounds, own_words
+from .describe import listed
 from .judge import Case
 from .labels import Labels
 from .measure import Facts
@@ -363,7 +364,7 @@ def _missing(raw: Diagnosis) -> str:
         and check.name in (*_SAMPLER_CHECKS, "log density")
         and check.name != BIAS
     ]
-    return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else "".join(names)
+    return listed(names, len(names), code=False)
 
 
 def _alike_parts(facts: Facts) -> Iterator[Reason]:

@@ -166,15 +166,7 @@ def _of_unproved(cause: Reason, facts: Facts) -> Verdict:
 
 @dataclass(frozen=True, eq=False)
 class WeightedDraws:
-    """Draws with importance weights, as a file has them.
-
-    Attributes
-    ----------
-    log_ratio, log_weight : array (draw,)
-        Raw and smoothed.
-    values : Dataset
-        The variables, of every draw.
-    """
+    """Draws with importance weights, raw and smoothed, as a file has them."""
 
     log_ratio: Float[np.ndarray, " draw"]
     log_weight: Float[np.ndarray, " draw"]

@@ -98,32 +98,15 @@ Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
 
 @dataclass(frozen=True)
 class Funnel:
-    """A scale and a vector whose spread goes with it.
-
-    Attributes
-    ----------
-    scale, variable : str
-        The scale's entry, the name of its variable.
-    vector : str
-        What becomes narrow.
-    correlation : float
-        Rank correlation, between 0 and 1.
-    large : bool
-        Whether the vector narrows where the scale is large, as with a precision.
-    divergences, rank : int, float
-        How many there are, and the median rank of the scale at them, 0 at the narrow end; NaN without any.
-    there : int
-        Divergences in the quarter of draws at the narrow end.
-    """
+    """A scale (an entry of a variable) and a vector whose spread goes with it."""
 
     scale: str
-    variable: str
     vector: str
-    correlation: float
-    large: bool
+    correlation: float  # of ranks, between 0 and 1
+    large: bool  # whether the vector narrows where the scale is large, as with a precision
     divergences: int = 0
-    rank: float = float("nan")
-    there: int = 0
+    rank: float = float("nan")  # median one of the scale at divergences, 0 at the narrow end
+    there: int = 0  # divergences in the quarter of draws at the narrow end
 
     @property
     def diverges(self) -> bool:
@@ -174,7 +157,7 @@ def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]
             large = r < 0 and bool(scale.min() > 0)
             if abs(r) > GOES_WITH and (r > 0 or large):
                 yield (
-                    Funnel(name, variable, vector, abs(r), large),
+                    Funnel(name, vector, abs(r), large),
                     1 - ranks if large else ranks,
                 )
 
@@ -204,23 +187,13 @@ LOOKED_AT = 50
 
 @dataclass(frozen=True)
 class Heights:
-    """Mean log densities by chain, and which pair is unlike.
-
-    Attributes
-    ----------
-    means, errors
-        By chain.
-    lowest, highest
-        Chains of the pair that differs most in units of its error.
-    unlike
-        Whether they differ by more than errors explain.
-    """
+    """Mean log densities by chain with their errors, and the pair of chains that differs most in units of its error."""
 
     means: tuple[float, ...]
     errors: tuple[float, ...]
     lowest: int = 0
     highest: int = 0
-    unlike: bool = False
+    unlike: bool = False  # whether that pair differs by more than errors explain
 
     @property
     def gap(self) -> tuple[float, float]:

@@ -17,7 +17,7 @@ import numpy as np
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.weights import MIN_DRAWS_FOR_KHAT
 
-from ..summaries.sampler import SamplerSummary, restarted
+from ..summaries.sampler import SamplerSummary, restarts_in_words
 from ..summaries.variational import VariationalSummary
 from .result import Diagnosis
 from .verdict import Outcome, Reason, Verdict
@@ -116,7 +116,8 @@ def besides(diagnosis: Diagnosis) -> Iterator[Reason]:
     broken = tuple(entry for entry in diagnosis.broken if not diagnosis.decides(entry))
     kinds = {"the same": constants, "in no draw": diagnosis.undefined, "in some draws": broken}
     yield from (Reason(kind, "passed", kind, {"names": n}) for kind, n in kinds.items() if n)
-    yield from (own_words("restarts", text) for text in restarted(diagnosis.sampler))
+    if chains := restarts_in_words(diagnosis.sampler.restarts if diagnosis.sampler else ()):
+        yield Reason("restarts", "passed", "restarts", {"chains": chains})
 
 
 def remarks(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[Reason]:
@@ -134,11 +135,7 @@ def remarks(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[Reason]:
             yield found
     if diagnosis.has_chains and diagnosis.num_chains == 1:
         yield Reason("chains", "not judged", "one chain only")
-    elif (
-        diagnosis.has_chains
-        and diagnosis.sampler is not None
-        and diagnosis.sampler.identical_starts
-    ):
+    elif diagnosis.has_chains and diagnosis.sampler and diagnosis.sampler.identical_starts:
         yield Reason("starts", "not judged", "one start", {"chains": diagnosis.num_chains})
     for found in diagnosis.checks:
         if found.outcome == "not judged" and found.name != "R-hat":

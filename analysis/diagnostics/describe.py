@@ -13,58 +13,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from string import Formatter
 from typing import Any
 
 from onebasin.base.numbers import decimals_beside
 
 from .words_of_answers import ANSWERS
-from .words_of_checks import CHECKS, NOT_RECORDED
+from .words_of_checks import CHECKS
 
 NAMED = 4
 """Names that a sentence lists at most."""
 
 
-@dataclass(frozen=True)
-class Sentences:
-    """The sentences of a reason.
-
-    Attributes
-    ----------
-    fact, meaning : str
-        What was found, and what that means; neither ends with a full stop.
-    remedy : str
-        What to do, in whole sentences.
-    """
-
-    fact: str
-    meaning: str = ""
-    remedy: str = ""
-
-    @property
-    def evidence(self) -> str:
-        """The finding and its meaning, in a whole sentence."""
-        return ended(f"{self.fact}: {self.meaning}" if self.meaning else self.fact)
-
-    @property
-    def whole(self) -> tuple[str, ...]:
-        """All of it, in whole sentences."""
-        if not self.fact:
-            return ()
-        if self.meaning:
-            return (f"{self.evidence} {self.remedy}".strip(),)
-        if not self.remedy:
-            return (self.evidence,)
-        if self.remedy == ended(NOT_RECORDED):  # several checks say it: once is enough
-            return (self.evidence, self.remedy)
-        return (f"{self.fact}: {self.remedy[:1].lower()}{self.remedy[1:]}",)
-
-
-def sentences_of(kind: str, numbers: Mapping[str, Any]) -> Sentences:
-    """Fill the template of a kind."""
+def sentences_of(kind: str, numbers: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Fill the template of a kind: what was found, its meaning, and what to do, the last in whole sentences."""
     if not kind:
-        return Sentences("")
+        return "", "", ""
     template = SENTENCES[kind]
     texts = (template,) if isinstance(template, str) else template
     writer = _Writer(numbers.get("limits", ()))
@@ -81,7 +45,7 @@ def sentences_of(kind: str, numbers: Mapping[str, Any]) -> Sentences:
     meaning, remedy = more if len(more) == 2 else ("", *(more or ("",)))
     if not fact.startswith("k-hat"):
         fact = fact[:1].upper() + fact[1:]
-    return Sentences(fact, meaning, ended(remedy))
+    return fact, meaning, ended(remedy)
 
 
 def ended(text: str) -> str:

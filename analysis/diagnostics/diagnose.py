@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -117,6 +117,7 @@ def diagnose(
         bfmi_threshold=bfmi_threshold,
     )
     facts = gather(view, raw)
+    options: dict[str, Any] = {"held_out": held_out, "progress": progress}
     cause = not_finite(facts)
     aligned: AlignedDiagnosis | None = None
     several = raw.has_chains and raw.num_chains > 1
@@ -127,7 +128,7 @@ def diagnose(
     elif not (raw.has_chains and raw.sampler is not None and raw.sampler.sampled):
         verdict = of_others(facts)
         if raw.variational is not None and verdict.answer != "unusable" and view.network is None:
-            labels = _labels(facts, given, align, held_out, progress)
+            labels = _labels(facts, given, align, **options)
             verdict, aligned = modulo(verdict, labels), labels.aligned
         elif given and (blocks := equal_modes(given)):
             aligned = diagnose_aligned(view, blocks, progress=progress, raw=raw)
@@ -137,7 +138,7 @@ def diagnose(
         never = cause.kind == "chain never moves"
         verdict = of_stopped(facts, *((funnel,) if funnel and not never else ()), cause)
     else:
-        labels = _labels(facts, given, align, held_out, progress)
+        labels = _labels(facts, given, align, **options)
         case = Case(facts, labels, points)
         points = points or case.points
         verdict, aligned = of_chains(case), labels.aligned
@@ -191,19 +192,13 @@ def summary(
     return diagnose(posterior, var_names=var_names, symmetry=symmetry).shown
 
 
-def _labels(
-    facts: Facts,
-    given: Symmetry | None,
-    align: bool,
-    held_out: bool,
-    progress: Callable[[int, int], None] | None,
-) -> Labels:
+def _labels(facts: Facts, given: Symmetry | None, align: bool, **options: Any) -> Labels:
     """Look at labels, where that is asked for."""
     if not align:
         return Labels("none", facts, looked=False)
     blocks = declared_blocks(facts, given)
     try:
-        return look_for_labels(facts, blocks, held_out=held_out, progress=progress)
+        return look_for_labels(facts, blocks, **options)
     except LeavesPosterior as refusal:
         if given is not None:
             raise

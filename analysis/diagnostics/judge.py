@@ -112,19 +112,11 @@ def stuck(facts: Facts) -> Reason | None:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A posterior whose draws are finite and move, with what is known of its labels.
+    """A posterior whose draws are finite and move, with what is known of its labels."""
 
-    Attributes
-    ----------
-    before, labels
-        The posterior as its draws came, and its labels.
-    given
-        A network's predictions at inputs that a user gave; None where none were given.
-    """
-
-    before: Facts
+    before: Facts  # as its draws came
     labels: Labels
-    given: JudgedPoints | None = None
+    given: JudgedPoints | None = None  # a network's predictions at inputs of a user
 
     @property
     def after(self) -> Facts:

@@ -6,10 +6,9 @@ architecture, so that nothing is searched for there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -40,49 +39,28 @@ from .result import AlignedDiagnosis
 ALIKE = 4.0
 """Monte Carlo errors by which means of components may differ where all have one and the same posterior."""
 
-Progress = Callable[[int, int], None]
-
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Known facts about labels.
+    """Known facts about labels, whose `state` is one of five.
 
-    Attributes
-    ----------
-    state
-        ``none``: no switching is seen; ``stay``: a symmetry is declared, and all draws have one labelling; ``switch``:
-        labels switch, and alignment sorts them; ``overlap``: they switch, and components overlap or turn;
-        ``partial``: they switch, together with quantities that cannot be moved along, so that nothing is aligned.
-    facts
-        The posterior modulo the symmetry.
-    declared
-        What was declared or given, and divided out.
-    found
-        What the draws show besides: those to align by, or one that overlaps.
-    aligned
-        The posterior before and after alignment; None where nothing was aligned.
-    looked
-        Whether labels were looked for at all.
-    reason
-        Of ``partial``, and of an overlap that is one: why alignment would leave the posterior, in a sentence.
-    turning
-        Variables whose components turn into one another, as factors do that are not identified, and are not aligned.
-    unclear
-        Of declared rotations that are not aligned: why varimax has no clear optimum, in a sentence.
-    doubtful
-        Of ``partial``: whether parameters are taken for components only because the same chains differ in them.
+    ``none``: no switching is seen; ``stay``: a symmetry is declared, and all draws have one labelling; ``switch``:
+    labels switch, and alignment sorts them; ``overlap``: they switch, and components overlap or turn into one another;
+    ``partial``: they switch, together with quantities that cannot be moved along, so that nothing is aligned.
     """
 
     state: Literal["none", "stay", "switch", "overlap", "partial"]
-    facts: Facts
-    declared: Symmetry = ()
-    found: tuple[Candidate, ...] = ()
+    facts: Facts  # modulo the symmetry
+    declared: Symmetry = ()  # or given, and divided out
+    found: tuple[
+        Candidate, ...
+    ] = ()  # what the draws show besides: to align by, or one that overlaps
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
-    reason: str = ""
-    turning: tuple[str, ...] = ()
-    unclear: str = ""
-    doubtful: bool = False
+    reason: str = ""  # why alignment would leave the posterior, in a sentence
+    turning: tuple[str, ...] = ()  # variables whose components turn, and are not aligned
+    unclear: str = ""  # why varimax has no clear optimum for declared rotations, in a sentence
+    doubtful: bool = False  # components only because the same chains differ in them
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
@@ -119,28 +97,19 @@ class Labels:
         return tuple(name for name in self.facts.view.variables if name in moved)
 
 
-def look_for_labels(
-    facts: Facts,
-    declared: Symmetry,
-    *,
-    held_out: bool = False,
-    noise: bool = True,
-    progress: Progress | None = None,
-) -> Labels:
+def look_for_labels(facts: Facts, declared: Symmetry, **options: Any) -> Labels:
     """Divide out what is declared, and look for what else switches.
 
-    `declared` are blocks that make equal modes, all of whose variables decide; the others are those of
+    `declared` are blocks that make equal modes, all of whose variables decide; `options` are those of
     `diagnose_aligned`.
     """
     if not declared:
-        return _search(facts, facts, (), None, held_out, progress)
+        return _search(facts, facts, (), None, options)
     try:
-        aligned = diagnose_aligned(
-            facts.view, declared, held_out=held_out, noise=noise, progress=progress, raw=facts.raw
-        )
+        aligned = diagnose_aligned(facts.view, declared, raw=facts.raw, **options)
     except UnclearRotation as refusal:
         others = tuple(block for block in declared if block.discrete is block)
-        rest = look_for_labels(facts, others, held_out=held_out, noise=noise, progress=progress)
+        rest = look_for_labels(facts, others, **options)
         turning = tuple(n for block in blocks_of(declared, Rotation) for n in block.variables)
         found = tuple(c for c in rest.found if not {slot.name for slot in c.slots} & {*turning})
         return replace(
@@ -160,7 +129,7 @@ def look_for_labels(
     )
     if facts.view.network is not None:
         return Labels(_state(facts, declared, ()), after, declared, aligned=aligned)
-    return _search(facts, after, declared, aligned, held_out, progress)
+    return _search(facts, after, declared, aligned, options)
 
 
 def _search(
@@ -168,8 +137,7 @@ def _search(
     after: Facts,
     declared: Symmetry,
     aligned: AlignedDiagnosis | None,
-    held_out: bool,
-    progress: Progress | None,
+    options: dict[str, Any],
 ) -> Labels:
     # What is declared already, or was aligned by, is no news.
     was = facts.view.declared_symmetry if facts.view.is_aligned else ()
@@ -185,9 +153,7 @@ def _search(
         certain = tuple(with_quantities(facts.view, each, known) for each in certain)
         blocks = (*declared, *(candidate.block for candidate in certain))
         try:
-            aligned = diagnose_aligned(
-                facts.view, blocks, held_out=held_out, noise=False, progress=progress, raw=facts.raw
-            )
+            aligned = diagnose_aligned(facts.view, blocks, noise=False, raw=facts.raw, **options)
         except LeavesPosterior as refusal:
             reason = refusal.reason
             alone = not companions(certain, after.values)

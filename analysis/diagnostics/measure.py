@@ -116,27 +116,13 @@ Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Facts that decide about one posterior.
-
-    Attributes
-    ----------
-    view
-        The posterior.
-    raw
-        Its numbers.
-    values
-        The variables that decide, in order; entries that are not finite, or broken, are 0.
-    names
-        Names of their entries.
-    table
-        R-hat and bulk ESS of their entries: `rhat`, `ess_bulk`, and `variable`.
-    """
+    """The variables that decide about one posterior, and numbers of their entries."""
 
     view: View
     raw: Diagnosis
-    values: Values
-    names: Mapping[str, tuple[str, ...]]
-    table: pd.DataFrame
+    values: Values  # in order; entries that are not finite, or broken, are 0
+    names: Mapping[str, tuple[str, ...]]  # of entries
+    table: pd.DataFrame  # by entry: `rhat`, `ess_bulk`, and `variable`
 
     @cached_property
     def moved_steps(self) -> Bool[np.ndarray, "chain step"]:

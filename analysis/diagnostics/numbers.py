@@ -38,30 +38,14 @@ _ORDER = ("parameter", "transformed", "generated")
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """A table of parameters whose numbers are judged.
+    """A table of parameters whose numbers are judged."""
 
-    Attributes
-    ----------
-    table
-        One row a parameter, with `rhat`, `ess_bulk` and `ess_tail`.
-    limits
-        What they are judged by.
-    chains
-        How many there are.
-    deciding
-        Entries that the answer rests on; others are warned of at most.
-    others_decide
-        Whether quantities that are not in the table decide, such as those that a symmetry leaves alone.
-    kinds
-        Kinds of variables: parameters come first in a table, generated quantities last.
-    """
-
-    table: pd.DataFrame
+    table: pd.DataFrame  # a row a parameter, with `rhat`, `ess_bulk` and `ess_tail`
     limits: Limits
     chains: int
-    deciding: frozenset[str]
-    others_decide: bool = False
-    kinds: Mapping[str, str] = field(default_factory=dict)
+    deciding: frozenset[str]  # entries that the answer rests on; others are warned of at most
+    others_decide: bool = False  # quantities that are not in the table, such as invariants
+    kinds: Mapping[str, str] = field(default_factory=dict)  # of variables
 
     @cached_property
     def decisive(self) -> pd.DataFrame:
@@ -69,17 +53,7 @@ class Numbers:
         return self.table[self.table.index.isin(self.deciding)]
 
     def outcome(self, column: str, value: float, entry: str) -> Outcome:
-        """Judge one number.
-
-        Parameters
-        ----------
-        column
-            ``rhat``, ``ess_bulk`` or ``ess_tail``.
-        value
-            The number.
-        entry
-            The quantity that has it.
-        """
+        """Judge one number of a quantity: its ``rhat``, ``ess_bulk`` or ``ess_tail``."""
         known = entry in self.table.index
         decides = entry in self.deciding if known else self.others_decide
         return self.limits.outcome(column, value, self.chains, decides=decides)

@@ -33,19 +33,12 @@ ROWS = 40
 class JudgedPoints:
     """Points at which a network predicts, judged one by one.
 
-    Attributes
-    ----------
-    table : DataFrame
-        A row a point, by the number of its input: `rhat`, `ess_bulk`, and whether it is `usable`.
-    training : bool
-        Whether inputs are those that the network was fitted to.
-    limits : tuple of float
-        The largest R-hat and the smallest bulk ESS of a point that is usable.
+    Its `table` has a row a point, by the number of its input: `rhat`, `ess_bulk`, and whether it is `usable`.
     """
 
     table: pd.DataFrame
-    training: bool
-    limits: tuple[float, float]
+    training: bool  # whether inputs are those that the network was fitted to
+    limits: tuple[float, float]  # the largest R-hat and the smallest bulk ESS of a usable point
 
     @classmethod
     def of(
@@ -57,25 +50,9 @@ class JudgedPoints:
         *,
         training: bool,
     ) -> JudgedPoints | None:
-        """Judge points by their outputs.
+        """Judge points by `rhat` and `ess_bulk` of their outputs, ``output[obs,out]``; None where there are none.
 
-        Parameters
-        ----------
-        outputs : DataFrame
-            `rhat` and `ess_bulk` of each output, ``output[obs,out]``; other rows are left out.
-        rows : array (obs,)
-            Number of the input of each `obs`.
-        limits : Limits
-            What decides.
-        chains : int
-            How many there are.
-        training : bool
-            See `JudgedPoints`.
-
-        Returns
-        -------
-        JudgedPoints or None
-            None where there are no outputs.
+        Other rows are left out. `rows` are the numbers of the inputs, by `obs`.
         """
         place = outputs.index.str.extract(r"^(?:output|f|noise_sd)\[(\d+),", expand=False)
         known = outputs.loc[place.notna(), ["rhat", "ess_bulk"]]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from onebasin.base.card import Card
+from onebasin.base.card import Card, Words
 from onebasin.base.jsonable import json_safe
 from onebasin.base.showing import Shown
 from onebasin.posteriors.draws import variable_of
@@ -22,7 +22,6 @@ from onebasin.posteriors.kinds import Kinds
 
 from ..summaries.sampler import NAN, SamplerSummary
 from ..summaries.variational import VariationalSummary
-from .cards import card_of_alignment, card_of_numbers, card_of_verdict
 from .causes import Heights, compare_heights
 from .numbers import ROWS, Numbers
 from .verdict import Extreme, Limits, Outcome, Reason, Verdict, in_words, overall, said_once
@@ -152,7 +151,7 @@ class Diagnosis(Shown):
     @cached_property
     def shown(self) -> pd.DataFrame:
         """The table `parameters`, with aligned rows where the answer rests on aligned draws."""
-        if not self.is_shown_aligned or self.aligned is None:
+        if self.aligned is None or not self.is_shown_aligned:
             return self.parameters
         table = self.parameters.copy()
         for aligned in (self.aligned.aligned.parameters, self.aligned.numbered):
@@ -267,8 +266,10 @@ class Diagnosis(Shown):
         table = self.numbers.in_order(rows, caption, None if whole else ROWS)
         table += (self.points.as_table(self.verdict, whole=True),) if whole and self.points else ()
         if self.judgement is None:
-            return card_of_numbers(self.checks_in_words, self.warnings, table)
-        return card_of_verdict(self.judgement, table)
+            checks = f"{self.checks_in_words[:1].upper()}{self.checks_in_words[1:]}."
+            warned = (Words(sentence, flag="warn") for sentence in self.warnings)
+            return Card("Numbers of a posterior", (Words(checks), *warned, *table))
+        return self.judgement.card(table)
 
     def _card(self) -> Card:
         return self.card()
@@ -376,7 +377,9 @@ class AlignedDiagnosis(Shown):
         moved, fixed = self.aligned.parameters, self.invariants
         tables = (("aligned parameters", moved), ("left alone by the symmetry", fixed))
         parts = [p for name, t in tables if len(t) for p in self.raw.numbers.in_order(t, name)]
-        return card_of_alignment(self.sentences, self.warnings, parts)
+        words = [Words(sentence) for sentence in self.sentences]
+        words += [Words(sentence, flag="warn") for sentence in self.warnings]
+        return Card("Modulo its symmetry", (*words, *parts))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the raw diagnosis as plain types for JSON."""

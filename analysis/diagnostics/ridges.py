@@ -38,21 +38,12 @@ FASTER = 4.0
 class Ridge:
     """A combination of slow parameters that is known far better than each of them.
 
-    Attributes
-    ----------
-    names
-        Its terms or factors.
-    combination
-        The combination as a formula, or in words where its coefficients are not all 1 or -1.
-    known
-        Its bulk ESS.
-    narrower
-        How many times smaller its standard deviation is than that of any term; of products those of logarithms.
+    Its standard deviation is `narrower` times smaller than that of any term; of products those of logarithms.
     """
 
-    names: tuple[str, ...]
-    combination: str
-    known: float
+    names: tuple[str, ...]  # terms or factors
+    combination: str  # a formula, or words where coefficients are not all 1 or -1
+    known: float  # bulk ESS
     narrower: float
 
     def holds(self, *names: str) -> bool:

@@ -15,11 +15,13 @@ from typing import Any, ClassVar, Literal
 
 import pandas as pd
 
+from onebasin.base.card import Card, Fact, FactList, Part, Words
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Flag
 
 from ..summaries.sampler import NAN
-from .describe import Sentences, ended, sentences_of
+from .describe import ended, sentences_of
+from .words_of_checks import NOT_RECORDED
 
 PER_CHAIN = 100.0
 """Smallest ESS a chain, unless another one is asked for."""
@@ -150,11 +152,6 @@ class Reason:
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def said(self) -> Sentences:
-        """The finding, its meaning and the remedy, each the middle of a sentence."""
-        return sentences_of(self.kind, self.numbers)
-
-    @property
     def flag(self) -> Flag:
         """``good``, ``warn`` or ``bad``."""
         return FLAGS[self.outcome]
@@ -162,24 +159,32 @@ class Reason:
     @property
     def fact(self) -> str:
         """The finding, or why it could not be judged, with the numbers; empty where there is nothing to say."""
-        return self.said.fact
+        return sentences_of(self.kind, self.numbers)[0]
 
     @property
     def remedy(self) -> str:
         """The remedy, in whole sentences; may be empty."""
-        return self.said.remedy
+        return sentences_of(self.kind, self.numbers)[2]
 
     @property
     def sentence(self) -> str:
         """The finding and its meaning, in a whole sentence."""
-        return self.said.evidence
+        fact, meaning, _ = sentences_of(self.kind, self.numbers)
+        return ended(f"{fact}: {meaning}" if meaning else fact)
 
     evidence = sentence
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """All of it, in whole sentences."""
-        return self.said.whole
+        fact, meaning, remedy = sentences_of(self.kind, self.numbers)
+        if not fact:
+            return ()
+        if meaning:
+            return (f"{self.sentence} {remedy}".strip(),)
+        if remedy in ("", ended(NOT_RECORDED)):  # several checks say the latter: once is enough
+            return (self.sentence, remedy) if remedy else (self.sentence,)
+        return (f"{fact}: {remedy[:1].lower()}{remedy[1:]}",)
 
     @property
     def in_short(self) -> str:
@@ -340,6 +345,20 @@ class Verdict:
     def left_out(self) -> tuple[str, ...]:
         """Sentences on the quantities that are not used for the verdict."""
         return said_once(self.besides)
+
+    def card(self, table: Sequence[Part]) -> Card:
+        """Show the answer with its rows and what to do; then a table, and what is not used for the verdict."""
+        parts: list[Part] = [Words(self.in_short)]
+        parts.append(FactList(tuple(Fact(row.name, row.sentence, row.flag) for row in self.rows)))
+        lines: list[tuple[str, str]] = []
+        for name, evidence, remedy in self.steps:
+            lines.append(("why", f"{name}: {evidence}" if evidence else name))
+            lines.append(("what to do", remedy))
+        parts += [FactList.of(*lines)] if lines else []
+        for remark in self.own_remarks:
+            parts += [Words(sentence, flag=remark.flag) for sentence in remark.sentences]
+        parts += [*table, *(Words(sentence, small=True) for sentence in self.left_out)]
+        return Card(self.heading, tuple(parts), self.flag)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types for JSON: first the answer, the causes' names and the words to declare."""

@@ -333,6 +333,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "from the posterior; k-hat does"
     ),
     "no khat of ratios": "k-hat is not defined: importance ratios are not finite",
-    "undefined": ("Left out, because it is finite in no draw: {names:names} ({count:count entry})"),
+    "restarts": (
+        "Broken off and taken up again from the last draw, step size and metric, with a new random stream: {chains}"
+    ),
 }
 """Sentences of findings, meanings and remedies, by kind."""

@@ -29,6 +29,8 @@ from onebasin.base.table import Flag, Table
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, View, as_view
 
+from .variational import elbo_traces
+
 LAST = 10
 """Evaluations at the end of a trace whose two halves are compared: those that the stopping rules look at."""
 STILL, ERRORS = 1.0, 3.0
@@ -276,12 +278,9 @@ def elbo(posterior: Posterior) -> Elbo:
             f"`{view.argument}` has no ELBO in a group `variational`; give what `ob.advi` or `ob.symmetrised_vi` "
             "returned. `ob.diagnose` judges other approximations, by k-hat."
         )
-    traced = fit.get("symmetrised_elbo", fit[schema.ELBO])
-    trace = np.asarray(traced.transpose(..., "evaluation").values, np.float64)
-    trace = trace.reshape(-1, trace.shape[-1])
+    traced = "symmetrised_elbo" if "symmetrised_elbo" in fit else schema.ELBO
+    iteration, trace = elbo_traces(fit, traced)
     settings = view.parsed(schema.SETTINGS) or {}
-    known = schema.ITERATION in fit
-    iteration = fit[schema.ITERATION].values if known else np.arange(1, trace.shape[-1] + 1)
     value, error = _at_the_end(view, fit, trace)
     columns = {"elbo": value, "elbo_mcse": error}
     for name in _BOUNDS:
@@ -298,7 +297,7 @@ def elbo(posterior: Posterior) -> Elbo:
         method=method,
         family=_FAMILIES.get(family, "variational approximation"),
         table=pd.DataFrame(columns).rename_axis("fit"),
-        iteration=np.asarray(iteration, np.float64),
+        iteration=iteration,
         trace=trace,
         steps=settings.get("steps", settings.get("iterations")),
         log_group_order=view.number(schema.LOG_GROUP_ORDER),

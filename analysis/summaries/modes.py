@@ -23,26 +23,14 @@ NEGLIGIBLE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class ModesSummary:
-    """The contents of the group `modes`; docs/reference/posterior.md describes its columns.
+    """The contents of the group `modes`; docs/reference/posterior.md describes its columns."""
 
-    Attributes
-    ----------
-    table
-        A row a mode, the heaviest first.
-    known
-        Whether the weights are.
-    starts, unseen
-        Random starts, and the probability that a next one leads to another mode.
-    not_sampled, nearest_not_sampled
-        Modes that were met and not sampled, and how many nats the highest of them lies below the highest of all.
-    """
-
-    table: xr.Dataset
-    known: bool
-    starts: int
-    unseen: float
-    not_sampled: int
-    nearest_not_sampled: float
+    table: xr.Dataset  # a row a mode, the heaviest first
+    known: bool  # whether the weights are
+    starts: int  # at random
+    unseen: float  # probability that a next start leads to another mode
+    not_sampled: int  # modes that were met and not sampled
+    nearest_not_sampled: float  # nats by which the highest of these lies below the highest of all
 
     @property
     def count(self) -> int:

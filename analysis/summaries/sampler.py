@@ -26,35 +26,19 @@ JUDGED = (schema.LP, schema.ENERGY, schema.DIVERGING, schema.TREE_DEPTH)
 
 @dataclass(frozen=True)
 class Distance:
-    """The distance of draws from satisfying an identity in all coordinates of the unconstrained space.
+    """The distance of draws from satisfying an identity in all coordinates of the unconstrained space."""
 
-    Attributes
-    ----------
-    coordinate : str
-        The coordinate farthest from it beyond Monte Carlo error.
-    least, most : float
-        The largest distance that is certain, and the largest that is possible.
-    """
-
-    coordinate: str
-    least: float
-    most: float
+    coordinate: str  # the one farthest from it beyond Monte Carlo error
+    least: float  # the largest distance that is certain
+    most: float  # and the largest that is possible
 
 
 @dataclass(frozen=True)
 class BiasBounds:
-    """Bounds on the draws' bias by gradients of the log density (`inference/microcanonical/step_bias.py`).
+    """Bounds on the draws' bias by gradients of the log density (`inference/microcanonical/step_bias.py`)."""
 
-    Attributes
-    ----------
-    shift : Distance
-        Of means, in standard deviations of a coordinate given the others.
-    spread : Distance
-        Of variances, as shares of the true ones.
-    """
-
-    shift: Distance
-    spread: Distance
+    shift: Distance  # of means, in standard deviations of a coordinate given the others
+    spread: Distance  # of variances, as shares of the true ones
 
 
 @dataclass(frozen=True)
@@ -261,10 +245,3 @@ def _seconds(view: View, name: str) -> float:
 
 def _floats(values: Float[np.ndarray, " chain"]) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
-
-
-def restarted(sampler: SamplerSummary | None) -> tuple[str, ...]:
-    """Say in a sentence what `restarts_in_words` names, if anything."""
-    words = restarts_in_words(sampler.restarts if sampler else ())
-    how = "Broken off and taken up again from the last draw, step size and metric, with a new random stream"
-    return (f"{how}: {words}.",) if words else ()

@@ -254,8 +254,8 @@ def _layers(
     frame = pd.DataFrame.from_dict(
         rows, orient="index", columns=["units", "active", "kl_weights", "kl_biases"]
     )
-    whole = frame.astype({"units": "Int64", "active": "Int64"})
-    return whole.astype({"kl_weights": float, "kl_biases": float}).rename_axis("layer")
+    types = {"units": "Int64", "active": "Int64", "kl_weights": float, "kl_biases": float}
+    return frame.astype(types).rename_axis("layer")
 
 
 def _whole(count: object) -> str:

@@ -19,21 +19,11 @@ _ROUNDING = 256 * np.finfo(np.float64).eps
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """A centre and a unit for each parameter.
+    """A centre and a unit for each parameter."""
 
-    Attributes
-    ----------
-    centre
-        The middle of its range.
-    unit
-        A power of two, 1 where the parameter does not vary at all.
-    constant
-        Whether it varies by no more than rounding.
-    """
-
-    centre: Float[np.ndarray, " param"]
-    unit: Float[np.ndarray, " param"]
-    constant: Bool[np.ndarray, " param"]
+    centre: Float[np.ndarray, " param"]  # the middle of its range
+    unit: Float[np.ndarray, " param"]  # a power of two, 1 where it does not vary at all
+    constant: Bool[np.ndarray, " param"]  # whether it varies by no more than rounding
 
     def into(self, values: Float[np.ndarray, "*lead param"]) -> Float[np.ndarray, "*lead param"]:
         """Take draws into these units."""

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
 from onebasin.posteriors import schema
@@ -118,11 +119,16 @@ def elbo_trace(
     fit = view.group(schema.VARIATIONAL)
     if fit is None or schema.ELBO not in fit:
         return None
-    elbo = np.asarray(fit[schema.ELBO].transpose(..., "evaluation").values, dtype=np.float64)
-    if elbo.ndim > 1 and elbo.size:
-        fits = elbo.reshape(-1, elbo.shape[-1])
-        elbo = fits[np.argmin(np.nan_to_num(fits[:, -1], nan=-np.inf))]
-    elbo = elbo.ravel()
+    steps, elbos = elbo_traces(fit)
+    return steps, elbos[np.argmin(np.nan_to_num(elbos[:, -1:], nan=-np.inf).sum(axis=1))]
+
+
+def elbo_traces(
+    fit: xr.Dataset, name: str = schema.ELBO
+) -> tuple[Float[np.ndarray, " evaluation"], Float[np.ndarray, "fit evaluation"]]:
+    """Return iterations and what was maximised, of every fit."""
+    traces = np.asarray(fit[name].transpose(..., "evaluation").values, np.float64)
+    traces = traces.reshape(-1, traces.shape[-1]) if traces.size else np.empty((1, 0))
     recorded = schema.ITERATION in fit
-    steps = fit[schema.ITERATION].values if recorded else np.arange(1, elbo.size + 1)
-    return np.asarray(steps, dtype=np.float64), elbo
+    steps = fit[schema.ITERATION].values if recorded else np.arange(1, traces.shape[1] + 1)
+    return np.asarray(steps, np.float64), traces

@@ -32,16 +32,10 @@ Entries = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class WeightMoments:
-    """Moments of a network's weights and biases.
+    """Moments of a network's weights and biases, by name, each of its parameter's shape.
 
-    Attributes
-    ----------
-    mean, sd
-        By the parameter's name, each of its shape.
-    exact
-        Whether they are those of independent normals (of ordered biases, of their coordinates), and so tell all.
-    coordinates
-        Of ordered biases of a mean-field fit, mean and standard deviation of the coordinates z.
+    `coordinates` are mean and standard deviation of the coordinates z of ordered biases of a mean-field fit. `exact`
+    moments are those of independent normals (of ordered biases, of their coordinates), and so tell all.
     """
 
     mean: Entries

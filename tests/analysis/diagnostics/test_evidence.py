@@ -266,4 +266,4 @@ def test_a_piece_whose_number_is_missing_is_left_out_and_names_are_not_read_as_f
 
 def test_a_share_of_all_draws_is_100_percent():
     numbers = {"count": 8, "draws": 8, "share": 100.0, "per_chain": (4, 4)}
-    assert "(100 %; by chain 4, 4)" in sentences_of("diverged", numbers).fact
+    assert "(100 %; by chain 4, 4)" in sentences_of("diverged", numbers)[0]
