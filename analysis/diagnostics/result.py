@@ -6,9 +6,8 @@ None or NaN; in JSON every number that is not finite becomes null.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,17 @@ from ..summaries.sampler import NAN, SamplerSummary
 from ..summaries.variational import VariationalSummary
 from .causes import Heights, compare_heights
 from .numbers import ROWS, Numbers
-from .verdict import Extreme, Limits, Outcome, Reason, Verdict, in_words, overall, said_once
+from .verdict import (
+    Extreme,
+    Limits,
+    Outcome,
+    Reason,
+    Verdict,
+    card_of,
+    in_words,
+    overall,
+    said_once,
+)
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
@@ -178,18 +187,15 @@ class Diagnosis(Shown):
     def numbers(self) -> Numbers:
         """The numbers of `shown` with their outcomes, which everything that shows or judges them takes."""
         deciding = frozenset(filter(self.decides, self.shown.index))
-        others = self.verdict in ("invariant", "unusable")
-        of = self.kinds.of
-        return Numbers(self.shown, self.limits, self.num_chains, deciding, others, of)
+        own = (self.shown, self.limits, self.num_chains, deciding)
+        return Numbers(*own, self.verdict in ("invariant", "unusable"), self.kinds.of)
 
     @cached_property
     def heights(self) -> Heights | None:
         """Mean log densities of the chains; None where there are not two to compare."""
         sampler = self.sampler
-        if self.density_heights is not None:
+        if self.density_heights or sampler is None or len(sampler.lp_errors) < 2:
             return self.density_heights
-        if sampler is None or len(sampler.lp_errors) < 2:
-            return None
         return compare_heights(sampler.lp_means, sampler.lp_errors)
 
     @property
@@ -265,32 +271,24 @@ class Diagnosis(Shown):
         caption += f": {many}{self.num_draws} draws"
         table = self.numbers.in_order(rows, caption, None if whole else ROWS)
         table += (self.points.as_table(self.verdict, whole=True),) if whole and self.points else ()
-        if self.judgement is None:
-            checks = f"{self.checks_in_words[:1].upper()}{self.checks_in_words[1:]}."
-            warned = (Words(sentence, flag="warn") for sentence in self.warnings)
-            return Card("Numbers of a posterior", (Words(checks), *warned, *table))
-        return self.judgement.card(table)
+        return card_of(self.judgement, self.checks, table)
 
     def _card(self) -> Card:
         return self.card()
 
     def summary(self) -> dict[str, Any]:
         """Return the headline numbers as one flat mapping, NaN and None kept as they are."""
-        fits = {
-            f"{part}_{side}": getattr(getattr(self, part), side)
-            for part in ("rhat", "ess_bulk", "ess_tail")
-            for side in ("value", "parameter")
-        }
+        worst = ("rhat", "ess_bulk", "ess_tail")
+        sides = {f"{w}_{side}": v for w in worst for side, v in vars(getattr(self, w)).items()}
         sampler, fit = self.sampler or SamplerSummary(), self.variational or VariationalSummary()
-        cost = sampler if self.sampler else fit
         return {
             **{name: getattr(self, name) for name in _OF_RUN},
             "num_parameters": len(self.parameters),
-            **fits,
+            **sides,
             **{name: getattr(sampler, name) for name in _OF_SAMPLER},
             "khat": fit.khat,
             "elbo": fit.elbo,
-            "gradient_evaluations": cost.gradient_evaluations,
+            "gradient_evaluations": (sampler if self.sampler else fit).gradient_evaluations,
             "sampling_seconds": sampler.sampling_seconds,
             "warmup_seconds": sampler.warmup_seconds,
             "wall_time": self.wall_time,
@@ -300,25 +298,25 @@ class Diagnosis(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain types that `json.dumps(..., allow_nan=False)` accepts."""
-        table = self.parameters.to_dict("index")
-        rows = [{"parameter": name, **row} for name, row in table.items()]
-        fields = ("name", "outcome", "fact", "remedy", "sentences")
+        table = self.parameters.to_dict("index").items()
         parts = {
             **(self.judgement.to_dict() if self.judgement else {}),
             "summary": self.summary(),
-            "sampler": dataclasses.asdict(self.sampler) if self.sampler else None,
-            "variational": dataclasses.asdict(self.variational) if self.variational else None,
-            "limits": dataclasses.asdict(self.limits),
+            "sampler": asdict(self.sampler) if self.sampler else None,
+            "variational": asdict(self.variational) if self.variational else None,
+            "limits": asdict(self.limits),
             "constants": self.constants,
             "undefined": self.undefined,
             "broken": dict(self.broken),
             "kinds": {"of": dict(self.kinds.of), "guessed": self.kinds.guessed},
             "outcome": self.outcome,
             "checks_in_words": self.checks_in_words,
-            "checks": [c.to_dict(*fields) for c in self.checks],
+            "checks": [
+                c.to_dict("name", "outcome", "fact", "remedy", "sentences") for c in self.checks
+            ],
             "warnings": self.warnings,
             "notes": self.notes,
-            "parameters": rows,
+            "parameters": [{"parameter": name, **row} for name, row in table],
         } | ({"aligned": self.aligned.to_dict()} if self.aligned else {})
         parts |= {"predictions": self.points.to_dict()} if self.points else {}
         return json_safe(parts)
@@ -374,12 +372,11 @@ class AlignedDiagnosis(Shown):
         return Extreme.of(self.invariants["rhat"])
 
     def _card(self) -> Card:
-        moved, fixed = self.aligned.parameters, self.invariants
-        tables = (("aligned parameters", moved), ("left alone by the symmetry", fixed))
-        parts = [p for name, t in tables if len(t) for p in self.raw.numbers.in_order(t, name)]
-        words = [Words(sentence) for sentence in self.sentences]
-        words += [Words(sentence, flag="warn") for sentence in self.warnings]
-        return Card("Modulo its symmetry", (*words, *parts))
+        show = self.raw.numbers.in_order
+        moved = show(self.aligned.parameters, "aligned parameters")
+        fixed = show(self.invariants, "left alone by the symmetry") if len(self.invariants) else ()
+        warned = (Words(sentence, flag="warn") for sentence in self.warnings)
+        return Card("Modulo its symmetry", (*map(Words, self.sentences), *warned, *moved, *fixed))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the raw diagnosis as plain types for JSON."""

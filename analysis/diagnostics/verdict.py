@@ -38,21 +38,13 @@ FLAGS: dict[Outcome, Flag] = {
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of what counts as good enough: every limit that decides about Markov chains or is warned of.
+    """Limits of what counts as good enough: every limit that decides about Markov chains or is warned of."""
 
-    Attributes
-    ----------
-    rhat
-        Largest R-hat that passes.
-    ess
-        Smallest bulk and tail ESS, of all chains together; None for `PER_CHAIN` times the number of chains.
-    bfmi
-        Smallest E-BFMI.
-    """
-
-    rhat: float = 1.01
-    ess: float | None = None
-    bfmi: float = 0.3
+    rhat: float = 1.01  # the largest that passes
+    ess: float | None = (
+        None  # the smallest, bulk and tail, of all chains together; by default `PER_CHAIN` a chain
+    )
+    bfmi: float = 0.3  # the smallest
 
     DECIDES: ClassVar[float] = 1.05
     """R-hat that forbids use where the limit is ArviZ's default of 1.01: among equal chains with an ESS of 400, 1.01 is
@@ -85,18 +77,9 @@ class Limits:
     def outcome(
         self, quantity: str, value: float, chains: int = 1, *, decides: bool = True
     ) -> Outcome:
-        """Judge one number.
+        """Judge ``rhat``, ``ess_bulk`` or ``ess_tail`` of so many chains, ``bfmi``, or ``diverging``, a share of draws.
 
-        Parameters
-        ----------
-        quantity
-            ``rhat``, ``ess_bulk``, ``ess_tail``, ``bfmi``, or ``diverging``: a share of draws.
-        value
-            The number.
-        chains
-            Chains that an ESS is of.
-        decides
-            Whether the answer rests on it; else it is warned of at most.
+        What does not decide, as the answer does not rest on it, is warned of at most.
         """
         if math.isnan(value):
             return "not judged"
@@ -346,20 +329,6 @@ class Verdict:
         """Sentences on the quantities that are not used for the verdict."""
         return said_once(self.besides)
 
-    def card(self, table: Sequence[Part]) -> Card:
-        """Show the answer with its rows and what to do; then a table, and what is not used for the verdict."""
-        parts: list[Part] = [Words(self.in_short)]
-        parts.append(FactList(tuple(Fact(row.name, row.sentence, row.flag) for row in self.rows)))
-        lines: list[tuple[str, str]] = []
-        for name, evidence, remedy in self.steps:
-            lines.append(("why", f"{name}: {evidence}" if evidence else name))
-            lines.append(("what to do", remedy))
-        parts += [FactList.of(*lines)] if lines else []
-        for remark in self.own_remarks:
-            parts += [Words(sentence, flag=remark.flag) for sentence in remark.sentences]
-        parts += [*table, *(Words(sentence, small=True) for sentence in self.left_out)]
-        return Card(self.heading, tuple(parts), self.flag)
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain types for JSON: first the answer, the causes' names and the words to declare."""
         return {
@@ -378,3 +347,23 @@ def said_once(reasons: Iterable[Reason]) -> tuple[str, ...]:
     """All that reasons say; what several of them say, such as a common remedy, once, after all of them."""
     sentences = [sentence for reason in reasons for sentence in reason.sentences]
     return tuple(reversed(dict.fromkeys(reversed(sentences))))
+
+
+def card_of(verdict: Verdict | None, checks: Sequence[Reason], table: Sequence[Part]) -> Card:
+    """Show the answer with its rows and what to do, or what checks come to; then a table, and what is not used."""
+    if verdict is None:
+        said, wrong = in_words(checks), (c for c in checks if c.outcome in ("failed", "warned"))
+        warned = (Words(sentence, flag="warn") for sentence in said_once(wrong))
+        first = Words(f"{said[:1].upper()}{said[1:]}.")
+        return Card("Numbers of a posterior", (first, *warned, *table))
+    parts: list[Part] = [Words(verdict.in_short)]
+    parts.append(FactList(tuple(Fact(row.name, row.sentence, row.flag) for row in verdict.rows)))
+    lines: list[tuple[str, str]] = []
+    for name, evidence, remedy in verdict.steps:
+        lines.append(("why", f"{name}: {evidence}" if evidence else name))
+        lines.append(("what to do", remedy))
+    parts += [FactList.of(*lines)] if lines else []
+    for remark in verdict.own_remarks:
+        parts += [Words(sentence, flag=remark.flag) for sentence in remark.sentences]
+    parts += [*table, *(Words(sentence, small=True) for sentence in verdict.left_out)]
+    return Card(verdict.heading, tuple(parts), verdict.flag)

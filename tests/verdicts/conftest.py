@@ -29,8 +29,7 @@ def load(name: str) -> ModuleType:
 
 
 FAMILIES = {family.name: family for family in load("families").FAMILIES}
-simulate = load("simulation")
-labels, plain, broken = load("labels"), load("plain"), load("broken")
+labels, plain = load("labels"), load("plain")
 
 
 @pytest.fixture

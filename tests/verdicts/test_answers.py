@@ -37,12 +37,6 @@ def test_switched_labels_are_named_with_the_words_to_declare(generator, write, o
     assert "run longer" not in shown
 
 
-def test_overlapping_components_are_not_passed(draw):
-    said = ob.diagnose(draw("mixtures: overlapping, labels switch at every draw", 5))
-    assert said.verdict in ("aligned", "invariant")
-    assert said.causes[0] == "labels"
-
-
 def test_signs_of_60_and_8_change_together(draw, write, onebasin, tmp_path):
     tree = draw("2PL: sign by chain", 1)
     path = write(tree)

@@ -11,19 +11,12 @@ from ..each import each
 from .conftest import FAMILIES, load
 
 QUICK = (
-    "mixtures: chains in unlike labellings",
+    "mixtures: overlapping, labels switch at every draw",
     "mixtures: weight theta, every draw",
     "mixtures: one component lost in one chain, one labelling",
     "hidden Markov: chains apart",
     "2PL: sign by chain",
-    "funnels: 8 groups",
-    "regressions: 6 coefficients",
-    "regressions: coefficients with one posterior",
-    "other shapes: Metropolis, 2 coefficients",
-    "stuck: a chain repeats 350 draws",
     "short: 60 draws a chain",
-    "modes: one chain in a lower mode",
-    "not finite: NaN from some draw on",
 )
 wrong = load("truth").wrong
 

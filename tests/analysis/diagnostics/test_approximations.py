@@ -19,7 +19,7 @@ def exponential_quantiles(count: int) -> np.ndarray:
     return -np.log1p(-(np.arange(count) + 0.5) / count)
 
 
-@pytest.mark.parametrize("k", [0.4, 0.6, 0.9, 1.3])
+@pytest.mark.parametrize("k", [0.4, 1.3])
 def test_khat_of_weights_is_that_of_their_tail(k: float) -> None:
     """Weights exp(k E) with exponential E have Pareto tails of shape k."""
     log_ratio = np.random.default_rng(1).permutation(k * exponential_quantiles(DRAWS))

@@ -28,6 +28,7 @@ def test_a_notebook_shows_what_alignment_did(make_mcmc, rng):
     mu = np.array([-4.0, 4.0]) + rng.normal(size=(4, 500, 2))
     mu[::2] = mu[::2, :, ::-1]
     found = diagnose(make_mcmc({"mu": mu}), symmetry=(Exchangeable({"mu": 0}),))
+    assert (found.verdict, found.causes, found.exchangeable) == ("aligned", ("labels",), ())
     assert "Usable after alignment" in found._repr_html_()
     assert "aligned parameters" in found._repr_html_()
     assert found.shown.loc["mu[0]", "sd"] < 1.1 < found.parameters.loc["mu[0]", "sd"]

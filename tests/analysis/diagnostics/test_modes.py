@@ -11,6 +11,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
 from ...each import each
+from ..conftest import mcmc_tree
 
 
 def posterior(centres: np.ndarray, modes: xr.Dataset | None = None) -> xr.DataTree:
@@ -18,23 +19,9 @@ def posterior(centres: np.ndarray, modes: xr.Dataset | None = None) -> xr.DataTr
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((4, 400, 2))
     lp = -0.5 * (noise**2).sum(axis=-1) - centres
-    dims = ("chain", "draw")
-    groups = {
-        "posterior": xr.Dataset({"a": ((*dims, "k"), noise + 10 * centres[..., None])}),
-        "sample_stats": xr.Dataset(
-            {
-                "lp": (dims, lp),
-                "energy": (dims, -lp + rng.standard_normal(lp.shape)),
-                "diverging": (dims, np.zeros(lp.shape, bool)),
-                "tree_depth": (dims, np.full(lp.shape, 3)),
-            }
-        ),
-    }
-    if modes is not None:
-        groups[schema.MODES] = modes
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs = {"method": "nuts", "max_tree_depth": 10}
-    return tree
+    stats = {"lp": lp, "energy": -lp + rng.standard_normal(lp.shape)}
+    groups = {} if modes is None else {schema.MODES: modes}
+    return mcmc_tree({"a": noise + 10 * centres[..., None]}, stats=stats, **groups)
 
 
 def table(weights, errors, *, rhat=1.0, **attributes) -> xr.Dataset:

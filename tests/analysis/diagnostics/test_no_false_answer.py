@@ -14,9 +14,8 @@ from ...each import each
 from .test_diagnose import SHAPE, mixture, regression
 
 
-@each("every_draw", [False, True])
-def test_a_parameter_that_no_symmetry_moves_is_judged_like_any_other(make_mcmc, rng, every_draw):
-    draws = mixture(rng, every_draw=every_draw)
+def test_a_parameter_that_no_symmetry_moves_is_judged_like_any_other(make_mcmc, rng):
+    draws = mixture(rng, every_draw=True)
     alpha = rng.normal(size=SHAPE)
     alpha[2] += 4.0
     found = diagnose(make_mcmc(draws | {"alpha": alpha}))
@@ -209,7 +208,7 @@ def test_a_statistic_that_was_not_recorded_is_no_finding(make_mcmc, rng):
     assert (found.verdict, found.causes) == ("usable", ())
 
 
-@each("shape", [(4, 4), (64, 8), (128, 9)])
+@each("shape", [(4, 4), (128, 9)])
 def test_short_chains_are_too_short_and_not_stuck(make_mcmc, rng, shape):
     found = diagnose(make_mcmc({"mu": rng.normal(size=(*shape, 2))}))
     assert (found.verdict, found.causes) == ("unusable", ("short",))

@@ -78,7 +78,7 @@ def test_slow_parameters_without_a_combination_that_is_known_have_no_ridge(make_
     assert [cause.kind for cause in found.judgement.causes] == ["short"], found.judgement.sentence
 
 
-@each("unit", [1e-300, 1e155, 1e300])
+@each("unit", [1e-300, 1e300])
 def test_squares_that_no_double_holds_raise_no_warning(make_mcmc, rng, unit):
     draws = {"u": unit * slow(rng), "v": unit * rng.normal(size=SHAPE)}
     assert diagnose(make_mcmc(draws)).verdict == "unusable"

@@ -13,6 +13,7 @@ from onebasin.models import BayesianNetwork, Gaussian, Network
 from onebasin.networks import summarise_predictions
 
 from ...each import each
+from ..conftest import mcmc_tree
 
 
 def posterior(variance: float | None = 0.01, shift: float = 0.0) -> xr.DataTree:
@@ -20,24 +21,10 @@ def posterior(variance: float | None = 0.01, shift: float = 0.0) -> xr.DataTree:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((4, 500, 3))
     x[-1] += shift
-    stats = {
-        "lp": -0.5 * (x**2).sum(-1),
-        "diverging": np.zeros((4, 500), bool),
-        "step_size": np.ones((4, 500)),
-        "n_steps": np.full((4, 500), 10),
-    }
-    if variance is None:
-        stats["acceptance_rate"] = np.full((4, 500), 0.9)
-    else:
-        stats["energy_variance"] = np.full((4, 500), variance)
-    tree = xr.DataTree.from_dict(
-        {
-            "posterior": xr.Dataset({"x": (("chain", "draw", "part"), x)}),
-            "sample_stats": xr.Dataset({n: (("chain", "draw"), v) for n, v in stats.items()}),
-        }
-    )
-    tree.attrs = {"method": "mclmc", "engine": "numpyro"}
-    return tree
+    stats = {"lp": -0.5 * (x**2).sum(-1), "tree_depth": None, "energy": None}
+    if variance is not None:
+        stats |= {"acceptance_rate": None, "energy_variance": np.full((4, 500), variance)}
+    return mcmc_tree({"x": x}, stats=stats, attrs={"method": "mclmc"})
 
 
 def test_bias_is_said_of_unadjusted_draws_that_agree() -> None:
@@ -65,14 +52,10 @@ def with_identities(
 ) -> xr.DataTree:
     """Draws whose gradients were looked at; what is certain and what is possible of both identities."""
     tree = posterior()
+    found = {"shift": ("x[0]", *shift), "spread": ("x[2]", *spread)}
+    names = ("coordinate", "least", "most")
     tree.attrs["stein_identities"] = json.dumps(
-        {
-            name: {"coordinate": coordinate, "least": least, "most": most}
-            for name, coordinate, (least, most) in (
-                ("shift", "x[0]", shift),
-                ("spread", "x[2]", spread),
-            )
-        }
+        {name: dict(zip(names, values, strict=True)) for name, values in found.items()}
     )
     return tree
 
@@ -129,14 +112,7 @@ def network_posterior(shift: float) -> tuple[xr.DataTree, np.ndarray]:
     for chain in (1, 3):
         draws["W1"][chain, :, :, 1] += 3.0
     draws["b2"][-1] += shift
-    dims = {
-        n: ("chain", "draw", *(f"{n}_{i}" for i in range(v.ndim - 2))) for n, v in draws.items()
-    }
-    tree = xr.DataTree.from_dict(
-        {"posterior": xr.Dataset({n: (dims[n], v) for n, v in draws.items()})}
-    )
-    tree.attrs = {"model": model.describe()}
-    return tree, np.linspace(-1, 1, 5)[:, None]
+    return mcmc_tree(draws, attrs={"model": model.describe()}), np.linspace(-1, 1, 5)[:, None]
 
 
 def test_predictions_are_judged_whatever_the_labels() -> None:

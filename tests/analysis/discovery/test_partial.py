@@ -67,15 +67,14 @@ def test_what_moves_together_is_not_aligned_in_part(make_mcmc, rng, switch, name
     assert found.aligned is None
 
 
-@each("switch", [by_chain, by_draw])
 @each(
-    "names, word",
+    "switch, names, word",
     [
-        (("theta", "mu1", "mu2", "tau"), "mu1~mu2,theta"),
-        (("mu1", "mu2", "s_a", "s_b", "tau"), "mu1~mu2,s_a~s_b"),
-        (("theta", "eta", "tau"), "theta,+-eta:"),
-        (("mu1", "mu2", "eta", "tau"), "mu1~mu2,+-eta:"),
-        (("theta", "gate", "tau"), "theta,+-gate:"),
+        (by_draw, ("theta", "mu1", "mu2", "tau"), "mu1~mu2,theta"),
+        (by_chain, ("mu1", "mu2", "s_a", "s_b", "tau"), "mu1~mu2,s_a~s_b"),
+        (by_chain, ("theta", "eta", "tau"), "theta,+-eta:"),
+        (by_draw, ("mu1", "mu2", "eta", "tau"), "mu1~mu2,+-eta:"),
+        (by_chain, ("theta", "gate", "tau"), "theta,+-gate:"),
     ],
 )
 def test_components_that_are_parameters_of_their_own_move_together(

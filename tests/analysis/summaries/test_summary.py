@@ -24,7 +24,7 @@ def _autoregressive(rng, phi):
     return lfilter([1.0], [1.0, -phi], noise, axis=1)
 
 
-@each("phi", [-0.3, 0.0, 0.5, 0.8])
+@each("phi", [-0.3, 0.8])
 def test_summary_finds_the_ess_of_an_autoregressive_chain(rng, phi):
     row = _table(_autoregressive(rng, phi))
     known = CHAINS * DRAWS * (1 - phi) / (1 + phi)
@@ -105,8 +105,7 @@ def test_summary_has_the_columns_of_arviz(rng):
     theirs = their_summary(convert_to_datatree({"x": values}), ci_kind="eti", round_to="none").loc[
         "x"
     ]
-    for mine, other in {"rhat": "r_hat"}.items():
-        assert ours[mine] == pytest.approx(float(theirs[other]), rel=1e-12)
+    assert ours["rhat"] == pytest.approx(float(theirs["r_hat"]), rel=1e-12)
     for name in ("mean", "sd", "mcse_mean", "mcse_sd", "ess_bulk"):
         assert ours[name] == pytest.approx(float(theirs[name]), rel=1e-9)
     np.testing.assert_array_equal(

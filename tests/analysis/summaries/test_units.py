@@ -34,14 +34,14 @@ def _same(found, expected, digits):
     np.testing.assert_allclose(found["rhat"], expected["rhat"], rtol=max(digits, 2e-4))
 
 
-@each("unit", [1e-300, 1e-150, 1e-20, 1e20, 1e150, 1e300])
+@each("unit", [1e-300, 1e20, 1e300])
 def test_summary_is_the_same_in_every_unit(draws, unit):
     expected, found = _table(draws), _table(unit * draws)
     _same(found, expected, 1e-10)
     np.testing.assert_allclose(found[IN_UNITS] / unit, expected[IN_UNITS], rtol=1e-10)
 
 
-@each(("offset", "digits"), [(1e3, 1e-12), (1e9, 1e-6), (-1e12, 1e-3)])
+@each(("offset", "digits"), [(1e3, 1e-12), (-1e12, 1e-3)])
 def test_summary_is_the_same_far_from_zero(draws, offset, digits):
     expected, found = _table(draws), _table(draws + offset)
     _same(found, expected, max(digits, 1e-10))

@@ -120,12 +120,6 @@ def test_parsed_reads_text_lists_and_absence(make_mcmc, rng):
         as_view(tree).parsed("settings")
 
 
-def test_is_variational_follows_from_the_tree(make_mcmc, make_variational, rng):
-    one = rng.normal(size=(1, 30))
-    assert as_view(make_variational({"mu": one}, lp=one, log_q=one)).is_variational
-    assert not as_view(make_mcmc({"mu": one})).is_variational
-
-
 def test_entries_that_are_finite_in_no_draw_are_left_out_and_named(make_mcmc, rng):
     factor = rng.normal(size=(2, 50, 3, 3))
     factor[..., *np.triu_indices(3, 1)] = np.nan
@@ -136,14 +130,6 @@ def test_entries_that_are_finite_in_no_draw_are_left_out_and_named(make_mcmc, rn
     np.testing.assert_array_equal(draws.values[..., 2], factor[..., 1, 1])
     np.testing.assert_array_equal(draws.of("mu"), view.values("mu"))
     np.testing.assert_array_equal(draws.every(7), draws.values[:, ::-1][:, ::7].reshape(-1, 7))
-
-
-def test_what_is_finite_in_some_draws_is_a_finding_where_it_may_be(make_mcmc, rng):
-    b1 = rng.normal(size=(2, 5, 3))
-    b1[0, 1, 2] = np.nan
-    draws = as_view(make_mcmc({"b1": b1})).draws(finite=False)
-    assert draws.broken == {"b1[2]": 1}
-    assert len(draws.names) == 3
 
 
 def test_kinds_are_as_written_down_and_otherwise_a_guess(make_mcmc, rng):
