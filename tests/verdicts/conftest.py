@@ -1,35 +1,16 @@
-"""The families of `benchmarks/verdicts`, loaded from where they lie, and commands as a user types them."""
+"""The families of `benchmarks/verdicts`, and commands as a user types them."""
 
-import importlib
-import sys
 from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from benchmarks.verdicts.families import FAMILIES
 from onebasin.cli.main import main
 
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "verdicts"
-
-
-def load(name: str) -> ModuleType:
-    """A module of the benchmark."""
-    if "verdict_families" not in sys.modules:
-        spec = spec_from_file_location(
-            "verdict_families", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
-        )
-        package = module_from_spec(spec)
-        sys.modules["verdict_families"] = package
-        spec.loader.exec_module(package)
-    return importlib.import_module(f"verdict_families.{name}")
-
-
-FAMILIES = {family.name: family for family in load("families").FAMILIES}
-labels, plain = load("labels"), load("plain")
+BY_NAME = {family.name: family for family in FAMILIES}
 
 
 @pytest.fixture
@@ -37,7 +18,7 @@ def draw() -> Callable[..., xr.DataTree]:
     """A posterior of a family."""
 
     def make(name: str, seed: int = 0) -> xr.DataTree:
-        return FAMILIES[name].draw(seed).tree()
+        return BY_NAME[name].draw(seed).tree()
 
     return make
 

@@ -8,8 +8,7 @@ import numpy as np
 import xarray as xr
 
 import onebasin as ob
-
-from .conftest import labels, plain
+from benchmarks.verdicts import labels, plain
 
 
 def words(answer: tuple[int, str, str]) -> str:

@@ -6,9 +6,10 @@ docs/benchmarks.md holds the whole table, of more seeds.
 import pytest
 
 import onebasin as ob
+from benchmarks.verdicts.truth import USABLE, aligned, unusable, wrong
 
 from ..each import each
-from .conftest import FAMILIES, load
+from .conftest import BY_NAME
 
 QUICK = (
     "mixtures: overlapping, labels switch at every draw",
@@ -18,19 +19,18 @@ QUICK = (
     "2PL: sign by chain",
     "short: 60 draws a chain",
 )
-wrong = load("truth").wrong
 
 
 @each("name", QUICK)
 def test_what_is_said_is_true(name, draw):
-    assert wrong(FAMILIES[name].truth, ob.diagnose(draw(name, 7)).to_dict()) == []
+    assert wrong(BY_NAME[name].truth, ob.diagnose(draw(name, 7)).to_dict()) == []
 
 
 @pytest.mark.slow
 def test_at_most_two_in_a_hundred_verdicts_are_wrong():
     answers = {
         (name, seed): wrong(family.truth, ob.diagnose(family.draw(seed).tree()).to_dict())
-        for name, family in FAMILIES.items()
+        for name, family in BY_NAME.items()
         for seed in (20, 21)
     }
     faults = {asked: found for asked, found in answers.items() if "verdict" in found}
@@ -39,11 +39,10 @@ def test_at_most_two_in_a_hundred_verdicts_are_wrong():
 
 
 def test_a_truth_is_held_against_every_part_of_an_answer():
-    aligned = load("truth").aligned
     said = {"verdict": "aligned", "causes": ["labels"], "exchangeable": ["sigma,mu:0"]}
     assert wrong(aligned("mu,sigma"), said) == []
     assert wrong(aligned("mu,sigma,theta"), said) == ["words"]
     assert wrong(aligned("mu,sigma,theta", silent=["theta"]), said) == []
     assert wrong(aligned("mu", silent=["sigma"]), said) == ["words"]
-    assert wrong(load("truth").USABLE, said) == ["verdict", "cause", "words"]
-    assert wrong(load("truth").unusable("modes"), said) == ["verdict", "cause"]
+    assert wrong(USABLE, said) == ["verdict", "cause", "words"]
+    assert wrong(unusable("modes"), said) == ["verdict", "cause"]

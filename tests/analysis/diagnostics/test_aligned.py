@@ -80,7 +80,7 @@ def test_modes_that_the_symmetry_does_not_join_stay_apart(rng):
 
 def test_harmless_exchangeability_is_told_from_modes(rng):
     """Parts that are alike without being modes: raw draws are fine, aligned ones only look sharper."""
-    shape = (4, 1000, 3)
+    shape = (4, 500, 3)
     found = diagnose_aligned(
         tree_of({"mu": rng.normal(size=shape), "sigma": np.exp(rng.normal(size=shape))})
     )

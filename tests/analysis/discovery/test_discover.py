@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from benchmarks.verdicts import broken, labels, plain
+from benchmarks.verdicts.simulation import relabelled
 from onebasin.analysis.discovery import discover, proposals
 from onebasin.analysis.discovery.proposals import split_rhat
 from onebasin.analysis.discovery.sorting import best_sorting, gain_of
@@ -12,22 +14,36 @@ from onebasin.models.symmetry.words import read
 from onebasin.truth.checker import estimators
 
 from ...each import each
-from .families import (
-    DRAWS,
-    HONEST,
-    LEAD,
-    SYMMETRIC,
-    factors,
-    mixture,
-    network,
-    orders,
-    placed,
-    turning_factors,
-)
 
-HEAVY = [(name, "draw") for name in ("odd network", "item response", "mixture of six")]
-CASES = [(family, switch) for family in SYMMETRIC for switch in ("chain", "draw")]
-QUICK = [(family, switch) for family, switch in CASES if (family, switch) not in HEAVY]
+FOUND = {
+    "mixture": (lambda rng, how: labels.mixture(rng, labels=how), "mu,sigma,theta"),
+    "mixture of six": (lambda rng, how: labels.mixture(rng, labels=how, parts=6), "mu,sigma,theta"),
+    "one weight": (lambda rng, how: labels.two_weights(rng, labels=how), "mu,sigma,1-theta"),
+    "hidden Markov": (lambda rng, how: labels.hidden_markov(rng, labels=how), "mu,sigma,pi,A:0:1"),
+    "network": (lambda rng, how: labels.network(rng, labels=how), "W1:1,b1,W2"),
+    "odd network": (
+        lambda rng, how: labels.network(rng, labels=how, flips=how),
+        "+-W1:1,+-b1,+-W2",
+    ),
+    "factors": (lambda rng, how: labels.factors(rng, flips=how), "+-L:1,+-F:1"),
+    "item responses": (lambda rng, how: labels.item_responses(rng, flips=how), "+-theta:,+-a:"),
+}
+HONEST = {
+    "mixture in one labelling": lambda rng: labels.mixture(rng, labels="one"),
+    "regression": plain.regression,
+    "effects": plain.effects,
+    "simplex": plain.simplexes,
+    "one chain elsewhere": broken.modes,
+    "unlike modes": broken.every_chain_its_own,
+}
+HEAVY = [(name, "draws") for name in ("odd network", "item responses", "mixture of six")]
+CASES = [(family, how) for family in FOUND for how in ("chains", "draws")]
+QUICK = [case for case in CASES if case not in HEAVY]
+LEAD = (4, 1000)
+
+
+def drawn(make, seed=0, **how):
+    return make(np.random.default_rng(seed), **how).values
 
 
 def search(values):
@@ -43,9 +59,9 @@ def worst_rhat(values, names):
     return max(np.nanmax(rhat_of_entries(values[n].reshape(*LEAD, -1))) for n in names)
 
 
-def check_found(family, switch, seed):
-    make, word = SYMMETRIC[family]
-    values = make(np.random.default_rng(seed), switch)
+def check_found(family, how, seed):
+    make, word = FOUND[family]
+    values = drawn(make, seed, how=how)
     (candidate,) = discover(values)
     assert candidate.certain
     assert (candidate.word, candidate.block) == (word, read(word))  # what is written is read
@@ -53,7 +69,7 @@ def check_found(family, switch, seed):
     assert candidate.gain.sorting.certainty > 0.98
     assert candidate.distance > 3
     assert worst_rhat(candidate.values, candidate.values) < 1.05
-    assert (worst_rhat(values, candidate.values) > 1.2) == (switch == "chain")
+    assert (worst_rhat(values, candidate.values) > 1.2) == (how == "chains")
     # Aligned draws are the draws, moved; and the spread of each part is that of one mode.
     before = Group((candidate.block,), {n: v.shape[2:] for n, v in values.items()})
     assert before.log_order > 0
@@ -61,73 +77,67 @@ def check_found(family, switch, seed):
         assert candidate.values[name].std(axis=(0, 1)).mean() < values[name].std(axis=(0, 1)).mean()
 
 
-@each(("family", "switch"), QUICK)
-def test_a_symmetry_is_found_with_its_words(family, switch):
-    check_found(family, switch, seed=0)
+@each(("family", "how"), QUICK)
+def test_a_symmetry_is_found_with_its_words(family, how):
+    check_found(family, how, seed=0)
 
 
 @pytest.mark.slow
 @each("seed", range(3))
-@each(("family", "switch"), CASES)
-def test_a_symmetry_is_found_whatever_the_seed(family, switch, seed):
-    check_found(family, switch, seed)
+@each(("family", "how"), CASES)
+def test_a_symmetry_is_found_whatever_the_seed(family, how, seed):
+    check_found(family, how, seed)
 
 
 @each("family", HONEST)
-def test_nothing_is_found_where_nothing_is(family, rng):
-    assert discover(HONEST[family](rng, "never")) == ()
+def test_nothing_is_found_where_nothing_is(family):
+    assert discover(drawn(HONEST[family])) == ()
 
 
 def test_parts_in_another_order_are_the_same_posterior():
-    values = mixture(np.random.default_rng(3), "chain")
+    values = drawn(labels.mixture, 3)
     order = np.broadcast_to([2, 0, 1], (*LEAD, 3))
-    moved = values | {n: placed(values[n], order) for n in ("mu", "sigma", "theta")}
-    one, other = (discover(each)[0] for each in (values, moved))
+    axes = dict.fromkeys(("mu", "sigma", "theta"), (0,))
+    one, other = (discover(each)[0] for each in (values, relabelled(values, axes, order)))
     assert one.word == other.word
     for name in ("gain", "switching"):
         assert getattr(one.gain, name) == pytest.approx(getattr(other.gain, name), rel=1e-6)
+    moved = relabelled(one.values, axes, order)
     for name in one.values:  # the first draw keeps its labels
         np.testing.assert_array_equal(one.values[name][0, 0], values[name][0, 0])
-        np.testing.assert_allclose(placed(one.values[name], order), other.values[name], rtol=1e-12)
+        np.testing.assert_allclose(moved[name], other.values[name], rtol=1e-12)
 
 
 def test_units_and_the_order_of_draws_do_not_matter():
-    values = factors(np.random.default_rng(4), "draw")
-    rows = np.random.default_rng(0).permutation(DRAWS)
+    values = drawn(labels.factors, 4, flips="draws")
+    rows = np.random.default_rng(0).permutation(LEAD[1])
     other = {n: 1e6 * v[:, rows] for n, v in values.items()}
-    assert search(other)[0] == search(values)[0] == ["+-L:1"]
+    assert search(other)[0] == search(values)[0] == ["+-L:1,+-F:1"]
 
 
 def test_moves_are_the_elements_of_the_block():
-    values = network(np.random.default_rng(5), "draw", odd=False, hidden=4)
-    first = {n: v[:, :1] for n, v in values.items()}
+    values = drawn(labels.network, 5, labels="draws")
     for name, value in search(values)[1].items():
         # Draw by draw the same numbers, up to sign and place.
         aligned, raw = np.abs(value).reshape(*LEAD, -1), np.abs(values[name]).reshape(*LEAD, -1)
         np.testing.assert_array_equal(np.sort(aligned), np.sort(raw))
-        np.testing.assert_array_equal(value[0, :1], first[name][0])
+        np.testing.assert_array_equal(value[0, 0], values[name][0, 0])
 
 
 def test_two_blocks_are_found_one_after_the_other():
-    rng = np.random.default_rng(6)
-    values = mixture(rng, "chain")
-    order = orders(rng, 4, "draw")
-    values["nu"] = placed(rng.normal(size=(*LEAD, 4)) * 0.3 + 3 * np.arange(4), order)
-    assert sorted(search(values)[0]) == ["mu,sigma,theta", "nu"]
+    assert sorted(search(drawn(labels.two_mixtures))[0]) == ["mu,sigma,theta", "nu,omega,phi"]
 
 
-def test_overlapping_parts_are_ambiguous():
-    rng = np.random.default_rng(7)
-    order = orders(rng, 3, "draw")
-    values = {"mu": placed(rng.normal(size=(*LEAD, 3)) + 2 * np.arange(3), order)}
-    (found,) = discover(values)
+def test_overlapping_parts_are_ambiguous(rng):
+    mu = rng.permuted(rng.normal(size=(*LEAD, 3)) + 2 * np.arange(3), axis=-1)
+    (found,) = discover({"mu": mu})
     assert (found.word, found.certain) == ("mu", False)
     assert 1.5 < found.distance < 3.5  # sorting makes two look like three
 
 
-@each("switch", ["chain", "draw"])
-def test_factors_that_turn_are_sorted_by_no_order(switch):
-    values = turning_factors(np.random.default_rng(0), switch)
+@each("rotate", ["chains", "draws"])
+def test_factors_that_turn_are_sorted_by_no_order(rotate):
+    values = drawn(labels.factors, flips="one", rotate=rotate)
     (turning,) = discover(values)
     assert (turning.word, turning.turns, turning.certain) == ("@L:1,F:1", True, False)
     assert worst_rhat(turning.values, turning.values) < 1.05
@@ -138,7 +148,7 @@ def test_factors_that_turn_are_sorted_by_no_order(switch):
 
 def test_known_r_hat_is_not_computed_again(monkeypatch):
     monkeypatch.setattr(proposals, "rhat_of_entries", lambda _: pytest.fail("it is known"))
-    values = HONEST["regression"](np.random.default_rng(8), "never")
+    values = drawn(plain.regression)
     known = {n: rhat_of_entries(v.reshape(*LEAD, -1)) for n, v in values.items()}
     discover(values, known=known)
 
