@@ -31,9 +31,6 @@ def test_switched_labels_are_named_with_the_words_to_declare(generator, write, o
         ["labels"],
         ["mu,sigma,theta"],
     )
-    shown = words(onebasin("diagnose", path))
-    assert "--exchangeable mu,sigma,theta" in shown
-    assert "run longer" not in shown
 
 
 def test_signs_of_60_and_8_change_together(draw, write, onebasin, tmp_path):

@@ -49,8 +49,14 @@ def by_draw(rng):
     return rng.random(SHAPE) < 0.5
 
 
-@each("switch", [by_chain, by_draw])
-@each("names", [("theta", "log_share", "tau"), ("mu1", "mu2", "log_share", "tau")])
+@each(
+    "switch, names",
+    [
+        (by_chain, ("theta", "log_share", "tau")),
+        (by_chain, ("mu1", "mu2", "log_share", "tau")),
+        (by_draw, ("mu1", "mu2", "log_share", "tau")),
+    ],
+)
 def test_what_moves_together_is_not_aligned_in_part(make_mcmc, rng, switch, names):
     draws = swapping(rng, switch(rng))
     tree = make_mcmc({name: draws[name] for name in names})

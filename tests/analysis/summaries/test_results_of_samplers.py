@@ -9,7 +9,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-import xarray as xr
 from numpyro.infer import MCMC, NUTS
 
 import onebasin as ob
@@ -73,11 +72,6 @@ def test_files_stand_in_the_place_of_a_tree(chains, tmp_path):
     found = ob.diagnose([str(path) for path in chains])
     assert (found.num_chains, found.num_draws) == (2, 30)
     assert ob.diagnose(tmp_path / "m_*.csv").rhat.value == found.rhat.value
-    ob.save(ob.open_posterior(chains), tmp_path / "m.zarr")
-    compared = ob.compare(
-        {"csv": chains, "zarr": tmp_path / "m.zarr"}, truth="csv", permutations=19
-    )
-    assert compared.to_dict()
     with pytest.raises(
         PosteriorFileError, match=r"`posterior` must name .*absent\.nc does not exist"
     ):
@@ -94,11 +88,3 @@ def test_a_fit_of_cmdstanpy_is_its_files(chains):
         view = as_view(fit)
         assert view.values("mu").shape == (2, 30, 2)
         assert view.attribute("target") == "m"
-
-
-def test_foreign_results_have_our_names(rng):
-    shape = (2, 9)
-    stats = xr.Dataset({"divergent": (("chain", "draw"), np.ones(shape, bool))})
-    draws = xr.Dataset({"mu": (("chain", "draw"), rng.normal(size=shape))})
-    view = as_view(xr.DataTree.from_dict({"posterior": draws, "sample_stats": stats}))
-    assert view.stat("diverging").sum() == 18

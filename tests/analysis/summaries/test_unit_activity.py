@@ -16,7 +16,6 @@ from onebasin.models.transforms.distributions import OrderedNormal
 from onebasin.posteriors.view import as_view
 
 from ...cards import check_page
-from ...each import each
 
 X = np.linspace(-1, 1, 6)[:, None]
 
@@ -60,9 +59,8 @@ def expected(mean, sd, scale):
     return np.asarray(dist.kl_divergence(dist.Normal(mean, sd), dist.Normal(0.0, scale)))
 
 
-@each("noise_sd", [0.2, None])
-def test_divergences_of_a_mean_field_fit_are_numpyros(rng, noise_sd):
-    model = network(prior=(1.0, 0.5, 2.0), noise_sd=noise_sd)
+def test_divergences_of_a_mean_field_fit_are_numpyros(rng):
+    model = network(prior=(1.0, 0.5, 2.0), noise_sd=None)
     tree, density, loc, scale = fitted(rng, model)
     mean, sd = (density.unravel(jnp.asarray(v)) for v in (loc, scale))
     found = ob.networks.unit_activity(tree)

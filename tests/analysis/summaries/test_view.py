@@ -79,12 +79,6 @@ def test_draws_that_cannot_be_read_are_refused(tree, names, message):
         as_view(tree).draws(names)
 
 
-@pytest.mark.usefixtures("unchecked")
-def test_as_view_refuses_what_arviz_cannot_convert():
-    with pytest.raises(TypeError, match=r"`posterior` is a float.*open_posterior"):
-        as_view(3.0)
-
-
 def test_as_view_takes_what_arviz_converts_and_the_attributes_of_a_dataset(rng):
     mu = rng.normal(size=(2, 5))
     assert as_view({"mu": mu}).draws().names == ("mu",)
