@@ -214,7 +214,7 @@ def _trees(view: View) -> dict:
 
 def mean_errors(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, " chain"]:
     """Monte Carlo error of the mean of every chain by itself; 0 where it never varies."""
-    ess = np.concatenate([bulk_ess(chain[None, :, None]) for chain in values])
+    ess = bulk_ess(values.T[None])
     return np.nan_to_num(values.std(axis=1, ddof=1) / np.sqrt(ess), nan=0.0)
 
 
