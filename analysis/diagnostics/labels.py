@@ -52,9 +52,7 @@ class Labels:
     state: Literal["none", "stay", "switch", "overlap", "partial"]
     facts: Facts  # modulo the symmetry
     declared: Symmetry = ()  # or given, and divided out
-    found: tuple[
-        Candidate, ...
-    ] = ()  # what the draws show besides: to align by, or one that overlaps
+    found: tuple[Candidate, ...] = ()  # what else the draws show, to align by or overlapping
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
     reason: str = ""  # why alignment would leave the posterior, in a sentence

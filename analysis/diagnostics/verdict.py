@@ -41,9 +41,7 @@ class Limits:
     """Limits of what counts as good enough: every limit that decides about Markov chains or is warned of."""
 
     rhat: float = 1.01  # the largest that passes
-    ess: float | None = (
-        None  # the smallest, bulk and tail, of all chains together; by default `PER_CHAIN` a chain
-    )
+    ess: float | None = None  # the smallest, bulk and tail, of all chains; `PER_CHAIN` each if None
     bfmi: float = 0.3  # the smallest
 
     DECIDES: ClassVar[float] = 1.05

@@ -22,12 +22,11 @@ def elements_of(lenses: Sequence[Lens], sorting: Sorting, values: Values) -> Ele
     """Find the likeliest element of every draw."""
     mask = mask_of(lenses)
     names = [lens.slot.name for lens in lenses]
-    chains = (
-        {name: values[name][chain] for name in names} for chain in range(len(values[names[0]]))
-    )
-    return [
-        sort_by(joined(lenses, draws), mask, sorting.mean, sorting.variance) for draws in chains
-    ]
+    elements = []
+    for chain in range(len(values[names[0]])):
+        features = joined(lenses, {name: values[name][chain] for name in names})
+        elements.append(sort_by(features, mask, sorting.mean, sorting.variance))
+    return elements
 
 
 def closer(

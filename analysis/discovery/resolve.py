@@ -52,9 +52,7 @@ class Resolved:
 
     blocks: Symmetry  # scalings of a network among them; empty where the draws refute it
     source: Source
-    candidates: tuple[
-        Candidate, ...
-    ]  # all that a search showed; `blocks` has those that are certain
+    candidates: tuple[Candidate, ...]  # all that a search showed; `blocks` has the certain ones
     in_file: bool  # whether the file declares it, but for blocks that make no equal modes
     known: bool  # whether it was checked and holds, or follows from a network's architecture
     caveat: str

@@ -34,9 +34,7 @@ class Turning:
     """Signed slots of one size that turn together."""
 
     slots: tuple[Slot, ...]
-    mean: Float[
-        np.ndarray, "component entry"
-    ]  # to which draws are turned, of all slots side by side
+    mean: Float[np.ndarray, "component entry"]  # of all slots side by side, once turned
     gain: Gain  # by rotations; its sorting is the best order and signs, which leave much more
 
     def move(self, values: Values) -> dict[str, np.ndarray]:
