@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -31,10 +31,6 @@ from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..predictive.points import Points
-
-if TYPE_CHECKING:
-    pass
-
 
 Values = Mapping[str, np.ndarray]
 Loss = Callable[[dict[str, np.ndarray]], Any]

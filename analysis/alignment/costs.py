@@ -28,24 +28,16 @@ from onebasin.models.symmetry.blocks import Block, axes_of
 
 @dataclass(frozen=True, eq=False)
 class AlignmentReference:
-    """The means and scales that draws are matched with.
+    """The centres (*event) and weights that draws are matched with, one weight for a whole variable or (*event).
 
-    Attributes
-    ----------
-    mean : mapping of str to array (*event)
-        Centres.
-    weight : mapping of str to array
-        One number for a whole variable, or (*event).
-    offset : float
-        Added to the cost of a draw; the terms of a density other than the distance.
-    factor : float
-        Multiplies the distance: 1, or 1/2 in a negative log density.
+    A draw costs `factor` times its distance, 1 or in a negative log density 1/2, and an `offset`: the density's other
+    terms.
     """
 
     mean: Mapping[str, np.ndarray]
     weight: Mapping[str, np.ndarray]
     offset: float = 0.0
-    factor: float = field(default=1.0)
+    factor: float = 1.0
 
 
 def distance(
@@ -67,15 +59,7 @@ def distance(
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """A move of a variable's other axis: entry `order[l]` of the result is entry l as it came.
-
-    Attributes
-    ----------
-    order : array (draw, entry)
-        The inverse of a permutation.
-    signs : array (draw, entry), optional
-        Of the entries as they came.
-    """
+    """A move of a variable's other axis: entry `order[l]` of the result is entry l as it came, times its sign."""
 
     order: Int[np.ndarray, "draw entry"]
     signs: Float[np.ndarray, "draw entry"] | None = None
@@ -207,26 +191,21 @@ def about(mean: Mapping[str, np.ndarray], scales: Mapping[str, float]) -> Alignm
 
 @dataclass(eq=False)
 class Moments:
-    """Sums over aligned draws, filled chunk by chunk.
-
-    Parameters
-    ----------
-    shift : mapping of str to array (*event)
-        Close to the draws.
-    """
+    """Sums over aligned draws about a shift (*event) that is close to them, filled chunk by chunk; of squares too."""
 
     shift: Mapping[str, np.ndarray]
+    squares: bool
     count: int = 0
     first: Arrays = field(default_factory=dict)
     second: Arrays = field(default_factory=dict)
 
-    def add(self, values: Mapping[str, np.ndarray], *, squares: bool) -> None:
+    def add(self, values: Mapping[str, np.ndarray]) -> None:
         """Take in draws (draw, *event)."""
         self.count += len(next(iter(values.values())))
         for name, array in values.items():
             gap = array - self.shift[name].astype(array.dtype)
             self.first[name] = self.first.get(name, 0.0) + gap.sum(axis=0, dtype=np.float64)
-            if squares:
+            if self.squares:
                 total = np.einsum("i...,i...->...", gap, gap, dtype=np.float64)
                 self.second[name] = self.second.get(name, 0.0) + total
 

@@ -102,15 +102,7 @@ class AlignmentRule:
 
 @dataclass(frozen=True, eq=False)
 class AlignmentTarget:
-    """A reference, and the units that it is in.
-
-    Attributes
-    ----------
-    reference : AlignmentReference
-        Centres and weights.
-    units : FeatureUnits
-        Of the features that were matched with it.
-    """
+    """A reference, and the units that it is in: those of the features that were matched with it."""
 
     reference: AlignmentReference
     units: FeatureUnits

@@ -35,31 +35,16 @@ NOISE_SEED = 20170411
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """One posterior's predictions at a set of points.
+    """One posterior's predictions at a set of points."""
 
-    Attributes
-    ----------
-    function
-        Draws of the network's output, without noise.
-    sigma
-        Draws of the noise's standard deviation; one for all points, or one a point where the network predicts it.
-    scores
-        Scores against what was observed.
-    table
-        One row per point and per `sigma`, invariant under every symmetry, with the columns of
-        `analysis.parameters`.
-    y
-        What was observed.
-    gradients
-        Gradient evaluations of the kept draws, of Markov chains.
-    """
-
-    function: Float[np.ndarray, "chain draw obs out"]
+    function: Float[np.ndarray, "chain draw obs out"]  # The network's output, without noise.
     sigma: Float[np.ndarray, "chain draw"] | Float[np.ndarray, "chain draw obs out"]
-    scores: PredictiveScores
+    """Draws of the noise's standard deviation; one for all points, or one a point where the network predicts it."""
+    scores: PredictiveScores  # Against what was observed, `y`.
     table: pd.DataFrame
+    """A row a point and a `sigma`, invariant under every symmetry, with the columns of `summaries.summary`."""
     y: Float[np.ndarray, "obs out"]
-    gradients: int | None = None
+    gradients: int | None = None  # Evaluations for the kept draws, of Markov chains.
 
     def at(self, rows: Bool[np.ndarray, " obs"]) -> HeldOut:
         """Return the predictions at some of the points, scored there.

@@ -40,36 +40,19 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Known facts about a posterior.
+    """Known facts about a posterior."""
 
-    Attributes
-    ----------
-    name : str
-        What sentences call it.
-    draws : View
-        Some of its draws, in the canonical labelling; predictions are made of them.
-    symmetry : Symmetry
-        Blocks that make equal modes.
-    labelling : AlignmentTarget or None
-        What draws are matched with, to be in the canonical labelling; None without a symmetry.
-    parameters : DataFrame
-        A row an entry in the canonical labelling, columns of `posterior.quantiles.DESCRIBED`, at least `NEEDED`.
-    invariants : DataFrame
-        The same of quantities that no element of the symmetry changes. Either table may be empty.
-    measure : callable
-        From a run's view to the draws of these quantities.
-    caveat : str
-        What is not known, in a sentence; empty where nothing is left out.
-    """
-
-    name: str
-    draws: View
-    symmetry: Symmetry
+    name: str  # What sentences call it.
+    draws: View  # Some of its draws, in the canonical labelling; predictions are made of them.
+    symmetry: Symmetry  # Blocks that make equal modes.
     labelling: AlignmentTarget | None
+    """What draws are matched with, to be in the canonical labelling; None without a symmetry."""
     parameters: pd.DataFrame
+    """A row an entry in the canonical labelling, columns of `summaries.quantiles.DESCRIBED`, at least `NEEDED`."""
     invariants: pd.DataFrame
-    measure: Callable[[View], Draws]
-    caveat: str = ""
+    """The same of quantities that no element of the symmetry changes. Either table may be empty."""
+    measure: Callable[[View], Draws]  # From a run's view to the draws of these quantities.
+    caveat: str = ""  # What is not known, in a sentence; empty where nothing is left out.
 
     def __post_init__(self) -> None:
         """Refuse tables that lack a column."""

@@ -83,14 +83,6 @@ def test_the_best_of_two_components_is_known_in_closed_form(separation, features
     )
 
 
-def test_the_best_with_signs_is_known_in_closed_form():
-    # Two components at (1/2, 3/2) times 5: nearly all failures are signs of the first, lost beyond 0.
-    planted = PlantedComponents(components=2, features=1, flips=True, draws=20000, repeats=1)
-    found = failure_rates([5.0], planted, rules=())
-    sign, swap = norm.cdf(-2.5), norm.cdf(-5 / np.sqrt(2))
-    assert between(total(found.optimal, planted, 0), planted.draws, sign + swap)
-
-
 @each("flips", [False, True])
 def test_the_best_elements_have_the_highest_density(rng, flips):
     # Every element tried in the open, densities by SciPy; unequal standard deviations.

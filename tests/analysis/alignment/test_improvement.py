@@ -12,7 +12,7 @@ from onebasin.analysis.alignment.costs import (
     distance,
     targets,
 )
-from onebasin.analysis.alignment.improvement import improve, neighbours
+from onebasin.analysis.alignment.improvement import improve
 from onebasin.analysis.alignment.parts import move
 from onebasin.analysis.alignment.solving import assign, price
 from onebasin.models.symmetry.arrays import gather
@@ -53,15 +53,10 @@ def test_turning_the_reference_costs_what_moving_the_draws_does(rng, flips, by_e
         assert not np.allclose(bare[0], expected[0])
 
 
-def test_neighbours_share_a_variable():
-    symmetry, _ = chain(3, 5, 4, 6, 2)
-    assert [neighbours(symmetry, place) for place in range(3)] == [[1], [0, 2], [1]]
-    apart = CASES["two mixtures"][0]
-    assert [neighbours(apart, place) for place in range(2)] == [[], []]
-
-
-@each("noise", [0.5, 1.0, 3.0])
-@each("name", ["three hidden layers", "two hidden layers", "hidden Markov"])
+@each(
+    ("name", "noise"),
+    [("three hidden layers", 1.0), ("two hidden layers", 3.0), ("hidden Markov", 0.5)],
+)
 def test_no_block_is_left_that_could_be_better(rng, name, noise):
     # A round over all blocks, as if none were settled, from where alignment came to rest.
     planted = plant(*CASES[name], rng, noise=noise, lead=(1, 60))
@@ -106,8 +101,7 @@ def test_settled_blocks_are_passed_over_and_unsettle_their_neighbours(rng, monke
     np.testing.assert_array_equal(settled, np.stack([~changed, ~last, np.ones(20, bool)], axis=1))
 
 
-@each("dtype", [np.float32, np.float64])
-@each("spread", [0.0, 5.0])
+@each(("dtype", "spread"), [(np.float32, 5.0), (np.float64, 0.0)])
 def test_prices_leave_the_optimum(rng, dtype, spread):
     # Costs of parts and of places that differ a lot, large enough for prices.
     costs = rng.normal(size=(3, 300, 300)) + spread * rng.normal(size=(3, 300, 1))
