@@ -38,17 +38,9 @@ Loss = Callable[[dict[str, np.ndarray]], Any]
 
 @dataclass(frozen=True, eq=False)
 class Barrier:
-    """Losses between pairs of networks.
+    """Losses between pairs of networks, in the units of the loss that was given."""
 
-    Attributes
-    ----------
-    position : array (point,)
-        From 0, the first network, to 1, the second.
-    loss : array (pair, point)
-        In the units of the loss that was given.
-    """
-
-    position: Float[np.ndarray, " point"]
+    position: Float[np.ndarray, " point"]  # From 0, the first network, to 1, the second.
     loss: Float[np.ndarray, "pair point"]
 
     @property

@@ -42,33 +42,20 @@ _MIXED = 400
 
 @dataclass(frozen=True)
 class Switching:
-    """Effects of alignment on a posterior.
-
-    Attributes
-    ----------
-    reassigned : dict
-        Lag to the fraction of components whose place or sign differs between draws of one chain that
-        lag apart, over all chains and blocks; NaN where chains are too short.
-    labellings : tuple of int
-        Different elements in each chain.
-    ratio : float
-        Variance of the aligned draws, summed over variables, over that of the same draws under
-        random elements.
-    noise_ratio : float or None
-        The same for draws whose components were shuffled independently, or for noise.
-    yardstick : str
-        Which of them, in words.
-    distance : float
-        Between the two closest components of the aligned draws, or between one and its mirror image, in standard
-        deviations; NaN where nothing tells.
-    """
+    """Effects of alignment on a posterior."""
 
     reassigned: dict[int, float]
-    labellings: tuple[int, ...]
+    """Lag to the fraction of components whose place or sign differs between draws of one chain that lag apart, over all
+    chains and blocks; NaN where chains are too short."""
+    labellings: tuple[int, ...]  # Different elements in each chain.
     ratio: float
+    """Variance of the aligned draws, summed over variables, over that of the same draws under random elements."""
     noise_ratio: float | None
+    """The same for draws whose components were shuffled independently, or for noise: `yardstick` says which."""
     yardstick: str = "shuffled ones"
     distance: float = float("nan")
+    """Between the two closest components of the aligned draws, or between one and its mirror image, in standard
+    deviations; NaN where nothing tells."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types for JSON."""

@@ -88,11 +88,8 @@ def save_gaussian(fit: GaussianFit, path: str | Path, *, force: bool = False) ->
     Raises
     ------
     GaussianFileError
-        If the file exists and `force` is false, is no plain file, or its folder cannot be written to.
-    InUse
-        If somebody else is writing it.
-    WriteError
-        If it cannot be written, such as on a full disk.
+        If the file exists and `force` is false, is no plain file, or its folder cannot be written to; `InUse` if
+        somebody else is writing it, `WriteError` if it cannot be written, such as on a full disk.
     """
     tree = xr.DataTree.from_dict({GROUP: to_dataset(fit), **fit.data})
     with claim(Path(path), force=force, error=GaussianFileError) as output:
@@ -100,17 +97,7 @@ def save_gaussian(fit: GaussianFit, path: str | Path, *, force: bool = False) ->
 
 
 def load_gaussian(path: str | Path) -> GaussianFit:
-    """Read a fit that `save_gaussian` wrote, into memory.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    GaussianFit
-        With arrays equal to the saved ones, bit by bit.
+    """Read a fit that `save_gaussian` wrote, into memory, with arrays equal to the saved ones, bit by bit.
 
     Raises
     ------

@@ -19,7 +19,6 @@ from ...each import each
 CHANCE = 1e-5  # of a false alarm
 PLANTED = {
     "two": PlantedComponents(components=2, draws=400, repeats=2),
-    "three": PlantedComponents(draws=400, repeats=2),
     "three, signs": PlantedComponents(flips=True, draws=400, repeats=2),
     "four, one feature": PlantedComponents(components=4, features=1, draws=400, repeats=2),
 }

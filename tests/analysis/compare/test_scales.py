@@ -69,7 +69,7 @@ def test_compare_modulo_a_symmetry_has_the_same_verdict(make_mcmc, rng):
     parts = rng.normal(size=(2, 4, 200, 3, 2)) + np.array([0.0, 8.0, 16.0])[:, None]
     shuffled = rng.permuted(parts, axis=3)
     tables = []
-    for unit, offset in ((1.0, 0.0), (1e150, 0.0), (1e-150, 1e11)):
+    for unit, offset in ((1.0, 0.0), (1e-150, 1e11)):
         a, b = (make_mcmc({"mu": unit * (v + offset)}) for v in shuffled)
         found = compare(
             {"a": a, "b": b}, truth="a", symmetry=(Exchangeable({"mu": 0}),), permutations=99
