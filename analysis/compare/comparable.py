@@ -175,14 +175,10 @@ def labelled_as(view: View, other: View, names: Sequence[str]) -> View:
 def _labelled(variable: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
     axes = dict(zip(_axes(variable), _axes(like), strict=True))
     for own, theirs in axes.items():
-        if own in variable.coords and theirs in like.coords:
-            labels, wanted = (
-                variable.coords[own].values.tolist(),
-                like.coords[theirs].values.tolist(),
-            )
-            place = {label: number for number, label in enumerate(labels)}
-            if len(place) == len(labels) and set(place) == set(wanted):
-                variable = variable.isel({own: [place[label] for label in wanted]})
+        if own in variable.indexes and theirs in like.indexes:
+            labels, wanted = variable.indexes[own], like.indexes[theirs]
+            if labels.is_unique and {*labels} == {*wanted}:
+                variable = variable.sel({own: wanted})
     bare = variable.drop_vars([c for c in variable.coords if c not in schema.SAMPLE_DIMS])
     coords = {dim: like.coords[dim].values for dim in axes.values() if dim in like.coords}
     return bare.rename(axes).assign_coords(coords)

@@ -19,10 +19,9 @@ from jaxtyping import Bool, Float
 
 from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, as_view
 
-from ..summaries.summary import summary
+from .convergence import summarise_outputs
 from .regression import PredictiveScores, score_function
 
 if TYPE_CHECKING:
@@ -93,11 +92,8 @@ def _scored(
     function: np.ndarray, sigma: np.ndarray, y: np.ndarray, gradients: int | None
 ) -> HeldOut:
     scores = score_function(function, sigma, y, np.random.default_rng(NOISE_SEED))
-    names = [f"{part}[{i},{j}]" for part in ("f", "sigma") for i, j in np.ndindex(y.shape)]
-    names = names if sigma.ndim > 2 else [*names[: y.size], "sigma"]
-    flat = [part.reshape(*part.shape[:2], -1) for part in (function, sigma)]
-    draws = Draws(tuple(names), np.concatenate(flat, axis=-1))
-    return HeldOut(function, sigma, scores, summary(draws), y, gradients)
+    table = summarise_outputs({"f": function, "sigma": sigma})
+    return HeldOut(function, sigma, scores, table, y, gradients)
 
 
 def draw_functions(
