@@ -21,9 +21,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from onebasin.models.symmetry.blocks import Block, axes_of
+from onebasin.models.symmetry.elements import Permuted
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,18 +58,6 @@ def distance(
     return np.asarray(total)
 
 
-@dataclass(frozen=True, eq=False)
-class Turn:
-    """A move of a variable's other axis: entry `order[l]` of the result is entry l as it came, times its sign."""
-
-    order: Int[np.ndarray, "draw entry"]
-    signs: Float[np.ndarray, "draw entry"] | None = None
-
-    def of(self, rows: slice) -> Turn:
-        """The same of some draws."""
-        return Turn(self.order[rows], None if self.signs is None else self.signs[rows])
-
-
 class Term(NamedTuple):
     """A factor that a variable (or its square) is multiplied by.
 
@@ -98,7 +87,7 @@ def targets(
     """Prepare a reference for `cost_matrices`, in the precision of the draws (draw, *event).
 
     Every variable has one axis in the block, which permutes; of those in `turned`, `cost_matrices` will be given a
-    `Turn`.
+    turn.
     """
     terms, constant = [], np.zeros(1)
     for name, places in block.axes.items():
@@ -120,14 +109,15 @@ def targets(
 
 
 def cost_matrices(
-    values: Mapping[str, np.ndarray], aim: Targets, turns: Mapping[str, Turn] | None = None
+    values: Mapping[str, np.ndarray], aim: Targets, turns: Mapping[str, Permuted] | None = None
 ) -> tuple[
     Float[np.ndarray, "draw place component"], Float[np.ndarray, "draw place component"] | None
 ]:
     """Return costs of component i (column) at place j (row), less what does not depend on the assignment; and signs.
 
-    `turns` are of those variables (draw, *event) with two axes whose other axis has been moved since. With flips each
-    pair of components takes the better sign, which is in the signs; they are None without.
+    `turns` are of those variables (draw, *event) with two axes whose other axis has been moved since, and undo that: of
+    entries as they came. With flips each pair of components takes the better sign, which is in the signs; they are None
+    without.
     """
     fixed: list[_Factors] = []
     signed: list[_Factors] = []
@@ -138,7 +128,7 @@ def cost_matrices(
         if turns and term.name in turns:
             # Moving the reference the other way: whole rows of one matrix, not columns of every draw.
             turn = turns[term.name]
-            target = np.take(target, turn.order, axis=0)
+            target = np.take(target, turn.permutation, axis=0)
             if turn.signs is not None and not term.square:
                 target *= turn.signs.astype(target.dtype)[:, :, None]
             target = target.transpose(0, 2, 1)

@@ -25,7 +25,7 @@ from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, axes_of, equal_modes
 from onebasin.models.symmetry.counterparts import stack, stacked_blocks
-from onebasin.models.symmetry.elements import Element, Scaled, labels_of
+from onebasin.models.symmetry.elements import Element, labels_of
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
@@ -249,15 +249,12 @@ class OneLabelling(NamedTuple):
 
 def one_labelling(alignment: Alignment) -> OneLabelling | None:
     """Look whether all chains have one labelling; None where they do not."""
-    alike: Any = True  # has a draw the median labels, component by component
-    for part in alignment.element:
-        for labels in part:
-            if labels is not None and not isinstance(part, Scaled):
-                flat = labels.reshape(*labels.shape[:2], -1)
-                for column in np.moveaxis(flat, 2, 0):
-                    middle = np.partition(column, column.size // 2, axis=None)[column.size // 2]
-                    alike = alike & (column == middle)
-    if alike is True or not (alike.mean(axis=1) >= MOST).all():
+    rows = _discrete(alignment.element)
+    if alignment.rotates or not rows.size:
+        return None
+    middle = rows.shape[0] * rows.shape[1] // 2
+    usual = np.partition(rows.reshape(-1, rows.shape[2]), middle, axis=0)[middle]
+    if not ((rows == usual).all(axis=2).mean(axis=1) >= MOST).all():
         return None
     others = alignment.distance_after.shape[0] - 1
     log_order = Group(equal_modes(alignment.symmetry), alignment.group.shapes).log_order

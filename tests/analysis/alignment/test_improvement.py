@@ -7,7 +7,6 @@ from scipy.optimize import linear_sum_assignment
 from onebasin.analysis.alignment import align, solving
 from onebasin.analysis.alignment.costs import (
     AlignmentReference,
-    Turn,
     cost_matrices,
     distance,
     targets,
@@ -24,11 +23,6 @@ from ...each import each
 from .conftest import CASES, chain, plant
 
 
-def turn_of(part):
-    back = np.argsort(part.permutation, axis=1)
-    return Turn(back, None if part.signs is None else np.take_along_axis(part.signs, back, 1))
-
-
 @each("by_entry", [False, True])
 @each("flips", [False, True])
 def test_turning_the_reference_costs_what_moving_the_draws_does(rng, flips, by_entry):
@@ -43,7 +37,7 @@ def test_turning_the_reference_costs_what_moving_the_draws_does(rng, flips, by_e
         moved = move(values, symmetry, parts, block.variables, without=place)
         reference = AlignmentReference(mean, weight)
         expected = cost_matrices(moved, targets(moved, block, reference))
-        turns = {name: turn_of(parts[other]) for name, other in turned.items()}
+        turns = {n: symmetry[o].inverse(parts[o], None) for n, o in turned.items()}
         found = cost_matrices(values, targets(values, block, reference, turns), turns)
         np.testing.assert_allclose(found[0], expected[0], rtol=1e-10, atol=1e-10)
         if flips:
