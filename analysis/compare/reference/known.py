@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -82,16 +82,6 @@ class Known:
             f"Modulo {blocks}: every draw is matched with the canonical labelling of `{self.name}`."
         )
         return as_view(alignment.posterior, run.argument), rule
-
-
-@runtime_checkable
-class KnownFacts(Protocol):
-    """A source of known facts, such as a reference posterior of the repository."""
-
-    @property
-    def known(self) -> Known:
-        """The known facts."""
-        ...
 
 
 def known_of(
