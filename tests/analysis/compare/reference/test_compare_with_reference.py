@@ -1,6 +1,7 @@
 """Runs held against what is known: right ones, planted errors, stuck chains, labels, fits, networks."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -143,11 +144,8 @@ def test_narrow_fits_are_called_narrow(known, make_variational, rng):
     assert (found.table["ess_bulk"] == 1000).all()
     assert found.table["rhat"].isna().all()
     assert found.verdict == "differs"
-    assert (
-        "40 % too narrow" in found.sentences[0]
-        or "41 % too narrow" in found.sentences[0]
-        or "39 % too narrow" in found.sentences[0]
-    )
+    (narrow,) = re.findall(r"(\d+) % too narrow", found.sentences[0])
+    assert 36 <= int(narrow) <= 44
     assert found.table.loc["mu[1]", "sd_ratio"] == pytest.approx(0.6, abs=0.05)
 
 
