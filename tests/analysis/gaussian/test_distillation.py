@@ -17,8 +17,6 @@ from onebasin.networks import (
     predict,
 )
 
-from ...each import each
-
 QUICK = DistillationSettings(
     iterations=500, learning_rate=0.03, points=300, draws=200, batch_size=64, initial_sd=0.3
 )
@@ -52,9 +50,8 @@ def outputs(model: BayesianNetwork, draws, x) -> np.ndarray:
     return predict(model, draws, x)[0]
 
 
-@each("scrambled", [False, True])
-def test_regression_is_distilled_whatever_the_order_of_units(scrambled):
-    tree = planted(REGRESSION, scrambled=scrambled)
+def test_regression_is_distilled_whatever_the_order_of_units():
+    tree = planted(REGRESSION, scrambled=True)
     x = np.linspace(-2, 2, 40)[:, None]
     fit = distil(tree, x, settings=QUICK)
     truth = outputs(REGRESSION, tree["posterior"].to_dataset(), x)
@@ -62,16 +59,16 @@ def test_regression_is_distilled_whatever_the_order_of_units(scrambled):
     spread = truth.std(axis=0)
     assert np.abs((ours.mean(axis=0) - truth.mean(axis=0)) / spread).mean() < 0.15
     assert 0.8 < np.median(ours.std(axis=0) / spread) < 1.25
-    if scrambled:  # what a Gaussian with the draws' own moments makes of them
-        dataset = tree["posterior"].to_dataset()
-        rng = np.random.default_rng(3)
-        matched = {
-            name: v.values.mean(1)[:, None]
-            + v.values.std(1)[:, None] * rng.normal(size=(1, 500, *v.shape[2:]))
-            for name, v in dataset.items()
-        }
-        loose = outputs(REGRESSION, matched, x).std(axis=0)
-        assert np.median(loose / spread) > 1.5
+    # What a Gaussian with the draws' own moments makes of them.
+    dataset = tree["posterior"].to_dataset()
+    rng = np.random.default_rng(3)
+    matched = {
+        name: v.values.mean(1)[:, None]
+        + v.values.std(1)[:, None] * rng.normal(size=(1, 500, *v.shape[2:]))
+        for name, v in dataset.items()
+    }
+    loose = outputs(REGRESSION, matched, x).std(axis=0)
+    assert np.median(loose / spread) > 1.5
 
 
 def test_classes_keep_their_spread():
