@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,12 @@ from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 
 from .checking import check_alignment
 from .costs import AlignmentReference, about, distance
-from .descent import MatchingProblem, match
+from .descent import Matched, MatchingProblem, match
 from .draws import MAX_BYTES, Arrays, workers
-from .features import Features
-from .iteration import Iterated, iterate
-from .parts import move, take
-from .preparation import choose_scales, choose_symmetry, prepare, whole_element
+from .features import Features, find_features
+from .iteration import iterate
+from .parts import take
+from .preparation import choose_inputs, choose_scales, choose_symmetry, mean_of, whole_element
 from .result import Alignment
 from .rule import REFERENCES, AlignmentRule, AlignmentTarget
 
@@ -133,11 +134,9 @@ def align(
     """
     words = choose("reference", reference, REFERENCES) if isinstance(reference, str) else None
     earlier = reference if isinstance(reference, Alignment) else None
-    aim = (
-        earlier.target if earlier else reference if isinstance(reference, AlignmentTarget) else None
-    )
+    aim = earlier.target if earlier else reference
     rule = AlignmentRule(
-        reference=words or ("posterior" if aim is None else "alignment"),
+        reference=words or ("alignment" if isinstance(aim, AlignmentTarget) else "posterior"),
         reference_draw=reference_draw,
         cost=cost,
         gauge=gauge,
@@ -147,9 +146,17 @@ def align(
     )
     view = as_view(posterior, log_density=log_density)
     resolved = choose_symmetry(view, symmetry)
+    activations = choose_inputs(view, cost, x)
     with workers(threads) as team:
-        prepared = prepare(view, resolved.blocks, cost, x, gauge, max_bytes, team)
-        features = prepared.features(view.posterior, view.argument).in_units()
+        find = partial(
+            find_features,
+            declared=resolved.blocks,
+            gauge=gauge,
+            team=team,
+            max_bytes=max_bytes,
+            activations=activations,
+        )
+        features = find(view).in_units()
         units = features.units
         for word in ("cost", "gauge"):
             ours = getattr(rule, word)
@@ -158,14 +165,15 @@ def align(
                 raise ArgumentError(
                     f"`reference` is an alignment with {word}={theirs!r}, and `{word}` is {ours!r}: give the same."
                 )
-        fixed = None if aim is None else _reference_of(aim, features)
+        fixed = _reference_of(aim, features) if isinstance(aim, AlignmentTarget) else None
         given = earlier.rule.scales if earlier and scales is None else scales
-        rule = replace(rule, scales=choose_scales(given, prepared.model, features, units))
+        rule = replace(rule, scales=choose_scales(given, view.network, features))
         inner = units.scales_into(rule.scales)
-        if fixed is None and not isinstance(reference, str):
-            fixed = about(prepared.mean_of(reference, features), inner)
-        problem = MatchingProblem(features, team, _reporter(progress, rule, features.total))
-        matched = _find(problem, rule, inner, fixed)
+        if rule.reference == "posterior":
+            fixed = about(mean_of(aim, find, features), inner)
+        report = _reporter(progress, rule, features.total)
+        problem = MatchingProblem(features, team, rule, report)
+        matched = _find(problem, inner, fixed)
         before, after = _distances(problem, matched, inner)
     if progress:
         progress(features.total, features.total)
@@ -175,11 +183,11 @@ def align(
     logs = 0.0 if matched.reference.factor == 1.0 else logs
     aligned = Alignment(
         source=view,
-        symmetry=prepared.symmetry,
+        symmetry=resolved.blocks,
         found=resolved.words,
         found_few=resolved.few_places,
         rule=rule,
-        element=whole_element(features, matched.parts),
+        element=whole_element(features, matched.swept.parts),
         target=AlignmentTarget(matched.reference, units),
         cost=tuple(cost + logs for cost in matched.trace),
         converged=matched.converged,
@@ -191,14 +199,10 @@ def align(
 
 
 def _find(
-    problem: MatchingProblem,
-    rule: AlignmentRule,
-    scales: Mapping[str, float],
-    fixed: AlignmentReference | None,
-) -> Iterated:
+    problem: MatchingProblem, scales: Mapping[str, float], fixed: AlignmentReference | None
+) -> Matched:
     """Match the draws as the rule says; `fixed` is what another posterior gives."""
-    limits = {"max_sweeps": rule.max_sweeps, "restarts": rule.restarts, "seed": rule.seed}
-    features, (chain, draw) = problem.features, rule.reference_draw
+    rule, features, (chain, draw) = problem.rule, problem.features, problem.rule.reference_draw
     chains, draws = features.reader.lead
     if not (0 <= chain < chains and 0 <= draw < draws):
         raise ArgumentError(
@@ -210,14 +214,8 @@ def _find(
         others = np.delete(np.arange(features.total), start)
         rng = np.random.default_rng(rule.seed)
         more = rng.choice(others, size=min(rule.restarts - 1, len(others)), replace=False)
-        starts = (start, *(int(row) for row in more))
-        return iterate(problem, rule.reference, scales, starts, **limits)
-    reference = fixed or about(features.read_one(start), scales)
-    matched = match(problem, reference, **limits)
-    swept = matched.swept
-    # What a draw costs is its distance, unless weights are another alignment's.
-    distances = None if rule.reference == "alignment" else swept.cost
-    return Iterated(swept.parts, reference, matched.trace, matched.converged, distances)
+        return iterate(problem, scales, (start, *(int(row) for row in more)))
+    return match(problem, fixed or about(features.read_one(start), scales), rule.seed)
 
 
 def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReference:
@@ -250,26 +248,20 @@ def _reporter(
 
 
 def _distances(
-    problem: MatchingProblem, matched: Iterated, scales: Mapping[str, float]
+    problem: MatchingProblem, matched: Matched, scales: Mapping[str, float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Squared distances to the reference before and after."""
     features = problem.features
     reference, names = about(matched.reference.mean, scales), features.names
-    before, after = np.empty(features.total), np.empty(features.total)
-    known = matched.distance is not None
-    for chunk in features.chunks:
-        came, values = features.read_as_labelled(chunk), {} if known else features.read(chunk)
 
-        def piece(
-            within: slice, came: Arrays = came, values: Arrays = values, first: int = chunk.start
-        ) -> None:
-            rows = slice(first + within.start, first + within.stop)
-            before[rows] = distance({n: v[within] for n, v in came.items()}, reference, names)
-            if known:
-                return
-            here = {name: v[within] for name, v in values.items()}
-            moved = move(here, features.symmetry, take(matched.parts, rows), names)
-            after[rows] = distance(moved, reference, names)
+    def came(rows: slice, values: Arrays) -> np.ndarray:
+        del rows
+        return distance(values, reference, names)
 
-        problem.workers.over(chunk.stop - chunk.start, piece)
-    return before, after if matched.distance is None else matched.distance
+    def aligned(rows: slice, values: Arrays) -> np.ndarray:
+        return distance(problem.move(values, take(matched.swept.parts, rows)), reference, names)
+
+    before = np.concatenate(list(problem.over(features.read_as_labelled, came)))
+    if problem.rule.reference in ("draw", "posterior"):  # what a draw costs is its distance
+        return before, matched.swept.cost
+    return before, np.concatenate(list(problem.over(features.read, aligned)))

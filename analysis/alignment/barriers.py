@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -32,27 +32,15 @@ from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..predictive.points import Points
 
-if TYPE_CHECKING:
-    pass
-
-
 Values = Mapping[str, np.ndarray]
 Loss = Callable[[dict[str, np.ndarray]], Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Barrier:
-    """Losses between pairs of networks.
+    """Losses between pairs of networks, in the units of the loss that was given."""
 
-    Attributes
-    ----------
-    position : array (point,)
-        From 0, the first network, to 1, the second.
-    loss : array (pair, point)
-        In the units of the loss that was given.
-    """
-
-    position: Float[np.ndarray, " point"]
+    position: Float[np.ndarray, " point"]  # From 0, the first network, to 1, the second.
     loss: Float[np.ndarray, "pair point"]
 
     @property

@@ -21,31 +21,24 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from onebasin.models.symmetry.blocks import Block, axes_of
+from onebasin.models.symmetry.elements import Permuted
 
 
 @dataclass(frozen=True, eq=False)
 class AlignmentReference:
-    """The means and scales that draws are matched with.
+    """The centres (*event) and weights that draws are matched with, one weight for a whole variable or (*event).
 
-    Attributes
-    ----------
-    mean : mapping of str to array (*event)
-        Centres.
-    weight : mapping of str to array
-        One number for a whole variable, or (*event).
-    offset : float
-        Added to the cost of a draw; the terms of a density other than the distance.
-    factor : float
-        Multiplies the distance: 1, or 1/2 in a negative log density.
+    A draw costs `factor` times its distance, 1 or in a negative log density 1/2, and an `offset`: the density's other
+    terms.
     """
 
     mean: Mapping[str, np.ndarray]
     weight: Mapping[str, np.ndarray]
     offset: float = 0.0
-    factor: float = field(default=1.0)
+    factor: float = 1.0
 
 
 def distance(
@@ -63,26 +56,6 @@ def distance(
             square = np.einsum("ij,ij->i", rows, rows) * float(weight)
         total = total + square.astype(np.float64)
     return np.asarray(total)
-
-
-@dataclass(frozen=True, eq=False)
-class Turn:
-    """A move of a variable's other axis: entry `order[l]` of the result is entry l as it came.
-
-    Attributes
-    ----------
-    order : array (draw, entry)
-        The inverse of a permutation.
-    signs : array (draw, entry), optional
-        Of the entries as they came.
-    """
-
-    order: Int[np.ndarray, "draw entry"]
-    signs: Float[np.ndarray, "draw entry"] | None = None
-
-    def of(self, rows: slice) -> Turn:
-        """The same of some draws."""
-        return Turn(self.order[rows], None if self.signs is None else self.signs[rows])
 
 
 class Term(NamedTuple):
@@ -114,7 +87,7 @@ def targets(
     """Prepare a reference for `cost_matrices`, in the precision of the draws (draw, *event).
 
     Every variable has one axis in the block, which permutes; of those in `turned`, `cost_matrices` will be given a
-    `Turn`.
+    turn.
     """
     terms, constant = [], np.zeros(1)
     for name, places in block.axes.items():
@@ -136,14 +109,15 @@ def targets(
 
 
 def cost_matrices(
-    values: Mapping[str, np.ndarray], aim: Targets, turns: Mapping[str, Turn] | None = None
+    values: Mapping[str, np.ndarray], aim: Targets, turns: Mapping[str, Permuted] | None = None
 ) -> tuple[
     Float[np.ndarray, "draw place component"], Float[np.ndarray, "draw place component"] | None
 ]:
     """Return costs of component i (column) at place j (row), less what does not depend on the assignment; and signs.
 
-    `turns` are of those variables (draw, *event) with two axes whose other axis has been moved since. With flips each
-    pair of components takes the better sign, which is in the signs; they are None without.
+    `turns` are of those variables (draw, *event) with two axes whose other axis has been moved since, and undo that: of
+    entries as they came. With flips each pair of components takes the better sign, which is in the signs; they are None
+    without.
     """
     fixed: list[_Factors] = []
     signed: list[_Factors] = []
@@ -154,7 +128,7 @@ def cost_matrices(
         if turns and term.name in turns:
             # Moving the reference the other way: whole rows of one matrix, not columns of every draw.
             turn = turns[term.name]
-            target = np.take(target, turn.order, axis=0)
+            target = np.take(target, turn.permutation, axis=0)
             if turn.signs is not None and not term.square:
                 target *= turn.signs.astype(target.dtype)[:, :, None]
             target = target.transpose(0, 2, 1)
@@ -207,26 +181,21 @@ def about(mean: Mapping[str, np.ndarray], scales: Mapping[str, float]) -> Alignm
 
 @dataclass(eq=False)
 class Moments:
-    """Sums over aligned draws, filled chunk by chunk.
-
-    Parameters
-    ----------
-    shift : mapping of str to array (*event)
-        Close to the draws.
-    """
+    """Sums over aligned draws about a shift (*event) that is close to them, filled chunk by chunk; of squares too."""
 
     shift: Mapping[str, np.ndarray]
+    squares: bool
     count: int = 0
     first: Arrays = field(default_factory=dict)
     second: Arrays = field(default_factory=dict)
 
-    def add(self, values: Mapping[str, np.ndarray], *, squares: bool) -> None:
+    def add(self, values: Mapping[str, np.ndarray]) -> None:
         """Take in draws (draw, *event)."""
         self.count += len(next(iter(values.values())))
         for name, array in values.items():
             gap = array - self.shift[name].astype(array.dtype)
             self.first[name] = self.first.get(name, 0.0) + gap.sum(axis=0, dtype=np.float64)
-            if squares:
+            if self.squares:
                 total = np.einsum("i...,i...->...", gap, gap, dtype=np.float64)
                 self.second[name] = self.second.get(name, 0.0) + total
 

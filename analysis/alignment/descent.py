@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,8 +24,9 @@ from onebasin.models.symmetry.group import Group
 from .costs import AlignmentReference, Moments, distance
 from .draws import Arrays, Workers
 from .features import Features
-from .improvement import Flags, first_parts, improve
+from .improvement import Flags, first_parts, improve, neighbours
 from .parts import Parts, copy, move, put, take
+from .rule import AlignmentRule
 from .solving import ELEMENTS_AT_ONCE, method, single_numbers
 
 _AT_A_STRETCH = 2**22
@@ -33,13 +34,14 @@ _AT_A_STRETCH = 2**22
 
 @dataclass(frozen=True, eq=False)
 class MatchingProblem:
-    """The features that are matched, and the workers among whom a chunk's draws are shared out.
+    """The features that are matched, by what rule, and the workers among whom a chunk's draws are shared out.
 
     `report` is told how many draws a sweep has just gone through.
     """
 
     features: Features
     workers: Workers
+    rule: AlignmentRule
     report: Callable[[int], None]
 
     @property
@@ -66,6 +68,23 @@ class MatchingProblem:
             yield from self.workers.over(length, moved)
             self.report(length)
 
+    def over[T](
+        self, read: Callable[[slice], Arrays], function: Callable[[slice, Arrays], T]
+    ) -> Iterator[T]:
+        """Call a function with rows and their values, as `read` gives them of a chunk, until all draws are through."""
+        for chunk in self.features.chunks:
+            values = read(chunk)
+
+            def piece(within: slice, values: Arrays = values, first: int = chunk.start) -> T:
+                rows = slice(first + within.start, first + within.stop)
+                return function(rows, {name: v[within] for name, v in values.items()})
+
+            yield from self.workers.over(chunk.stop - chunk.start, piece)
+
+    def move(self, values: Arrays, parts: Parts) -> Arrays:
+        """Move draws of the features (draw, *event)."""
+        return move(values, self.symmetry, parts, self.features.names)
+
     @cached_property
     def _stretch(self) -> int:
         """Draws between two reports, by what an assignment and the rest of a sweep take."""
@@ -83,12 +102,10 @@ class MatchingProblem:
     @property
     def exact(self) -> bool:
         """Tell whether one sweep finds the optimum for a fixed reference."""
-        seen: set[str] = set()
-        for block in self.symmetry:
-            if seen & set(block.variables) or method(block, self.features.shapes) == "exchange":
-                return False
-            seen |= set(block.variables)
-        return True
+        return not any(
+            neighbours(self.symmetry, place) or method(block, self.features.shapes) == "exchange"
+            for place, block in enumerate(self.symmetry)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +125,11 @@ def sweep(
     *,
     same: bool = False,
     moments: Moments | None = None,
-    squares: bool = False,
 ) -> Swept:
     """Match every draw with the reference once, from where it is (`before`), or for the first time.
 
     `same` says that draws were matched with the same reference before: settled blocks stay as they are. `moments` take
-    in the aligned draws (`squares`: for variances too).
+    in the aligned draws.
     """
     features = problem.features
     total = features.total
@@ -142,10 +158,10 @@ def sweep(
                 new = improve(problem.symmetry, here, reference, take(old, within), done[within])
             else:
                 new, done[within] = first_parts(here, problem.symmetry, reference)
-            aligned = move(here, problem.symmetry, new, features.names)
-            own = Moments(moments.shift) if moments else None
+            aligned = problem.move(here, new)
+            own = Moments(moments.shift, moments.squares) if moments else None
             if own:
-                own.add(aligned, squares=squares)
+                own.add(aligned)
             return new, distance(aligned, reference, features.names), own
 
         first = 0
@@ -163,56 +179,48 @@ def sweep(
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """Draws matched with a fixed reference: the last sweep, costs by sweep, whether all came to rest."""
+    """Draws matched with a reference: the last sweep, costs by sweep, whether all came to rest."""
 
     swept: Swept
+    reference: AlignmentReference
     trace: tuple[float, ...]
     converged: bool
 
 
-def match(
-    problem: MatchingProblem,
-    reference: AlignmentReference,
-    *,
-    max_sweeps: int,
-    restarts: int,
-    seed: int,
-) -> Matched:
-    """Match every draw with a fixed reference, in at most so many sweeps from each start.
+def match(problem: MatchingProblem, reference: AlignmentReference, seed: int) -> Matched:
+    """Match every draw with a fixed reference, from each of the rule's starts.
 
     One start is enough where blocks are solved exactly; random ones are the same elements whatever the chunks are.
     """
-    best = _descend(problem, reference, sweep(problem, reference, None), max_sweeps)
+    best = _descend(problem, reference, sweep(problem, reference, None))
     if problem.exact:
         return best
     first = best.swept.parts
     rng = np.random.default_rng(seed)
-    for _ in range(restarts - 1):
+    for _ in range(problem.rule.restarts - 1):
         away = problem.group.compose(first, problem.group.random(rng, (problem.features.total,)))
         nothing = np.zeros_like(best.swept.settled)
         everywhere = Swept(away, np.full(problem.features.total, np.inf), best.swept.moved, nothing)
-        again = _descend(problem, reference, everywhere, max_sweeps)
+        again = _descend(problem, reference, everywhere)
         # Each draw keeps its cheaper element; the first on a tie.
         better = again.swept.cost < best.swept.cost * (1 - 1e-12)
         parts = copy(best.swept.parts)
         put(parts, better, take(again.swept.parts, better))
         cost = np.where(better, again.swept.cost, best.swept.cost)
-        kept = Swept(parts, cost, best.swept.moved, best.swept.settled)
+        kept = replace(best.swept, parts=parts, cost=cost)
         trace = (*best.trace, float(cost.mean()))
-        best = Matched(kept, trace, best.converged and again.converged)
+        best = Matched(kept, reference, trace, best.converged and again.converged)
     return best
 
 
-def _descend(
-    problem: MatchingProblem, reference: AlignmentReference, swept: Swept, max_sweeps: int
-) -> Matched:
+def _descend(problem: MatchingProblem, reference: AlignmentReference, swept: Swept) -> Matched:
     fresh = bool(np.isinf(swept.cost).any())
     trace = [] if fresh else [float(swept.cost.mean())]
     if problem.exact:
-        return Matched(swept, tuple(trace), True)
-    for _ in range(max_sweeps - len(trace)):
+        return Matched(swept, reference, tuple(trace), True)
+    for _ in range(problem.rule.max_sweeps - len(trace)):
         if swept.settled.all():
             break
         swept = sweep(problem, reference, swept, same=True)
         trace.append(float(swept.cost.mean()))
-    return Matched(swept, tuple(trace), bool(swept.settled.all()))
+    return Matched(swept, reference, tuple(trace), bool(swept.settled.all()))

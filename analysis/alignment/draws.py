@@ -1,6 +1,6 @@
 """Draws in chunks: what alignment reads of a posterior, a bounded piece at a time, and the threads that share it out.
 
-Convention: a chunk is a range of draws, chains one after the other (chain 0 first); its arrays are
+Convention: a chunk is a slice of all draws, chains one after the other (chain 0 first); its arrays are
 (draw, *event). A chunk covers whole chains or lies within one, so that a file which is opened but
 not loaded is read piece by piece too. It never writes to the posterior.
 
@@ -12,6 +12,7 @@ libraries are looked for once, since that takes longer than a small alignment.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from threadpoolctl import ThreadpoolController
 from onebasin.base.checks import check_count
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError
-from onebasin.posteriors import schema
+from onebasin.posteriors.draws import checked
 
 Arrays = dict[str, np.ndarray]
 
@@ -34,42 +35,12 @@ MAX_BYTES = 2**25
 """Bytes that a chunk may take, with all that is computed of it, if nothing else is asked for."""
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Draws `start` to `stop` of all chains in one row, which are `draws` of the chains `chains`."""
-
-    chains: slice
-    draws: slice
-    start: int
-    stop: int
-
-    @property
-    def rows(self) -> slice:
-        """The chunk's place among all draws."""
-        return slice(self.start, self.stop)
-
-
 @dataclass(frozen=True, eq=False)
 class DrawReader:
-    """The variables of a posterior that a symmetry moves.
+    """The variables `names` of a posterior that a symmetry moves, in memory or not.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        Variables (chain, draw, ...), in memory or not.
-    names : tuple of str
-        Those to read.
-    max_bytes : int
-        How much one chunk may take, everything computed from it included (roughly).
-    argument : str
-        What error messages call it.
-    extra : int
-        Numbers that are computed from each draw in addition to its variables.
-
-    Raises
-    ------
-    ValueError
-        If a variable is missing, not of real numbers, or without the dimensions chain and draw.
+    A chunk, with everything that is computed of it, takes about `max_bytes`; `extra` numbers are computed of each draw
+    in addition to its variables. Refuses a variable that is missing, not of real numbers, or without chain and draw.
     """
 
     dataset: xr.Dataset
@@ -88,47 +59,23 @@ class DrawReader:
                     f"`symmetry` moves {name}, which `{self.argument}` does not hold (it holds "
                     f"{there}); declare the symmetry of this model, or keep the variable."
                 )
-            self._check(self.dataset[name])
-
-    def _check(self, variable: xr.DataArray) -> None:
-        missing = [dim for dim in schema.SAMPLE_DIMS if dim not in variable.dims]
-        if missing:
-            raise ArgumentError(
-                f"`{self.argument}` holds {variable.name} with dimensions {variable.dims}, without "
-                f"{' and '.join(missing)}: every variable needs (chain, draw, ...)."
-            )
-        if variable.dtype.kind not in "biuf":
-            raise ArgumentError(
-                f"`{self.argument}` holds {variable.name} of type {variable.dtype}, and only real "
-                "numbers can be aligned: leave it out of the symmetry."
-            )
-        if not all(variable.sizes[dim] for dim in schema.SAMPLE_DIMS):
+        if self.variables and not self.total:
             raise ArgumentError(f"`{self.argument}` holds no draws; give at least one.")
 
     @property
-    def num_chains(self) -> int:
-        """Number of chains."""
-        return self.dataset.sizes["chain"]
-
-    @property
-    def num_draws(self) -> int:
-        """Draws in each chain."""
-        return self.dataset.sizes["draw"]
-
-    @property
     def lead(self) -> tuple[int, int]:
-        """Chains and draws."""
-        return self.num_chains, self.num_draws
+        """Chains, and draws in each."""
+        return self.dataset.sizes["chain"], self.dataset.sizes["draw"]
 
     @property
     def total(self) -> int:
         """Draws of all chains."""
-        return self.num_chains * self.num_draws
+        return math.prod(self.lead)
 
     @cached_property
     def variables(self) -> dict[str, xr.DataArray]:
         """The variables, chain and draw first."""
-        return {name: self.dataset[name].transpose(*schema.SAMPLE_DIMS, ...) for name in self.names}
+        return {name: checked(self.dataset[name], self.argument) for name in self.names}
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -136,37 +83,33 @@ class DrawReader:
         return {name: variable.shape[2:] for name, variable in self.variables.items()}
 
     @cached_property
-    def chunks(self) -> tuple[Chunk, ...]:
+    def chunks(self) -> tuple[slice, ...]:
         """All chunks, in order."""
-        entries = sum(int(np.prod(shape)) for shape in self.shapes.values())
+        entries = sum(math.prod(shape) for shape in self.shapes.values())
         # The draws, as read and as moved; matrices of costs are made for a few draws at a time.
-        each = 8 * 4 * (entries + self.extra)
-        at_most, (chains, draws) = max(1, self.max_bytes // each), self.lead
-        found = []
-        if at_most >= draws:
-            whole = at_most // draws
-            for first in range(0, chains, whole):
-                last = min(first + whole, chains)
-                found.append(
-                    Chunk(slice(first, last), slice(0, draws), first * draws, last * draws)
-                )
-            return tuple(found)
-        for chain in range(chains):
-            for first in range(0, draws, at_most):
-                own, some = slice(chain, chain + 1), slice(first, min(first + at_most, draws))
-                base = chain * draws
-                found.append(Chunk(own, some, base + some.start, base + some.stop))
-        return tuple(found)
+        at_most = max(1, self.max_bytes // (8 * 4 * (entries + self.extra)))
+        draws = self.lead[1]
+        length = at_most // draws * draws or at_most  # whole chains, or a part of one
+        span = max(length, draws)
+        return tuple(
+            slice(start, min(start + length, base + span, self.total))
+            for base in range(0, self.total, span)
+            for start in range(base, min(base + span, self.total), length)
+        )
 
-    def read(self, chunk: Chunk) -> Arrays:
+    def read(self, chunk: slice) -> Arrays:
         """Return a chunk's arrays (draw, *event)."""
+        chain, draw = divmod(chunk.start, self.lead[1])
+        chains = slice(chain, -(-chunk.stop // self.lead[1]))
+        draws = slice(draw, draw + chunk.stop - chunk.start)
         return {
-            name: _real(variable[chunk.chains, chunk.draws].values.reshape(-1, *variable.shape[2:]))
+            name: _real(variable[chains, draws].values.reshape(-1, *variable.shape[2:]))
             for name, variable in self.variables.items()
         }
 
-    def read_one(self, chain: int, draw: int) -> Arrays:
+    def read_one(self, row: int) -> Arrays:
         """Return one draw's arrays (*event)."""
+        chain, draw = divmod(row, self.lead[1])
         return {name: _real(v[chain, draw].values) for name, v in self.variables.items()}
 
     def check_finite(self) -> None:
@@ -175,7 +118,7 @@ class DrawReader:
             for name, values in self.read(chunk).items():
                 bad = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
                 if bad.any():
-                    chain, draw = divmod(chunk.start + int(np.argmax(bad)), self.num_draws)
+                    chain, draw = divmod(chunk.start + int(np.argmax(bad)), self.lead[1])
                     raise ArgumentError(
                         f"`{self.argument}` holds {name} that is not finite, first in chain "
                         f"{chain}, draw {draw}: no distance is defined there. Find out why the "
@@ -189,15 +132,7 @@ def _real(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Workers:
-    """A pool of threads, or this thread alone.
-
-    Attributes
-    ----------
-    pool : Executor or None
-        The threads.
-    count : int
-        How many.
-    """
+    """A pool of so many threads, or this thread alone."""
 
     pool: Executor | None = None
     count: int = 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,8 +31,10 @@ from onebasin.models.symmetry.blocks import (
 )
 from onebasin.models.symmetry.counterparts import stack, stacked_blocks
 from onebasin.models.symmetry.elements import Rotated, Scaled
+from onebasin.models.symmetry.group import Group
+from onebasin.posteriors.view import View
 
-from .draws import Arrays, Chunk, DrawReader, Workers
+from .draws import Arrays, DrawReader, Workers
 from .rotations import find_rotations
 from .units import FeatureUnits, factors, find_units, rescale
 
@@ -48,22 +50,9 @@ Transform = Callable[[Arrays], Arrays]
 class Features:
     """The features of a posterior's draws, chunk by chunk.
 
-    Parameters
-    ----------
-    reader : DrawReader
-        The draws.
-    declared : Symmetry
-        Of the draws.
-    symmetry : Symmetry
-        Of the features: no block rescales or rotates.
-    gauge : str
-        How scalings are divided out.
-    transform : callable, optional
-        From the variables of draws to their features; the variables themselves by default.
-    found_units : FeatureUnits, optional
-        What features are read in; as they come by default.
-    rotated : tuple of Rotated
-        The rotation of every draw that makes its loadings simple, of every `Rotation` block.
+    `declared` is the symmetry of the draws, `symmetry` that of the features, of which no block rescales or rotates.
+    `transform` takes variables to features (by default themselves), `rotated` holds the rotations that make loadings
+    simple, of every `Rotation` block; features are read in `found_units`, or as they come.
     """
 
     reader: DrawReader
@@ -106,7 +95,7 @@ class Features:
         return tuple(dict.fromkeys(n for block in self.symmetry for n in block.variables))
 
     @property
-    def chunks(self) -> tuple[Chunk, ...]:
+    def chunks(self) -> tuple[slice, ...]:
         """The pieces that they are read in."""
         return self.reader.chunks
 
@@ -120,28 +109,27 @@ class Features:
         """The shape of each feature in one draw."""
         return {name: values.shape for name, values in self.read_one(0).items()}
 
-    def read(self, chunk: Chunk) -> Arrays:
+    def read(self, chunk: slice) -> Arrays:
         """Return a chunk's features; kept where all draws are one chunk."""
         return self._whole if len(self.chunks) == 1 else self._read(chunk)
 
-    def read_as_labelled(self, chunk: Chunk) -> Arrays:
+    def read_as_labelled(self, chunk: slice) -> Arrays:
         """Return a chunk's features without the rotations that make loadings simple."""
         if not self.rotated:
             return self.read(chunk)
-        return self._in_units(self.reader.read(chunk), chunk.rows)
+        return self._in_units(self.reader.read(chunk), chunk)
 
     def read_one(self, row: int) -> Arrays:
         """Return one draw's features (*event)."""
-        one = self.reader.read_one(*divmod(row, self.reader.num_draws))
-        values = {n: v[None] for n, v in one.items()}
+        values = {n: v[None] for n, v in self.reader.read_one(row).items()}
         return {n: v[0, ...] for n, v in self._featurise(values, slice(row, row + 1)).items()}
 
     @cached_property
     def _whole(self) -> Arrays:
         return self._read(self.chunks[0])
 
-    def _read(self, chunk: Chunk) -> Arrays:
-        return self._featurise(self.reader.read(chunk), chunk.rows)
+    def _read(self, chunk: slice) -> Arrays:
+        return self._featurise(self.reader.read(chunk), chunk)
 
     def _featurise(self, values: Arrays, rows: slice) -> Arrays:
         for block, part in zip(blocks_of(self.declared, Rotation), self.rotated, strict=True):
@@ -156,40 +144,48 @@ class Features:
         return self.found_units.into(values) if self.found_units else values
 
 
-def weights(reader: DrawReader, declared: Symmetry, gauge: str, team: Workers) -> Features:
-    """Take the variables themselves as features, counterparts side by side, components that rotate made simple."""
-    rotations = blocks_of(declared, Rotation)
-    rotated = tuple(find_rotations(reader, block, team) for block in rotations)
-    moving = stacked_blocks(discrete(declared))
-    return Features(reader, declared, moving, gauge, rotated=rotated)
-
-
-def activations(
-    reader: DrawReader,
+def find_features(
+    view: View,
     declared: Symmetry,
     gauge: str,
-    model: BayesianNetwork,
-    x: Float[np.ndarray, "obs in"],
+    team: Workers,
+    max_bytes: int,
+    activations: tuple[BayesianNetwork, Float[np.ndarray, "obs in"]] | None = None,
 ) -> Features:
-    """Take the hidden units' activations on inputs `x` as features; every block permutes one hidden layer."""
+    """Check a posterior, whose draws have to be finite and fit the symmetry, and make its features.
+
+    These are the variables themselves, counterparts side by side, components that rotate made simple; or the
+    `activations` of a network's hidden units on inputs, of which every block permutes one layer.
+    """
+    names = tuple(dict.fromkeys(n for block in declared for n in block.variables))
+    extra = len(activations[1]) * sum(activations[0].network.hidden) if activations else 0
+    reader = DrawReader(view.posterior, names, max_bytes, view.argument, extra)
+    Group(declared, reader.shapes)  # refuses what does not fit
+    reader.check_finite()
+    if activations is None:
+        rotations = blocks_of(declared, Rotation)
+        rotated = tuple(find_rotations(reader, block, team) for block in rotations)
+        moving = stacked_blocks(discrete(declared))
+        return Features(reader, declared, moving, gauge, rotated=rotated)
+    network = activations[0].network
+    layers = tuple(_layer_block(block, network) for block in equal_modes(declared))
+    transform = partial(_hidden_units, network, activations[1])
+    return Features(reader, declared, layers, gauge, transform)
+
+
+def _hidden_units(network: Network, x: np.ndarray, values: Arrays) -> Arrays:
+    """Activations (draw, obs, hidden) of every hidden layer: `Network.apply` without its last layer."""
     import jax.numpy as jnp
 
-    moving = tuple(_layer_block(block, model.network) for block in equal_modes(declared))
-    inputs = jnp.asarray(x)
-
-    def transform(values: Arrays) -> Arrays:
-        # `Network.apply` without its last layer: (draw, obs, hidden) of every hidden layer.
-        hidden: Arrays = {}
-        h = jnp.broadcast_to(inputs[None], (len(next(iter(values.values()))), *inputs.shape))
-        for number, layer in enumerate(model.network.layers[:-1], start=1):
-            h = h @ jnp.asarray(values[str(layer.weight)])
-            if layer.bias:
-                h = h + jnp.asarray(values[layer.bias])[:, None, :]
-            h = model.network.nonlinearity.function(h)
-            hidden[f"hidden{number}"] = np.asarray(h)
-        return hidden
-
-    return Features(reader, declared, moving, gauge, transform)
+    hidden: Arrays = {}
+    h = jnp.broadcast_to(jnp.asarray(x)[None], (len(next(iter(values.values()))), *x.shape))
+    for number, layer in enumerate(network.layers[:-1], start=1):
+        h = h @ jnp.asarray(values[str(layer.weight)])
+        if layer.bias:
+            h = h + jnp.asarray(values[layer.bias])[:, None, :]
+        h = network.nonlinearity.function(h)
+        hidden[f"hidden{number}"] = np.asarray(h)
+    return hidden
 
 
 def _layer_block(block: Block, network: Network) -> Exchangeable:

@@ -23,7 +23,7 @@ from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_
 from onebasin.models.symmetry.elements import Part, Permuted, differ
 from onebasin.models.symmetry.group import Group
 
-from .costs import AlignmentReference, Turn
+from .costs import AlignmentReference
 from .parts import Parts, copy, move, put, take
 from .solving import method, solve
 
@@ -80,8 +80,8 @@ def solve_among(
 
 def _turns(
     symmetry: Symmetry, place: int, block: Block, values: Values, parts: Parts
-) -> dict[str, Turn]:
-    """Those variables of a block whose other axis one other block moves."""
+) -> dict[str, Permuted]:
+    """How one other block moved the other axis of a block's variables, undone."""
     if method(block, {name: values[name].shape[1:] for name in block.variables}) != "assignment":
         return {}
     turns = {}
@@ -90,12 +90,8 @@ def _turns(
         if values[name].ndim == 3 and len(movers) == 1:
             mover, part = symmetry[movers[0]], parts[movers[0]]
             if name in mover.axes and len(axes_of(mover.axes[name])) == 1:
-                permutation, signs = cast(Permuted, part)
-                back = np.argsort(permutation, axis=1)
-                if signs is None or name not in mover.flipped:
-                    turns[name] = Turn(back)
-                else:
-                    turns[name] = Turn(back, np.take_along_axis(signs, back, axis=1))
+                back = cast(Permuted, mover.inverse(part, None))
+                turns[name] = back if name in mover.flipped else Permuted(back.permutation)
     return turns
 
 

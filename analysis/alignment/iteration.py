@@ -10,130 +10,79 @@ the group, which is fixed so that the first start's components keep the labels t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from onebasin.models.symmetry.elements import on_arrays
 
 from .costs import AlignmentReference, Moments, about
-from .descent import MatchingProblem, Swept, match, sweep
+from .descent import Matched, MatchingProblem, match, sweep
 from .draws import Arrays
-from .parts import Parts, bare, move, take
+from .parts import bare, move, take
 from .solving import of_one_variance
 
 
-@dataclass(frozen=True, eq=False)
-class Iterated:
-    """Elements of every draw, the reference they led to, cost by sweep, whether it came to rest.
-
-    `distance` is each draw's squared distance to the reference's mean, where it is known.
-    """
-
-    parts: Parts
-    reference: AlignmentReference
-    trace: tuple[float, ...]
-    converged: bool
-    distance: np.ndarray | None = None
-
-
 def iterate(
-    problem: MatchingProblem,
-    kind: str,
-    scales: Mapping[str, float],
-    starts: tuple[int, ...],
-    *,
-    max_sweeps: int,
-    restarts: int,
-    seed: int,
-) -> Iterated:
-    """Align draws with their own mean or diagonal Gaussian, from each of some draws, chains in one row.
-
-    The reference is improved at most `max_sweeps` times from each; `restarts` and `seed` are of the first matching, see
-    `descent.match`.
-    """
-    runs = [
-        _run(problem, kind, scales, start, max_sweeps, restarts, seed + number)
-        for number, start in enumerate(starts)
-    ]
-    best = runs[0]
-    for run in runs[1:]:
+    problem: MatchingProblem, scales: Mapping[str, float], starts: tuple[int, ...]
+) -> Matched:
+    """Align draws with their own mean or diagonal Gaussian, from each of some draws, chains in one row."""
+    seed = problem.rule.seed
+    best, *others = (
+        _run(problem, scales, start, seed + number) for number, start in enumerate(starts)
+    )
+    for run in others:
         # By more than rounding: two starts that end alike differ in their last digits.
         if run.trace[-1] < best.trace[-1] - 1e-9 * abs(best.trace[-1]):
             best = run
     # Everything is moved by one element, so that the first start keeps the labels that it came with.
-    group, symmetry = problem.group, problem.symmetry
-    back = group.inverse(take(best.parts, slice(starts[0], starts[0] + 1)))
+    group, symmetry, reference = problem.group, problem.symmetry, best.reference
+    back = group.inverse(take(best.swept.parts, slice(starts[0], starts[0] + 1)))
     every = tuple(on_arrays(p, lambda a: np.repeat(a, problem.features.total, 0)) for p in back)
-    names = problem.features.names
-    mean = move({n: m[None] for n, m in best.reference.mean.items()}, symmetry, back, names)
-    weight = dict(best.reference.weight)
-    by_entry = {n: np.asarray(w)[None] for n, w in weight.items() if np.ndim(w)}
-    if by_entry:
-        weight |= {n: w[0, ...] for n, w in move(by_entry, *bare(symmetry, back), by_entry).items()}
-    moved = AlignmentReference(
-        {n: m[0, ...] for n, m in mean.items()},
-        weight,
-        best.reference.offset,
-        best.reference.factor,
+    mean = problem.move({n: m[None] for n, m in reference.mean.items()}, back)
+    weight = {n: np.asarray(w)[None] for n, w in reference.weight.items() if np.ndim(w)}
+    weight = move(weight, *bare(symmetry, back), weight) if weight else {}
+    moved = replace(
+        reference,
+        mean={n: m[0, ...] for n, m in mean.items()},
+        weight={**reference.weight, **{n: w[0, ...] for n, w in weight.items()}},
     )
-    return Iterated(group.compose(best.parts, every), moved, best.trace, best.converged)
+    parts = group.compose(best.swept.parts, every)
+    return replace(best, swept=replace(best.swept, parts=parts), reference=moved)
 
 
-def _run(
-    problem: MatchingProblem,
-    kind: str,
-    scales: Mapping[str, float],
-    start: int,
-    max_sweeps: int,
-    restarts: int,
-    seed: int,
-) -> Iterated:
+def _run(problem: MatchingProblem, scales: Mapping[str, float], start: int, seed: int) -> Matched:
     at = problem.features.read_one(start)
-    squares = kind == "gaussian"
-    reference, moments = about(at, scales), Moments(at)
+    squares = problem.rule.reference == "gaussian"
+    reference, moments = about(at, scales), Moments(at, squares)
     if problem.exact:  # one sweep, which takes in the draws that it has read anyway
-        swept = sweep(problem, reference, None, moments=moments, squares=squares)
+        swept = sweep(problem, reference, None, moments=moments)
     else:
-        limits = {"max_sweeps": max_sweeps, "restarts": restarts, "seed": seed}
-        swept = match(problem, reference, **limits).swept
-        moments = _moments(problem, swept, at, squares)
+        swept = match(problem, reference, seed).swept
+
+        def aligned(rows: slice, values: Arrays) -> Moments:
+            own = Moments(at, squares)
+            own.add(problem.move(values, take(swept.parts, rows)))
+            return own
+
+        for own in problem.over(problem.features.read, aligned):
+            moments.merge(own)
     converged, trace = False, []
-    reference = _estimate(problem, moments, kind, scales)
-    for _ in range(max_sweeps):
-        moments = Moments(at)
-        swept = sweep(problem, reference, swept, moments=moments, squares=squares)
+    reference = _estimate(problem, moments, scales)
+    for _ in range(problem.rule.max_sweeps):
+        moments = Moments(at, squares)
+        swept = sweep(problem, reference, swept, moments=moments)
         trace.append(float(swept.cost.mean()))
         converged = not swept.moved.any()
         if converged:
             break
-        reference = _estimate(problem, moments, kind, scales)
-    return Iterated(swept.parts, reference, tuple(trace), converged)
-
-
-def _moments(
-    problem: MatchingProblem, swept: Swept, shift: Mapping[str, np.ndarray], squares: bool
-) -> Moments:
-    moments = Moments(shift)
-    features = problem.features
-    for chunk in features.chunks:
-        values, parts = features.read(chunk), take(swept.parts, chunk.rows)
-
-        def piece(within: slice, values: Arrays = values, parts: Parts = parts) -> Moments:
-            here = {name: v[within] for name, v in values.items()}
-            own = Moments(shift)
-            aligned = move(here, problem.symmetry, take(parts, within), features.names)
-            own.add(aligned, squares=squares)
-            return own
-
-        for own in problem.workers.over(chunk.stop - chunk.start, piece):
-            moments.merge(own)
-    return moments
+        reference = _estimate(problem, moments, scales)
+    return Matched(swept, reference, tuple(trace), converged)
 
 
 def _estimate(
-    problem: MatchingProblem, moments: Moments, kind: str, scales: Mapping[str, float]
+    problem: MatchingProblem, moments: Moments, scales: Mapping[str, float]
 ) -> AlignmentReference:
-    if kind == "mean":
+    if problem.rule.reference == "mean":
         return about(moments.mean(), scales)
     return moments.gaussian(scales, of_one_variance(problem.symmetry, problem.features.shapes))

@@ -5,9 +5,9 @@ And the elements, read back from a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
+from itertools import product
 from math import prod
 from operator import itemgetter
 
@@ -25,19 +25,14 @@ from onebasin.posteriors.scratch import Scratch
 
 from .draws import workers
 
-Arrays = dict[str, np.ndarray]
 
+def moved(
+    dataset: xr.Dataset, group: Group, element: Element, argument: str
+) -> tuple[dict[str, xr.DataArray], xr.DataTree | None]:
+    """Move every draw of the variables by its element (chain, draw); refuse what the disk has no room for.
 
-@dataclass(frozen=True, eq=False)
-class Moved:
-    """Moved variables, and what holds them on disk, where they are there; it is removed when it is closed."""
-
-    variables: Mapping[str, xr.DataArray]
-    filed: xr.DataTree | None = None
-
-
-def moved(dataset: xr.Dataset, group: Group, element: Element, argument: str) -> Moved:
-    """Move every draw of the variables by its element (chain, draw); refuse what the disk has no room for."""
+    Also returns what holds the moved variables on disk, where they are there; it is removed when it is closed.
+    """
     first = {str(n): v.transpose(*schema.SAMPLE_DIMS, ...) for n, v in dataset.data_vars.items()}
     filed = None
     if any(map(is_read_later, first.values())):
@@ -55,42 +50,29 @@ def moved(dataset: xr.Dataset, group: Group, element: Element, argument: str) ->
     else:
         whole = group.act(element, {n: v.values for n, v in first.items()})
         made = {n: variable.copy(data=whole[n]) for n, variable in first.items()}
-    return Moved({n: v.transpose(*dataset[n].dims) for n, v in made.items()}, filed)
+    return {n: v.transpose(*dataset[n].dims) for n, v in made.items()}, filed
 
 
 def _filed(variables: Mapping[str, xr.DataArray], group: Group, element: Element) -> xr.DataTree:
+    """Move some draws of a chain at a time."""
     chains, draws = next(iter(variables.values())).shape[:2]
-    bytes_a_draw = sum(prod(v.shape[2:]) * v.dtype.itemsize for v in variables.values())
-    rows = max(1, PIECE // bytes_a_draw)
-    pieces = _pieces(variables, group, element, rows)
-    chain, first, values = next(pieces)
-    kinds = {n: (v.shape[1:], v.dtype) for n, v in values.items()}
+    rows = max(1, PIECE // sum(prod(v.shape[2:]) * v.dtype.itemsize for v in variables.values()))
+
+    def piece(chain: int, first: int) -> dict[str, np.ndarray]:
+        place = (chain, slice(first, first + rows))
+        own = tuple(on_arrays(part, itemgetter(place)) for part in element)
+        return group.act(own, {n: v[place].values for n, v in variables.items()})
+
+    kinds = {n: (v.shape[1:], v.dtype) for n, v in piece(0, 0).items()}
     scratch = Scratch(chains, draws, {schema.POSTERIOR: kinds}, rows=rows)
     try:
-        while values:
-            for name, array in values.items():
+        for chain, first in product(range(chains), range(0, draws, rows)):
+            for name, array in piece(chain, first).items():
                 scratch.put(schema.POSTERIOR, name, chain, first, array)
-            chain, first, values = next(pieces, (0, 0, {}))
     except BaseException:
         scratch.remove()
         raise
     return scratch.tree({}, lazy=True)
-
-
-def _pieces(
-    variables: Mapping[str, xr.DataArray], group: Group, element: Element, rows: int
-) -> Iterator[tuple[int, int, Arrays]]:
-    """Moved draws (draw, ...), some of a chain at a time: its number, that of the first of them, arrays."""
-    chains, draws = next(iter(variables.values())).shape[:2]
-    for chain in range(chains):
-        for first in range(0, draws, rows):
-            place = (chain, slice(first, first + rows))
-            own = tuple(on_arrays(part, itemgetter(place)) for part in element)
-            yield (
-                chain,
-                first,
-                dict(group.act(own, {n: v[place].values for n, v in variables.items()})),
-            )
 
 
 def element_of(dataset: xr.Dataset, symmetry: Symmetry) -> Element:

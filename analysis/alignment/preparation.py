@@ -6,16 +6,14 @@ finds it; 1 where it never varies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import xarray as xr
+from jaxtyping import Float
 
 from onebasin.base.checks import check_inputs, check_positive
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part, Permuted, as_rotation
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.draws import event_shapes
@@ -23,109 +21,52 @@ from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.density import advice
 from ..discovery.resolve import Resolved, resolve
-from .draws import DrawReader, Workers
-from .features import Features, activations, weights
+from .features import Features
 from .parts import Parts, lead_by
-from .units import FeatureUnits
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
 
 
-@dataclass(frozen=True, eq=False)
-class Preparation:
-    """A recipe that takes features from any posterior of one model.
-
-    Attributes
-    ----------
-    symmetry : Symmetry
-        Of the draws.
-    model : BayesianNetwork or None
-        The network, where there is one.
-    inputs : array (obs, in) or None
-        For activations; None where weights are matched.
-    gauge : str
-        How scalings are divided out.
-    max_bytes : int
-        Of a chunk.
-    team : Workers
-        Threads.
-    """
-
-    symmetry: Symmetry
-    model: BayesianNetwork | None
-    inputs: np.ndarray | None
-    gauge: str
-    max_bytes: int
-    team: Workers
-
-    def features(self, dataset: xr.Dataset, argument: str = "posterior") -> Features:
-        """Check a posterior, whose draws have to be finite and fit the symmetry, and make its features."""
-        names = tuple(dict.fromkeys(n for block in self.symmetry for n in block.variables))
-        if self.inputs is None or self.model is None:
-            reader = self._reader(dataset, names, argument, 0)
-            return weights(reader, self.symmetry, self.gauge, self.team)
-        extra = len(self.inputs) * sum(self.model.network.hidden)
-        reader = self._reader(dataset, names, argument, extra)
-        return activations(reader, self.symmetry, self.gauge, self.model, self.inputs)
-
-    def _reader(
-        self, dataset: xr.Dataset, names: tuple[str, ...], argument: str, extra: int
-    ) -> DrawReader:
-        reader = DrawReader(dataset, names, self.max_bytes, argument, extra)
-        Group(self.symmetry, reader.shapes)  # refuses what does not fit
-        reader.check_finite()
-        return reader
-
-    def mean_of(self, other: Posterior, own: Features) -> dict[str, np.ndarray]:
-        """Return the mean of another posterior's features, of the same shapes."""
-        view = as_view(other, "reference")
-        dataset = view.posterior
-        shapes = event_shapes(dataset, own.reader.names)
-        for name, shape in own.reader.shapes.items():
-            if shapes.get(name, shape) != shape:
-                raise ArgumentError(
-                    f"`{view.argument}` holds {name} of shape {shapes[name]}, and `{own.reader.argument}` "
-                    f"of shape {shape}; give a posterior of the same model."
-                )
-        theirs = self.features(dataset, view.argument).in_units(own.units)
-        sums: dict[str, Any] = dict.fromkeys(own.names, 0.0)
-        for chunk in theirs.chunks:
-            values = theirs.read(chunk)
-            sums = {n: s + values[n].sum(axis=0, dtype=np.float64) for n, s in sums.items()}
-        return {name: np.asarray(total / theirs.total) for name, total in sums.items()}
-
-
-def prepare(
-    view: View,
-    symmetry: Symmetry,
-    cost: str,
-    x: Any,
-    gauge: str,
-    max_bytes: int,
-    team: Workers,
-) -> Preparation:
-    """Gather the settings that alignment needs in addition to the draws."""
-    if not symmetry:
-        raise ArgumentError(
-            "`symmetry` has no blocks: there is nothing to align; give at least one."
-        )
+def choose_inputs(
+    view: View, cost: str, x: Any
+) -> tuple[BayesianNetwork, Float[np.ndarray, "obs in"]] | None:
+    """Return the network and the inputs whose activations are matched; None where weights are."""
+    if cost != "activations":
+        return None
     model = view.network
-    inputs = None
-    if cost == "activations":
-        if model is None:
+    if model is None:
+        raise ArgumentError(
+            f"`cost` is 'activations', but `{view.argument}` has no attribute `model` that describes a "
+            "network; use cost='weights'."
+        )
+    x = view.x if x is None else x
+    if x is None:
+        raise ArgumentError(
+            "`cost` is 'activations', which needs inputs: give `x` (obs, in), or a posterior that "
+            "keeps its own in the group `constant_data`."
+        )
+    return model, check_inputs(x, model.network.in_dim)
+
+
+def mean_of(
+    other: Posterior, find: Callable[[View], Features], own: Features
+) -> dict[str, np.ndarray]:
+    """Return the mean of another posterior's features, in the units and of the shapes of one's own."""
+    view = as_view(other, "reference")
+    shapes = event_shapes(view.posterior, own.reader.names)
+    for name, shape in own.reader.shapes.items():
+        if shapes.get(name, shape) != shape:
             raise ArgumentError(
-                f"`cost` is 'activations', but `{view.argument}` has no attribute `model` that describes a "
-                "network; use cost='weights'."
+                f"`{view.argument}` holds {name} of shape {shapes[name]}, and `{own.reader.argument}` "
+                f"of shape {shape}; give a posterior of the same model."
             )
-        x = view.x if x is None else x
-        if x is None:
-            raise ArgumentError(
-                "`cost` is 'activations', which needs inputs: give `x` (obs, in), or a posterior that "
-                "keeps its own in the group `constant_data`."
-            )
-        inputs = check_inputs(x, model.network.in_dim)
-    return Preparation(symmetry, model, inputs, gauge, max_bytes, team)
+    theirs = find(view).in_units(own.units)
+    sums: dict[str, Any] = dict.fromkeys(own.names, 0.0)
+    for chunk in theirs.chunks:
+        values = theirs.read(chunk)
+        sums = {n: s + values[n].sum(axis=0, dtype=np.float64) for n, s in sums.items()}
+    return {name: np.asarray(total / theirs.total) for name, total in sums.items()}
 
 
 def whole_element(features: Features, parts: Parts) -> Element:
@@ -175,14 +116,15 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
                 f"`symmetry` is not given, `posterior` declares none, and its draws show {what}. Give blocks "
                 "or words of what is interchangeable, such as 'mu,sigma'."
             )
+    if not resolved.blocks:
+        raise ArgumentError(
+            "`symmetry` has no blocks: there is nothing to align; give at least one."
+        )
     return resolved
 
 
 def choose_scales(
-    given: Mapping[str, float] | None,
-    model: BayesianNetwork | None,
-    features: Features,
-    units: FeatureUnits,
+    given: Mapping[str, float] | None, model: BayesianNetwork | None, features: Features
 ) -> dict[str, float]:
     """Return the scale of every feature: the one given, the prior's, or the draws' spread."""
     given = dict(given or {})
@@ -199,7 +141,7 @@ def choose_scales(
     elif set(features.names) <= set(given):
         default = {}
     else:
-        default = {name: spread or 1.0 for name, spread in units.spread.items()}
+        default = {name: spread or 1.0 for name, spread in features.units.spread.items()}
     return {name: float(given.get(name, default.get(name, 1.0))) for name in features.names}
 
 

@@ -31,7 +31,7 @@ from onebasin.posteriors.view import View
 from ..discovery.density import DensityCheck, compare_densities, spelt
 from ..discovery.resolve import resolve
 from .allocations import Allocation, allocations_in, renumbered
-from .moving import Moved, moved
+from .moving import moved
 from .rule import AlignmentRule, AlignmentTarget
 
 _SMALLEST = {"permutation": np.int32, "signs": np.int8, "swapped": np.int8}
@@ -162,7 +162,7 @@ class Alignment(Shown):
         if self.source.log_density is None or not all(b.keeps_density for b in self.symmetry):
             return None
         words = spelt(self.symmetry)
-        return compare_densities(self.source, self._moved.variables, self.relabelled, words)
+        return compare_densities(self.source, self._moved[0], self.relabelled, words)
 
     @cached_property
     def posterior(self) -> xr.DataTree:
@@ -172,11 +172,11 @@ class Alignment(Shown):
         signs and complements leave them as they are; rescaling does not leave `lp`, which holds the prior.
         """
         tree = self.source.tree.copy()
-        own = self.source.posterior
+        own, (variables, filed) = self.source.posterior, self._moved
         also = renumbered(own, self.allocations, self.element)
-        tree[schema.POSTERIOR] = xr.DataTree(own.assign({**self._moved.variables, **also}))
-        if self._moved.filed is not None:
-            close_with(tree, self._moved.filed)
+        tree[schema.POSTERIOR] = xr.DataTree(own.assign({**variables, **also}))
+        if filed is not None:
+            close_with(tree, filed)
         tree.attrs |= {
             schema.SYMMETRY: to_json(self.symmetry),
             schema.ALIGNMENT: self.rule.to_json(),
@@ -191,7 +191,7 @@ class Alignment(Shown):
         return tree
 
     @cached_property
-    def _moved(self) -> Moved:
+    def _moved(self) -> tuple[dict[str, xr.DataArray], xr.DataTree | None]:
         dataset = self.source.posterior
         names = [str(n) for n in dataset if any(n in block.variables for block in self.symmetry)]
         return moved(dataset[names], self.group, self.element, self.source.argument)

@@ -9,8 +9,6 @@ optimum has to be clear: loadings that are nearly spherical have none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from jaxtyping import Float
 
@@ -50,45 +48,11 @@ class UnclearRotation(ArgumentError):
         self.reason = reason
 
 
-@dataclass(frozen=True)
-class Clarity:
-    """The degree to which draws agree about the rotation.
-
-    Attributes
-    ----------
-    degrees : array (component, component)
-        Root mean square of the angles between draws and their mean, in the plane of two components.
-    elsewhere : float
-        Share of draws for which a random start found a better optimum than the one near the mean.
-    """
-
-    degrees: Float[np.ndarray, "component component"]
-    elsewhere: float
-
-    def reason(self, loadings: str) -> str:
-        """Say why there is no clear optimum, in a sentence; empty where there is one."""
-        worst = float(self.degrees.max(initial=0.0))
-        if worst > CLEAR:
-            open_ = int((self.degrees > CLEAR).any(axis=0).sum())
-            return (
-                f"Varimax has no clear optimum: in the plane of two components of {loadings} the draws turn by "
-                f"{worst:.0f} degrees about their mean ({CLEAR:.0f} are allowed, 26 are no information). This concerns "
-                f"{open_} of {len(self.degrees)} components. Their loadings are nearly spherical, there are more "
-                "components than the data tell apart, or the variable that was named first holds no loadings."
-            )
-        if self.elsewhere > ELSEWHERE:
-            return (
-                f"Varimax has no clear optimum: for {self.elsewhere:.0%} of the draws of {loadings} it is another one "
-                f"than near the mean ({ELSEWHERE:.0%} are allowed)."
-            )
-        return ""
-
-
 def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotated:
     """Find the rotations that make the loadings of all draws simple, all of them near one another."""
 
     def one(row: int) -> Loadings:
-        draw = reader.read_one(*divmod(row, reader.num_draws))
+        draw = reader.read_one(row)
         return _loadings({name: values[None] for name, values in draw.items()}, block)
 
     size, rows = one(0).shape[1:]
@@ -108,7 +72,7 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
         towards = mean.astype(draws.dtype) @ np.swapaxes(draws, 1, 2)
         return refine(draws, nearest_rotation(towards))
 
-    if reason := clarity(some, simple(some), mean).reason(block.loadings):
+    if reason := why_unclear(some, simple(some), mean, block.loadings):
         raise UnclearRotation(reader.argument, reason)
     found: list[Rotations] = []
     for chunk in reader.chunks:
@@ -131,19 +95,34 @@ def _loadings(draws: Arrays, block: Rotation, dtype: type = np.float64) -> Loadi
     return np.ascontiguousarray(front.reshape(*front.shape[:2], -1), dtype)
 
 
-def clarity(draws: Loadings, turns: Rotations, mean: Float[np.ndarray, "component row"]) -> Clarity:
-    """Measure to what degree draws agree about the rotation, given those that make them simple near a mean.
+def why_unclear(
+    draws: Loadings, turns: Rotations, mean: Float[np.ndarray, "component row"], loadings: str
+) -> str:
+    """Say why draws do not agree about the rotation, in a sentence; empty where they do.
 
-    Loadings (draw, component, row) are as they came.
+    Loadings (draw, component, row) are as they came, `turns` what makes them simple near a mean.
     """
     simple = turns @ draws
     about = nearest_rotation(simple.mean(axis=0) @ np.swapaxes(simple, 1, 2))
     sines = (about - np.swapaxes(about, 1, 2)) / 2
-    degrees = np.degrees(np.arcsin(np.clip(np.abs(sines), 0, 1)))
+    angles = np.degrees(np.arcsin(np.clip(np.abs(sines), 0, 1)))
+    degrees = np.sqrt((angles**2).mean(axis=0))  # in the plane of two components
+    if (worst := float(degrees.max(initial=0.0))) > CLEAR:
+        open_ = int((degrees > CLEAR).any(axis=0).sum())
+        return (
+            f"Varimax has no clear optimum: in the plane of two components of {loadings} the draws turn by "
+            f"{worst:.0f} degrees about their mean ({CLEAR:.0f} are allowed, 26 are no information). This concerns "
+            f"{open_} of {len(degrees)} components. Their loadings are nearly spherical, there are more "
+            "components than the data tell apart, or the variable that was named first holds no loadings."
+        )
     best = criterion(refine(draws, _random(len(draws), draws.shape[1])) @ draws)
-    return Clarity(
-        np.sqrt((degrees**2).mean(axis=0)), float((best > criterion(simple) * (1 + BETTER)).mean())
-    )
+    elsewhere = float((best > criterion(simple) * (1 + BETTER)).mean())
+    if elsewhere > ELSEWHERE:
+        return (
+            f"Varimax has no clear optimum: for {elsewhere:.0%} of the draws of {loadings} it is another one "
+            f"than near the mean ({ELSEWHERE:.0%} are allowed)."
+        )
+    return ""
 
 
 def _random(count: int, size: int) -> Rotations:

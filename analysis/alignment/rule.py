@@ -35,28 +35,10 @@ _SAID = {
 
 @dataclass(frozen=True)
 class AlignmentRule:
-    """The choices that decide an alignment, besides the draws and their symmetry.
+    """The choices that decide an alignment, besides the draws and their symmetry, checked: arguments of `align`.
 
-    Attributes
-    ----------
-    reference : {"draw", "mean", "gaussian", "posterior", "alignment"}
-        What draws are matched with; `posterior` is another one's mean, `alignment` what another one's draws were
-        matched with.
-    reference_draw : tuple of int
-        Chain and draw: the reference, or where the iteration starts.
-    cost : {"weights", "activations"}
-        What is compared.
-    scales : mapping of str to float
-        By what each variable is divided.
-    gauge : {"balanced", "unit", "keep"}
-        How positive scalings are divided out.
-    restarts, max_sweeps, seed : int
-        Starts, sweeps at most from each, seed of the random ones.
-
-    Raises
-    ------
-    ValueError
-        If a word is unknown or a number is not a count.
+    A `reference` may also be `posterior`, another one's mean, or `alignment`, which another one's draws were matched
+    with.
     """
 
     reference: str = "gaussian"
@@ -102,15 +84,7 @@ class AlignmentRule:
 
 @dataclass(frozen=True, eq=False)
 class AlignmentTarget:
-    """A reference, and the units that it is in.
-
-    Attributes
-    ----------
-    reference : AlignmentReference
-        Centres and weights.
-    units : FeatureUnits
-        Of the features that were matched with it.
-    """
+    """A reference, and the units that it is in: those of the features that were matched with it."""
 
     reference: AlignmentReference
     units: FeatureUnits
@@ -119,15 +93,8 @@ class AlignmentTarget:
     def of(cls, centre: Mapping[str, Any], scale: Mapping[str, Any]) -> AlignmentTarget:
         """Make a target from a diagonal Gaussian that is known by its numbers, such as a kept reference's labelling.
 
-        Parameters
-        ----------
-        centre, scale : mapping of str to array (*event)
-            Means and standard deviations, of every variable that the symmetry moves.
-
-        Raises
-        ------
-        ValueError
-            If a scale is missing, of another shape than its centre or not positive.
+        `centre` and `scale` are means and standard deviations (*event) of every variable that the symmetry moves; a
+        scale that is missing, of another shape than its centre or not positive is refused.
         """
         means = {name: np.asarray(value, np.float64) for name, value in centre.items()}
         sds = {name: np.asarray(scale.get(name, np.nan), np.float64) for name in means}

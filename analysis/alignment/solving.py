@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import combinations
+from operator import itemgetter
 from typing import cast
 
 import numpy as np
@@ -36,7 +37,7 @@ from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
 from onebasin.models.symmetry.elements import Part, Permuted, Shapes, choose, on_arrays
 from onebasin.models.symmetry.group import Group
 
-from .costs import AlignmentReference, Turn, cost_matrices, distance, targets
+from .costs import AlignmentReference, cost_matrices, distance, targets
 from .parts import bare, move, stack, take
 
 MOST_ELEMENTS = 5040
@@ -51,7 +52,7 @@ def solve(
     block: Block,
     part: Part,
     reference: AlignmentReference,
-    turns: Mapping[str, Turn] | None = None,
+    turns: Mapping[str, Permuted] | None = None,
 ) -> Part:
     """Return the best part of an element of an `Exchangeable` or `Complement` block for draws (draw, *event).
 
@@ -85,7 +86,7 @@ def _assign(
     block: Block,
     part: Permuted,
     reference: AlignmentReference,
-    turns: Mapping[str, Turn] | None,
+    turns: Mapping[str, Permuted] | None,
 ) -> Permuted:
     total, size = part.permutation.shape
     aim = targets(values, block, reference, turns or ())
@@ -94,7 +95,7 @@ def _assign(
     for first in range(0, total, step):
         rows = slice(first, first + step)
         draws = {name: values[name][rows] for name in block.axes}
-        turned = {name: turn.of(rows) for name, turn in (turns or {}).items()}
+        turned = {n: on_arrays(turn, itemgetter(rows)) for n, turn in (turns or {}).items()}
         costs, signs = cost_matrices(draws, aim, turned)
         best = assign(costs, part.permutation[rows])
         if signs is None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -23,9 +23,9 @@ from jaxtyping import Float, Int, Num
 
 from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
+from onebasin.models.symmetry.blocks import Block, axes_of, equal_modes
 from onebasin.models.symmetry.counterparts import stack, stacked_blocks
-from onebasin.models.symmetry.elements import Element, Scaled, labels_of
+from onebasin.models.symmetry.elements import Element, labels_of
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
@@ -42,33 +42,20 @@ _MIXED = 400
 
 @dataclass(frozen=True)
 class Switching:
-    """Effects of alignment on a posterior.
-
-    Attributes
-    ----------
-    reassigned : dict
-        Lag to the fraction of components whose place or sign differs between draws of one chain that
-        lag apart, over all chains and blocks; NaN where chains are too short.
-    labellings : tuple of int
-        Different elements in each chain.
-    ratio : float
-        Variance of the aligned draws, summed over variables, over that of the same draws under
-        random elements.
-    noise_ratio : float or None
-        The same for draws whose components were shuffled independently, or for noise.
-    yardstick : str
-        Which of them, in words.
-    distance : float
-        Between the two closest components of the aligned draws, or between one and its mirror image, in standard
-        deviations; NaN where nothing tells.
-    """
+    """Effects of alignment on a posterior."""
 
     reassigned: dict[int, float]
-    labellings: tuple[int, ...]
+    """Lag to the fraction of components whose place or sign differs between draws of one chain that lag apart, over all
+    chains and blocks; NaN where chains are too short."""
+    labellings: tuple[int, ...]  # Different elements in each chain.
     ratio: float
+    """Variance of the aligned draws, summed over variables, over that of the same draws under random elements."""
     noise_ratio: float | None
+    """The same for draws whose components were shuffled independently, or for noise: `yardstick` says which."""
     yardstick: str = "shuffled ones"
     distance: float = float("nan")
+    """Between the two closest components of the aligned draws, or between one and its mirror image, in standard
+    deviations; NaN where nothing tells."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types for JSON."""
@@ -95,17 +82,17 @@ def switching(
             f"`noise` is true, but draws were aligned by {alignment.rule.cost}, which shuffled components "
             "do not have; align by weights, or give noise=False."
         )
-    canonical = _canonical(alignment)
+    moving = stacked_blocks(equal_modes(alignment.symmetry))
+    aligned = _canonical(alignment)
+    group = Group(moving, {name: values.shape[2:] for name, values in aligned.items()})
     rng = np.random.default_rng(seed)
-    moving = _moving(alignment)
-    distances = [_distance(block, canonical) for block in moving]
-    shuffled = any(several for _, several in _with_parts(moving, canonical))
+    distances = [_distance(block, aligned) for block in moving]
     return Switching(
         reassigned={int(lag): reassigned(alignment.element, lag) for lag in lags},
         labellings=tuple(len(np.unique(c, axis=0)) for c in _discrete(alignment.element)),
-        ratio=_ratio(alignment, canonical, rng),
-        noise_ratio=_noise_ratio(alignment, canonical, rng) if noise else None,
-        yardstick="shuffled ones" if shuffled else "noise of the same size",
+        ratio=_ratio(alignment, aligned, group, rng),
+        noise_ratio=_noise_ratio(alignment, aligned, group, rng) if noise else None,
+        yardstick="shuffled ones" if max(group.sizes, default=0) > 1 else "noise of the same size",
         distance=min(filter(math.isfinite, distances), default=float("nan")),
     )
 
@@ -150,11 +137,6 @@ def _canonical(alignment: Alignment) -> dict[str, np.ndarray]:
     return {n: stacked[n] for block in stacked_blocks(alignment.symmetry) for n in block.variables}
 
 
-def _moving(alignment: Alignment) -> Symmetry:
-    """The blocks that make equal modes, on the stacked view."""
-    return stacked_blocks(equal_modes(alignment.symmetry))
-
-
 def _distance(block: Block[Any], values: dict[str, np.ndarray]) -> float:
     """Measure how far apart the two closest components of a block are, in all variables together."""
     pairs, mirrored = [], []
@@ -183,8 +165,9 @@ def _variance(values: dict[str, np.ndarray], scales: Any) -> float:
     return sum(float((v / scales.get(n, 1.0)).var(axis=(0, 1)).sum()) for n, v in values.items())
 
 
-def _ratio(alignment: Alignment, aligned: dict[str, np.ndarray], rng: np.random.Generator) -> float:
-    group = Group(_moving(alignment), {n: v.shape[2:] for n, v in aligned.items()})
+def _ratio(
+    alignment: Alignment, aligned: dict[str, np.ndarray], group: Group, rng: np.random.Generator
+) -> float:
     lead = next(iter(aligned.values())).shape[:2]
     scrambled = group.act(group.random(rng, lead), aligned)
     scales = alignment.rule.scales
@@ -192,10 +175,9 @@ def _ratio(alignment: Alignment, aligned: dict[str, np.ndarray], rng: np.random.
 
 
 def _noise_ratio(
-    alignment: Alignment, aligned: dict[str, np.ndarray], rng: np.random.Generator
+    alignment: Alignment, aligned: dict[str, np.ndarray], group: Group, rng: np.random.Generator
 ) -> float:
-    moving = _moving(alignment)
-    shuffled = shuffle_parts(aligned, moving, rng)
+    shuffled = shuffle_parts(aligned, group, rng)
     dataset = xr.Dataset(
         {
             n: ((*schema.SAMPLE_DIMS, *(f"{n}_{k}" for k in range(v.ndim - 2))), v)
@@ -205,19 +187,19 @@ def _noise_ratio(
     rule = alignment.rule
     again = align(
         dataset,
-        moving,
+        group.symmetry,
         reference=rule.reference if rule.reference != "posterior" else "mean",
         scales={n: s for n, s in rule.scales.items() if n in dataset},
         restarts=rule.restarts,
         max_sweeps=rule.max_sweeps,
         seed=rule.seed,
     )
-    return _ratio(again, _canonical(again), rng)
+    return _ratio(again, _canonical(again), group, rng)
 
 
 def shuffle_parts(
     values: dict[str, Float[np.ndarray, "chain draw *event"]],
-    symmetry: Symmetry,
+    group: Group,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
     """Give every component of every draw (chain, draw, *event) to a draw and a place at random.
@@ -227,11 +209,10 @@ def shuffle_parts(
     """
     lead = next(iter(values.values())).shape[:2]
     total = lead[0] * lead[1]
-    group = Group(symmetry, {n: v.shape[2:] for n, v in values.items()})
     out = group.act(group.random(rng, lead), values)
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in out.items()}
-    for (block, several), size in zip(_with_parts(symmetry, values), group.sizes, strict=True):
-        if several:
+    for block, size in zip(group.symmetry, group.sizes, strict=True):
+        if size > 1:
             rows = rng.permuted(np.tile(np.arange(total), (size, 1)), axis=1)
             for name, places in block.axes.items():
                 axis = axes_of(places)[0] + 1
@@ -248,78 +229,50 @@ def shuffle_parts(
     return {n: v.reshape(*lead, *v.shape[1:]) for n, v in flat.items()}
 
 
-def _with_parts(symmetry: Symmetry, values: dict[str, np.ndarray]) -> list[tuple[Block[Any], bool]]:
-    """Every block, and whether it moves several components, which can be shuffled."""
-    shapes = {name: value.shape[2:] for name, value in values.items()}
-    return [(block, block.size(shapes) > 1) for block in symmetry]
-
-
 IMPROBABLE = 0.01
 """Probability under which chance is no explanation."""
 MOST = 0.9
 """Share of a chain's draws that have a labelling before it is called the chain's."""
 
 
-@dataclass(frozen=True)
-class OneLabelling:
-    """All chains have one labelling.
+class OneLabelling(NamedTuple):
+    """All chains have one labelling: how probable that is by chance, and what it says of the symmetry."""
 
-    Attributes
-    ----------
-    chains : int
-        How many.
-    log_order : float
-        Natural logarithm of the number of labellings that the symmetry makes equal.
-    known : bool
-        Whether the symmetry was checked on the density, or follows from a network's architecture.
-    """
-
-    chains: int
-    log_order: float
-    known: bool
-
-    @property
-    def probability(self) -> float:
-        """Probability that so many independent chains have one labelling by chance."""
-        return math.exp((1 - self.chains) * self.log_order)
+    probability: float
+    sentence: str
 
     @property
     def improbable(self) -> bool:
         """Tell whether chance is too improbable as an explanation."""
         return self.probability < IMPROBABLE
 
-    @property
-    def sentence(self) -> str:
-        """The conclusion about the symmetry, in words."""
-        if self.chains == 1:
-            return "One chain in one labelling: other modes cannot be seen."
-        begin = (
-            f"All {self.chains} chains have one of {_count(self.log_order)} labellings, to which independent starts "
-            f"come once in {_count((self.chains - 1) * self.log_order)} times"
-        )
-        if not self.improbable:
-            return f"{begin}: no evidence for or against the symmetry."
-        why = "an order, equal starts or different priors fixed the labels"
-        other = "" if self.known else ", or the components are not interchangeable"
-        return f"{begin}: {why}{other}."
-
 
 def one_labelling(alignment: Alignment) -> OneLabelling | None:
     """Look whether all chains have one labelling; None where they do not."""
-    blocks = equal_modes(alignment.symmetry)
-    alike: Any = True  # has a draw the median labels, component by component
-    for part in alignment.element:
-        for labels in part:
-            if labels is not None and not isinstance(part, Scaled):
-                flat = labels.reshape(*labels.shape[:2], -1)
-                for column in np.moveaxis(flat, 2, 0):
-                    middle = np.partition(column, column.size // 2, axis=None)[column.size // 2]
-                    alike = alike & (column == middle)
-    if alike is True or not (alike.mean(axis=1) >= MOST).all():
+    rows = _discrete(alignment.element)
+    if alignment.rotates or not rows.size:
         return None
-    order = Group(blocks, alignment.group.shapes).log_order
-    chains = alignment.distance_after.shape[0]
-    return OneLabelling(chains, order, resolve(alignment.source, alignment.symmetry).known)
+    middle = rows.shape[0] * rows.shape[1] // 2
+    usual = np.partition(rows.reshape(-1, rows.shape[2]), middle, axis=0)[middle]
+    if not ((rows == usual).all(axis=2).mean(axis=1) >= MOST).all():
+        return None
+    others = alignment.distance_after.shape[0] - 1
+    log_order = Group(equal_modes(alignment.symmetry), alignment.group.shapes).log_order
+    probability = math.exp(-others * log_order)
+    if not others:
+        said = "One chain in one labelling: other modes cannot be seen."
+        return OneLabelling(probability, said)
+    said = (
+        f"All {others + 1} chains have one of {_count(log_order)} labellings, to which independent starts "
+        f"come once in {_count(others * log_order)} times: "
+    )
+    if probability < IMPROBABLE:
+        known = resolve(alignment.source, alignment.symmetry).known
+        said += "an order, equal starts or different priors fixed the labels"
+        said += "." if known else ", or the components are not interchangeable."
+    else:
+        said += "no evidence for or against the symmetry."
+    return OneLabelling(probability, said)
 
 
 def _count(log_number: float) -> str:

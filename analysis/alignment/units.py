@@ -41,16 +41,9 @@ _STEPS = 64
 
 @dataclass(frozen=True, eq=False)
 class FeatureUnits:
-    """A centre and a unit for each feature.
+    """A centre (*event) in its own precision and a unit, a power of two, for each feature.
 
-    Attributes
-    ----------
-    centre : mapping of str to array (*event)
-        Of the features' own precision.
-    unit : mapping of str to float
-        Powers of two.
-    spread : mapping of str to float
-        Root mean squares, as the features came; 0 where one never varies.
+    `spread` is the root mean square as the feature came; 0 where it never varies.
     """
 
     centre: Mapping[str, np.ndarray]

@@ -19,8 +19,6 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import checked, entry_names
 from onebasin.posteriors.view import View, as_view
 
-from ..predictive.points import Points
-
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
 
@@ -44,22 +42,14 @@ def check_comparable(views: Mapping[str, View], truth: str) -> None:
 
 @dataclass(frozen=True)
 class Shared:
-    """Variables that are compared, and those that are not.
+    """Variables that are compared, and those that are not."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Variables that every posterior has, with the same shape of one draw.
-    only_in : mapping of str to str
-        Variables that some posterior lacks or has with another shape, and a posterior that has them.
-    with_labels : tuple of str
-        Variables that may carry labels of components and that the symmetry does not move: their means depend on the
-        labelling that a chain happened to take.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # Those that every posterior has, with the same shape of one draw.
     only_in: Mapping[str, str]
+    """Variables that some posterior lacks or has with another shape, and a posterior that has them."""
     with_labels: tuple[str, ...]
+    """Variables that may carry labels of components and that the symmetry does not move: their means depend on the
+    labelling that a chain happened to take."""
 
 
 def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
@@ -101,16 +91,6 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
             "choose them with `var_names` to compare them as they are."
         )
     return Shared(kept, only_in, with_labels)
-
-
-def stored_points(view: View, model: BayesianNetwork, name: str) -> Points:
-    """Return the data that a network's posterior was fitted to and keeps."""
-    if view.x is None:
-        raise ArgumentError(
-            f"`x` is not given, and `{name}` keeps no inputs in the group `constant_data`: give "
-            "points to predict at."
-        )
-    return Points.of(model, view.x, view.y)
 
 
 def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:
@@ -195,14 +175,10 @@ def labelled_as(view: View, other: View, names: Sequence[str]) -> View:
 def _labelled(variable: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
     axes = dict(zip(_axes(variable), _axes(like), strict=True))
     for own, theirs in axes.items():
-        if own in variable.coords and theirs in like.coords:
-            labels, wanted = (
-                variable.coords[own].values.tolist(),
-                like.coords[theirs].values.tolist(),
-            )
-            place = {label: number for number, label in enumerate(labels)}
-            if len(place) == len(labels) and set(place) == set(wanted):
-                variable = variable.isel({own: [place[label] for label in wanted]})
+        if own in variable.indexes and theirs in like.indexes:
+            labels, wanted = variable.indexes[own], like.indexes[theirs]
+            if labels.is_unique and {*labels} == {*wanted}:
+                variable = variable.sel({own: wanted})
     bare = variable.drop_vars([c for c in variable.coords if c not in schema.SAMPLE_DIMS])
     coords = {dim: like.coords[dim].values for dim in axes.values() if dim in like.coords}
     return bare.rename(axes).assign_coords(coords)

@@ -32,14 +32,15 @@ from ..predictive.points import (
     REGRESSION_SCORES,
     Points,
     distances,
+    inputs_of,
     predict_points,
 )
-from .comparable import check_comparable, shared_variables, stored_points, unlike_weights
+from .comparable import check_comparable, shared_variables, unlike_weights
 from .frame import CommonFrame, fit_frame, halves
 from .moments import MomentComparison, compare_moments
 from .result import MOMENTS, WEIGHTS, Comparison
 from .two_sample import two_sample
-from .words import FLOOR, Setting, say, warn
+from .words import FLOOR, say, warn
 
 Progress = Callable[[int, int], None]
 Rows = dict[str, dict[str, Any]]
@@ -160,20 +161,29 @@ def compare(
     filled = {c: [row.get(c) for row in rows.values()] for c in (*_COLUMNS[kind], *WEIGHTS)}
     table = pd.DataFrame(filled, index=pd.Index(rows, name="posterior"))
     table = table.astype({c: float for c in table if c != "verdict"})
-    setting = Setting(
-        truth=truth,
-        targets={name: str(view.attribute(schema.TARGET, "")) for name, view in views.items()},
+    own, aligned_by = x is None, frame.alignment if frame else None
+    notes = say(
+        table,
+        truth,
         points=points,
-        own_points=x is None,
-        rule=frame.alignment.text if frame and frame.alignment else "",
-        weighed=weights,
-        permutations=permutations,
-        obstacles=obstacles,
+        own_points=own,
+        rule=aligned_by.text if aligned_by else "",
+        caveat=resolved.caveat if aligned_by else "",
+        permutations=permutations if weights else 0,
         shared=shared,
-        caveat=resolved.caveat if frame and frame.alignment else "",
+        obstacles=obstacles,
     )
-    notes, warnings = tuple(say(setting, table)), tuple(warn(setting, table))
-    return Comparison(kind, truth, table, notes, warnings, moments, frame)
+    targets = {name: str(view.attribute(schema.TARGET, "")) for name, view in views.items()}
+    warnings = warn(
+        table,
+        truth,
+        targets=targets,
+        points=points,
+        own_points=own,
+        weighed=weights,
+        shared=shared,
+    )
+    return Comparison(kind, truth, table, tuple(notes), tuple(warnings), moments, frame)
 
 
 def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
@@ -196,9 +206,7 @@ def _points(truth: View, name: str, x: Any, y: Any) -> Points | None:
     if x is None and y is not None:
         raise ArgumentError("`y` is given without `x`: give the inputs that it belongs to.")
     if truth.network is not None:
-        if x is None:
-            return stored_points(truth, truth.network, name)
-        return Points.of(truth.network, x, y)
+        return Points.of(truth.network, inputs_of(truth, x), truth.y if x is None else y)
     if x is not None:
         raise ArgumentError(
             f"`x` is given, but `{name}` is of no network that could predict there (its attribute "

@@ -43,36 +43,17 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class CommonFrame:
-    """The reference that draws are aligned with and the scales that they are divided by.
+    """The reference that draws are aligned with and the scales that they are divided by."""
 
-    Attributes
-    ----------
-    symmetry
-        Modulo what draws are aligned; empty where nothing is.
-    shapes
-        Of each variable that is compared, in one draw.
-    chosen
-        Whether these were chosen, so that a posterior may hold others too.
-    places
-        Entries that are compared, counted through all variables: those that are finite; None for all.
-    scale
-        Standard deviation of each scalar parameter; 1 where it never varies.
-    fixed
-        What a parameter is that never varies; NaN where it does.
-    alignment
-        Of the half that was set aside; None without a symmetry.
-    rest
-        The other half of the reference posterior, as it came.
-    """
-
-    symmetry: Symmetry
-    shapes: Mapping[str, tuple[int, ...]]
-    chosen: bool
+    symmetry: Symmetry  # Modulo what draws are aligned; empty where nothing is.
+    shapes: Mapping[str, tuple[int, ...]]  # Of each variable that is compared, in one draw.
+    chosen: bool  # Whether these were chosen, so that a posterior may hold others too.
     places: tuple[int, ...] | None
-    scale: Float[np.ndarray, " param"]
-    fixed: Float[np.ndarray, " param"]
-    alignment: Alignment | None
-    rest: View
+    """Entries that are compared, counted through all variables: those that are finite; None for all."""
+    scale: Float[np.ndarray, " param"]  # Standard deviation; 1 where a parameter never varies.
+    fixed: Float[np.ndarray, " param"]  # What one is that never varies; NaN where it does.
+    alignment: Alignment | None  # Of the half that was set aside; None without a symmetry.
+    rest: View  # The other half of the reference posterior, as it came.
 
     def align(self, posterior: Posterior, *, progress: Progress | None = None) -> View:
         """Bring a posterior of the same variables into the common labelling, under the reference's names of entries."""

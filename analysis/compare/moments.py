@@ -39,37 +39,22 @@ POWER = 0.8
 
 @dataclass(frozen=True, eq=False)
 class MomentComparison:
-    """The distance of two posteriors' means.
-
-    Attributes
-    ----------
-    table
-        One row per parameter: mean_a, mean_b, difference, sd_a, sd_b, z, d, error (the standard error of d), sd_ratio
-        (of b to a), rhat and ess (the worse of the two), gated (not judged, since it did not pass the gate).
-    max_abs_z, max_abs_d
-        Largest among the parameters that passed the gate; NaN where none did.
-    z_bound
-        Bonferroni bound on |z| for that many parameters, at `ERRORS` for the family.
-    d_bound
-        Bound on |d|.
-    gated
-        Parameters that failed the gate.
-    power
-        Probability to see a shift of 0.2 sds in the least precise parameter of those that passed the gate; NaN where
-        none did.
-    verdict
-        `differ`, if a |z| is above its bound. `agree`, if none is, every parameter passed the gate, every |d| is within
-        its bound, and `power` is at least 0.8. Else `undecided`: there are too few effective draws to tell.
-    """
+    """The distance of two posteriors' means."""
 
     table: pd.DataFrame
-    max_abs_z: float
+    """One row per parameter: mean_a, mean_b, difference, sd_a, sd_b, z, d, error (the standard error of d), sd_ratio
+    (of b to a), rhat and ess (the worse of the two), gated (not judged, since it did not pass the gate)."""
+    max_abs_z: float  # Largest among the parameters that passed the gate; NaN where none did.
     max_abs_d: float
-    z_bound: float
-    d_bound: float
-    gated: tuple[str, ...]
+    z_bound: float  # Bonferroni bound on |z| for that many parameters, at `ERRORS` for the family.
+    d_bound: float  # Bound on |d|.
+    gated: tuple[str, ...]  # Parameters that failed the gate.
     power: float
+    """Probability to see a shift of 0.2 sds in the least precise parameter of those that passed the gate; NaN where
+    none did."""
     verdict: str
+    """`differ`, if a |z| is above its bound. `agree`, if none is, every parameter passed the gate, every |d| is within
+    its bound, and `power` is at least 0.8. Else `undecided`: there are too few effective draws to tell."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain types for JSON, numbers that are not finite as None."""

@@ -16,7 +16,7 @@ from onebasin.base.table import Table
 
 from .frame import CommonFrame
 from .moments import SHIFT, MomentComparison
-from .words import FLOOR, SHOWN, SMALL
+from .words import FLOOR, PREDICTIONS, SHOWN, SMALL
 
 WEIGHTS = ("energy", "energy_p", "mmd", "mmd_p", "num_draws")
 MOMENTS = ("max_abs_z", "max_abs_d", "verdict")
@@ -106,10 +106,6 @@ MOST = 8
 """Posteriors that are shown."""
 WEAK = 0.05
 """p-value below which nothing is said to be alike."""
-_PREDICTIONS = {
-    "total_variation": "class probabilities differ by {} in total variation",
-    "mean_distance": "mean predictions lie {} sds away",
-}
 _MEASURES = {
     "agreement": "same class as the truth",
     "total_variation": "total variation",
@@ -136,7 +132,7 @@ def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
     mixed = not floor.get("energy_p", math.nan) <= SMALL
     for name, row in table.drop(index=[comparison.truth, FLOOR]).iloc[:MOST].iterrows():
         said = []
-        for measure, text in _PREDICTIONS.items():
+        for measure, text in PREDICTIONS.items():
             if measure in row and math.isfinite(row[measure]):
                 apart, baseline = number(row[measure], 2), number(floor[measure], 2)
                 said.append(f"{text.format(apart)}, the truth's own halves by {baseline}")

@@ -28,7 +28,8 @@ def independent_draws(
     All draws (chain, draw, param) are taken, up to `max_draws`, where they are not autocorrelated; comparing takes
     memory with the square of their number.
     """
-    return thin(_unnamed(values), autocorrelated=autocorrelated, max_draws=max_draws)
+    draws = Draws(("",) * values.shape[2], values)
+    return thin(draws, autocorrelated=autocorrelated, max_draws=max_draws)
 
 
 def thin(
@@ -37,10 +38,10 @@ def thin(
     """Take every k-th draw of each chain as `independent_draws` does, of draws that need not be in memory."""
     check_count("max_draws", max_draws)
     least = -(-draws.num_chains * draws.num_draws // max_draws)
-    return draws.every(max(_stride(draws) if autocorrelated else 1, least))
+    return draws.every(max(stride(draws) if autocorrelated else 1, least))
 
 
-def stride(values: Float[np.ndarray, "chain draw param"]) -> int:
+def stride(draws: Draws) -> int:
     """Return how many draws lie between two that may be taken for independent, from 1 to the length of a chain.
 
     Each parameter is taken for a first-order autoregression with its bulk ESS, whose correlation r at the stride would
@@ -50,14 +51,6 @@ def stride(values: Float[np.ndarray, "chain draw param"]) -> int:
     of many parameters add up faster than chance does. A negative correlation counts as a positive one of its size. At
     most 500 parameters, evenly spaced, are looked at; those that never vary do not count.
     """
-    return _stride(_unnamed(values))
-
-
-def _unnamed(values: Float[np.ndarray, "chain draw param"]) -> Draws:
-    return Draws(("",) * values.shape[2], values)
-
-
-def _stride(draws: Draws) -> int:
     size = len(draws.names)
     # Of neighbours in a first-order autoregression of each parameter's ESS.
     chosen = np.linspace(0, size - 1, min(size, _ENTRIES)).astype(np.intp)

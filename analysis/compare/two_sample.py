@@ -34,20 +34,9 @@ _BATCH = 64
 
 @dataclass(frozen=True)
 class TwoSample:
-    """The distance of two samples, with its tests.
+    """The squared distances of two samples, without bias, with p-values; NaN with fewer than 10 draws of either.
 
-    Attributes
-    ----------
-    energy, energy_p
-        Squared energy distance, without bias, and its p-value; NaN with fewer than 10 draws of either.
-    mmd, mmd_p
-        Squared maximum mean discrepancy, without bias, and its p-value.
-    bandwidth
-        Of the kernel.
-    num_draws
-        Draws of the first and of the second sample.
-    permutations
-        Behind the p-values, which are at least 1 / (permutations + 1).
+    `num_draws` are of the first and of the second sample; p-values are at least 1 / (permutations + 1).
     """
 
     energy: float
@@ -65,11 +54,6 @@ def two_sample(
     """Compare two samples of independent draws (draw, param) by both distances, with p-values by permutation.
 
     The kernel's bandwidth is by default the median distance between pooled draws.
-
-    References
-    ----------
-    Székely and Rizzo 2013, Energy statistics, J. Statist. Plann. Inference 143. Gretton, Borgwardt, Rasch, Schölkopf
-    and Smola 2012, A kernel two-sample test, JMLR 13.
     """
     check_count("permutations", permutations, most=10**6)
     a, b = _checked(a, b)
@@ -105,28 +89,16 @@ def two_sample(
     )
 
 
-def energy_distance(a: Sample, b: Other, *, unbiased: bool = True) -> float:
+def energy_distance(a: Sample, b: Other) -> float:
     """Return the squared energy distance of two samples (draw, param).
 
-    Without bias a draw's distance from itself is left out of the means; with it, it is the distance of the two
-    empirical distributions, never below zero.
+    It is without bias: a draw's distance from itself is left out of the means.
     """
     a, b = _checked(a, b)
-    distances, unit = _distances(np.concatenate([a, b]))
-    return unit * _mean_difference(distances, len(a), unbiased)
-
-
-def mmd(a: Sample, b: Other, *, bandwidth: float | None = None, unbiased: bool = True) -> float:
-    """Return the squared maximum mean discrepancy of two samples (draw, param) by a Gaussian kernel.
-
-    Its standard deviation, the bandwidth, is by default the median distance between pooled draws; without bias as in
-    `energy_distance`.
-    """
-    a, b = _checked(a, b)
-    kernel, _ = _kernel(*_distances(np.concatenate([a, b])), bandwidth)
-    if not unbiased:
-        kernel = kernel + np.eye(len(kernel))
-    return _mean_difference(-kernel, len(a), unbiased)
+    pairs, unit = _distances(np.concatenate([a, b]))
+    within = [pairs[: len(a), : len(a)], pairs[len(a) :, len(a) :]]
+    inside = sum(block.sum() / (len(block) * (len(block) - 1)) for block in within)
+    return unit * float(2 * pairs[: len(a), len(a) :].mean() - inside)
 
 
 def _checked(a: Sample, b: Other) -> tuple[Sample, Other]:
@@ -180,13 +152,6 @@ def _kernel(distances: Pairs, unit: float, bandwidth: float | None) -> tuple[Pai
     kernel = np.exp(-0.5 * np.square(distances / width))
     np.fill_diagonal(kernel, 0)
     return kernel, bandwidth
-
-
-def _mean_difference(pairs: Pairs, size: int, unbiased: bool) -> float:
-    within = [pairs[:size, :size], pairs[size:, size:]]
-    counts = [len(block) * (len(block) - int(unbiased)) for block in within]
-    inside = sum(block.sum() / count for block, count in zip(within, counts, strict=True))
-    return float(2 * pairs[:size, size:].mean() - inside)
 
 
 def _statistics(

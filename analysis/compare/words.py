@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,106 +20,92 @@ FLOOR = "floor"
 """Name of the row of the truth against itself."""
 SMALL = 0.01
 """p-value up to which distributions are called different, of a posterior and of the truth's own halves."""
+PREDICTIONS = {
+    "total_variation": "class probabilities differ by {} in total variation",
+    "mean_distance": "mean predictions lie {} sds away",
+}
 SHOWN = 6
 """Names listed in a sentence."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """The ingredients of a comparison, for its notes.
+def say(
+    table: pd.DataFrame,
+    truth: str,
+    *,
+    points: Points | None,
+    own_points: bool,
+    rule: str,
+    caveat: str,
+    permutations: int,
+    shared: Shared | None,
+    obstacles: Mapping[str, str],
+) -> Iterator[str]:
+    """Tell what was compared with what.
 
-    Attributes
-    ----------
-    truth
-        Name of the truth.
-    targets
-        Name of each posterior's target, by the posterior's name; empty where it has none.
-    points
-        Where predictions were made, if anywhere.
-    own_points
-        Whether these are the truth's own data.
-    rule
-        Of the alignment, in words; empty without one.
-    weighed
-        Whether draws were compared in weight space.
-    permutations
-        Behind each p-value.
-    obstacles
-        Why the weights of some posteriors were not compared, by name.
-    shared
-        Which variables were compared; None where they were chosen or are a network's weights.
-    caveat
-        What nobody has checked of the symmetry, in a sentence; empty where nothing is left.
+    Predictions were made at `points`, where there are any, which are the truth's own data or were given; draws were
+    aligned by a `rule` in words, of whose symmetry nobody has checked what the `caveat` says, and compared where there
+    are `permutations`; `shared` tells which variables, but where they were chosen or are a network's weights;
+    `obstacles` say why the weights of some posteriors were not, by name.
     """
-
-    truth: str
-    targets: Mapping[str, str]
-    points: Points | None
-    own_points: bool
-    rule: str
-    weighed: bool
-    permutations: int
-    obstacles: Mapping[str, str]
-    shared: Shared | None = None
-    caveat: str = ""
-
-
-def say(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
-    """Tell what was compared with what."""
-    if setting.points is not None:
-        number = len(setting.points.x)
-        where = f"that `{setting.truth}` was fitted to and keeps" if setting.own_points else "given"
-        scored = (
-            "" if setting.points.y is not None else ", which have no labels or targets to score"
-        )
-        yield f"Predictions are compared at the {number} points {where}{scored}."
+    if points is not None:
+        where = f"that `{truth}` was fitted to and keeps" if own_points else "given"
+        scored = "" if points.y is not None else ", which have no labels or targets to score"
+        yield f"Predictions are compared at the {len(points.x)} points {where}{scored}."
     if "total_variation" in table:
         yield "Total variation is half the sum of absolute differences; Xiao et al. 2023, equation 2, is the sum."
     yield (
-        f"Baseline (`floor`): the distance between the two halves of `{setting.truth}`. Values this small are "
-        "noise."
+        f"Baseline (`floor`): the distance between the two halves of `{truth}`. Values this small are noise."
     )
-    if setting.rule:
-        yield f"{setting.rule} Labels were fitted on the first half of `{setting.truth}`."
-    if setting.caveat:
-        yield setting.caveat
-    if setting.weighed:
+    if rule:
+        yield f"{rule} Labels were fitted on the first half of `{truth}`."
+    if caveat:
+        yield caveat
+    if permutations:
         yield (
-            f"Distances of draws are between the second half of `{setting.truth}` and the others, in units of "
+            f"Distances of draws are between the second half of `{truth}` and the others, in units of "
             "the first half's standard deviations; chains are thinned to nearly independent draws."
         )
         tests = int(table["energy_p"].notna().sum())
         yield (
-            f"p-values are by {setting.permutations} permutations, each for itself; there are {tests} of each kind."
+            f"p-values are by {permutations} permutations, each for itself; there are {tests} of each kind."
         )
-    if setting.shared is not None and setting.shared.only_in:
+    if shared is not None and shared.only_in:
         sides: dict[str, list[str]] = {}
-        for variable, name in setting.shared.only_in.items():
+        for variable, name in shared.only_in.items():
             sides.setdefault(name, []).append(variable)
         held = "; ".join(f"`{name}` has {in_brief(names, SHOWN)}" for name, names in sides.items())
         yield f"Not compared, because not every posterior has them in the same shape: {held}."
-    for name, why in setting.obstacles.items():
+    for name, why in obstacles.items():
         yield f"Draws of `{name}` are compared in prediction alone: {why.rstrip('.')}."
 
 
-def warn(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
-    """Tell what to beware of."""
-    if setting.own_points and setting.points is not None:
+def warn(
+    table: pd.DataFrame,
+    truth: str,
+    *,
+    targets: Mapping[str, str],
+    points: Points | None,
+    own_points: bool,
+    weighed: bool,
+    shared: Shared | None,
+) -> Iterator[str]:
+    """Tell what to beware of; `targets` names each posterior's target, `weighed` says whether draws were compared."""
+    if own_points and points is not None:
         yield "The points are training data, where scores are optimistic; give other points to see predictions."
-    ours = setting.targets[setting.truth]
-    other = [f"`{name}` ({target})" for name, target in setting.targets.items() if target != ours]
-    if other and setting.points is None:  # the data of networks have been compared
+    ours = targets[truth]
+    other = [f"`{name}` ({target})" for name, target in targets.items() if target != ours]
+    if other and points is None:  # the data of networks have been compared
         yield (
-            f"Targets have other names than that of `{setting.truth}` ({ours}): "
+            f"Targets have other names than that of `{truth}` ({ours}): "
             f"{', '.join(other)}. Are they the same model of the same data?"
         )
-    if setting.shared is not None and setting.shared.with_labels:
+    if shared is not None and shared.with_labels:
         yield (
-            f"Left out: {in_brief(setting.shared.with_labels, SHOWN)}. They may carry labels of components, and the "
+            f"Left out: {in_brief(shared.with_labels, SHOWN)}. They may carry labels of components, and the "
             "symmetry does not move them, so their means depend on the labelling. To compare them, declare them with "
             "the components."
         )
-    if not setting.weighed:
+    if not weighed:
         return
     few = table["num_draws"] < MIN_DRAWS
     for name, number in table.loc[few, "num_draws"].items():
@@ -131,11 +116,11 @@ def warn(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
     floor = table["energy_p"].iloc[-1]
     if not np.isfinite(floor) and not few.any():
         yield (
-            f"Whether the chains of `{setting.truth}` agree among themselves was not judged, since their halves have "
+            f"Whether the chains of `{truth}` agree among themselves was not judged, since their halves have "
             "no p-value: other p-values cannot be trusted; sample longer."
         )
     if np.isfinite(floor) and floor <= SMALL:
         yield (
-            f"The chains of `{setting.truth}` differ among themselves (p = {floor:.3f}): it has not mixed, and "
+            f"The chains of `{truth}` differ among themselves (p = {floor:.3f}): it has not mixed, and "
             "other p-values cannot be trusted."
         )

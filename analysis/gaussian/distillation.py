@@ -1,10 +1,8 @@
 """One diagonal Gaussian over a network's weights that predicts as a whole posterior does.
 
 A Gaussian that matches the moments of (aligned) draws loses how weights depend on one another, and with it
-the predictions. Here the Gaussian's mean and standard deviations are found through its predictions: at every
-input the distribution of outputs over its draws is brought to that over the posterior's draws, by stochastic
-gradients of the energy score, which is smallest in expectation where both are the
-same. So not only the mean prediction is matched, as a student of averaged probabilities would, but the spread.
+the predictions. Here its mean and standard deviations are found through its predictions, by `distil`: not only the mean
+prediction is matched, as a student of averaged probabilities would, but the spread.
 
 Convention: of classes, f are square roots of probabilities, among which the Euclidean distance is Hellinger's
 times the root of 2; of regressions, outputs over their standard deviation. Inputs need no targets. The weights'

@@ -8,8 +8,6 @@ Ledoit-Wolf shrinkage, which takes their number into account, is too small rathe
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import eigh
@@ -24,18 +22,6 @@ is no density."""
 
 _TOLERANCE = 1e-4  # nats a draw, from one iteration to the next
 _MAX_ITERATIONS = 1000
-
-
-class Spectrum(NamedTuple):
-    """The correlation matrix' eigenvalues in falling order and their directions (param, rank)."""
-
-    values: Float[np.ndarray, " rank"]
-    vectors: Float[np.ndarray, "param rank"]
-
-
-def diagonal(size: int) -> Spectral:
-    """Independent parameters."""
-    return Spectral(np.empty((size, 0)), np.empty(0), 1.0)
 
 
 def factors(z: Samples, rank: int) -> Factors:
@@ -84,8 +70,11 @@ def _loadings(
     return loadings, 0.5 * float(gained - np.log(unique).sum() - (1 / unique).sum())
 
 
-def spectrum(z: Samples) -> Spectrum:
-    """Eigenvalues that can differ from 0: as many as parameters, or one less than draws."""
+def spectrum(z: Samples) -> Spectral:
+    """The correlation matrix by those eigenvalues, falling, that can differ from 0.
+
+    They are as many as parameters, or one less than draws.
+    """
     num, size = z.shape
     rank = min(num - 1, size)
     # Factors first: they leave a small square matrix to the slow part.
@@ -96,10 +85,10 @@ def spectrum(z: Samples) -> Spectrum:
         basis, corner = np.linalg.qr(z.T)
         left, singular, _ = np.linalg.svd(corner)
         vectors = basis @ left[:, :rank]
-    return Spectrum(np.square(singular[:rank]) / num, vectors)
+    return Spectral(vectors, np.square(singular[:rank]) / num, 0.0)
 
 
-def ledoit_wolf(z: Samples, spectrum: Spectrum) -> float:
+def ledoit_wolf(z: Samples, spectrum: Spectral) -> float:
     """Shrinkage of the correlation matrix to the identity.
 
     References
@@ -114,7 +103,7 @@ def ledoit_wolf(z: Samples, spectrum: Spectrum) -> float:
     return 0.0 if noise <= 0 or distance <= 0 else min(noise / distance, 1.0)
 
 
-def shrunk(spectrum: Spectrum, shrinkage: float) -> Spectral:
+def shrunk(spectrum: Spectral, shrinkage: float) -> Spectral:
     """Return (1 - shrinkage) R + shrinkage I; refuse what is singular in double precision."""
     values = (1 - shrinkage) * spectrum.values + shrinkage
     size = spectrum.vectors.shape[0]
@@ -122,7 +111,7 @@ def shrunk(spectrum: Spectrum, shrinkage: float) -> Spectral:
     return Spectral(spectrum.vectors, values, shrinkage if values.size < size else 1.0)
 
 
-def stiffest(spectrum: Spectrum, shrinkage: float, rank: int) -> Spectral:
+def stiffest(spectrum: Spectral, shrinkage: float, rank: int) -> Spectral:
     """Keep the `rank` smallest eigenvalues, one value for all others, and the trace; refuse what is singular."""
     values = (1 - shrinkage) * spectrum.values[-rank:] + shrinkage
     _refuse_singular(values, shrinkage)

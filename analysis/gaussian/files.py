@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,14 @@ from .layout import Variable, VariableLayout
 from .structures import Factors, Spectral, Structure
 
 GROUP = "gaussian"
+_DIMS = {
+    "vectors": ("param", "rank"),
+    "values": ("rank",),
+    "rest": (),
+    "loadings": ("param", "rank"),
+    "unique": ("param",),
+}
+"""Axes of the parts of a structure."""
 
 
 class GaussianFileError(OnebasinError, RuntimeError):
@@ -34,13 +42,8 @@ class GaussianFileError(OnebasinError, RuntimeError):
 def to_dataset(fit: GaussianFit) -> xr.Dataset:
     """Return a fit as a dataset, without its source's data."""
     variables: dict[str, Any] = {"loc": ("param", fit.loc), "scale": ("param", fit.scale)}
-    if isinstance(fit.structure, Spectral):
-        variables["vectors"] = (("param", "rank"), fit.structure.vectors)
-        variables["values"] = ("rank", fit.structure.values)
-        variables["rest"] = ((), fit.structure.rest)
-    else:
-        variables["loadings"] = (("param", "rank"), fit.structure.loadings)
-        variables["unique"] = ("param", fit.structure.unique)
+    for part in fields(fit.structure):
+        variables[part.name] = (_DIMS[part.name], getattr(fit.structure, part.name))
     for dim, labels in fit.layout.coords.items():
         variables[f"coordinate_{dim}"] = (f"entry_{dim}", labels)
     words = {
@@ -62,20 +65,17 @@ def from_dataset(dataset: xr.Dataset, data: Mapping[str, xr.Dataset] | None = No
     )
     coordinates = [str(name) for name in dataset if str(name).startswith("coordinate_")]
     coords = {name.removeprefix("coordinate_"): dataset[name].values for name in coordinates}
-    loc, scale = _array(dataset, "loc"), _array(dataset, "scale")
-    structure: Structure
-    if "loadings" in dataset:
-        structure = Factors(_array(dataset, "loadings"), _array(dataset, "unique"))
-    else:
-        rest = float(_array(dataset, "rest"))
-        structure = Spectral(_array(dataset, "vectors"), _array(dataset, "values"), rest)
+    kind: type[Structure] = Factors if "loadings" in dataset else Spectral
+    parts: Any = {part.name: _array(dataset, part.name) for part in fields(kind)}
+    if kind is Spectral:
+        parts["rest"] = float(parts["rest"])
     attributes = {name: value for name, value in dataset.attrs.items() if name != GROUP}
     return GaussianFit(
         covariance=words["covariance"],
         layout=VariableLayout(variables, coords),
-        loc=loc,
-        scale=scale,
-        structure=structure,
+        loc=_array(dataset, "loc"),
+        scale=_array(dataset, "scale"),
+        structure=kind(**parts),
         settings=words["settings"],
         attributes=attributes,
         data=dict(data or {}),
@@ -88,11 +88,8 @@ def save_gaussian(fit: GaussianFit, path: str | Path, *, force: bool = False) ->
     Raises
     ------
     GaussianFileError
-        If the file exists and `force` is false, is no plain file, or its folder cannot be written to.
-    InUse
-        If somebody else is writing it.
-    WriteError
-        If it cannot be written, such as on a full disk.
+        If the file exists and `force` is false, is no plain file, or its folder cannot be written to; `InUse` if
+        somebody else is writing it, `WriteError` if it cannot be written, such as on a full disk.
     """
     tree = xr.DataTree.from_dict({GROUP: to_dataset(fit), **fit.data})
     with claim(Path(path), force=force, error=GaussianFileError) as output:
@@ -100,17 +97,7 @@ def save_gaussian(fit: GaussianFit, path: str | Path, *, force: bool = False) ->
 
 
 def load_gaussian(path: str | Path) -> GaussianFit:
-    """Read a fit that `save_gaussian` wrote, into memory.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    GaussianFit
-        With arrays equal to the saved ones, bit by bit.
+    """Read a fit that `save_gaussian` wrote, into memory, with arrays equal to the saved ones, bit by bit.
 
     Raises
     ------

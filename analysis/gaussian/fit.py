@@ -30,7 +30,7 @@ from ..summaries.units import is_constant, units_of
 from . import estimation
 from .gaussian import GaussianFit
 from .layout import Rows, VariableLayout, layout_of
-from .structures import Samples, Structure
+from .structures import Samples, Spectral, Structure
 
 COVARIANCES = ("diagonal", "low-rank", "low-rank-precision", "full")
 _RANKED = ("low-rank", "low-rank-precision")
@@ -227,7 +227,7 @@ def _estimate(
 ) -> tuple[Structure, float | None]:
     """The structure, and the shrinkage that was used."""
     if covariance == "diagonal":
-        return estimation.diagonal(z.shape[1]), None
+        return Spectral(np.empty((z.shape[1], 0)), np.empty(0), 1.0), None
     if covariance == "low-rank":
         return estimation.factors(z, rank), None
     spectrum = estimation.spectrum(z)

@@ -17,7 +17,7 @@ import xarray as xr
 from jaxtyping import Bool, Float
 
 from onebasin.base.errors import ArgumentError
-from onebasin.posteriors.draws import entry_names
+from onebasin.posteriors.draws import checked, entry_names
 from onebasin.posteriors.schema import SAMPLE_DIMS
 
 Rows = Float[np.ndarray, "chain draw param"]
@@ -40,15 +40,7 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class VariableLayout:
-    """Variables in a row.
-
-    Attributes
-    ----------
-    variables : tuple of Variable
-        In their order.
-    coords : mapping of str to array
-        Labels along axes, by the axis' name, for axes that have labels.
-    """
+    """Variables in a row, and the labels along their axes, by the axis' name, for axes that have labels."""
 
     variables: tuple[Variable, ...]
     coords: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -74,8 +66,7 @@ class VariableLayout:
                 )
             values = draws[variable.name]
             if isinstance(values, xr.DataArray):
-                _check(values, argument)
-                values = values.transpose(*SAMPLE_DIMS, ...)
+                values = _floats(values, argument)
             array = np.asarray(values, dtype=np.float64)
             if array.ndim < 2 or array.shape[2:] != variable.shape:
                 raise ArgumentError(
@@ -146,24 +137,18 @@ def layout_of(
     variables: list[Variable] = []
     coords: dict[str, np.ndarray] = {}
     for name in names:
-        array = dataset[name]
-        _check(array, argument)
-        array = array.transpose(*SAMPLE_DIMS, ...)
+        array = _floats(dataset[name], argument)
         dims = tuple(str(dim) for dim in array.dims[2:])
         variables.append(Variable(name, array.shape[2:], dims, name in positive))
         coords |= {dim: array.coords[dim].values for dim in dims if dim in array.coords}
     return VariableLayout(tuple(variables), coords)
 
 
-def _check(array: xr.DataArray, argument: str) -> None:
-    missing = [dim for dim in SAMPLE_DIMS if dim not in array.dims]
-    if missing:
-        raise ArgumentError(
-            f"`{argument}` holds {array.name} with dimensions {array.dims}, without "
-            f"{' and '.join(missing)}: every variable needs (chain, draw, ...)."
-        )
-    if array.dtype.kind != "f":
+def _floats(array: xr.DataArray, argument: str) -> xr.DataArray:
+    """Put chain and draw in front; refuse what lacks them, or is not of floating point."""
+    if array.dtype.kind in "biu":
         raise ArgumentError(
             f"`{argument}` holds {array.name} of type {array.dtype}; a Gaussian is fitted to "
             "floating point numbers only: leave the variable out with `var_names`."
         )
+    return checked(array, argument)

@@ -23,21 +23,11 @@ LOG_2PI = math.log(2 * math.pi)
 
 @dataclass(frozen=True, eq=False)
 class Spectral:
-    """A covariance by its spectrum.
+    """A covariance by its spectrum."""
 
-    Attributes
-    ----------
-    vectors : array (param, rank)
-        Orthonormal directions U.
-    values : array (rank,)
-        Their variances, positive.
-    rest : float
-        Variance of every direction that is orthogonal to them, positive.
-    """
-
-    vectors: Float[np.ndarray, "param rank"]
-    values: Float[np.ndarray, " rank"]
-    rest: float
+    vectors: Float[np.ndarray, "param rank"]  # Orthonormal directions U.
+    values: Float[np.ndarray, " rank"]  # Their variances, positive.
+    rest: float  # Variance of every direction that is orthogonal to them, positive.
 
     @property
     def size(self) -> int:
@@ -77,18 +67,10 @@ class Spectral:
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """A covariance of low rank plus a diagonal.
+    """A covariance of low rank plus a diagonal."""
 
-    Attributes
-    ----------
-    loadings : array (param, rank)
-        L.
-    unique : array (param,)
-        The diagonal, positive.
-    """
-
-    loadings: Float[np.ndarray, "param rank"]
-    unique: Float[np.ndarray, " param"]
+    loadings: Float[np.ndarray, "param rank"]  # L.
+    unique: Float[np.ndarray, " param"]  # The diagonal, positive.
 
     @property
     def size(self) -> int:

@@ -33,17 +33,7 @@ def accuracy(logits: Predictions, labels: Labels) -> float:
     """Return the share of points whose most probable class, averaged over draws, is theirs."""
     log_probability = class_log_probability(logits)
     labels = np.asarray(labels)
-    num_obs, num_classes = log_probability.shape
-    if labels.shape != (num_obs,) or labels.dtype.kind not in "iu":
-        raise ArgumentError(
-            f"`labels` has shape {labels.shape} and type {labels.dtype}, and {num_obs} integers "
-            "are needed, one per observation."
-        )
-    if labels.min() < 0 or labels.max() >= num_classes:
-        raise ArgumentError(
-            f"`labels` run from {labels.min()} to {labels.max()}, and the logits have classes 0 to "
-            f"{num_classes - 1}."
-        )
+    _check_labels(labels, log_probability)
     if np.isnan(log_probability).any():
         return float("nan")
     return float((log_probability.argmax(axis=-1) == labels).mean())
@@ -113,7 +103,7 @@ def calibration_error(
     """
     check_count("num_bins", num_bins)
     choose("bins", bins, BINS)
-    _check_shapes(probability, labels)
+    _check_labels(labels, probability)
     if np.isnan(probability).any():
         return float("nan")
     confidence = probability.max(axis=-1)
@@ -131,7 +121,7 @@ def calibration_error(
 
 def brier_score(probability: Probabilities, labels: Labels) -> float:
     """Return the mean squared distance of probabilities from the truth, summed over classes: 0 to 2."""
-    _check_shapes(probability, labels)
+    _check_labels(labels, probability)
     truth = np.eye(probability.shape[1])[labels]
     return float(np.square(probability - truth).sum(axis=-1).mean())
 
@@ -143,7 +133,7 @@ def set_coverage(probability: Probabilities, labels: Labels, *, level: float = 0
     has more than the level asks for: where a class is nearly certain, the share is that of right predictions. Classes
     that are equally probable are taken in the order of their numbers.
     """
-    _check_shapes(probability, labels)
+    _check_labels(labels, probability)
     if not 0 <= level <= 1:
         raise ArgumentError(f"`level` is {level}; give a probability from 0 to 1, such as 0.95.")
     if np.isnan(probability).any():
@@ -166,14 +156,14 @@ def _alike(p: Probabilities, q: Probabilities) -> tuple[Probabilities, Probabili
     return p, q
 
 
-def _check_shapes(probability: Probabilities, labels: Labels) -> None:
-    if probability.ndim != 2 or labels.shape != probability.shape[:1] or not labels.size:
+def _check_labels(labels: Labels, probability: Probabilities) -> None:
+    if labels.shape != probability.shape[:-1] or not labels.size or labels.dtype.kind not in "iu":
         raise ArgumentError(
-            f"`probability` has shape {probability.shape} and `labels` {labels.shape}; give (obs, out) and "
-            "(obs,), of at least one observation."
+            f"`labels` has shape {labels.shape} and type {labels.dtype}; integers (obs,) are needed, one per "
+            f"observation of class probabilities (obs, out) of shape {probability.shape}, at least one."
         )
     if labels.min() < 0 or labels.max() >= probability.shape[1]:
         raise ArgumentError(
-            f"`labels` run from {labels.min()} to {labels.max()}, and `probability` has classes 0 to "
+            f"`labels` run from {labels.min()} to {labels.max()}, and there are classes 0 to "
             f"{probability.shape[1] - 1}."
         )

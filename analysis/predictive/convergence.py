@@ -6,6 +6,7 @@ where parameters cannot.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,15 @@ def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
     parts = {"f": predict(model, draws, x)}
     if model.predicts_noise:
         parts["noise_sd"] = predict_with_noise(model, draws, x)[1]
-    names = [f"{part}[{i},{j}]" for part, v in parts.items() for i, j in np.ndindex(v.shape[2:])]
+    return summarise_outputs(parts)
+
+
+def summarise_outputs(parts: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Summarise outputs (chain, draw, obs, out), and what there is one of a draw, under their names and places."""
+    names = [
+        f"{name}[{','.join(map(str, place))}]" if place else name
+        for name, values in parts.items()
+        for place in np.ndindex(values.shape[2:])
+    ]
     flat = [np.asarray(v, np.float64).reshape(*v.shape[:2], -1) for v in parts.values()]
     return summary(Draws(tuple(names), np.concatenate(flat, axis=-1)))

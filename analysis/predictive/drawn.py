@@ -19,18 +19,10 @@ DRAWS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Predictions of one output at some points.
+    """Predictions of one output at some points."""
 
-    Attributes
-    ----------
-    mean
-        Mean of the network's output over draws, without noise.
-    draws
-        Predictions with noise.
-    """
-
-    mean: Float[np.ndarray, " obs"]
-    draws: Float[np.ndarray, "chain draw obs"]
+    mean: Float[np.ndarray, " obs"]  # Mean of the network's output over draws, without noise.
+    draws: Float[np.ndarray, "chain draw obs"]  # With noise.
 
 
 def draw_regression(

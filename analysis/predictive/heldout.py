@@ -19,10 +19,9 @@ from jaxtyping import Bool, Float
 
 from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, as_view
 
-from ..summaries.summary import summary
+from .convergence import summarise_outputs
 from .regression import PredictiveScores, score_function
 
 if TYPE_CHECKING:
@@ -35,31 +34,16 @@ NOISE_SEED = 20170411
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """One posterior's predictions at a set of points.
+    """One posterior's predictions at a set of points."""
 
-    Attributes
-    ----------
-    function
-        Draws of the network's output, without noise.
-    sigma
-        Draws of the noise's standard deviation; one for all points, or one a point where the network predicts it.
-    scores
-        Scores against what was observed.
-    table
-        One row per point and per `sigma`, invariant under every symmetry, with the columns of
-        `analysis.parameters`.
-    y
-        What was observed.
-    gradients
-        Gradient evaluations of the kept draws, of Markov chains.
-    """
-
-    function: Float[np.ndarray, "chain draw obs out"]
+    function: Float[np.ndarray, "chain draw obs out"]  # The network's output, without noise.
     sigma: Float[np.ndarray, "chain draw"] | Float[np.ndarray, "chain draw obs out"]
-    scores: PredictiveScores
+    """Draws of the noise's standard deviation; one for all points, or one a point where the network predicts it."""
+    scores: PredictiveScores  # Against what was observed, `y`.
     table: pd.DataFrame
+    """A row a point and a `sigma`, invariant under every symmetry, with the columns of `summaries.summary`."""
     y: Float[np.ndarray, "obs out"]
-    gradients: int | None = None
+    gradients: int | None = None  # Evaluations for the kept draws, of Markov chains.
 
     def at(self, rows: Bool[np.ndarray, " obs"]) -> HeldOut:
         """Return the predictions at some of the points, scored there.
@@ -108,11 +92,8 @@ def _scored(
     function: np.ndarray, sigma: np.ndarray, y: np.ndarray, gradients: int | None
 ) -> HeldOut:
     scores = score_function(function, sigma, y, np.random.default_rng(NOISE_SEED))
-    names = [f"{part}[{i},{j}]" for part in ("f", "sigma") for i, j in np.ndindex(y.shape)]
-    names = names if sigma.ndim > 2 else [*names[: y.size], "sigma"]
-    flat = [part.reshape(*part.shape[:2], -1) for part in (function, sigma)]
-    draws = Draws(tuple(names), np.concatenate(flat, axis=-1))
-    return HeldOut(function, sigma, scores, summary(draws), y, gradients)
+    table = summarise_outputs({"f": function, "sigma": sigma})
+    return HeldOut(function, sigma, scores, table, y, gradients)
 
 
 def draw_functions(

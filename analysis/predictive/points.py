@@ -60,18 +60,10 @@ Output = Float[np.ndarray, "obs out"]
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points at which predictions are compared.
+    """Points at which predictions are compared."""
 
-    Attributes
-    ----------
-    x
-        Inputs, in the units that the networks were conditioned on.
-    y
-        Labels (obs,) or targets (obs, out); None where they are not known.
-    """
-
-    x: Float[np.ndarray, "obs in"]
-    y: np.ndarray | None
+    x: Float[np.ndarray, "obs in"]  # In the units that the networks were conditioned on.
+    y: np.ndarray | None  # Labels (obs,) or targets (obs, out); None where they are not known.
 
     @classmethod
     def of(cls, model: BayesianNetwork, x: object, y: object) -> Points:
@@ -85,21 +77,11 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """One posterior's predictions at the points.
+    """One posterior's predictions at the points."""
 
-    Attributes
-    ----------
-    centre
-        Class probabilities averaged over draws, or means of f.
-    spread
-        Standard deviation of f over draws; of class probabilities for a classifier.
-    scores
-        Against the labels or targets, by name; without them only what asks for none.
-    """
-
-    centre: Output
-    spread: Output
-    scores: Mapping[str, float]
+    centre: Output  # Class probabilities averaged over draws, or means of f.
+    spread: Output  # Standard deviation of these over draws.
+    scores: Mapping[str, float]  # Against labels or targets; without them what asks for none.
 
 
 def network_of(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -30,10 +30,6 @@ from onebasin.posteriors.view import Posterior, View, as_view
 
 from .classification import class_probability_by_draw
 from .points import Points, inputs_of, network_of
-
-if TYPE_CHECKING:
-    pass
-
 
 _AT_ONCE = 2**22
 """Outputs that are computed at a time, draws times points times outputs."""

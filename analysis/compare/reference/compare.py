@@ -29,7 +29,7 @@ from ..frame import halves
 from . import words
 from .differences import differences
 from .judging import INVARIANT, PARAMETER, Judged, judge, why_not
-from .known import Known, KnownFacts, known_of
+from .known import Known, known_of
 from .result import ReferenceComparison
 
 Progress = Callable[[int, int], None]
@@ -109,7 +109,7 @@ def compare_with_reference(
     check_seed(seed)
     view = as_view(posterior)
     view.check_sampled()
-    known = reference.known if isinstance(reference, KnownFacts) else reference
+    known = getattr(reference, "known", reference)  # of a reference posterior of the repository
     known = known if isinstance(known, Known) else known_of(known, progress=progress)
     check_run(view, known, name)
     if known.draws.network is not None and view.network is None:

@@ -12,6 +12,7 @@ run is right, has a probability of at most `FALSE_ALARM`, however the quantities
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,24 +32,12 @@ PER_CHAIN = 100.0
 """Bulk and tail ESS that every chain has to have for its Monte Carlo errors to be trusted."""
 
 
-@dataclass(frozen=True)
-class Worst:
-    """The difference that is largest among those beyond the bound.
-
-    Attributes
-    ----------
-    quantity : str
-        Which.
-    statistic : str
-        One of `TESTED`.
-    d, z : float
-        The difference, in sds and in Monte Carlo errors.
-    """
+class Worst(NamedTuple):
+    """The difference `d` in sds that is largest among those beyond the bound, of one of `TESTED`."""
 
     quantity: str
     statistic: str
     d: float
-    z: float
 
 
 def differences(known: pd.DataFrame, run: pd.DataFrame, *, chains: int) -> pd.DataFrame:
@@ -110,30 +99,15 @@ def _over(difference: pd.Series, unit: pd.Series) -> pd.Series:
 
 @dataclass(frozen=True)
 class Tested:
-    """Results of the tests of judged quantities.
+    """Results of the tests of judged quantities."""
 
-    Attributes
-    ----------
-    number : int
-        Of tests.
-    bound : float
-        On |z|.
-    beyond : tuple of str
-        Quantities with a test beyond it.
-    largest : Worst or None
-        The test with the largest |d| of those beyond; None where none is.
-    visible : float
-        Smallest error of a mean, in known sds, that would have been seen in every quantity with probability `SEEN`.
-    visible_tail : float
-        The same of 5 and 95 % quantiles.
-    """
-
-    number: int
-    bound: float
-    beyond: tuple[str, ...]
-    largest: Worst | None
+    number: int  # Of tests.
+    bound: float  # On |z|.
+    beyond: tuple[str, ...]  # Quantities with a test beyond it.
+    largest: Worst | None  # The test with the largest |d| of those beyond; None where none is.
     visible: float
-    visible_tail: float
+    """Smallest error of a mean, in known sds, that would have been seen in every quantity with probability `SEEN`."""
+    visible_tail: float  # The same of 5 and 95 % quantiles.
 
 
 def tried(table: pd.DataFrame) -> Tested:
@@ -145,7 +119,7 @@ def tried(table: pd.DataFrame) -> Tested:
     bound = float(norm.isf(LEVEL / 2 / max(number, 1)))
     beyond = table[(z.abs() > bound).any(axis=1)]
     found = (
-        Worst(str(quantity), name, float(d), float(z))
+        Worst(str(quantity), name, float(d))
         for name in TESTED
         for quantity, d, z in beyond[[f"d_{name}", f"z_{name}"]].itertuples()
         if abs(z) > bound

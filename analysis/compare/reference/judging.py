@@ -25,24 +25,12 @@ APART = 1.1
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A judged table of differences.
-
-    Attributes
-    ----------
-    verdict : str
-        One of `Verdict`.
-    rows : DataFrame
-        Those that were judged.
-    tests : Tested
-        Of them.
-    failed : DataFrame
-        Rows whose Monte Carlo errors cannot be trusted.
-    """
+    """A judged table of differences."""
 
     verdict: Verdict
-    rows: pd.DataFrame
-    tests: Tested
-    failed: pd.DataFrame
+    rows: pd.DataFrame  # Those that were judged.
+    tests: Tested  # Of them.
+    failed: pd.DataFrame  # Rows whose Monte Carlo errors cannot be trusted.
 
 
 def judge(table: pd.DataFrame) -> Judged:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,36 +40,19 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Known facts about a posterior.
+    """Known facts about a posterior."""
 
-    Attributes
-    ----------
-    name : str
-        What sentences call it.
-    draws : View
-        Some of its draws, in the canonical labelling; predictions are made of them.
-    symmetry : Symmetry
-        Blocks that make equal modes.
-    labelling : AlignmentTarget or None
-        What draws are matched with, to be in the canonical labelling; None without a symmetry.
-    parameters : DataFrame
-        A row an entry in the canonical labelling, columns of `posterior.quantiles.DESCRIBED`, at least `NEEDED`.
-    invariants : DataFrame
-        The same of quantities that no element of the symmetry changes. Either table may be empty.
-    measure : callable
-        From a run's view to the draws of these quantities.
-    caveat : str
-        What is not known, in a sentence; empty where nothing is left out.
-    """
-
-    name: str
-    draws: View
-    symmetry: Symmetry
+    name: str  # What sentences call it.
+    draws: View  # Some of its draws, in the canonical labelling; predictions are made of them.
+    symmetry: Symmetry  # Blocks that make equal modes.
     labelling: AlignmentTarget | None
+    """What draws are matched with, to be in the canonical labelling; None without a symmetry."""
     parameters: pd.DataFrame
+    """A row an entry in the canonical labelling, columns of `summaries.quantiles.DESCRIBED`, at least `NEEDED`."""
     invariants: pd.DataFrame
-    measure: Callable[[View], Draws]
-    caveat: str = ""
+    """The same of quantities that no element of the symmetry changes. Either table may be empty."""
+    measure: Callable[[View], Draws]  # From a run's view to the draws of these quantities.
+    caveat: str = ""  # What is not known, in a sentence; empty where nothing is left out.
 
     def __post_init__(self) -> None:
         """Refuse tables that lack a column."""
@@ -99,16 +82,6 @@ class Known:
             f"Modulo {blocks}: every draw is matched with the canonical labelling of `{self.name}`."
         )
         return as_view(alignment.posterior, run.argument), rule
-
-
-@runtime_checkable
-class KnownFacts(Protocol):
-    """A source of known facts, such as a reference posterior of the repository."""
-
-    @property
-    def known(self) -> Known:
-        """The known facts."""
-        ...
 
 
 def known_of(

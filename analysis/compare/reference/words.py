@@ -9,6 +9,7 @@ import pandas as pd
 
 from onebasin.base.card import number
 
+from ..words import PREDICTIONS
 from .differences import FALSE_ALARM, SEEN
 from .judging import INVARIANT, PARAMETER, Judged
 
@@ -79,16 +80,12 @@ def _sds(d: float) -> str:
 
 def prediction(predictions: Mapping[str, float]) -> str:
     """Say how far predictions are apart, and how far the reference's own halves are."""
-    for measure, text in (
-        ("total_variation", "Class probabilities differ by {} in total variation"),
-        ("mean_distance", "Mean predictions lie {} sds away"),
-    ):
+    for measure, text in PREDICTIONS.items():
         if measure in predictions:
-            floor = number(predictions[f"{measure}_floor"], 2)
-            return (
-                f"{text.format(number(predictions[measure], 2))}; two halves of the reference's kept draws are "
-                f"{floor} apart."
-            )
+            apart, floor = (number(predictions[m], 2) for m in (measure, f"{measure}_floor"))
+            said = text.format(apart)
+            said = f"{said[:1].upper()}{said[1:]}"
+            return f"{said}; two halves of the reference's kept draws are {floor} apart."
     return ""
 
 

@@ -35,12 +35,6 @@ def test_no_barrier_where_the_loss_is_convex(rng):
     assert (found.excess[:, 1:-1] < 0).all()
 
 
-def test_ends_of_unequal_loss_lie_on_the_line(rng):
-    first, second = {"w": rng.normal(size=(6, 1))}, {"w": rng.normal(size=(6, 1))}
-    found = barrier(first, second, lambda v: 3 * v["w"][:, 0] + 1)
-    np.testing.assert_allclose(found.excess, 0.0, atol=1e-14)
-
-
 def test_alignment_takes_the_barrier_away(rng):
     model = BayesianNetwork(Network(3, (8,), 2, activation="tanh"))
     truth = {n: rng.normal(size=s) for n, s in model.network.shapes.items()}

@@ -41,6 +41,12 @@ def both():
     return arrays, posterior_of({**split, "sigma": wide, "theta": theta})
 
 
+@pytest.fixture(scope="module")
+def both_aligned(both):
+    arrays, apart = both
+    return ob.align(arrays, ARRAYS), ob.align(apart, APART)
+
+
 def in_arrays(dataset: xr.Dataset) -> dict[str, np.ndarray]:
     return {
         "mu": np.stack([dataset[f"mu{k}"].values for k in (1, 2, 3)], axis=-1),
@@ -49,9 +55,8 @@ def in_arrays(dataset: xr.Dataset) -> dict[str, np.ndarray]:
     }
 
 
-def test_components_apart_are_aligned_as_those_of_arrays(both):
-    arrays, apart = both
-    expected, found = ob.align(arrays, ARRAYS), ob.align(apart, APART)
+def test_components_apart_are_aligned_as_those_of_arrays(both, both_aligned):
+    apart, (expected, found) = both[1], both_aligned
     aligned = found.posterior["posterior"]
     for name, values in in_arrays(aligned).items():
         np.testing.assert_array_equal(values, expected.posterior["posterior"][name].values)
@@ -64,10 +69,8 @@ def test_components_apart_are_aligned_as_those_of_arrays(both):
     assert "exchanges of mu1~mu2~mu3" in repr(found)
 
 
-def test_what_is_said_of_switching_is_that_of_arrays(both):
-    arrays, apart = both
-    expected = switching(ob.align(arrays, ARRAYS), lags=(1, 20))
-    found = switching(ob.align(apart, APART), lags=(1, 20))
+def test_what_is_said_of_switching_is_that_of_arrays(both_aligned):
+    expected, found = (switching(alignment, lags=(1, 20)) for alignment in both_aligned)
     assert found.labellings == expected.labellings
     assert found.reassigned == expected.reassigned
     assert found.ratio == pytest.approx(expected.ratio, rel=1e-10)

@@ -7,12 +7,11 @@ from scipy.optimize import linear_sum_assignment
 from onebasin.analysis.alignment import align, solving
 from onebasin.analysis.alignment.costs import (
     AlignmentReference,
-    Turn,
     cost_matrices,
     distance,
     targets,
 )
-from onebasin.analysis.alignment.improvement import improve, neighbours
+from onebasin.analysis.alignment.improvement import improve
 from onebasin.analysis.alignment.parts import move
 from onebasin.analysis.alignment.solving import assign, price
 from onebasin.models.symmetry.arrays import gather
@@ -22,11 +21,6 @@ from onebasin.models.symmetry.group import Group
 
 from ...each import each
 from .conftest import CASES, chain, plant
-
-
-def turn_of(part):
-    back = np.argsort(part.permutation, axis=1)
-    return Turn(back, None if part.signs is None else np.take_along_axis(part.signs, back, 1))
 
 
 @each("by_entry", [False, True])
@@ -43,7 +37,7 @@ def test_turning_the_reference_costs_what_moving_the_draws_does(rng, flips, by_e
         moved = move(values, symmetry, parts, block.variables, without=place)
         reference = AlignmentReference(mean, weight)
         expected = cost_matrices(moved, targets(moved, block, reference))
-        turns = {name: turn_of(parts[other]) for name, other in turned.items()}
+        turns = {n: symmetry[o].inverse(parts[o], None) for n, o in turned.items()}
         found = cost_matrices(values, targets(values, block, reference, turns), turns)
         np.testing.assert_allclose(found[0], expected[0], rtol=1e-10, atol=1e-10)
         if flips:
@@ -53,15 +47,10 @@ def test_turning_the_reference_costs_what_moving_the_draws_does(rng, flips, by_e
         assert not np.allclose(bare[0], expected[0])
 
 
-def test_neighbours_share_a_variable():
-    symmetry, _ = chain(3, 5, 4, 6, 2)
-    assert [neighbours(symmetry, place) for place in range(3)] == [[1], [0, 2], [1]]
-    apart = CASES["two mixtures"][0]
-    assert [neighbours(apart, place) for place in range(2)] == [[], []]
-
-
-@each("noise", [0.5, 1.0, 3.0])
-@each("name", ["three hidden layers", "two hidden layers", "hidden Markov"])
+@each(
+    ("name", "noise"),
+    [("three hidden layers", 1.0), ("two hidden layers", 3.0), ("hidden Markov", 0.5)],
+)
 def test_no_block_is_left_that_could_be_better(rng, name, noise):
     # A round over all blocks, as if none were settled, from where alignment came to rest.
     planted = plant(*CASES[name], rng, noise=noise, lead=(1, 60))
@@ -106,8 +95,7 @@ def test_settled_blocks_are_passed_over_and_unsettle_their_neighbours(rng, monke
     np.testing.assert_array_equal(settled, np.stack([~changed, ~last, np.ones(20, bool)], axis=1))
 
 
-@each("dtype", [np.float32, np.float64])
-@each("spread", [0.0, 5.0])
+@each(("dtype", "spread"), [(np.float32, 5.0), (np.float64, 0.0)])
 def test_prices_leave_the_optimum(rng, dtype, spread):
     # Costs of parts and of places that differ a lot, large enough for prices.
     costs = rng.normal(size=(3, 300, 300)) + spread * rng.normal(size=(3, 300, 1))

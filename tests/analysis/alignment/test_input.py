@@ -30,8 +30,14 @@ def test_draws_that_are_not_finite_are_named(mixture, value, max_bytes):
 @each(
     ("spoil", "message"),
     [
-        (lambda seen: seen.assign(mu=seen["mu"].isel(chain=0)), "holds mu with .*, without chain"),
-        (lambda seen: seen.assign(mu=seen["mu"].astype(str)), "only real numbers can be aligned"),
+        (
+            lambda seen: seen.assign(mu=seen["mu"].isel(chain=0)),
+            "holds `mu` with .*, without chain",
+        ),
+        (
+            lambda seen: seen.assign(mu=seen["mu"].astype(str)),
+            "only real numbers can be worked with",
+        ),
         (lambda seen: seen.isel(draw=slice(0, 0)), "`posterior` holds no draws"),
         (
             lambda seen: seen.isel(mu_dim_0=slice(2)),

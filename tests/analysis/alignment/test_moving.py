@@ -2,42 +2,17 @@
 
 import numpy as np
 
-from onebasin.analysis.alignment.parts import move
 from onebasin.analysis.alignment.units import factors, rescale
 from onebasin.models.symmetry.blocks import Rescalable
 from onebasin.models.symmetry.group import Group
 
 from ...each import each
-from .conftest import CASES
 
 DEEP = (
     Rescalable({"W1": 1, "b1": 0}, {"W2": 0}),
     Rescalable({"W2": 1}, {"W3": 0}),
 )
 SHAPES = {"W1": (4, 5), "b1": (5,), "W2": (5, 6), "W3": (6, 2)}
-
-
-@each("case", CASES)
-def test_moving_by_all_blocks_is_the_group_acting(case, rng):
-    symmetry, shapes = CASES[case]
-    group = Group(symmetry, shapes)
-    values = {n: rng.normal(size=(7, *s)) for n, s in shapes.items()}
-    element = group.random(rng, (7,))
-    moved = move(values, symmetry, element, shapes)
-    expected = group.act(element, values)
-    for name in shapes:
-        np.testing.assert_array_equal(moved[name], expected[name])
-
-
-def test_a_block_can_stay_out(rng):
-    symmetry, shapes = CASES["two hidden layers"]
-    group = Group(symmetry, shapes)
-    values = {n: rng.normal(size=(7, *s)) for n, s in shapes.items()}
-    element = group.random(rng, (7,))
-    still = (element[0], group.identity((7,))[1])
-    moved = move(values, symmetry, element, ("W2",), without=1)
-    assert set(moved) == {"W2"}
-    np.testing.assert_array_equal(moved["W2"], group.act(still, values)["W2"])
 
 
 @each("gauge", ["balanced", "unit"])

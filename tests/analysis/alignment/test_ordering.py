@@ -41,8 +41,7 @@ def test_equals_stay_where_they_are(rng):
     np.testing.assert_array_equal(found.permutation, again.permutation)
 
 
-@each("reference", ["gaussian", "mean", "draw"])
-@each("flips", [False, True])
+@each(("reference", "flips"), [("gaussian", True), ("mean", False), ("draw", True)])
 def test_many_single_numbers_are_aligned_by_order(reference, flips, rng):
     size = MOST_MATCHED + 22
     values = np.linspace(5, 5 + size, size) + rng.normal(size=(2, 30, size))

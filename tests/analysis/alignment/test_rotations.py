@@ -36,9 +36,9 @@ def aligned(values, **options):
     return found, {name: found.posterior["posterior"][name].values for name in values}
 
 
-@each("size", [3, 4, 5, 6])
+@each("size", [3, 5])
 def test_no_order_with_signs_is_closer_to_the_reference(size, rng):
-    """Exhaustive search of all 2^k k! elements, 46,080 of six factors."""
+    """Exhaustive search of all 2^k k! elements, 3,840 of five factors."""
     found, moved = aligned(rotated(factors(rng, size), rng), reference="mean")
     mean, scales = found.reference, found.rule.scales
     few = {name: values[0, ::20] for name, values in moved.items()}

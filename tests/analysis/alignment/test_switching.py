@@ -62,7 +62,7 @@ def test_shuffling_keeps_parts_whole(rng):
     symmetry = (Exchangeable({"a": 1, "b": 0}),)
     b = np.arange(2 * 5 * 3, dtype=float).reshape(2, 5, 3)
     a = np.stack([b, -b], axis=2)
-    out = shuffle_parts({"a": a, "b": b}, symmetry, rng)
+    out = shuffle_parts({"a": a, "b": b}, Group(symmetry, {"a": (2, 3), "b": (3,)}), rng)
     np.testing.assert_array_equal(out["a"][:, :, 0], out["b"])
     np.testing.assert_array_equal(out["a"][:, :, 1], -out["b"])
     assert sorted(out["b"].ravel()) == sorted(b.ravel())

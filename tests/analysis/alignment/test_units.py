@@ -40,7 +40,7 @@ def _same(found, expected):
     assert (found.converged, found.sweeps) == (expected.converged, expected.sweeps)
 
 
-@each(("name", "unit"), list(zip(SCALED * 2, UNITS * 2, strict=False)))
+@each(("name", "unit"), list(zip([*SCALED, "mixture"], UNITS, strict=True)))
 def test_elements_are_the_same_in_every_unit(name, unit, rng):
     symmetry, values = _draws(name, rng)
     expected, found = (align(_moved(values, u, 0.0), symmetry) for u in (1.0, unit))
@@ -54,9 +54,8 @@ def test_elements_are_the_same_in_every_unit(name, unit, rng):
 @each(
     ("name", "reference", "offset", "digits"),
     [
-        (name, ("gaussian", "mean", "draw")[(place + turn) % 3], offset, digits)
+        (name, ("gaussian", "mean", "draw")[(place + place // 3) % 3], *OFFSETS[place % 3])
         for place, name in enumerate(SHIFTED)
-        for turn, (offset, digits) in enumerate(OFFSETS)
     ],
 )
 def test_elements_are_the_same_far_from_zero(name, reference, offset, digits, rng):
@@ -110,7 +109,7 @@ def test_scales_that_leave_no_squares_are_refused(rng):
         align(dataset(values), symmetry, scales={"mu": 1e-200})
 
 
-@each(("unit", "offset"), [(1e150, 0.0), (1e-150, 0.0), (1.0, 1e9)])
+@each(("unit", "offset"), [(1e150, 0.0), (1.0, 1e9)])
 def test_the_aligned_diagnosis_is_the_same(make_mcmc, rng, unit, offset):
     values = rng.permuted(rng.normal(size=(4, 100, 3)) + 8 * np.arange(3), axis=2)
     block = (Exchangeable({"mu": 0}),)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.compare.comparable import check_comparable, stored_points, unlike_weights
+from onebasin.analysis.compare.comparable import check_comparable, unlike_weights
 from onebasin.networks import (
     BayesianNetwork,
     Categorical,
@@ -90,17 +90,6 @@ def test_posteriors_without_data_are_not_held_to_any(of):
     bare = of(MODEL).tree
     del bare["constant_data"], bare["observed_data"]
     check_comparable({"a": of(MODEL), "b": as_view(bare)}, "a")
-
-
-def test_points_are_those_that_the_posterior_keeps(of):
-    points = stored_points(of(MODEL), MODEL, "a")
-    np.testing.assert_array_equal(points.x, X)
-    np.testing.assert_array_equal(points.y, Y)
-    unlabelled = of(MODEL).tree
-    del unlabelled["observed_data"]
-    assert stored_points(as_view(unlabelled), MODEL, "a").y is None
-    with pytest.raises(ValueError, match=r"`a` keeps no inputs in the group `constant_data`"):
-        stored_points(of(MODEL, names=("inputs", "y")), MODEL, "a")
 
 
 def test_only_another_parametrisation_makes_weights_unlike():

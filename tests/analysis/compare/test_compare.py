@@ -199,5 +199,7 @@ def test_names_and_points_are_checked(make):
         compare(trees, truth="one", y=np.ones((20, 1)))
     bare = trees["one"].copy()
     del bare["constant_data"]
-    with pytest.raises(ValueError, match=r"`x` is not given, and `one` keeps no inputs"):
+    with pytest.raises(
+        ValueError, match=r"`x` is not given, and `posteriors\['one'\]` keeps no inputs"
+    ):
         compare({"one": bare, "two": trees["two"]}, truth="one")

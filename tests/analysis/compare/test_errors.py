@@ -20,7 +20,7 @@ from .conftest import autoregression
 
 @each(
     ("chains", "draws", "size", "rho"),
-    [(4, 110, 10, 0.0), (4, 60, 2, 0.0), (4, 250, 10, 0.5), (2, 150, 40, 0.0)],
+    [(4, 60, 2, 0.0), (4, 250, 10, 0.5)],
 )
 def test_equal_distributions_are_called_different_in_at_most_five_percent(chains, draws, size, rho):
     rng, repeats = np.random.default_rng(31), 60
@@ -34,7 +34,7 @@ def test_equal_distributions_are_called_different_in_at_most_five_percent(chains
 
 
 def test_a_shift_is_seen_as_often_as_the_stated_power():
-    rng, repeats = np.random.default_rng(32), 200
+    rng, repeats = np.random.default_rng(32), 80
     found = []
     for _ in range(repeats):
         a, b = (rng.normal(size=(4, 250, 10)) for _ in range(2))
@@ -48,13 +48,13 @@ def test_a_shift_is_seen_as_often_as_the_stated_power():
 
 
 def test_the_whole_comparison_keeps_the_rate(make_mcmc):
-    rng, repeats = np.random.default_rng(33), 25
+    rng, repeats = np.random.default_rng(33), 12
     differ = 0
     for _ in range(repeats):
         trees = {name: make_mcmc({"x": rng.normal(size=(4, 110, 5))}) for name in "ab"}
         ((_, sentence),) = sentences(compare(trees, truth="a", permutations=199))
         differ += "means differ" in sentence or "lie elsewhere (" in sentence
-    assert differ <= 4, differ
+    assert differ <= 3, differ
 
 
 def test_two_models_are_compared_on_what_they_share(make_mcmc, rng):

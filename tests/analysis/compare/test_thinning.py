@@ -2,11 +2,17 @@
 
 import numpy as np
 
-from onebasin.analysis.compare.thinning import independent_draws, stride
+from onebasin.analysis.compare import thinning
+from onebasin.analysis.compare.thinning import independent_draws
 from onebasin.analysis.compare.two_sample import two_sample
+from onebasin.posteriors.draws import Draws
 
 from ...each import each
 from .conftest import autoregression
+
+
+def stride(values):
+    return thinning.stride(Draws(("",) * values.shape[2], values))
 
 
 @each("rho", [0.5, 0.9])

@@ -88,8 +88,7 @@ def test_derivatives_match_differences(alpha, sigma, mean, sd):
     np.testing.assert_allclose(curvature(mixture, mean, sd), found, rtol=1e-5, atol=1e-6)
 
 
-@each("sigma", [0.25, 2.0])
-@each("ratio", [0.5, 2.3, 3.5])
+@each(("ratio", "sigma"), [(0.5, 0.25), (2.3, 2.0), (3.5, 2.0)])
 def test_fit_does_not_depend_on_the_scale(ratio, sigma):
     for branch in (midpoint, mode, saddle):
         unit, scaled = (
@@ -102,19 +101,19 @@ def test_fit_does_not_depend_on_the_scale(ratio, sigma):
             np.testing.assert_allclose(found, dataclasses.astuple(unit), rtol=1e-9, atol=1e-12)
 
 
-@each("sigma", [0.25, 0.5, 2.0])
+@each("sigma", [0.25, 2.0])
 def test_thresholds_scale_with_sigma(sigma):
     np.testing.assert_allclose(vanishing(sigma).alpha, sigma * vanishing().alpha, rtol=1e-10)
     np.testing.assert_allclose(switching(sigma), sigma * switching(), rtol=1e-10)
 
 
-@each(("ratio", "others"), [(1.0, 0), (2.4, 0), (2.42, 2), (3.0, 2), (5.0, 2)])
+@each(("ratio", "others"), [(2.4, 0), (2.42, 2), (5.0, 2)])
 def test_stationary_points_are_counted(ratio, others):
     # Besides the midpoint, at means above 0: where the slope along the mean changes its sign, among the sds that are
     # stationary at a mean. There is one such sd, but for a range of means at large ratios where all slopes agree.
     mixture, sds = LineThroughModes(ratio), np.geomspace(0.3, 2 * ratio + 2, 80)
     signs = []
-    for mean in np.linspace(1e-3, 1.2 * ratio, 200):
+    for mean in np.linspace(1e-3, 1.2 * ratio, 100):
         slopes = np.array([slope(mixture, mean, sd)[1] for sd in sds])
         places = np.flatnonzero(np.diff(np.sign(slopes)))
         assert len(places) == 1 or mean > vanishing().mean  # so that `saddle` finds the right one
@@ -166,20 +165,6 @@ def test_vanishing_is_where_two_stationary_points_meet():
     np.testing.assert_allclose(np.linalg.det(curvature(mixture, at.mean, at.sd)), 0, atol=1e-10)
 
 
-@each(("ratio", "ends"), [(2.38, 0.0), (2.44, 0.93)])
-def test_vanishing_is_where_a_descent_in_the_plane_leaves_its_mode(ratio, ends):
-    # Exact gradients in all of mean and Cholesky factor, of another quadrature: the threshold to two digits.
-    gradient = jax.grad(in_plane, argnums=(0, 1))
-
-    def step(q, _):
-        down = gradient(*q, ratio, 1.0, 40)
-        return (q[0] - 0.2 * down[0], q[1] - 0.2 * jnp.tril(down[1])), None
-
-    start = (ratio * jnp.asarray(DIRECTION), jnp.eye(2))
-    mean, _ = jax.jit(lambda q: jax.lax.scan(step, q, None, 500)[0])(start)
-    assert abs(np.linalg.norm(mean) / ratio - ends) < 0.02
-
-
 def test_switching_is_where_the_best_gaussian_moves():
     x = np.linspace(-20, 20, 4001)
 
@@ -196,11 +181,9 @@ def test_switching_is_where_the_best_gaussian_moves():
     np.testing.assert_allclose(switching(), 2.80, atol=1e-3)
 
 
-@each("ratio", [1.5, 3.0])
-def test_fit_in_the_plane_is_the_fit_along_the_line(ratio):
+def test_fit_in_the_plane_is_the_fit_along_the_line():
     # Five free parameters, from a start that lies off the line and is turned.
-    sigma = 0.5
-    alpha = ratio * sigma
+    alpha, sigma = 1.5, 0.5
 
     def objective(q):
         factor = jnp.array([[q[2], 0.0], [q[3], q[4]]])
@@ -209,7 +192,7 @@ def test_fit_in_the_plane_is_the_fit_along_the_line(ratio):
     start = np.array([*(0.9 * alpha * DIRECTION + [0.05, -0.1]), 0.6, 0.1, 0.4])
     fit = minimize(jax.jit(objective), start, jac=jax.jit(jax.grad(objective)), tol=1e-10).x
     factor = np.array([[fit[2], 0], [fit[3], fit[4]]])
-    along = mode(LineThroughModes(alpha, sigma)) or midpoint(LineThroughModes(alpha, sigma))
+    along = mode(LineThroughModes(alpha, sigma))
     np.testing.assert_allclose(fit[:2], along.mean * DIRECTION, atol=1e-5)
     across = np.eye(2) - np.outer(DIRECTION, DIRECTION)
     wanted = along.sd**2 * np.outer(DIRECTION, DIRECTION) + sigma**2 * across

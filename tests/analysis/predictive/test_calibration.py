@@ -40,18 +40,12 @@ def test_brier_score_of_two_classes_is_twice_scikit_learns(rng):
     assert brier_score(probability, labels) == pytest.approx(expected, rel=1e-12)
 
 
-def test_undefined_values_propagate():
-    probability = np.array([[np.nan, 0.5], [0.5, 0.5]])
-    assert np.isnan(calibration_error(probability, np.array([0, 1])))
-    assert np.isnan(brier_score(probability, np.array([0, 1])))
-
-
 @pytest.mark.usefixtures("unchecked")
 def test_bad_input_is_refused():
     probability, labels = np.full((3, 2), 0.5), np.array([0, 1, 1])
     with pytest.raises(ValueError, match="`labels` run from 0 to 2"):
         calibration_error(probability, np.array([0, 1, 2]))
-    with pytest.raises(ValueError, match=r"`probability` has shape \(3, 2\) and `labels` \(2,\)"):
+    with pytest.raises(ValueError, match=r"`labels` has shape \(2,\) .* \(3, 2\)"):
         brier_score(probability, labels[:2])
     with pytest.raises(ValueError, match="`num_bins` must be a whole number, at least 1; got 0"):
         calibration_error(probability, labels, num_bins=0)

@@ -15,8 +15,8 @@ from ...each import each
 
 @pytest.fixture
 def gaussian(rng):
-    """Predictions N(0, 1) for 2000 points of N(0, 2^2): half as wide as they should be."""
-    return rng.normal(size=(2, 1000, 2000, 1)), 2.0 * rng.normal(size=(2000, 1))
+    """Predictions N(0, 1) for 800 points of N(0, 2^2): half as wide as they should be."""
+    return rng.normal(size=(2, 500, 800, 1)), 2.0 * rng.normal(size=(800, 1))
 
 
 @each("probability", [0.5, 0.95])
@@ -84,9 +84,9 @@ def test_nan_in_the_data_makes_coverage_nan(rng):
 
 def test_score_predictions_collects_the_single_scores(gaussian, rng):
     draws, y = gaussian
-    likelihood = rng.normal(size=(2, 1000, len(y)))
+    likelihood = rng.normal(size=(2, 500, len(y)))
     scores = score_predictions(draws, y, log_likelihood=likelihood)
-    assert (scores.num_obs, scores.num_draws) == (2000, 2000)
+    assert (scores.num_obs, scores.num_draws) == (800, 1000)
     assert scores.rmse == pytest.approx(math.sqrt(scores.mse))
     assert scores.mse == prediction.mse(draws, y)
     assert scores.log_score == prediction.log_score(likelihood)
@@ -121,16 +121,6 @@ def test_crps_is_that_of_a_double_loop(rng, fair):
     expected = np.abs(pooled - y).mean(axis=0) - spread / 2
     np.testing.assert_allclose(prediction.pointwise_crps(draws, y, fair=fair), expected, rtol=1e-10)
     assert prediction.crps(draws, y, fair=fair) == pytest.approx(expected.mean(), rel=1e-10)
-
-
-def test_crps_of_many_draws_is_that_of_the_normal(rng):
-    y = np.asarray([[-2.5], [0.0], [0.7]])
-    replicates = [
-        prediction.pointwise_crps(2 * rng.normal(size=(4, 2500, 3, 1)), y) for _ in range(20)
-    ]
-    mean, error = np.mean(replicates, axis=0), np.std(replicates, axis=0, ddof=1) / math.sqrt(20)
-    assert np.all(np.abs(mean - normal_crps(y, 2.0)) < 5 * error)
-    assert np.all(error < 0.01)
 
 
 def test_fair_crps_of_few_draws_is_unbiased_and_the_plain_one_is_not(rng):

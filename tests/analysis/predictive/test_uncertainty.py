@@ -90,16 +90,6 @@ def test_predicted_noise_is_that_of_each_point_and_draw(rng, x):
     np.testing.assert_allclose(found.aleatoric**2, (sd**2).mean(axis=(0, 1)), rtol=1e-10)
 
 
-def test_total_is_the_sd_of_what_is_drawn(rng, x):
-    model = BayesianNetwork(Network(1, (2,), activation="tanh"), Gaussian("predicted"))
-    values = {name: rng.normal(size=(1, 200, *s)) for name, s in model.network.shapes.items()}
-    mean, sd = predict_with_noise(model, values, x[:, None])
-    # Two points at mean +- sd have the mean and the variance of the normal that a draw predicts.
-    drawn = np.concatenate([mean - sd, mean + sd], axis=1)
-    found = ob.networks.predictive_uncertainty(tree_of(model, values), x[:, None])
-    np.testing.assert_allclose(found.total, drawn.std(axis=(0, 1)), rtol=1e-10)
-
-
 def test_of_a_class_the_total_is_that_of_its_indicator(rng, x):
     model = BayesianNetwork(Network(1, (2,), 2, activation="tanh"), Categorical())
     values = {name: rng.normal(size=(2, 40, *s)) for name, s in model.network.shapes.items()}

@@ -1,6 +1,7 @@
 """Runs held against what is known: right ones, planted errors, stuck chains, labels, fits, networks."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -57,7 +58,7 @@ def held(known, run):
 
 def test_runs_that_are_right_are_said_to_differ_as_rarely_as_stated():
     rng = np.random.default_rng(1)
-    count = 80
+    count = 40
     alarms = sum(bool(held(truth_of(rng), run_of(rng)).beyond) for _ in range(count))
     expected = FALSE_ALARM * count
     assert alarms <= expected + 3 * np.sqrt(expected)
@@ -66,7 +67,7 @@ def test_runs_that_are_right_are_said_to_differ_as_rarely_as_stated():
 @each(("change", "statistic", "about"), [(shifted, "d_mean", 0.2), (narrowed, "width_ratio", 0.8)])
 def test_a_planted_error_is_found_every_time(change, statistic, about):
     rng = np.random.default_rng(2)
-    for _ in range(10):
+    for _ in range(4):
         known, run = truth_of(rng), run_of(rng, change)
         found = held(known, run)
         assert "mu[3]" in found.beyond
@@ -85,13 +86,14 @@ def test_what_is_said_to_be_visible_is_seen():
         values[..., 5] += visible
         return values
 
-    seen = sum("mu[5]" in held(known, run_of(rng, moved)).beyond for _ in range(20))
-    assert seen >= 16  # of 19 expected
+    seen = sum("mu[5]" in held(known, run_of(rng, moved)).beyond for _ in range(10))
+    assert seen >= 8  # of 9.5 expected
 
 
-@pytest.fixture
-def known(make_mcmc, rng):
+@pytest.fixture(scope="module")
+def known(make_mcmc):
     """A mixture in one labelling, and what is known of it."""
+    rng = np.random.default_rng(4)
     return known_of(mixture(make_mcmc, rng, chains=4, draws=2000), name="mixture")
 
 
@@ -118,6 +120,9 @@ def test_a_run_under_other_labels_agrees(known, make_mcmc, rng):
     assert 0.05 < found.visible < 0.4
     assert "Bonferroni" in found.notes[0] and "canonical labelling" in found.notes[1]
     assert found.heading in repr(found)
+    plain = found.to_dict()
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert {"verdict", "quantities", "visible", "z_bound"} <= set(plain)
 
 
 def test_a_run_that_differs_says_where_and_by_how_much(known, make_mcmc, rng):
@@ -139,11 +144,8 @@ def test_narrow_fits_are_called_narrow(known, make_variational, rng):
     assert (found.table["ess_bulk"] == 1000).all()
     assert found.table["rhat"].isna().all()
     assert found.verdict == "differs"
-    assert (
-        "40 % too narrow" in found.sentences[0]
-        or "41 % too narrow" in found.sentences[0]
-        or "39 % too narrow" in found.sentences[0]
-    )
+    (narrow,) = re.findall(r"(\d+) % too narrow", found.sentences[0])
+    assert 36 <= int(narrow) <= 44
     assert found.table.loc["mu[1]", "sd_ratio"] == pytest.approx(0.6, abs=0.05)
 
 
@@ -222,12 +224,6 @@ def test_weights_and_variables_can_be_left_out(known, make_mcmc, rng):
     assert set(compare_with_reference(run, known, weights=False).table["kind"]) == {"invariant"}
     rows = compare_with_reference(run, known, var_names=["sigma"]).table
     assert rows.index[rows["kind"] == "parameter"].tolist() == ["sigma[0]", "sigma[1]", "sigma[2]"]
-
-
-def test_everything_goes_to_json(known, make_mcmc, rng):
-    found = compare_with_reference(mixture(make_mcmc, rng), known).to_dict()
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert {"verdict", "quantities", "visible", "z_bound"} <= set(found)
 
 
 def test_networks_are_held_against_by_their_predictions_too(make_network, rng):
