@@ -56,33 +56,15 @@ NUMBERED = 12
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """Lines of one variable.
+    """Lines of one variable."""
 
-    Attributes
-    ----------
-    name
-        The variable.
-    title
-        What the row is called, with the place along other axes.
-    places
-        Place of each line's entry in the variable.
-    labels
-        What each line is called.
-    parts
-        How many lines there could be, of which these are some.
-    block
-        Number of the block in the symmetry.
-    rhat
-        Largest R-hat of the lines; of a single chain, that of its halves.
-    """
-
-    name: str
-    title: str
-    places: tuple[Place, ...]
-    labels: tuple[str, ...]
-    parts: int
-    block: int
-    rhat: float
+    name: str  # The variable.
+    title: str  # Of the row, with the place along other axes.
+    places: tuple[Place, ...]  # Of each line's entry in the variable.
+    labels: tuple[str, ...]  # Of each line.
+    parts: int  # The number of lines that there could be, of which these are some.
+    block: int  # Its number in the symmetry.
+    rhat: float  # The largest of the lines; of a single chain, that of its halves.
 
     def of(self, dataset: xr.Dataset) -> Lines:
         """The row's draws in a dataset that has the variable."""
@@ -219,19 +201,11 @@ def _largest(rhats: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class DrawKind:
-    """The kind of draws.
-
-    Attributes
-    ----------
-    group, draw
-        What a chain is called, and a draw.
-    follow
-        Whether one draw follows from another; if not, they are drawn as points.
-    """
+    """The kind of draws: the words for a chain and for a draw."""
 
     group: str = "chain"
     draw: str = "draw"
-    follow: bool = True
+    follow: bool = True  # One draw follows from another; if not, they are drawn as points.
 
 
 def draw_columns(
