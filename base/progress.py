@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Mapping
 from threading import RLock
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import (
@@ -26,25 +25,6 @@ from .notices import record
 from .progress_notebook import NotebookBars
 from .text import shown
 from .time_left import TimeLeft, in_words
-
-
-class Bars(Protocol):
-    """The place where bars are shown."""
-
-    def start(self) -> None:
-        """Begin to show them."""
-
-    def stop(self) -> None:
-        """Show them no more."""
-
-    def add(self, description: str, total: int, *, timed: bool = True) -> int:
-        """Add a bar, which says itself how long it takes if it is `timed`; returns its number."""
-
-    def move(self, bar: int, completed: int, description: str | None) -> None:
-        """Set how much of a bar is done, and what it says."""
-
-    def say(self, message: str) -> None:
-        """Show a line next to the bars."""
 
 
 class _TimeLeftColumn(TimeRemainingColumn):
@@ -96,7 +76,7 @@ class ProgressBars:
             enabled = moves and not _in_ci(os.environ)
         self._enabled = enabled
         self._seen = enabled and moves
-        self._bars: Bars = (
+        self._bars: NotebookBars | TerminalBars = (
             NotebookBars()
             if enabled and console.is_jupyter
             else TerminalBars(console, seen=self._seen)
