@@ -44,9 +44,8 @@ def sample_model(onebasin, here):
         ),
     ],
 )
-def test_what_is_named_reaches_the_program(sample, sampler, words, roles):
-    assert sample(*words, "--force").code == 0
-    assert sampler.last["target"].stan_program.roles == roles
+def test_what_is_named_reaches_the_program(asked, words, roles):
+    assert asked(*words)["target"].stan_program.roles == roles
 
 
 def test_the_limit_reaches_the_run_of_a_model(sample_model, sampler):
