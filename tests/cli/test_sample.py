@@ -197,50 +197,6 @@ def test_a_program_that_reads_json_is_told_no_progress(asked, monkeypatch, words
     assert asked(*words)["progress"] is told
 
 
-@each(
-    ("words", "message"),
-    [
-        (["--chains", "0"], "`--chains` must be a whole number of at least 1; got 0."),
-        (["--seed", "-1"], "`--seed` is -1; it must be a whole number from 0 to"),
-        (["--metric", "dens"], "choose one of diag, dense, unit. Did you mean 'dense'?"),
-        (
-            ["--method", "gibbs"],
-            "choose one of nuts, hmc, mclmc, modes, advi, dadvi, symmetrised, pathfinder",
-        ),
-        (["--init-starts", "5"], "`--init-starts` is 5, but only --init optimum looks"),
-        (
-            ["--method", "meanfield", "--init", "optimum"],
-            "`--init` does not apply to --method meanfield, which takes --iterations, --gradient-samples",
-        ),
-        (["--method", "mclmc", "--dtype", "float32"], "`--dtype` is for NumPyro models"),
-        (["--engine", "pymc"], "`--engine` is pymc; a Stan program takes numpyro or stanli or cmd"),
-        (
-            ["--engine", "numpyro", "--method", "pathfinder"],
-            "numpyro, which does not have pathfinder for a Stan program; use --method nuts or hmc or",
-        ),
-        (
-            ["--engine", "nutpie", "--method", "hmc"],
-            "`--engine` is nutpie, which does not have hmc for a Stan program; use --method nuts",
-        ),
-        (["--method", "ensemble"], "`--method` is ensemble, which trains networks, and a Stan"),
-        (
-            ["--dtype", "float32"],
-            "`--dtype` is for NumPyro models; --method nuts of a Stan program takes --chains",
-        ),
-        (
-            ["--trajectory-length", "2"],
-            "`--trajectory-length` does not apply to --method nuts, which takes --chains, --warmup",
-        ),
-    ],
-)
-def test_bad_option_is_one_line_before_anything_runs(sample, sampler, words, message):
-    answer = sample(*words)
-    assert answer.code == 1
-    assert message in answer.err
-    assert answer.err.count("\n") == 1
-    assert sampler.calls == []
-
-
 def test_interrupt_keeps_finished_chains_and_the_same_command_goes_on(sample, sampler):
     def interrupt(call):
         if call["method"] == "nuts":
