@@ -226,17 +226,10 @@ class ChainBar:
         """Tell whether anybody sees it: if not, nothing needs to be found out for it."""
         return self._bars.moving
 
-    def show(
-        self,
-        done: int,
-        *,
-        step_size: float | None = None,
-        divergences: int | None = None,
-        acceptance: float | None = None,
-    ) -> None:
-        """Say what is known after some iterations; `acceptance` is a mean of probabilities."""
+    def show(self, done: int, **facts: float | None) -> None:
+        """Say after some iterations what is known: `step_size`, `divergences`, and `acceptance`, a mean probability."""
         self._bars.look(self._number, done)
-        known = _known(step_size, acceptance, divergences)
+        known = _known(**facts)
         if (phase := self._phase_at(done)) != self._phase:
             self._phase = phase
             record(
@@ -244,25 +237,20 @@ class ChainBar:
             )
         self._bars.move(self._bar, done, f"{self._name} {phase:<8}{known}".rstrip())
 
-    def end(
-        self,
-        seconds: float,
-        *,
-        step_size: float | None = None,
-        divergences: int | None = None,
-        acceptance: float | None = None,
-    ) -> None:
-        """Say how it ended."""
-        known = {"step_size": step_size, "divergences": divergences, "acceptance": acceptance}
-        self.show(self._total, **known)  # type: ignore[arg-type]
-        words = _known(step_size, acceptance, divergences)
-        self._bars.note(f"{self._name} is finished after {seconds:.1f} s:{words}")
+    def end(self, seconds: float, **facts: float | None) -> None:
+        """Say how it ended, and the same."""
+        self.show(self._total, **facts)
+        self._bars.note(f"{self._name} is finished after {seconds:.1f} s:{_known(**facts)}")
 
     def _phase_at(self, done: int) -> str:
         return "warmup" if done < self._warmup else "sampling"
 
 
-def _known(step_size: float | None, acceptance: float | None, divergences: int | None) -> str:
+def _known(
+    step_size: float | None = None,
+    acceptance: float | None = None,
+    divergences: float | None = None,
+) -> str:
     parts = [
         "" if step_size is None else f"step {step_size:.3g}",
         "" if acceptance is None else f"accept {acceptance:.2f}",
