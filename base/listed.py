@@ -15,18 +15,9 @@ from typing import Any
 def attach(
     module: str, package: str, file: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return a module's `__getattr__`, `__dir__` and `__all__`.
+    """Return a module's `__getattr__`, `__dir__` and `__all__`, by its `__name__`, `__package__` and `__file__`.
 
-    Parameters
-    ----------
-    module, package, file : str
-        Its `__name__`, `__package__` and `__file__`. The stub of the same name imports the names; `new = old` in it
-        renames one.
-
-    Returns
-    -------
-    tuple
-        The functions `__getattr__` and `__dir__`, and the sorted names.
+    The stub of the same name imports the names; `new = old` in it renames one.
     """
     places: dict[str, tuple[str, str]] = {}
     for node in ast.parse(Path(file).with_suffix(".pyi").read_text()).body:

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Mapping
 from threading import RLock
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import (
@@ -26,25 +25,6 @@ from .notices import record
 from .progress_notebook import NotebookBars
 from .text import shown
 from .time_left import TimeLeft, in_words
-
-
-class Bars(Protocol):
-    """The place where bars are shown."""
-
-    def start(self) -> None:
-        """Begin to show them."""
-
-    def stop(self) -> None:
-        """Show them no more."""
-
-    def add(self, description: str, total: int, *, timed: bool = True) -> int:
-        """Add a bar, which says itself how long it takes if it is `timed`; returns its number."""
-
-    def move(self, bar: int, completed: int, description: str | None) -> None:
-        """Set how much of a bar is done, and what it says."""
-
-    def say(self, message: str) -> None:
-        """Show a line next to the bars."""
 
 
 class _TimeLeftColumn(TimeRemainingColumn):
@@ -96,7 +76,7 @@ class ProgressBars:
             enabled = moves and not _in_ci(os.environ)
         self._enabled = enabled
         self._seen = enabled and moves
-        self._bars: Bars = (
+        self._bars: NotebookBars | TerminalBars = (
             NotebookBars()
             if enabled and console.is_jupyter
             else TerminalBars(console, seen=self._seen)
@@ -246,17 +226,10 @@ class ChainBar:
         """Tell whether anybody sees it: if not, nothing needs to be found out for it."""
         return self._bars.moving
 
-    def show(
-        self,
-        done: int,
-        *,
-        step_size: float | None = None,
-        divergences: int | None = None,
-        acceptance: float | None = None,
-    ) -> None:
-        """Say what is known after some iterations; `acceptance` is a mean of probabilities."""
+    def show(self, done: int, **facts: float | None) -> None:
+        """Say after some iterations what is known: `step_size`, `divergences`, and `acceptance`, a mean probability."""
         self._bars.look(self._number, done)
-        known = _known(step_size, acceptance, divergences)
+        known = _known(**facts)
         if (phase := self._phase_at(done)) != self._phase:
             self._phase = phase
             record(
@@ -264,25 +237,20 @@ class ChainBar:
             )
         self._bars.move(self._bar, done, f"{self._name} {phase:<8}{known}".rstrip())
 
-    def end(
-        self,
-        seconds: float,
-        *,
-        step_size: float | None = None,
-        divergences: int | None = None,
-        acceptance: float | None = None,
-    ) -> None:
-        """Say how it ended."""
-        known = {"step_size": step_size, "divergences": divergences, "acceptance": acceptance}
-        self.show(self._total, **known)  # type: ignore[arg-type]
-        words = _known(step_size, acceptance, divergences)
-        self._bars.note(f"{self._name} is finished after {seconds:.1f} s:{words}")
+    def end(self, seconds: float, **facts: float | None) -> None:
+        """Say how it ended, and the same."""
+        self.show(self._total, **facts)
+        self._bars.note(f"{self._name} is finished after {seconds:.1f} s:{_known(**facts)}")
 
     def _phase_at(self, done: int) -> str:
         return "warmup" if done < self._warmup else "sampling"
 
 
-def _known(step_size: float | None, acceptance: float | None, divergences: int | None) -> str:
+def _known(
+    step_size: float | None = None,
+    acceptance: float | None = None,
+    divergences: float | None = None,
+) -> str:
     parts = [
         "" if step_size is None else f"step {step_size:.3g}",
         "" if acceptance is None else f"accept {acceptance:.2f}",

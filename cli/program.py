@@ -56,9 +56,9 @@ def options(
 
 
 def program(words: Sequence[str]) -> typer.Typer:
-    """Put the commands together; the options that are fields of settings, where their command is called.
+    """Put the commands together: the one that is called, or all of them to be listed.
 
-    They are left out where commands are only listed, since settings take as long to load as all the rest.
+    Options that are fields of settings are left out where commands are only listed: to load settings takes long.
     """
     app = typer.Typer(
         name="onebasin",
@@ -70,10 +70,17 @@ def program(words: Sequence[str]) -> typer.Typer:
     app.callback()(options)
     sampling = sample_with_settings(words) if "sample" in words else with_options(sample, [])
     files = (diagnose, align, compare, predict, loo, report, convert)
-    for command in (demo, doctor, symmetry, sampling, *files, study, calibrate):
-        app.command(cls=Command)(command)
-    for group in (cmdstan.app, cmdstan.bridgestan, truth.app):
-        app.add_typer(group)
+    commands = (demo, doctor, symmetry, sampling, *files, study, calibrate)
+    groups = (cmdstan.app, cmdstan.bridgestan, truth.app)
+    named = [command.__name__ for command in commands] + [group.info.name for group in groups]
+    called = next((word for word in words if not word.startswith("-")), None)
+    shown = [called] if called in named else named
+    for command in commands:
+        if command.__name__ in shown:
+            app.command(cls=Command)(command)
+    for group in groups:
+        if group.info.name in shown:
+            app.add_typer(group)
     return app
 
 

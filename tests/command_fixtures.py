@@ -13,6 +13,7 @@ import pytest
 import xarray as xr
 
 from onebasin import inference
+from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
 from onebasin.inference import Nuts
 from onebasin.inference.contracts.method import Method
@@ -195,6 +196,22 @@ def program(here: Path) -> Path:
 def sample(onebasin, program):
     """Sample that program."""
     return lambda *words: onebasin("sample", "normal.stan", "data.json", "--out", "run.nc", *words)
+
+
+@pytest.fixture
+def asked(sample, sampler):
+    """Return what the sampler is asked for by these words; nothing is drawn, written or judged."""
+
+    def stop(call: dict[str, Any]) -> None:
+        raise OnebasinError("stopped")
+
+    def ask(*words: str) -> dict[str, Any]:
+        answer = sample(*words)
+        assert answer.err == "onebasin: stopped\n", answer.err
+        return sampler.last
+
+    sampler.before = stop
+    return ask
 
 
 @pytest.fixture(scope="module")

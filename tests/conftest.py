@@ -49,6 +49,7 @@ REQUIRE_ALL = os.environ.get("ONEBASIN_REQUIRE_ALL") == "1"
 
 # After the hook, so that what it imports of these rooms is checked too.
 from .command_fixtures import (  # noqa: E402, F401
+    asked,
     cmdstan_is_there,
     here,
     kills,

@@ -5,12 +5,11 @@ Rows of tables are written here and not in a template, as there may be ten thous
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
 from onebasin.base.numbers import EMPTY
-from onebasin.base.table import MARKS, Column, Row, RowGroup, Table, TableCell, Value
+from onebasin.base.table import MARKS, Column, Row, Table, TableCell, Value
 from onebasin.base.text import shown
 
 MEANINGS: Mapping[str, str] = {"good": "good", "warn": "look at this", "bad": "bad"}
@@ -50,55 +49,8 @@ def mark(flag: str) -> Markup:
     return Markup(element).format(flag, MEANINGS[flag], MARKS[flag])
 
 
-@dataclass(frozen=True)
-class RowWriter:
-    """Writes rows of one table.
-
-    Attributes
-    ----------
-    columns
-        Its headings.
-    numeric
-        Which columns hold numbers.
-    flagged
-        Which columns have a flag somewhere: there a cell without one keeps a mark's place.
-    """
-
-    columns: tuple[Column, ...]
-    numeric: tuple[bool, ...]
-    flagged: tuple[bool, ...]
-
-    def write(self, row: Row) -> str:
-        """Write one row."""
-        first, *others = (self._cell(cell, place) for place, cell in enumerate(row))
-        return f'<tr><th scope="row">{first[1]}</th>{"".join(map(_entry, others))}</tr>'
-
-    def write_heading(self, group: RowGroup) -> str:
-        """Write the row of a group; what does not apply to all of its rows stays blank, and is no dash."""
-        scope = "rowgroup" if group.rows else "row"
-        first, *others = (self._cell(cell, place) for place, cell in enumerate(group.heading))
-        blank = (("", "") if text == EMPTY else (kind, text) for kind, text in others)
-        entries = others if scope == "row" else blank
-        return f'<tr><th scope="{scope}">{first[1]}</th>{"".join(map(_entry, entries))}</tr>'
-
-    def _cell(self, cell: TableCell | Value, place: int) -> tuple[str, str]:
-        value, flag, note = (
-            (cell.value, cell.flag, cell.note) if isinstance(cell, TableCell) else (cell, "", "")
-        )
-        text = self.columns[place].write(value)
-        if not self.numeric[place]:
-            text = str(inline(text))
-        if flag:
-            text += str(mark(flag))
-        elif self.flagged[place]:
-            text += _NO_MARK
-        if note:
-            text += f"<small>{inline(note)}</small>"
-        return f"{'number ' if self.numeric[place] else ''}{flag}".strip(), text
-
-
 def flagged(table: Table) -> tuple[bool, ...]:
-    """Tell which columns have a flag somewhere."""
+    """Tell which columns have a flag somewhere: there a cell without one keeps a mark's place."""
     found = {
         place
         for row in table.all_rows
@@ -110,22 +62,45 @@ def flagged(table: Table) -> tuple[bool, ...]:
 
 def body(table: Table) -> Markup:
     """Write the bodies of a table: one of its rows, and two of each group, whose second folds."""
-    writer = RowWriter(table.headings, table.numeric, flagged(table))
-    bodies = []
+    columns = list(zip(table.headings, table.numeric, flagged(table), strict=True))
+
+    def written(row: Row, scope: str = "row") -> str:
+        first, *others = (_cell(cell, *column) for cell, column in zip(row, columns, strict=True))
+        if (
+            scope == "rowgroup"
+        ):  # what does not apply to all of its rows stays blank, and is no dash
+            others = [("", "") if text == EMPTY else (kind, text) for kind, text in others]
+        entries = (
+            f'<td class="{k}">{text}</td>' if k else f"<td>{text}</td>" for k, text in others
+        )
+        return f'<tr><th scope="{scope}">{first[1]}</th>{"".join(entries)}</tr>'
+
+    bodies: list[tuple[str, Iterable[str]]] = []
     if table.rows or not table.groups:
-        bodies.append(_body("", map(writer.write, table.rows)))
+        bodies.append(("", map(written, table.rows)))
     for group in table.groups:
+        bodies.append(
+            (' class="group"', [written(group.heading, "rowgroup" if group.rows else "row")])
+        )
         folded = "entries" if group.open else "entries folded"
-        bodies.append(_body("group", [writer.write_heading(group)]))
-        bodies.append(_body(folded, map(writer.write, group.rows)))
-    return Markup("\n".join(bodies))
+        bodies.append((f' class="{folded}"', map(written, group.rows)))
+    return Markup(
+        "\n".join("\n".join((f"<tbody{kind}>", *rows, "</tbody>")) for kind, rows in bodies)
+    )
 
 
-def _body(kind: str, rows: Iterable[str]) -> str:
-    opened = f'<tbody class="{kind}">' if kind else "<tbody>"
-    return "\n".join((opened, *rows, "</tbody>"))
-
-
-def _entry(cell: tuple[str, str]) -> str:
-    kind, text = cell
-    return f'<td class="{kind}">{text}</td>' if kind else f"<td>{text}</td>"
+def _cell(
+    cell: TableCell | Value, column: Column, numeric: bool, is_flagged: bool
+) -> tuple[str, str]:
+    """Return the classes of a cell and its markup."""
+    cell = cell if isinstance(cell, TableCell) else TableCell(cell)
+    text = column.write(cell.value)
+    if not numeric:
+        text = str(inline(text))
+    if cell.flag:
+        text += str(mark(cell.flag))
+    elif is_flagged:
+        text += _NO_MARK
+    if cell.note:
+        text += f"<small>{inline(cell.note)}</small>"
+    return f"{'number ' if numeric else ''}{cell.flag}".strip(), text

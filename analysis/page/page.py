@@ -48,27 +48,13 @@ class Note:
 
 @dataclass(frozen=True)
 class Stat:
-    """A key figure.
+    """A key figure: a number, which is written as in a table of three digits, or a text."""
 
-    Attributes
-    ----------
-    label
-        What it is: a word or two.
-    value
-        The number, which is written as in a table of three digits, or a text.
-    flag
-        Verdict on it.
-    note
-        Small print under it, such as the limit, or the parameter that has it.
-    decimals
-        Decimals of the number instead of three digits.
-    """
-
-    label: str
+    label: str  # A word or two.
     value: Value
-    flag: Flag = ""
-    note: str = ""
-    decimals: int | None = None
+    flag: Flag = ""  # Verdict on it.
+    note: str = ""  # Small print under it, such as the limit, or the parameter that has it.
+    decimals: int | None = None  # Of the number, instead of three digits.
 
 
 @dataclass(frozen=True)
@@ -87,24 +73,12 @@ class Code:
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """Parts that fold under a line of text; on paper they are open.
+    """Parts that fold under a line of text; on paper they are open."""
 
-    Attributes
-    ----------
-    summary
-        The line that stays.
-    parts
-        What folds.
-    note
-        Small print after the line, such as how many there are.
-    open
-        Whether they show from the start.
-    """
-
-    summary: str
+    summary: str  # The line that stays.
     parts: tuple[Part, ...]
-    note: str = ""
-    open: bool = False
+    note: str = ""  # Small print after the line, such as how many there are.
+    open: bool = False  # They show from the start.
 
 
 Part = str | Note | Table | FigureItem | FigureRow | Stats | Code | Details
@@ -130,21 +104,11 @@ class Section:
 
 @dataclass(frozen=True)
 class AnswerCard:
-    """The answer to "may I use this posterior?", shown before all else.
-
-    Attributes
-    ----------
-    verdict
-        The answer with its rows, causes and the words to declare.
-    name
-        The posterior's name, where a page has several.
-    stats
-        Key figures next to it.
-    """
+    """The answer to "may I use this posterior?", shown before all else."""
 
     verdict: Verdict
-    name: str = ""
-    stats: tuple[Stat, ...] = ()
+    name: str = ""  # The posterior's, where a page has several.
+    stats: tuple[Stat, ...] = ()  # Key figures next to it.
 
 
 @dataclass(frozen=True)
@@ -157,25 +121,11 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A page.
-
-    Attributes
-    ----------
-    title, lede
-        Heading, and what the page says in a few sentences.
-    sections
-        The body.
-    provenance
-        How the numbers were made, run by run.
-    definitions
-        Terms and their definitions, shown with the provenance.
-    answers
-        Answer cards, one a posterior, shown first.
-    """
+    """A page: answer cards, one a posterior, then sections, then how the numbers were made, run by run."""
 
     title: str
-    lede: str = ""
+    lede: str = ""  # The page in a few sentences.
     sections: tuple[Section, ...] = ()
     provenance: tuple[Provenance, ...] = ()
-    definitions: tuple[tuple[str, str], ...] = ()
+    definitions: tuple[tuple[str, str], ...] = ()  # Of terms, shown with the provenance.
     answers: tuple[AnswerCard, ...] = ()

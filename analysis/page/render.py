@@ -52,18 +52,7 @@ class OutputError(OnebasinError, RuntimeError):
 
 
 def render(report: Report) -> str:
-    """Return the page as HTML.
-
-    Parameters
-    ----------
-    report
-        The page.
-
-    Returns
-    -------
-    str
-        A whole HTML document.
-    """
+    """Return the page as a whole HTML document."""
     environment = Environment(
         loader=PackageLoader("onebasin.analysis"),
         autoescape=True,

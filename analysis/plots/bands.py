@@ -30,22 +30,12 @@ PLACES = 120
 
 @dataclass(frozen=True, eq=False)
 class PredictiveBand:
-    """A predictive distribution along one coordinate.
-
-    Attributes
-    ----------
-    coordinate
-        Where, in increasing order.
-    mean
-        Predictive mean.
-    inner, outer
-        Ends of the 50 % and the 95 % band.
-    """
+    """A predictive distribution along one coordinate, which increases: its mean, and the ends of two bands."""
 
     coordinate: Line
     mean: Line
-    inner: tuple[Line, Line]
-    outer: tuple[Line, Line]
+    inner: tuple[Line, Line]  # The 50 % band.
+    outer: tuple[Line, Line]  # The 95 % band.
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,25 +87,23 @@ def draw_predictive_bands(
     data: Curve | None = None,
     truth: Curve | None = None,
     x_label: str = "x",
-    y_label: str = "y",
     columns: int = 2,
 ) -> Picture:
     """Draw predictive bands, one panel a posterior, over the data and the true function."""
     if not bands:
         raise ArgumentError("`bands` is empty: give the band of at least one posterior.")
-    figure, panels = band_panels(bands, columns=columns, x_label=x_label, y_label=y_label)
+    figure, panels = band_panels(bands, columns=columns, x_label=x_label)
     for axes, band in zip(panels, bands.values(), strict=True):
         ends = ((*band.outer, 0.18, "95 %"), (*band.inner, 0.34, "50 %"))
         draw_bands(axes, band.coordinate, band.mean, ends)
         draw_curves(axes, data, truth)
         axes.locator_params(nbins=5)
-    handles, labels = panels[0].get_legend_handles_labels()
-    add_legend(figure, handles, labels, columns=5)
+    add_legend(figure, *panels[0].get_legend_handles_labels(), columns=5)
     return figure
 
 
 def band_panels(
-    bands: Mapping[str, object], *, columns: int, x_label: str, y_label: str
+    bands: Mapping[str, object], *, columns: int, x_label: str = "x"
 ) -> tuple[Picture, list[Axes]]:
     """Lay out a panel for each posterior's bands."""
     return new_panels(
@@ -124,7 +112,7 @@ def band_panels(
         panel_size=(3.9, 2.7) if len(bands) > 1 else (5.8, 3.2),
         margin=(0.3, 0.5),
         x_label=x_label,
-        y_label=y_label,
+        y_label="y",
     )
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
 
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
@@ -93,49 +92,29 @@ def plot_calibration(
             f"`quantities` asks for {asked}, but the calibration has {', '.join(calibration.names)}."
         )
     band = calibration.band()
-    panels = []
-    for name in chosen:
-        shares = calibration.shares(name)
-        ecdf = np.searchsorted(np.sort(shares), band.points, side="right") / len(shares)
-        panels.append(Panel(name, band.points, ecdf, by_name[name].outside))
-    figure = draw_calibration(panels, band.lower, band.upper)
-    return figure.on_paper(" ".join(calibration.sentences))
-
-
-class Panel(NamedTuple):
-    """One quantity: its name, where its ECDF is looked at, the ECDF there, and whether it leaves the band."""
-
-    name: str
-    points: Float[np.ndarray, " point"]
-    ecdf: Float[np.ndarray, " point"]
-    outside: bool
-
-
-def draw_calibration(
-    panels: Sequence[Panel], lower: Float[np.ndarray, " point"], upper: Float[np.ndarray, " point"]
-) -> Picture:
-    """Draw a panel a quantity, with the band of the ECDF that they share."""
-    columns = min(COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
+    columns = min(COLUMNS, len(chosen))
+    rows = -(-len(chosen) // columns)
     figure = new_figure(2.7 * columns + 0.5, 1.9 * rows + 0.4)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    for place, axes in enumerate(grid.ravel()):
-        if place >= len(panels):
-            axes.set_visible(False)
-            continue
-        name, points, ecdf, outside = panels[place]
-        x, ends = np.concatenate([[0], points, [1]]), [0.0]
-        low, high = (np.concatenate([ends, side - points, ends]) for side in (lower, upper))
+    ends = [0.0]
+    x = np.concatenate([[0], band.points, [1]])
+    low, high = (np.concatenate([ends, s - band.points, ends]) for s in (band.lower, band.upper))
+    for place, (name, axes) in enumerate(zip(chosen, grid.ravel(), strict=False)):
+        shares = calibration.shares(name)
+        ecdf = np.searchsorted(np.sort(shares), band.points, side="right") / len(shares)
+        outside = by_name[name].outside
         style_axes(axes)
         axes.fill_between(x, low, high, color=MUTED, alpha=0.25, linewidth=0, step="mid")
         axes.axhline(0, color=MUTED, linewidth=0.8)
-        difference = np.concatenate([ends, ecdf - points, ends])
+        difference = np.concatenate([ends, ecdf - band.points, ends])
         axes.step(x, difference, where="mid", color=ACCENT, linewidth=2.0 if outside else 1.2)
         axes.set_title(literal(f"{name}: outside" if outside else name), fontsize=9, loc="left")
         axes.set_xlim(0, 1)
-        if place + columns >= len(panels):
+        if place + columns >= len(chosen):
             axes.set_xlabel("share of draws below the truth")
             axes.tick_params(labelbottom=True)
+    for axes in grid.ravel()[len(chosen) :]:
+        axes.set_visible(False)
     for axes in grid[:, 0]:
         axes.set_ylabel("ECDF − uniform")
-    return figure
+    return figure.on_paper(" ".join(calibration.sentences))

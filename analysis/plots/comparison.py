@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -34,32 +33,27 @@ LONGEST = 22
 """Characters of a posterior's name."""
 
 
-@dataclass(frozen=True)
-class Measure:
-    """The measure that a panel shows: its label, with the unit, and the value that is right, where there is one."""
-
-    label: str
-    ideal: float | None = None
-
-
 MEASURES = {
-    "total_variation": Measure("total variation of predictions"),
-    "agreement": Measure("agreement of classes"),
-    "mean_distance": Measure("distance of mean predictions (sds)"),
-    "max_abs_d": Measure("largest difference of means (sds)"),
-    "energy": Measure("energy distance of draws"),
-    "mmd": Measure("maximum mean discrepancy"),
-    "log_score": Measure("log score (nats)"),
-    "rmse": Measure("RMSE (units of y)"),
-    "crps": Measure("CRPS (units of y)"),
-    "coverage_50": Measure("coverage of 50 % intervals", ideal=0.5),
-    "coverage_95": Measure("coverage of 95 % intervals", ideal=0.95),
-    "accuracy": Measure("accuracy"),
-    "calibration_error": Measure("calibration error"),
-    "brier": Measure("Brier score"),
-    "mutual_information": Measure("mutual information (nats)"),
-    "single_draw_accuracy": Measure("accuracy of one draw"),
+    "total_variation": "total variation of predictions",
+    "agreement": "agreement of classes",
+    "mean_distance": "distance of mean predictions (sds)",
+    "max_abs_d": "largest difference of means (sds)",
+    "energy": "energy distance of draws",
+    "mmd": "maximum mean discrepancy",
+    "log_score": "log score (nats)",
+    "rmse": "RMSE (units of y)",
+    "crps": "CRPS (units of y)",
+    "coverage_50": "coverage of 50 % intervals",
+    "coverage_95": "coverage of 95 % intervals",
+    "accuracy": "accuracy",
+    "calibration_error": "calibration error",
+    "brier": "Brier score",
+    "mutual_information": "mutual information (nats)",
+    "single_draw_accuracy": "accuracy of one draw",
 }
+"""Labels of the table's columns, with units."""
+_IDEAL = {"coverage_50": 0.5, "coverage_95": 0.95}
+"""The value that is right, where there is one."""
 _DEFAULT = {
     "regression": ("mean_distance", "energy", "log_score", "coverage_95"),
     "classification": ("total_variation", "energy", "log_score", "calibration_error"),
@@ -105,40 +99,39 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
         raise ArgumentError(
             f"`measures` asks for {unknown[0]!r}, which the comparison does not have; choose among {', '.join(known)}."
         )
-    chosen = measures or [name for name in _DEFAULT[comparison.kind] if name in known]
+    default = (name for name in _DEFAULT[comparison.kind] if name in known)
+    chosen = list(dict.fromkeys(measures or default))
     if not chosen:
         raise ArgumentError(
             "`comparison` holds no number: compare with weights=True, or give `x` and `y`."
         )
     rows = [str(name) for name in table.index if name != FLOOR]
-    panels = {MEASURES[name]: table[name] for name in chosen}
-    figure = draw_comparison(panels, rows, truth=comparison.truth, floor=FLOOR)
+    figure = _draw(table[chosen], rows, comparison.truth)
     told = []
-    for measure, values in panels.items():
-        shown = {name: values[name] for name in rows} | {"the baseline": values.get(FLOOR)}
-        numbers = [f"{name} {format_number(v)}" for name, v in shown.items() if pd.notna(v)]
-        told.append(f"{measure.label}: {', '.join(numbers)}.")
+    for name in chosen:
+        values = table[name]
+        shown = {row: values[row] for row in rows} | {"the baseline": values.get(FLOOR)}
+        numbers = [f"{row} {format_number(v)}" for row, v in shown.items() if pd.notna(v)]
+        told.append(f"{MEASURES[name]}: {', '.join(numbers)}.")
     return figure.on_paper(f"Compared with {comparison.truth}. {' '.join(told)}")
 
 
-def draw_comparison(
-    panels: Mapping[Measure, pd.Series], rows: Sequence[str], *, truth: str, floor: str
-) -> Picture:
+def _draw(table: pd.DataFrame, rows: Sequence[str], truth: str) -> Picture:
     """Draw a panel a measure, posteriors in rows from top to bottom, the truth's own in ink.
 
-    The truth has no distance from itself: the baseline `floor`, its halves from each other, stands in its row, hollow.
+    The truth has no distance from itself: the baseline, its halves from each other, stands in its row, hollow.
     """
-    columns = min(2, len(panels))
-    lines = -(-len(panels) // columns)
+    columns = min(2, table.shape[1])
+    lines = -(-table.shape[1] // columns)
     figure = new_figure(3.8 * columns + 0.8, lines * (0.32 * len(rows) + 0.8) + 0.35)
     grid = figure.subplots(lines, columns, squeeze=False, sharey=True).ravel()
     labels = [f"{shortened(name, LONGEST)} (truth)" if name == truth else name for name in rows]
-    for axes, (measure, values) in zip(grid, panels.items(), strict=False):
-        style_axes(axes, x_label=measure.label)
+    for axes, (measure, values) in zip(grid, table.items(), strict=False):
+        style_axes(axes, x_label=MEASURES[str(measure)])
         axes.set_yticks(range(len(rows)), [literal(shortened(n, LONGEST + 8)) for n in labels])
         axes.tick_params(axis="y", length=0, labelsize=TEXT_SIZE)
         axes.set_ylim(len(rows) - 0.5, -0.8)
-        own, limit = float(values.get(truth, np.nan)), float(values.get(floor, np.nan))
+        own, limit = float(values.get(truth, np.nan)), float(values.get(FLOOR, np.nan))
         is_distance = bool(np.isnan(own))
         for place, name in enumerate(rows):
             hollow = is_distance and name == truth
@@ -161,7 +154,7 @@ def draw_comparison(
                         "pad": 0.5,
                     },  # ends the dashed line
                 )
-        marked = measure.ideal if measure.ideal is not None else limit if is_distance else own
+        marked = _IDEAL.get(str(measure), limit if is_distance else own)
         if np.isfinite(marked):
             axes.axvline(marked, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
         axes.margins(x=0.16)
@@ -172,11 +165,11 @@ def draw_comparison(
         if is_distance:
             axes.axvline(0.0, color=INK, linewidth=0.6, zorder=1)
         axes.locator_params(axis="x", nbins=5)
-    for empty in grid[len(panels) :]:
+    for empty in grid[table.shape[1] :]:
         empty.set_visible(False)
     handles = [Line2D([], [], color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))]
     names = ["baseline, truth's own score, or right coverage"]
-    if any(np.isnan(float(values.get(truth, np.nan))) for values in panels.values()):
+    if table.reindex([truth]).isna().any(axis=None):
         circle = Line2D([], [], color=INK, marker="o", markerfacecolor="none", linestyle="none")
         handles.insert(0, circle)
         names.insert(0, "baseline: the truth's halves, from each other")

@@ -56,33 +56,15 @@ NUMBERED = 12
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """Lines of one variable.
+    """Lines of one variable."""
 
-    Attributes
-    ----------
-    name
-        The variable.
-    title
-        What the row is called, with the place along other axes.
-    places
-        Place of each line's entry in the variable.
-    labels
-        What each line is called.
-    parts
-        How many lines there could be, of which these are some.
-    block
-        Number of the block in the symmetry.
-    rhat
-        Largest R-hat of the lines; of a single chain, that of its halves.
-    """
-
-    name: str
-    title: str
-    places: tuple[Place, ...]
-    labels: tuple[str, ...]
-    parts: int
-    block: int
-    rhat: float
+    name: str  # The variable.
+    title: str  # Of the row, with the place along other axes.
+    places: tuple[Place, ...]  # Of each line's entry in the variable.
+    labels: tuple[str, ...]  # Of each line.
+    parts: int  # The number of lines that there could be, of which these are some.
+    block: int  # Its number in the symmetry.
+    rhat: float  # The largest of the lines, if any; of a single chain, that of its halves.
 
     def of(self, dataset: xr.Dataset) -> Lines:
         """The row's draws in a dataset that has the variable."""
@@ -124,17 +106,16 @@ def rows_of(
     for number, block in enumerate(symmetry):
         for name in block.stacked.variables:
             if name in moved and (not var_names or name in var_names) and name not in found:
-                found[name] = max(
-                    _rows(dataset, block, number, name, components or ENTRIES), key=_worst
-                )
+                rows_of_it = _rows(dataset, block, number, name, components or ENTRIES)
+                found[name] = max(rows_of_it, key=lambda row: row.rhat)
     if var_names:
         chosen = [found[name] for name in dict.fromkeys(var_names)]
     else:
-        chosen = sorted(found.values(), key=_worst, reverse=True)[:rows]
+        chosen = sorted(found.values(), key=lambda row: row.rhat, reverse=True)[:rows]
         chosen.sort(key=lambda row: moved.index(row.name))
     # All rows of a block show the same few parts: those that disagree most in its worst row.
     most, few = components or COMPONENTS, dict[int, np.ndarray]()
-    for row in sorted(chosen, key=_worst, reverse=True):
+    for row in sorted(chosen, key=lambda row: row.rhat, reverse=True):
         if len(row.places) > most and row.block not in few:
             rhats = np.nan_to_num(rhat_of_entries(row.of(dataset)), nan=-np.inf)
             few[row.block] = np.sort(np.argsort(-rhats, kind="stable")[:most])
@@ -154,10 +135,6 @@ def with_counterparts(dataset: xr.Dataset, symmetry: Symmetry) -> xr.Dataset:
             if name not in values
         }
     )
-
-
-def _worst(row: Row) -> float:
-    return -np.inf if np.isnan(row.rhat) else row.rhat
 
 
 def _rows(dataset: xr.Dataset, block: Block, number: int, name: str, most: int) -> Iterator[Row]:
@@ -204,34 +181,21 @@ def _of_entries(dataset: xr.Dataset, block: Block, number: int, name: str, most:
 
 
 def _labels(variable: xr.DataArray, axis: int) -> Sequence[object]:
-    dim = variable.dims[2 + axis]
-    return (
-        variable.coords[dim].values.tolist()
-        if dim in variable.coords
-        else range(variable.sizes[dim])
-    )
+    return variable[variable.dims[2 + axis]].values.tolist()
 
 
 def _largest(rhats: np.ndarray) -> float:
-    known = rhats[np.isfinite(rhats)]
-    return float(known.max()) if known.size else float("nan")
+    """Return the largest R-hat that is finite; below all where none is."""
+    return float(np.max(rhats, where=np.isfinite(rhats), initial=-np.inf))
 
 
 @dataclass(frozen=True)
 class DrawKind:
-    """The kind of draws.
-
-    Attributes
-    ----------
-    group, draw
-        What a chain is called, and a draw.
-    follow
-        Whether one draw follows from another; if not, they are drawn as points.
-    """
+    """The kind of draws: the words for a chain and for a draw."""
 
     group: str = "chain"
     draw: str = "draw"
-    follow: bool = True
+    follow: bool = True  # One draw follows from another; if not, they are drawn as points.
 
 
 def draw_columns(

@@ -21,7 +21,7 @@ from ..alignment.result import Alignment
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..discovery.resolve import resolve
 from ..summaries.deciding import rhat_of_entries
-from .components import DrawKind, Row, draw_columns, rows_of, with_counterparts
+from .components import DrawKind, Lines, Row, draw_columns, rows_of, with_counterparts
 from .style import Picture
 from .traces import TWO_LEVELS, two_levels
 
@@ -178,10 +178,7 @@ def _drawn(columns: Mapping[str, xr.Dataset], rows: Sequence[Row], view: View) -
     told = []
     for title, lines in values.items():
         told += [f"{title}."] if title else []
-        told += [
-            lines_in_words(row.title, row.labels, drawn, group=kind.group, follow=kind.follow)
-            for row, drawn in zip(rows, lines, strict=True)
-        ]
+        told += [lines_in_words(row, drawn, kind) for row, drawn in zip(rows, lines, strict=True)]
     return draw_columns(values, rows, kind).on_paper(" ".join(told))
 
 
@@ -191,29 +188,20 @@ CHAINS, LINES = 8, 4
 """Chains and lines up to which each is told."""
 
 
-def lines_in_words(
-    title: str,
-    labels: Sequence[str],
-    values: Float[np.ndarray, "chain draw line"],
-    *,
-    group: str = "chain",
-    follow: bool = True,
-) -> str:
+def lines_in_words(row: Row, values: Lines, kind: DrawKind) -> str:
     """Say where the lines of one row lie, and which of them jump where one draw follows from another."""
-    told = [
-        f"{label} {_where(values[..., place], group, follow)}"
-        for place, label in enumerate(labels)
-        if place < LINES
-    ]
-    more = f"; and {len(labels) - LINES} more" if len(labels) > LINES else ""
-    alone = len(labels) == 1
-    return f"{title}: {_where(values[..., 0], group, follow) if alone else '; '.join(told)}{more}."
+    where = [_where(values[..., k], kind) for k in range(min(len(row.labels), LINES))]
+    if len(row.labels) > 1:
+        where = [f"{label} {lies}" for label, lies in zip(row.labels, where, strict=False)]
+    more = f"; and {len(row.labels) - LINES} more" if len(row.labels) > LINES else ""
+    return f"{row.title}: {'; '.join(where)}{more}."
 
 
-def _where(values: Float[np.ndarray, "chain draw"], group: str, follow: bool) -> str:
+def _where(values: Float[np.ndarray, "chain draw"], kind: DrawKind) -> str:
+    group = kind.group
     jumping: dict[int, tuple[float, float]] = {}
     for chain, draws in enumerate(values):
-        if follow and np.ptp(draws):
+        if kind.follow and np.ptp(draws):
             low, high, share, upper = two_levels(draws)
             if share >= TWO_LEVELS and 0.02 < float(upper.mean()) < 0.98:
                 jumping[chain] = low, high

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -151,102 +150,53 @@ def _observed(points: Points) -> np.ndarray:
 
 
 def _intervals(views: Mapping[str, View], points: Points, output: int, seed: int) -> Picture:
+    """Draw a panel a posterior: intervals over what was observed, and the line where both agree."""
     every = max(1, -(-len(points.x) // POINTS))
     observed = _observed(points).reshape(len(points.x), -1)[::every, output].astype(np.float64)
-    found, told = {}, []
-    for name, view in views.items():
+    figure, panels = _squares(titled(views), x_label="observed y", y_label="predicted y")
+    told = []
+    for axes, (name, view) in zip(panels, views.items(), strict=True):
         drawn = draw_regression(view, points.x[::every], output=output, seed=seed)
         low, high = np.quantile(drawn.draws, [0.025, 0.975], axis=(0, 1))
-        found[name] = Intervals(drawn.mean, low, high, observed)
+        inside = (low <= observed) & (observed <= high)
+        _draw_equal(axes, float(observed.min()), float(observed.max()))
+        for chosen, colour, words in (
+            (inside, ACCENT, "95 % interval"),
+            (~inside, _OUTSIDE, "95 % interval that misses"),
+        ):
+            ends = low[chosen], high[chosen]
+            axes.vlines(
+                observed[chosen], *ends, color=colour, linewidth=1.0, alpha=0.6, label=words
+            )
+        axes.plot(observed, drawn.mean, "o", color=INK, markersize=2.5, label="mean")
+        axes.locator_params(nbins=5)
         error = float(np.sqrt(np.mean((drawn.mean - observed) ** 2)))
-        share = 100 * float(found[name].inside.mean())
         told.append(
-            f"{name}: {share:.0f} % of {observed.size} observations lie in their 95 % intervals; the root mean "
-            f"squared error of the mean is {format_number(error)}."
+            f"{name}: {100 * inside.mean():.0f} % of {observed.size} observations lie in their 95 % intervals; the "
+            f"root mean squared error of the mean is {format_number(error)}."
         )
-    return draw_intervals(titled(found), label="y").on_paper(" ".join(told))
+    add_legend(figure, *panels[0].get_legend_handles_labels(), columns=2)
+    return figure.on_paper(" ".join(told))
 
 
 def _reliability(views: Mapping[str, View], points: Points) -> Picture:
+    """Draw a panel a posterior: accuracy over confidence, with 95 % intervals, and the line where both agree."""
     from onebasin.models.networks.prediction import predict  # here: it loads JAX
 
     labels = _observed(points)
-    found, told = {}, []
-    for name, view in views.items():
+    figure, panels = _squares(
+        titled(views),
+        x_label="probability of the most probable class",
+        y_label="share of cases in which it is right",
+    )
+    told = []
+    for axes, (name, view) in zip(panels, views.items(), strict=True):
         assert view.network is not None
         logits = predict(view.network, few_draws(view), points.x)
         probability = np.exp(class_log_probability(logits))
         right = probability.argmax(axis=-1) == labels
-        confidence = np.asarray(probability.max(axis=-1), np.float64)
-        found[name] = Reliability(confidence, right)
-        told.append(
-            f"{name}: the most probable class is right in {100 * right.mean():.0f} % of {right.size} cases, and its "
-            f"probability is {100 * confidence.mean():.0f} % on average."
-        )
-    return draw_reliability(titled(found)).on_paper(" ".join(told))
-
-
-@dataclass(frozen=True, eq=False)
-class Intervals:
-    """Predictive means and central intervals, and what was observed."""
-
-    mean: Float[np.ndarray, " obs"]
-    low: Float[np.ndarray, " obs"]
-    high: Float[np.ndarray, " obs"]
-    observed: Float[np.ndarray, " obs"]
-
-    @property
-    def inside(self) -> Bool[np.ndarray, " obs"]:
-        """Tell which observed values lie in their intervals."""
-        return (self.low <= self.observed) & (self.observed <= self.high)
-
-
-@dataclass(frozen=True, eq=False)
-class Reliability:
-    """Confidence of a classifier in its most probable class, and whether that class is right."""
-
-    confidence: Float[np.ndarray, " obs"]
-    right: Bool[np.ndarray, " obs"]
-
-    def in_bins(
-        self, bins: int = BINS
-    ) -> tuple[Float[np.ndarray, " bin"], Float[np.ndarray, " bin"], np.ndarray]:
-        """Mean confidence, accuracy and number of observations, in bins of as many observations each."""
-        groups = np.array_split(np.argsort(self.confidence, kind="stable"), bins)
-        groups = [group for group in groups if len(group)]
-        means = [(self.confidence[g].mean(), self.right[g].mean()) for g in groups]
-        confidence, accuracy = np.asarray(means).T
-        return confidence, accuracy, np.asarray([len(g) for g in groups])
-
-
-def draw_intervals(found: Mapping[str, Intervals], *, label: str) -> Picture:
-    """Draw a panel a posterior: intervals over what was observed, and the line where both agree."""
-    figure, panels = _squares(found, x_label=f"observed {label}", y_label=f"predicted {label}")
-    for axes, one in zip(panels, found.values(), strict=True):
-        _draw_equal(axes, float(one.observed.min()), float(one.observed.max()))
-        for chosen, colour, words in (
-            (one.inside, ACCENT, "95 % interval"),
-            (~one.inside, _OUTSIDE, "95 % interval that misses"),
-        ):
-            ends = one.low[chosen], one.high[chosen]
-            axes.vlines(
-                one.observed[chosen], *ends, color=colour, linewidth=1.0, alpha=0.6, label=words
-            )
-        axes.plot(one.observed, one.mean, "o", color=INK, markersize=2.5, label="mean")
-        axes.locator_params(nbins=5)
-    add_legend(figure, *panels[0].get_legend_handles_labels(), columns=2)
-    return figure
-
-
-def draw_reliability(found: Mapping[str, Reliability]) -> Picture:
-    """Draw a panel a posterior: accuracy over confidence, with 95 % intervals, and the line where both agree."""
-    figure, panels = _squares(
-        found,
-        x_label="probability of the most probable class",
-        y_label="share of cases in which it is right",
-    )
-    for axes, one in zip(panels, found.values(), strict=True):
-        confidence, accuracy, count = one.in_bins()
+        most = np.asarray(probability.max(axis=-1), np.float64)
+        confidence, accuracy, count = in_bins(most, right)
         # About a 95 % interval of shares (Agresti and Coull 1998): two standard errors, of four more cases.
         middle = (accuracy * count + 2) / (count + 4)
         error = 2 * np.sqrt(middle * (1 - middle) / (count + 4))
@@ -260,8 +210,22 @@ def draw_reliability(found: Mapping[str, Reliability]) -> Picture:
         axes.set_xlim(max(0.0, float(confidence.min()) - 0.05), 1.02)
         axes.set_ylim(max(0.0, least - 0.05), 1.02)
         axes.locator_params(nbins=5)
+        told.append(
+            f"{name}: the most probable class is right in {100 * right.mean():.0f} % of {right.size} cases, and its "
+            f"probability is {100 * most.mean():.0f} % on average."
+        )
     add_legend(figure, *panels[0].get_legend_handles_labels(), columns=2)
-    return figure
+    return figure.on_paper(" ".join(told))
+
+
+def in_bins(
+    confidence: Float[np.ndarray, " obs"], right: Bool[np.ndarray, " obs"], bins: int = BINS
+) -> tuple[Float[np.ndarray, " bin"], Float[np.ndarray, " bin"], np.ndarray]:
+    """Mean confidence in a class, how often it is right, and how many observations, in bins of as many each."""
+    groups = np.array_split(np.argsort(confidence, kind="stable"), bins)
+    groups = [group for group in groups if len(group)]
+    means = [(confidence[g].mean(), right[g].mean()) for g in groups]
+    return *np.asarray(means).T, np.asarray([len(g) for g in groups])
 
 
 def _squares(

@@ -68,8 +68,7 @@ def draw_checks(checks: Mapping[str, PredictedAndObserved]) -> Picture:
         axes.set_xlim(low, high)
         axes.set_ylim(bottom=0)
         axes.locator_params(nbins=5)
-    handles, labels = panels[0].get_legend_handles_labels()
-    add_legend(figure, handles, labels)
+    add_legend(figure, *panels[0].get_legend_handles_labels())
     return figure
 
 

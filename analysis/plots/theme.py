@@ -51,15 +51,19 @@ def few(
 ) -> xr.DataTree:
     """Put draws by name into a posterior of their own, under labels that fit; `diverging` marks those that diverged."""
     names = labels(quantities, longest=longest)
-    groups = {"posterior": _dataset({names[name]: v for name, v in quantities.items()})}
+    groups = {schema.POSTERIOR: dataset_of({names[name]: v for name, v in quantities.items()})}
     if diverging is not None and diverging.any():
-        groups["sample_stats"] = _dataset({schema.DIVERGING: diverging})
+        groups[schema.SAMPLE_STATS] = dataset_of({schema.DIVERGING: diverging})
     return xr.DataTree.from_dict(groups)
 
 
-def of_stats(statistics: Mapping[str, Quantity]) -> xr.DataTree:
-    """Put statistics of draws into a posterior of their own."""
-    return xr.DataTree.from_dict({schema.SAMPLE_STATS: _dataset(statistics)})
+def dataset_of(
+    variables: Mapping[str, np.ndarray], dims: Sequence[str] = schema.SAMPLE_DIMS
+) -> xr.Dataset:
+    """Put arrays of equal axes into a dataset, with the places along them as coordinates."""
+    first = next(iter(variables.values()))
+    coords = {dim: np.arange(size) for dim, size in zip(dims, first.shape, strict=True)}
+    return xr.Dataset({name: (dims, values) for name, values in variables.items()}, coords=coords)
 
 
 def labels(names: Mapping[str, Any], *, longest: int = LONGEST_LABEL) -> dict[str, str]:
@@ -165,9 +169,3 @@ def points_of(artist: Artist) -> int:
     if isinstance(artist, PathCollection):
         return len(np.atleast_2d(artist.get_offsets()))
     return 0
-
-
-def _dataset(quantities: Mapping[str, np.ndarray]) -> xr.Dataset:
-    first = next(iter(quantities.values()))
-    coords = {d: np.arange(n) for d, n in zip(schema.SAMPLE_DIMS, first.shape, strict=True)}
-    return xr.Dataset({n: (schema.SAMPLE_DIMS, v) for n, v in quantities.items()}, coords=coords)

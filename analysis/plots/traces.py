@@ -8,7 +8,6 @@ is drawn by the smallest and largest draw of every few, which looks the same and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -24,13 +23,10 @@ from onebasin.posteriors.view import Posterior, as_view
 
 from ..diagnostics.measure import gather, measure
 from .style import (
-    INK,
     MUTED,
-    TEXT_SIZE,
     Picture,
     add_chain_legend,
     chain_colour,
-    literal,
     new_figure,
     shortened,
     style_axes,
@@ -80,38 +76,19 @@ def plot_traces(
     table = gather(view, measure(view, var_names=names)).table
     worst = table.sort_values(["rhat", "ess_bulk"], ascending=[False, True], na_position="last")
     draws = view.draws(names)
-    quantities = []
+    quantities = {}
     lp = view.stat(schema.LP)
     if names is None and lp is not None and np.isfinite(lp).all():
-        quantities.append(trace_rank(schema.LP, lp))
-    for name in worst.index[: rows - len(quantities)]:
-        quantities.append(trace_rank(str(name), draws.of(str(name))))
-    told = traces_in_words({quantity.name: quantity.draws for quantity in quantities})
-    return draw_traces(quantities).on_paper(told)
+        quantities[schema.LP] = lp
+    for name in map(str, worst.index[: rows - len(quantities)]):
+        quantities[name] = draws.of(name)
+    return draw_traces(quantities).on_paper(traces_in_words(quantities))
 
 
-@dataclass(frozen=True, eq=False)
-class TraceRank:
-    """One quantity's draws and the histogram of their ranks.
-
-    Attributes
-    ----------
-    name
-        What the quantity is called on its axis.
-    draws
-        The draws, in order.
-    rank_share
-        Per chain, the height of each rank bin relative to a flat histogram.
-    """
-
-    name: str
-    draws: Float[np.ndarray, "chain draw"]
-    rank_share: Float[np.ndarray, "chain bin"]
-
-
-def trace_rank(name: str, draws: Float[np.ndarray, "chain draw"], *, bins: int = 20) -> TraceRank:
-    """Rank the finite draws of one quantity over all chains, for `draw_traces`."""
-    draws = np.asarray(draws, dtype=np.float64)
+def rank_shares(
+    name: str, draws: Float[np.ndarray, "chain draw"], *, bins: int = 20
+) -> Float[np.ndarray, "chain bin"]:
+    """Rank the draws of one quantity over all chains; return, per chain, bins' heights relative to a flat histogram."""
     if draws.ndim != 2 or not draws.size or not np.isfinite(draws).all():
         raise ArgumentError(
             f"`draws` of `{name}` have shape {draws.shape} and must be finite numbers by "
@@ -120,40 +97,36 @@ def trace_rank(name: str, draws: Float[np.ndarray, "chain draw"], *, bins: int =
     ranks = mean_ranks(draws.ravel()).reshape(draws.shape)
     edges = np.linspace(0.5, draws.size + 0.5, bins + 1)
     counts = np.stack([np.histogram(chain, bins=edges)[0] for chain in ranks])
-    return TraceRank(name, draws, counts / (draws.shape[1] / bins))
+    return counts / (draws.shape[1] / bins)
 
 
-def draw_traces(quantities: Sequence[TraceRank], *, title: str = "") -> Picture:
-    """Draw traces on the left and rank histograms on the right, a row a quantity."""
+def draw_traces(quantities: Mapping[str, Float[np.ndarray, "chain draw"]]) -> Picture:
+    """Draw traces on the left and rank histograms on the right, a row a quantity, by its name."""
     if not quantities:
-        raise ArgumentError("`quantities` is empty: give at least one `trace_rank(name, draws)`.")
+        raise ArgumentError("`quantities` is empty: give the draws of at least one, by name.")
     rows = len(quantities)
     figure = new_figure(8.0, 1.55 * rows + 0.75)
     grid = figure.subplots(rows, 2, squeeze=False, width_ratios=(1.9, 1.0))
-    for row, quantity in enumerate(quantities):
+    for row, (name, draws) in enumerate(quantities.items()):
         last = row == rows - 1
         trace, ranks = grid[row]
-        style_axes(trace, y_label=shortened(quantity.name, LONGEST), x_label="draw" if last else "")
+        rank_share = rank_shares(name, draws)
+        style_axes(trace, y_label=shortened(name, LONGEST), x_label="draw" if last else "")
         style_axes(ranks, y_label="density", x_label="rank among all draws" if last else "")
         ranks.axhline(1.0, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
-        edges = np.linspace(0, quantity.draws.size, quantity.rank_share.shape[1] + 1)
-        for chain, (values, heights) in enumerate(
-            zip(quantity.draws, quantity.rank_share, strict=True)
-        ):
+        edges = np.linspace(0, draws.size, rank_share.shape[1] + 1)
+        for chain, (values, heights) in enumerate(zip(draws, rank_share, strict=True)):
             colour, shown = chain_colour(chain), envelope(values)
             trace.plot(shown + 1, values[shown], color=colour, linewidth=0.6, alpha=0.75)
             ranks.stairs(heights, edges, baseline=None, color=colour, linewidth=1.2)
-        trace.set_xlim(1, max(quantity.draws.shape[1], 2))
+        trace.set_xlim(1, max(draws.shape[1], 2))
         trace.locator_params(axis="y", nbins=4)
-        ranks.set_xlim(0, quantity.draws.size)
-        ranks.set_ylim(0, max(2.0, 1.08 * float(quantity.rank_share.max())))
+        ranks.set_xlim(0, draws.size)
+        ranks.set_ylim(0, max(2.0, 1.08 * float(rank_share.max())))
         ranks.locator_params(nbins=3)
         for axes in grid[row]:
             axes.tick_params(labelbottom=last)
-    chains = max(quantity.draws.shape[0] for quantity in quantities)
-    add_chain_legend(figure, chains)
-    if title:
-        figure.suptitle(literal(title), fontsize=TEXT_SIZE + 2, color=INK)
+    add_chain_legend(figure, max(len(draws) for draws in quantities.values()))
     return figure
 
 

@@ -83,11 +83,8 @@ def plot_uncertainty(
     for view in views.values():
         model = network_of(view)
         if model.is_classifier or model.network.in_dim != 1:
-            of = (
-                "a classifier"
-                if model.is_classifier
-                else f"a network of {model.network.in_dim} inputs"
-            )
+            inputs = f"a network of {model.network.in_dim} inputs"
+            of = "a classifier" if model.is_classifier else inputs
             raise ArgumentError(
                 f"`{view.argument}` is of {of}, and bands are drawn of a regression along its one input; "
                 "`ob.networks.predictive_uncertainty` gives the numbers."
@@ -102,8 +99,8 @@ def plot_uncertainty(
         x_kept = np.asarray(first.x, np.float64)[:, 0]
         targets = np.asarray(first.y, np.float64).reshape(len(x_kept), -1)
         data = Curve(x_kept, targets[:, output])
-    inputs = Points.of(network_of(first), inputs_of(first, x), None).x
-    low, high = float(inputs.min()), float(inputs.max())
+    along = Points.of(network_of(first), inputs_of(first, x), None).x
+    low, high = float(along.min()), float(along.max())
     beyond = (high - low) / 2 if x is None else 0.0
     places = np.linspace(low - beyond, high + beyond, PLACES)
     true = None if truth is None else truth_at(truth, places)
@@ -147,12 +144,10 @@ def draw_uncertainty(
     *,
     data: Curve | None = None,
     truth: Curve | None = None,
-    x_label: str = "x",
-    y_label: str = "y",
     columns: int = 2,
 ) -> Picture:
     """Draw mean, epistemic and total bands, one panel a posterior; what lies outside the data's range is shaded."""
-    figure, panels = band_panels(bands, columns=columns, x_label=x_label, y_label=y_label)
+    figure, panels = band_panels(bands, columns=columns)
     for axes, band in zip(panels, bands.values(), strict=True):
         spreads = ((band.total, 0.18, "total: ± 1 sd"), (band.epistemic, 0.34, "epistemic: ± 1 sd"))
         ends = ((band.mean - sd, band.mean + sd, alpha, label) for sd, alpha, label in spreads)

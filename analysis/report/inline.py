@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
-import xarray as xr
 from markupsafe import Markup
 
 from onebasin.base.arguments import checks_arguments
-from onebasin.posteriors.view import Posterior
 
 from ..page.page import Report
 from ..page.render import claimed, put_text, render, write
+from ..plots.posteriors import Posteriors, named
 from .posteriors import posterior_report
 
 if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
-
-Posteriors = Posterior | Mapping[str, Posterior]
 
 FRAME_HEIGHT = "42rem"
 
@@ -153,9 +150,8 @@ def report(
     >>> ob.report(posterior, "page.html", var_names=["theta"], force=True).name
     'page.html'
     """
-    alone = isinstance(posteriors, xr.DataTree | xr.Dataset) or not isinstance(posteriors, Mapping)
     page = posterior_report(
-        {"posterior": posteriors} if alone else {str(n): p for n, p in posteriors.items()},
+        named(posteriors),
         title=title,
         var_names=var_names,
         symmetry=symmetry,

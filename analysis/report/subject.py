@@ -30,21 +30,11 @@ Quantity = Float[np.ndarray, "chain draw"]
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A posterior that a page is about.
-
-    Attributes
-    ----------
-    name
-        What the page calls it.
-    view
-        The posterior.
-    diagnosis
-        Its numbers, and the answer where there is one.
-    """
+    """A posterior that a page is about, and what the page calls it."""
 
     name: str
     view: View
-    diagnosis: Diagnosis
+    diagnosis: Diagnosis  # Its numbers, and the answer where there is one.
 
     @property
     def verdict(self) -> Verdict | None:

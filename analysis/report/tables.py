@@ -90,7 +90,7 @@ def cost_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Tabl
     return Table(columns, tuple(rows), caption).without_empty_columns()
 
 
-def aligned_table(diagnosis: AlignedDiagnosis, *, caption: str = "modulo symmetry") -> Table:
+def aligned_table(diagnosis: AlignedDiagnosis) -> Table:
     """Tabulate the worst R-hat and effective sample sizes: raw, aligned, and of what nothing moves."""
     moved = diagnosis.raw.parameters.reindex(diagnosis.aligned.parameters.index)
     rows: list[tuple[str, float | None, float | None, float | None]] = [
@@ -107,10 +107,10 @@ def aligned_table(diagnosis: AlignedDiagnosis, *, caption: str = "modulo symmetr
         Column("bulk ESS", decimals=0, unit="smallest"),
         Column("tail ESS", decimals=0, unit="smallest"),
     )
-    return Table(columns, tuple(rows), caption)
+    return Table(columns, tuple(rows), "modulo symmetry")
 
 
-def comparison_table(comparison: Comparison, *, caption: str = "") -> Table:
+def comparison_table(comparison: Comparison) -> Table:
     """Tabulate a comparison, one posterior a row, without empty columns."""
     names = [str(name) for name in comparison.table.columns if name in _COMPARED]
     rows = tuple(
@@ -118,22 +118,21 @@ def comparison_table(comparison: Comparison, *, caption: str = "") -> Table:
         for name, row in comparison.table.to_dict("index").items()
     )
     columns: tuple[Column | str, ...] = ("posterior", *(_COMPARED[name] for name in names))
-    caption = caption or f"against {comparison.truth}"
-    return Table(columns, rows, caption).without_empty_columns()
+    return Table(columns, rows, f"against {comparison.truth}").without_empty_columns()
 
 
 MEANS = 20
 """Parameters whose means are shown side by side."""
 
 
-def means_table(comparison: Comparison, *, most: int = MEANS, caption: str = "") -> Table | None:
+def means_table(comparison: Comparison) -> Table | None:
     """Tabulate the means that lie furthest apart side by side, in the model's order; None for networks."""
     table = comparison.means
     if table.empty:
         return None
     apart = [name for name in table if str(name).startswith("z ")]
     order = table[apart].abs().max(axis=1).sort_values(ascending=False, na_position="last").index
-    shown = {*order[:most]}
+    shown = {*order[:MEANS]}
     bounds = {f"z {name}": found.z_bound for name, found in comparison.moments.items()}
     gated = {f"z {name}": {*found.gated} for name, found in comparison.moments.items()}
 
@@ -147,18 +146,16 @@ def means_table(comparison: Comparison, *, most: int = MEANS, caption: str = "")
 
     names = [str(name) for name in table]
     rows = tuple((str(row), *(cell(c, row) for c in names)) for row in table.index if row in shown)
-    more = f"; the {most} of {len(table)} parameters furthest apart" if len(table) > most else ""
+    more = f"; the {MEANS} of {len(table)} parameters furthest apart" if len(table) > MEANS else ""
     columns = tuple(Column(c, decimals=1) if c in bounds else Column(c) for c in names)
     return Table(
         ("parameter", *columns),
         rows,
-        caption or f"means side by side, those of {comparison.truth} of its second half{more}",
+        f"means side by side, those of {comparison.truth} of its second half{more}",
     )
 
 
-def reference_table(
-    comparison: ReferenceComparison, *, worst: int = SHOWN, caption: str = ""
-) -> Table:
+def reference_table(comparison: ReferenceComparison, *, worst: int = SHOWN) -> Table:
     """Tabulate how far a run's quantities are from a reference's, the largest |z| first."""
     shown, bound = comparison.worst(worst), comparison.z_bound
     off = "off by, sds"
@@ -188,7 +185,7 @@ def reference_table(
     few = (
         f"{len(shown)} of {many} quantities, worst first" if len(shown) < many else "all quantities"
     )
-    return Table(columns, tuple(rows), caption or few).without_empty_columns()
+    return Table(columns, tuple(rows), few).without_empty_columns()
 
 
 def _worst(table: pd.DataFrame) -> tuple[float, float, float]:

@@ -35,16 +35,10 @@ _LONGEST_COMMAND = 200
 
 @contextmanager
 def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[None]:
-    """Hold the lock of a file that is to be written, or of a folder that is there.
+    """Hold the lock of a file that is to be written, in a folder that exists, or of a folder that is there.
 
-    Parameters
-    ----------
-    path : Path
-        The file, whose folder exists; or the folder.
-    argument : str
-        The name in the message.
-    alongside : bool
-        Whether the lock lies next to it even where it is a folder, as that of an output does.
+    Messages call it `argument`. With `alongside` the lock lies next to it even where it is a folder, as that of an
+    output does.
 
     Raises
     ------

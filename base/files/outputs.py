@@ -11,8 +11,8 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 from .leftovers import sweep
 from .locks import locked
@@ -47,18 +47,9 @@ def claim(
     InUse
         If somebody else is writing it.
     """
-    inputs = tuple(inputs)
-    check = partial(
-        check_output,
-        path,
-        force=force,
-        error=error,
-        argument=argument,
-        inputs=inputs,
-        make_folder=make_folder,
-        replaces=replaces,
-    )
-    check()
+    how: dict[str, Any] = {"force": force, "error": error, "argument": argument}
+    how |= {"inputs": tuple(inputs), "make_folder": make_folder, "replaces": replaces}
+    check_output(path, **how)
     with ExitStack() as held:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +57,8 @@ def claim(
         except OSError as reason:
             raise error(_unwritable(path, argument, reason)) from reason
         sweep(path.parent)
-        check()  # again, now that nobody else writes it: who held the lock a moment ago has written it
+        # Again, now that nobody else writes it: who held the lock a moment ago has written it.
+        check_output(path, **how)
         yield path
 
 
@@ -82,20 +74,9 @@ def check_output(
 ) -> None:
     """Refuse a file that cannot or must not be written, before any work is done; nothing is made or changed.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    force : bool
-        Whether one that is there may be replaced.
-    error : type
-        The error that is raised; it calls the file by the name `argument`.
-    inputs : iterable of Path
-        Files that the work reads, none of which the output may be.
-    make_folder : bool
-        Whether a folder that is not there would be made; refused otherwise.
-    replaces : callable, optional
-        For an output that is a folder of files itself: tells which folders it may take the place of.
+    `error` is raised, and calls the file by the name `argument`. With `force` one that is there may be replaced, but
+    never one of `inputs`, which the work reads. A folder that is not there is refused unless `make_folder`. For an
+    output that is a folder of files itself, `replaces` tells which folders it may take the place of.
     """
     if not make_folder and not path.parent.is_dir():
         raise error(

@@ -18,11 +18,11 @@ import queue
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from selectors import EVENT_READ, DefaultSelector
 
 from ..errors import RunCancelled
 
@@ -127,17 +127,10 @@ def run_guarded(
     cancel: threading.Event | None = None,
     watch: Callable[[str], None] | None = None,
 ) -> Finished:
-    """Run a program to its end.
+    """Run a program to its end; see `started`.
 
-    Parameters
-    ----------
-    command, folder, environment
-        As `started` has them.
-    cancel : Event, optional
-        Ends the program, and all that it started, once it is set.
-    watch : callable, optional
-        Called with whole lines as they are printed, several at a time; a line longer than a pipe's buffer
-        comes in pieces.
+    It ends, and all that it started, once `cancel` is set. `watch` is called with whole lines as they are printed,
+    several at a time; a line longer than a pipe's buffer comes in pieces.
 
     Raises
     ------
@@ -149,7 +142,8 @@ def run_guarded(
     cancel = cancel or threading.Event()
     console, lines = Console(), _WholeLines(watch)
     with started(command, folder=folder, environment=environment) as process:
-        for piece in _pieces(process, cancel):
+        assert process.stdout is not None
+        for piece in _pieces(process.stdout.fileno(), cancel):
             console.add(piece)
             lines.add(piece)
         lines.end()
@@ -207,29 +201,8 @@ class _WholeLines:
         self._unfinished = b""
 
 
-def _pieces(process: subprocess.Popen[bytes], cancel: threading.Event) -> Iterator[bytes]:
-    """Yield the output of a program, until it closes its stdout."""
-    assert process.stdout is not None
-    pipe = process.stdout.fileno()
-    if os.name == "nt":  # whose selectors know sockets alone
-        yield from _pieces_of_a_thread(pipe, cancel)
-        return
-    with DefaultSelector() as selector:
-        selector.register(pipe, EVENT_READ)
-        while True:
-            _look(cancel)
-            if not selector.select(_LOOK_SECONDS):
-                continue
-            piece = os.read(pipe, _PIPE_BYTES)
-            if not piece:
-                return
-            yield piece
-            if len(piece) < _PIPE_BYTES:
-                cancel.wait(_GATHER_SECONDS)  # many short lines come together
-
-
-def _pieces_of_a_thread(pipe: int, cancel: threading.Event) -> Iterator[bytes]:
-    """The same, read by a thread that waits for the pipe."""
+def _pieces(pipe: int, cancel: threading.Event) -> Iterator[bytes]:
+    """Yield the output of a program, until it closes its stdout; a thread waits for it, as Windows cannot otherwise."""
     pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     own = os.dup(pipe)  # the caller may close the other first
@@ -237,6 +210,8 @@ def _pieces_of_a_thread(pipe: int, cancel: threading.Event) -> Iterator[bytes]:
     def read() -> None:
         while piece := os.read(own, _PIPE_BYTES):
             pieces.put(piece)
+            if len(piece) < _PIPE_BYTES:
+                time.sleep(_GATHER_SECONDS)  # many short lines come together
         pieces.put(b"")
         os.close(own)
 

@@ -42,7 +42,7 @@ METHODS = re.compile(r" For ((?:\w+, )*\w+)\.(?= |$)")
 
 def page() -> str:
     """The whole page."""
-    commands = typer.main.get_command(program(["sample"]))
+    commands = typer.main.get_command(program(["onebasin", "sample"]))
     users = defaultdict(list)
     for command in _every(commands):
         for row in _rows(command):

@@ -18,7 +18,7 @@ from onebasin.analysis.plots.style import (
     new_figure,
     style_axes,
 )
-from onebasin.analysis.plots.traces import draw_traces, trace_rank, traces_in_words
+from onebasin.analysis.plots.traces import draw_traces, traces_in_words
 from onebasin.analysis.report.sections.fits import elbo_figure
 from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
@@ -54,18 +54,18 @@ def worst_trace(outcomes: Outcomes, cells: Frame) -> FigureItem | None:
     worst_first = varying.sort_values(order, ascending=[False, True], na_position="last")
     names = list(worst_first.index[:WORST_TRACED])
     names += [_USUAL] if _USUAL in draws.names and _USUAL not in names else []
-    quantities = [trace_rank(name, draws.of(name)) for name in names]
+    quantities = {name: draws.of(name) for name in names}
     lp = view.stat(schema.LP)
     if lp is not None and np.isfinite(lp).all():
-        quantities.insert(0, trace_rank(schema.LP, lp))
+        quantities = {schema.LP: lp, **quantities}
     if not quantities:
         return None
-    listed = ", ".join(f"`{quantity.name}`" for quantity in quantities)
+    listed = ", ".join(f"`{name}`" for name in quantities)
     return FigureItem(
         draw_traces(quantities),
         caption=f"Left, traces of {listed}; right, how each chain's draws rank among all draws. "
         "Where the chains agree, every chain's histogram lies near the dashed line.",
-        alt=traces_in_words({quantity.name: quantity.draws for quantity in quantities}),
+        alt=traces_in_words(quantities),
     )
 
 

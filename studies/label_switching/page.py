@@ -7,7 +7,7 @@ import xarray as xr
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.page.page import FigureItem, Note
-from onebasin.analysis.plots.traces import TraceRank, draw_traces, trace_rank
+from onebasin.analysis.plots.traces import draw_traces
 from onebasin.analysis.report.definitions import DIAGNOSTICS as DIAGNOSTIC_TERMS
 from onebasin.base.table import Table, TableCell
 from onebasin.posteriors.view import as_view
@@ -308,18 +308,12 @@ def rhat_figure(cells: Frame) -> FigureItem | None:
     )
 
 
-def worst_traces(row: Row, raw: xr.DataTree, aligned: xr.DataTree) -> tuple[TraceRank, TraceRank]:
-    """Take the parameter whose raw R-hat is largest, raw and aligned."""
-    parameter = row["raw_parameter"]
-    before, after = (as_view(tree).draws().of(parameter) for tree in (raw, aligned))
-    return trace_rank(f"{parameter}, raw", before), trace_rank(f"{parameter}, aligned", after)
-
-
 def trace_figure(row: Row, raw: xr.DataTree, aligned: xr.DataTree) -> FigureItem:
     """Draw the worst parameter of a posterior, raw and aligned."""
     name, parameter = row["label"], row["raw_parameter"]
+    before, after = (as_view(tree).draws().of(parameter) for tree in (raw, aligned))
     return FigureItem(
-        draw_traces(worst_traces(row, raw, aligned)),
+        draw_traces({f"{parameter}, raw": before, f"{parameter}, aligned": after}),
         caption=f"{name}: the parameter whose raw R-hat is largest, `{parameter}`, as it came (above) and "
         "aligned (below). Left the trace, right how each chain's draws rank among all; where the chains "
         "agree, every histogram lies near the dashed line.",

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import jaxtyping
@@ -168,25 +169,27 @@ def unchecked() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
-@pytest.fixture
-def blank_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def without_figures() -> Iterator[None]:
     """Have reports draw empty figures, for tests of what stands beside them."""
     from matplotlib.figure import Figure
 
-    from onebasin.analysis.report.sections import (
-        chains,
-        labels,
-        parameters,
-        predictions,
-        sampler,
-        several,
-    )
+    from onebasin.analysis.report.sections import chains, parameters, predictions, sampler, several
 
     def blank(*_: Any, **__: Any) -> Figure:
         figure = Figure(figsize=(1, 1))
         figure.subplots()
         return figure
 
-    for section in (chains, labels, predictions, sampler, several):
-        monkeypatch.setattr(section, "drawn", blank)
-    monkeypatch.setattr(parameters, "draw_forest", blank)
+    with pytest.MonkeyPatch.context() as patch:
+        for section in (chains, predictions, sampler, several):
+            patch.setattr(section, "drawn", blank)
+        patch.setattr(parameters, "draw_forest", blank)
+        yield
+
+
+@pytest.fixture
+def blank_figures() -> Iterator[None]:
+    """The same, for one test."""
+    with without_figures():
+        yield

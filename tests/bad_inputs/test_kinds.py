@@ -31,6 +31,13 @@ SAMPLE = f"sample gauss.stan data.json {SHORT_RUN}"
 GAUSS = (PROGRAMS / "gauss.stan").read_text()
 RUN = {"run.nc": f.good}
 PROGRAM = {"a.stan": "parameters { real x; } model { x ~ std_normal(); }"}
+MODEL = """
+import numpyro
+
+
+def model(y):
+    numpyro.sample("y", numpyro.distributions.Normal(numpyro.sample("x", numpyro.distributions.Normal()), 1), obs=y)
+"""
 FILES: dict[str, dict[str, File | None]] = {
     "": {},
     "run": RUN,
@@ -38,6 +45,7 @@ FILES: dict[str, dict[str, File | None]] = {
     "program": PROGRAM,
     "hopeless": {"hopeless.stan": (PROGRAMS / "hopeless.stan").read_text()},
     "gauss": {"gauss.stan": GAUSS, "data.json": f.data(**WHOLE)},
+    "model": {"m.py": MODEL, "y.json": f.data(y=[1.0, 2.0])},
 }
 
 
@@ -145,6 +153,15 @@ def target(model: Any = three, **more: Any) -> Any:
 
 def network(**more: Any) -> Any:
     return ob.networks.BayesianNetwork(ob.networks.Network(1, (2,)), **more)
+
+
+def of(*shape: Any, **how: Any) -> Any:
+    """Prepare a network of a shape, which takes its other parts."""
+    return partial(ob.networks.BayesianNetwork, ob.networks.Network(*shape, **how))
+
+
+def classifier() -> Any:
+    return of(1, (2,), 2)(likelihood=ob.networks.Categorical())
 
 
 def nuts(model: Any = three, **more: Any) -> Any:

@@ -11,8 +11,6 @@ from onebasin.inference.runs.posterior import build, save
 from onebasin.models import Target
 from onebasin.models.symmetry.blocks import Exchangeable
 
-from ..each import each
-
 TARGET = Target("pair", symmetry=(Exchangeable({"mu": 0}),))
 
 
@@ -75,38 +73,6 @@ def test_a_file_among_the_runs_comes_first(onebasin, runs):
     answer = onebasin("compare", "good.nc", "pair.nc", "--truth", "pair.nc", "--json")
     assert answer.json["truth"] == "pair"
     assert "posteriors" in answer.json
-
-
-@each(
-    ("words", "message"),
-    [
-        (
-            ["--truth", "triple"],
-            "none of the files to compare (good.nc) and no reference; the references are: pair.",
-        ),
-        (
-            ["--truth", "off.nc"],
-            "`--truth` is off.nc, which is none of the files to compare (good.nc); name it among",
-        ),
-        (
-            ["--truth", "pair", "--exchangeable", "mu"],
-            "`--exchangeable` does not apply to a reference",
-        ),
-        (
-            ["--truth", "pair", "--permutations", "9"],
-            "`--permutations` does not apply to a reference",
-        ),
-        (
-            [],
-            "is one file, and a comparison needs two or more: add another, or name a reference by --truth",
-        ),
-    ],
-)
-def test_what_cannot_be_held_against_a_reference_is_one_line(onebasin, runs, words, message):
-    answer = onebasin("compare", "good.nc", *words)
-    assert (answer.code, answer.out) == (1, "")
-    assert message in answer.err
-    assert answer.err.count("\n") == 1
 
 
 def test_a_run_of_another_model_is_one_line(onebasin, runs):

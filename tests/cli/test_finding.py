@@ -65,12 +65,6 @@ def test_a_model_without_any_says_so(onebasin, model):
     assert "No symmetry was found" in answer.out
 
 
-def test_words_out_of_range_are_refused(onebasin, model):
-    answer = onebasin("symmetry", *model, "--seconds", "0")
-    assert answer.code == 1
-    assert answer.err == "onebasin: `--seconds` is 0.0; it has to be more than 0.\n"
-
-
 @pytest.mark.finds_symmetry
 def test_sample_finds_and_keeps_it_and_diagnose_uses_it(onebasin, model):
     answer = onebasin("sample", *model, "--out", "run.nc", *SHORT)

@@ -44,9 +44,8 @@ def sample_model(onebasin, here):
         ),
     ],
 )
-def test_what_is_named_reaches_the_program(sample, sampler, words, roles):
-    assert sample(*words, "--force").code == 0
-    assert sampler.last["target"].stan_program.roles == roles
+def test_what_is_named_reaches_the_program(asked, words, roles):
+    assert asked(*words)["target"].stan_program.roles == roles
 
 
 def test_the_limit_reaches_the_run_of_a_model(sample_model, sampler):
@@ -69,57 +68,6 @@ def test_what_is_not_given_is_no_part_of_a_fingerprint():
     """Files that were made before these options are known again."""
     assert groups_for("stan", NOTHING, None) == {}
     assert groups_for("stan", NOTHING | {"observed": ["y"]}, None) == {"observed": ("y",)}
-
-
-@each(
-    ("words", "said"),
-    [
-        (["--log-likelihood", "=ll"], "`--log-likelihood` is '=ll'; give a quantity's name"),
-        (["--log-likelihood", "y="], "`--log-likelihood` is 'y='; give a quantity's name"),
-        (["--log-likelihood", ""], "`--log-likelihood` is ''; give a quantity's name"),
-        (
-            ["--predictive", "a", "--predictive", "b"],
-            "`--predictive` is given as a and b; say which data each is of, such as y=b",
-        ),
-        (
-            ["--log-likelihood", "y=a", "--log-likelihood", "y=b"],
-            "`--log-likelihood` is given as a and b for y;",
-        ),
-        (
-            ["--observed", "z"],
-            "`--observed` names the data z, which `DATA.json` lacks; it holds n, y.",
-        ),
-        (
-            ["--log-likelihood", "z=ll"],
-            "`--log-likelihood` names the data z, which `DATA.json` lacks; it holds n, y.",
-        ),
-        (["--predictive-mb", "5"], "`--predictive-mb` is for NumPyro models; what a Stan program"),
-    ],
-)
-def test_what_cannot_be_meant_of_a_program_is_refused(sample, sampler, words, said):
-    answer = sample(*words)
-    assert answer.code == 1
-    assert said in answer.err
-    assert answer.err.count("\n") == 1
-    assert sampler.calls == []
-
-
-@each(
-    ("words", "said"),
-    [
-        (["--log-likelihood", "ll"], "`--log-likelihood` is for Stan programs; of a NumPyro model"),
-        (["--predictive", "y=a"], "`--predictive` is for Stan programs"),
-        (["--observed", "y"], "`--observed` is for Stan programs"),
-        (["--predictive-mb", "-1"], "`--predictive-mb` must"),
-        (["--predictive-mb", "nan"], "`--predictive-mb` must"),
-    ],
-)
-def test_what_cannot_be_meant_of_a_model_is_refused(sample_model, sampler, words, said):
-    answer = sample_model(*words)
-    assert answer.code == 1
-    assert said in answer.err
-    assert answer.err.count("\n") == 1
-    assert sampler.calls == []
 
 
 @pytest.mark.stan

@@ -8,6 +8,7 @@ what was printed and, if it failed, the traceback.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import linecache
@@ -38,6 +39,9 @@ def answer(request: dict, names: dict) -> dict:
 
 def main() -> None:
     """Answer until stdin ends."""
+    gc.set_threshold(
+        100_000
+    )  # as the command line does: tracing makes many objects, of which few are collected
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print below Python is no answer
     names: dict = {}

@@ -67,6 +67,7 @@ def read(capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
 
 
 @pytest.mark.stan
+@pytest.mark.usefixtures("unchecked")  # as a reader has the commands
 @pytest.mark.parametrize(
     "path",
     [pytest.param(path, marks=pytest.mark.slow if path in LONG else ()) for path in PAGES],

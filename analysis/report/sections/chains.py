@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
@@ -81,23 +82,27 @@ def _which(subject: Subject, quantities: Mapping[str, Quantity]) -> str:
     return f"{which}{aligned}{density}.{some}"
 
 
-def _traced(quantities: dict[str, Quantity]) -> FigureItem:
+def draw_chains(quantities: Mapping[str, Quantity], *, title: str = "") -> Figure:
+    """Draw the densities and traces of quantities, chain by chain."""
     from arviz_plots import plot_trace_dist
 
-    shown = {name: thinned(values, TRACED) for name, values in quantities.items()}
-    figure = drawn(
+    return drawn(
         plot_trace_dist,
-        few(shown),
-        height=1.35 * len(shown) + 0.5,
+        few({name: thinned(values, TRACED) for name, values in quantities.items()}),
+        height=1.35 * len(quantities) + 0.5,
         chains=len(next(iter(quantities.values()))),
+        title=title,
         compact=False,
         combined=False,
     )
-    full = next(iter(quantities.values())).shape[1]
-    kept = next(iter(shown.values())).shape[1]
+
+
+def _traced(quantities: Mapping[str, Quantity]) -> FigureItem:
+    first = next(iter(quantities.values()))
+    full, kept = first.shape[1], thinned(first, TRACED).shape[1]
     some = f" Every {round(full / kept)}th draw is drawn." if kept < full else ""
     return FigureItem(
-        figure,
+        draw_chains(quantities),
         caption=f"Densities (left) and traces (right), chain by chain; where chains agree they cover each other.{some}",
         alt=traces_in_words(quantities),
     )
@@ -153,11 +158,9 @@ def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
     )
 
 
-def autocorrelation_in_words(
-    quantities: Mapping[str, Quantity], *, limit: float = 0.1, most: int = 100
-) -> str:
-    """Say of every quantity at which lag its autocorrelation has fallen below a limit."""
-    told = []
+def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int = LAGS) -> str:
+    """Say of every quantity at which lag its autocorrelation has fallen below a tenth."""
+    told, limit = [], 0.1
     for name, values in quantities.items():
         curves = []
         for chain in values:

@@ -12,16 +12,14 @@ from onebasin.posteriors.draws import Draws
 
 from ...page.page import Details, FigureItem, Note, Part, Section
 from ...plots.labellings import draw_labellings, labellings_in_words
-from ...plots.theme import drawn, few
 from ...plots.traces import traces_in_words
 from ...summaries.modes import modes_of
 from ..parameter_tables import grouped_table, quantity_table
-from ..subject import Quantity, Subject, listed, thinned, variable_of
+from ..subject import Quantity, Subject, listed, variable_of
+from .chains import draw_chains
 
 DRAWN = 4
 """Entries that are drawn before and after."""
-TRACED = 1000
-"""Draws of a chain that are drawn at most."""
 INVARIANTS = 12
 
 
@@ -89,22 +87,9 @@ def _worst(rhats: pd.Series, quantities: Mapping[str, Quantity]) -> float:
 
 
 def _traced(quantities: dict[str, Quantity], what: str, rhat: float) -> FigureItem:
-    from arviz_plots import plot_trace_dist
-
-    chains = len(next(iter(quantities.values())))
-    shown = {name: thinned(values, TRACED) for name, values in quantities.items()}
-    figure = drawn(
-        plot_trace_dist,
-        few(shown),
-        height=1.35 * len(shown) + 0.5,
-        chains=chains,
-        title=what,
-        compact=False,
-        combined=False,
-    )
     known = f" R-hat is at most {format_number(rhat, decimals=3)}." if np.isfinite(rhat) else ""
     return FigureItem(
-        figure,
+        draw_chains(quantities, title=what),
         caption=f"{what}: densities (left) and traces (right) of {listed(list(quantities))}, chain by chain.{known}",
         alt=f"{what}. {traces_in_words(quantities)}",
     )

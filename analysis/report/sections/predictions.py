@@ -16,7 +16,7 @@ from onebasin.posteriors.view import View
 
 from ...page.page import FigureItem, Note, Part, Section
 from ...plots.bands import PLACES, Curve, band_in_words, draw_predictive_bands, network_bands
-from ...plots.theme import drawn
+from ...plots.theme import dataset_of, drawn
 from ..subject import Subject, listed
 
 SAMPLES = 50
@@ -141,10 +141,10 @@ def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
     step = max(1, -(-points.size // 4000))
     tree = xr.DataTree.from_dict(
         {
-            schema.POSTERIOR_PREDICTIVE: _labelled(
+            schema.POSTERIOR_PREDICTIVE: dataset_of(
                 {name: flat[None, :SAMPLES, ::step]}, ("chain", "draw", "obs")
             ),
-            schema.OBSERVED_DATA: _labelled({name: points[::step]}, ("obs",)),
+            schema.OBSERVED_DATA: dataset_of({name: points[::step]}, ("obs",)),
         }
     )
     statistics: list[tuple[str, float, float, float, float]] = []
@@ -198,7 +198,7 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
         return
     flat = values.reshape(*values.shape[:2], -1)
     tree = xr.DataTree.from_dict(
-        {schema.LOG_LIKELIHOOD: _labelled({name: flat}, ("chain", "draw", "obs"))}
+        {schema.LOG_LIKELIHOOD: dataset_of({name: flat}, ("chain", "draw", "obs"))}
     )
     known = subject.diagnosis.parameters["ess_bulk"].dropna()
     efficiency = 1.0  # effective draws a draw, as PSIS asks for
@@ -276,12 +276,12 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
         return
     names = subject.worst[: 3 * SENSITIVE]
     posterior = {name: v[:, chosen[0]] for name, v in subject.several(names).items()}
-    groups = {schema.POSTERIOR: _labelled(posterior, schema.SAMPLE_DIMS)}
+    groups = {schema.POSTERIOR: dataset_of(posterior)}
     for word, group, places in (
         (schema.LOG_PRIOR, prior[list(scaled)], chosen[1]),
         (schema.LOG_LIKELIHOOD, likelihood, chosen[2]),
     ):
-        groups[word] = _labelled(_totals(group, places), schema.SAMPLE_DIMS)
+        groups[word] = dataset_of(_totals(group, places))
     tree, found = xr.DataTree.from_dict(groups), {}
     try:
         for word in ("prior", "likelihood"):
@@ -372,9 +372,3 @@ def _read(variable: xr.DataArray, most: int) -> np.ndarray:
     return np.asarray(
         ordered[:, :: max(1, -(-ordered.sizes["draw"] // most))].values, dtype=np.float64
     )
-
-
-def _labelled(variables: dict[str, np.ndarray], dims: tuple[str, ...]) -> xr.Dataset:
-    first = next(iter(variables.values()))
-    coords = {dim: np.arange(size) for dim, size in zip(dims, first.shape, strict=True)}
-    return xr.Dataset({name: (dims, values) for name, values in variables.items()}, coords=coords)

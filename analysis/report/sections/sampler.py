@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
+import xarray as xr
 from matplotlib.ticker import MaxNLocator
 
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 
 from ...page.page import Details, FigureItem, Part, Section
-from ...plots.style import CHAIN_COLOURS
-from ...plots.theme import drawn, few, of_stats
-from ...plots.tree_depth import depth_shares, depths_in_words, draw_tree_depths
+from ...plots.style import ACCENT, CHAIN_COLOURS, new_panels
+from ...plots.theme import dataset_of, drawn, few
 from ..subject import Quantity, Subject, findings, listed, variable_of
 
 PAIRED = 3
@@ -36,17 +36,33 @@ def sampler(subject: Subject) -> Section | None:
         parts.append("No energy is drawn: store `energy` in the group `sample_stats`.")
     if (depth := subject.view.stat(schema.TREE_DEPTH)) is not None:
         limit = subject.view.number(schema.MAX_TREE_DEPTH)
-        shares = depth_shares(depth)
-        depths = FigureItem(
-            draw_tree_depths(
-                {subject.name: shares}, max_tree_depth=None if limit is None else int(limit)
-            ),
-            caption="NUTS tree depths. One level more costs twice the gradients; bars at the limit, "
-            "where trajectories were cut short, are orange.",
-            alt=depths_in_words(subject.name, shares),
-        )
+        depths = tree_depths(subject.name, depth, np.inf if limit is None else int(limit))
         parts.append(Details("Tree depths", (depths,)))
     return Section("Sampler", parts=tuple(parts))
+
+
+def tree_depths(name: str, depths: Quantity, limit: float) -> FigureItem:
+    """Draw how many draws of a posterior had each tree depth; bars at the limit have another colour."""
+    values, counts = np.unique(depths.astype(np.int64), return_counts=True)
+    shares = counts / counts.sum()
+    figure, (axes,) = new_panels(
+        [name],
+        columns=1,
+        panel_size=(2.2, 1.9),
+        margin=(0.4, 0.4),
+        x_label="tree depth",
+        y_label="share of draws",
+    )
+    colours = [CHAIN_COLOURS[5] if value >= limit else ACCENT for value in values]
+    axes.bar(values, shares, width=0.8, color=colours)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+    told = ", ".join(f"{100 * s:.0f} % at depth {d}" for d, s in zip(values, shares, strict=True))
+    return FigureItem(
+        figure,
+        caption="NUTS tree depths. One level more costs twice the gradients; bars at the limit, "
+        "where trajectories were cut short, are orange.",
+        alt=f"{name}: {told}.",
+    )
 
 
 def _pairs(subject: Subject) -> FigureItem | None:
@@ -117,7 +133,7 @@ def _energy(subject: Subject) -> FigureItem | None:
     )
     figure = drawn(
         plot_energy,
-        of_stats({schema.ENERGY: energy}),
+        xr.DataTree.from_dict({schema.SAMPLE_STATS: dataset_of({schema.ENERGY: energy})}),
         height=2.5,
         threshold=limit,
         visuals={"legend": False},

@@ -12,8 +12,8 @@ from onebasin.analysis.plots import style
 from onebasin.analysis.plots.bands import Curve, draw_predictive_bands, predictive_band
 from onebasin.analysis.plots.optimisation import ElboTrace, draw_elbo, elbo_range
 from onebasin.analysis.plots.pair import Pair, draw_pairs
-from onebasin.analysis.plots.traces import draw_traces, envelope, trace_rank
-from onebasin.analysis.plots.tree_depth import depth_shares, draw_tree_depths
+from onebasin.analysis.plots.traces import draw_traces, envelope, rank_shares
+from onebasin.analysis.report.sections.sampler import tree_depths
 from onebasin.base.text import shown
 from onebasin.studies.lab.figures import plot_cells
 
@@ -29,7 +29,7 @@ def _legend(figure):
 
 
 def test_plot_trace_rank_draws_a_row_per_quantity_and_a_line_per_chain(rng):
-    figure = draw_traces([trace_rank(name, rng.normal(size=(3, 50))) for name in ("lp", "mu")])
+    figure = draw_traces({name: rng.normal(size=(3, 50)) for name in ("lp", "mu")})
     assert isinstance(figure, Figure)
     assert len(figure.axes) == 4
     traces = [axes for axes in figure.axes if axes.get_ylabel() in ("lp", "mu")]
@@ -43,15 +43,14 @@ def test_plot_trace_rank_draws_a_row_per_quantity_and_a_line_per_chain(rng):
 
 def test_trace_rank_is_flat_for_one_chain_and_split_for_chains_apart(rng):
     draws = rng.normal(size=(2, 100))
-    one = trace_rank("mu", draws[:1], bins=20)
-    np.testing.assert_allclose(one.rank_share, 1.0)
-    apart = trace_rank("mu", draws + np.asarray([[-50.0], [50.0]]), bins=2)
-    np.testing.assert_allclose(apart.rank_share, [[2.0, 0.0], [0.0, 2.0]])
+    np.testing.assert_allclose(rank_shares("mu", draws[:1]), 1.0)
+    apart = rank_shares("mu", draws + np.asarray([[-50.0], [50.0]]), bins=2)
+    np.testing.assert_allclose(apart, [[2.0, 0.0], [0.0, 2.0]])
 
 
 def test_trace_rank_refuses_draws_that_are_not_finite():
     with pytest.raises(ValueError, match=r"`draws` of `mu` have shape .* must be finite"):
-        trace_rank("mu", np.asarray([[0.0, np.nan]]))
+        draw_traces({"mu": np.asarray([[0.0, np.nan]])})
 
 
 def test_envelope_keeps_the_extremes_and_the_order(rng):
@@ -106,13 +105,12 @@ def test_plot_predictive_band_draws_data_truth_and_bands(rng):
         data=Curve(x, x),
         truth=Curve(x[::-1], x[::-1]),
         x_label="x (cm)",
-        y_label="y (standardised)",
     )
     panel = figure.axes[0]
     assert len(panel.collections) == 3  # two bands, data
     assert len(panel.lines) == 2  # mean, truth
     assert (np.diff(panel.lines[1].get_xdata()) > 0).all()
-    assert (panel.get_xlabel(), panel.get_ylabel()) == ("x (cm)", "y (standardised)")
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("x (cm)", "y")
     assert _legend(figure) == ["95 %", "50 %", "predictive mean", "true function", "data"]
     plain = draw_predictive_bands({"free": band})
     assert (len(plain.axes[0].collections), len(plain.axes[0].lines)) == (2, 1)
@@ -138,12 +136,14 @@ def test_elbo_range_survives_values_that_are_not_finite():
 
 
 def test_plot_tree_depth_draws_shares_and_marks_the_limit():
-    depth = np.asarray([[1, 2, 2, 3], [3, 3, 3, 3]])
-    figure = draw_tree_depths({"nuts": depth_shares(depth)}, max_tree_depth=3)
+    depth = np.asarray([[1.0, 2.0, 2.0, 3.0], [3.0, 3.0, 3.0, 3.0]])
+    item = tree_depths("nuts", depth, 3)
+    figure = item.figure
     bars = figure.axes[0].patches
     assert [bar.get_height() for bar in bars] == pytest.approx([1 / 8, 2 / 8, 5 / 8])
     assert bars[2].get_facecolor() != bars[1].get_facecolor() == bars[0].get_facecolor()
     assert figure.axes[0].get_xlabel() == "tree depth"
+    assert item.alt == "nuts: 12 % at depth 1, 25 % at depth 2, 62 % at depth 3."
 
 
 def test_plot_cells_draws_a_row_per_run_and_marks_the_limit():
@@ -160,11 +160,10 @@ def test_plot_cells_draws_a_row_per_run_and_marks_the_limit():
 @each(
     ("draw", "message"),
     [
-        (lambda: draw_traces([]), "`quantities` is empty"),
+        (lambda: draw_traces({}), "`quantities` is empty"),
         (lambda: draw_pairs({}), "`pairs` is empty"),
         (lambda: draw_predictive_bands({}), "`bands` is empty"),
         (lambda: draw_elbo({}), "`traces` holds no ELBO"),
-        (lambda: draw_tree_depths({}), "`depths` is empty"),
         (lambda: plot_cells({}, x_label="ESS"), "`values` is empty"),
     ],
 )

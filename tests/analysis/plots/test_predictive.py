@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.analysis.plots.predictive import Reliability
+from onebasin.analysis.plots.predictive import in_bins
 from onebasin.models import BayesianNetwork, Gaussian, Network
 
 from .conftest import network_tree
@@ -62,8 +62,8 @@ def test_a_classifier_gives_its_reliability(classifier):
 
 
 def test_reliability_of_bins_is_the_share_that_is_right():
-    one = Reliability(np.array([0.6, 0.9, 0.7, 0.8]), np.array([False, True, True, True]))
-    confidence, accuracy, count = one.in_bins(2)
+    most, right = np.array([0.6, 0.9, 0.7, 0.8]), np.array([False, True, True, True])
+    confidence, accuracy, count = in_bins(most, right, 2)
     np.testing.assert_allclose(confidence, [0.65, 0.85])
     np.testing.assert_allclose(accuracy, [0.5, 1.0])
     assert count.tolist() == [2, 2]

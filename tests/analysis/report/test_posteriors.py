@@ -16,7 +16,7 @@ from onebasin.models.symmetry import Exchangeable
 from onebasin.models.symmetry.blocks import to_json
 
 from ...each import each
-from ..conftest import dataset
+from ..conftest import dataset, mcmc_tree, without_figures
 from .conftest import Page, assert_self_contained
 
 
@@ -123,6 +123,14 @@ def _mixture(make_mcmc, rng, **attrs):
     )
 
 
+@pytest.fixture(scope="module")
+def of_mixture():
+    """The report of that mixture, without figures."""
+    with without_figures():
+        tree = _mixture(mcmc_tree, np.random.default_rng(20170101))
+        return posterior_report({"run": tree})
+
+
 @pytest.fixture
 def small_figures(monkeypatch):
     """Fewer panels a picture: drawing is what takes the time."""
@@ -141,9 +149,8 @@ def _pictures(report):
     return [part for s in report.sections for part in _parts(s) if isinstance(part, FigureItem)]
 
 
-def test_a_mixture_is_shown_before_and_after_alignment(make_mcmc, rng, blank_figures):
-    report = posterior_report({"run": _mixture(make_mcmc, rng)})
-    (section,) = [s for s in report.sections if s.title.startswith("Labels")]
+def test_a_mixture_is_shown_before_and_after_alignment(of_mixture):
+    (section,) = [s for s in of_mixture.sections if s.title.startswith("Labels")]
     before, after, switches = [p for p in _parts(section) if isinstance(p, FigureItem)]
     assert "chain 2 sits at" in before.alt
     assert "until draw 150" in before.alt
@@ -152,17 +159,15 @@ def test_a_mixture_is_shown_before_and_after_alignment(make_mcmc, rng, blank_fig
     tables = [p for p in _parts(section) if isinstance(p, Table)]
     assert [c.name for c in tables[0].headings].count("R-hat") == 2
     assert any(row[0] == "`lp`" for row in tables[1].rows)
-    page = Page(render(report))
-    words = page.text.lower()
+    words = Page(render(of_mixture)).text.lower()
     assert "hidden unit" not in words
     assert "shape of the posterior" not in words
     assert "none of which passes" not in words
 
 
-def test_what_is_usable_after_alignment_is_shown_without_a_cross(make_mcmc, rng, blank_figures):
-    report = posterior_report({"run": _mixture(make_mcmc, rng)})
-    assert report.answers[0].verdict.answer == "aligned"
-    (section,) = [s for s in report.sections if s.title == "Parameters"]
+def test_what_is_usable_after_alignment_is_shown_without_a_cross(of_mixture):
+    assert of_mixture.answers[0].verdict.answer == "aligned"
+    (section,) = [s for s in of_mixture.sections if s.title == "Parameters"]
     assert not any(
         cell.flag == "bad"
         for p in _parts(section)
@@ -170,7 +175,7 @@ def test_what_is_usable_after_alignment_is_shown_without_a_cross(make_mcmc, rng,
         for row in p.cells
         for cell in row
     )
-    assert not any(stat.flag == "bad" for stat in report.answers[0].stats)
+    assert not any(stat.flag == "bad" for stat in of_mixture.answers[0].stats)
 
 
 def test_every_picture_says_in_numbers_what_is_seen(make_mcmc, rng, small_figures):

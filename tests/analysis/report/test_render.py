@@ -23,7 +23,7 @@ def _figure():
     return figure
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def report():
     table = Table(
         ("name", Column("R-hat", decimals=3, unit="largest"), "ESS"),
@@ -44,13 +44,21 @@ def report():
     return Report("Title", "Lede", (section, Section("Second")), runs, (("R-hat", "a ratio"),))
 
 
-def test_render_is_self_contained_and_well_formed(report):
-    html = render(report)
+@pytest.fixture(scope="module")
+def html(report):
+    return render(report)
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return Page(html)
+
+
+def test_render_is_self_contained_and_well_formed(html):
     assert_self_contained(Page(html), html)
 
 
-def test_render_shows_every_part(report):
-    page = Page(render(report))
+def test_render_shows_every_part(page):
     for text in ("Title", "Lede", "First <section>", "Two & three.", "Look here.", "A line"):
         assert text in page.text
     assert len(page.all("table")) == 2
@@ -61,8 +69,7 @@ def test_render_shows_every_part(report):
     assert page.cells[2] == ["givens", "1.000✓", "–"]
 
 
-def test_render_aligns_numbers_and_flags_cells_in_words(report):
-    page = Page(render(report))
+def test_render_aligns_numbers_and_flags_cells_in_words(page):
     classes = [attrs.get("class", "").split() for attrs in page.all("td")]
     assert classes[0] == ["number", "bad"]
     assert classes[1] == ["number"]
@@ -70,8 +77,7 @@ def test_render_aligns_numbers_and_flags_cells_in_words(report):
     assert marks[:3] == ["look at this", "bad", "good"]
 
 
-def test_render_links_its_contents(report):
-    page = Page(render(report))
+def test_render_links_its_contents(page):
     ids = page.values("id")
     assert len(ids) == len(set(ids))
     targets = [href[1:] for href in page.values("href")]
@@ -79,14 +85,13 @@ def test_render_links_its_contents(report):
     assert {"section-1", "section-2", "made"} <= set(targets)
 
 
-def test_render_tells_what_runs_share_once(report):
-    page = Page(render(report))
+def test_render_tells_what_runs_share_once(page):
     assert page.text.count("Machine") == 1
     assert page.text.count("Seed") == 2
 
 
-def test_render_is_the_same_every_time(report):
-    assert render(report) == render(report)
+def test_render_is_the_same_every_time(report, html):
+    assert render(report) == html
 
 
 def test_render_escapes_what_users_name():
@@ -142,9 +147,9 @@ def test_figures_of_other_libraries_have_the_pages_greys_and_ground():
     assert set(re.findall(r"#[0-9a-f]{6}", styles)) == {"#2244aa"}
 
 
-def test_write_makes_one_readable_file(report, tmp_path):
+def test_write_makes_one_readable_file(report, html, tmp_path):
     path = write(report, tmp_path / "out.html")
-    assert path.read_text(encoding="utf-8") == render(report)
+    assert path.read_text(encoding="utf-8") == html
     assert os.listdir(tmp_path) == ["out.html"]
     assert path.stat().st_mode & 0o044
 
@@ -186,8 +191,7 @@ def test_write_explains_a_disk_error_and_leaves_nothing(report, tmp_path, monkey
     assert os.listdir(tmp_path) == []
 
 
-def test_a_page_may_load_and_run_nothing(report):
-    html = render(report)
+def test_a_page_may_load_and_run_nothing(html):
     head = html[: html.index("<title>")]
     policy = next(a["content"] for a in Page(html).all("meta") if "http-equiv" in a)
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))

@@ -13,7 +13,7 @@ def test_a_program_without_a_guard_runs_and_ends(tmp_path):
     script = "print('one', flush=True); print('two')"
     with children._started_alone([sys.executable, "-c", script], tmp_path, None) as process:
         pipe = process.stdout.fileno()
-        pieces = list(children._pieces_of_a_thread(pipe, threading.Event()))
+        pieces = list(children._pieces(pipe, threading.Event()))
         assert process.wait() == 0
     assert b"".join(pieces).split() == [b"one", b"two"]
 
@@ -24,5 +24,5 @@ def test_a_program_without_a_guard_is_cancelled(tmp_path):
     script = "import time; time.sleep(60)"
     started = children._started_alone([sys.executable, "-c", script], tmp_path, None)
     with started as process, pytest.raises(RunCancelled):
-        list(children._pieces_of_a_thread(process.stdout.fileno(), cancel))
+        list(children._pieces(process.stdout.fileno(), cancel))
     assert process.returncode

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from ...each import each
-
 WAITS = """
 import os, sys, time, tempfile
 from onebasin.base.processes.command import run_as_process
@@ -58,11 +56,12 @@ def end(process):
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGALRM")
 
 
-@each("number", [getattr(signal, name) for name in ENDING])
-def test_each_signal_ends_a_command_as_ctrl_c_does(number):
-    process = start(after="print('cleaned up')")
-    process.send_signal(number)
-    assert end(process) == (130, "cleaned up\n", WORDS)
+def test_each_signal_ends_a_command_as_ctrl_c_does():
+    numbers = [getattr(signal, name) for name in ENDING]
+    processes = [start(after="print('cleaned up')") for _ in numbers]
+    for number, process in zip(numbers, processes, strict=True):
+        process.send_signal(number)
+    assert {end(process) for process in processes} == {(130, "cleaned up\n", WORDS)}
 
 
 def test_further_signals_do_not_disturb_the_cleaning_up():
@@ -116,8 +115,7 @@ def test_a_signal_that_is_ignored_from_the_beginning_stays_ignored():
     assert end(process)[0] == 130
 
 
-@each("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_after_the_work_changes_nothing(number):
+def test_a_signal_after_the_work_changes_nothing():
     code = WAITS.format(before="return 0", after="pass").replace(
         "sys.exit(run_as_process(command))",
         "import atexit; atexit.register(lambda: (print('ready', flush=True), time.sleep(0.5)));"
@@ -127,7 +125,8 @@ def test_a_signal_after_the_work_changes_nothing(number):
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == "ready\n"
-        process.send_signal(number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            process.send_signal(number)
         assert end(process) == (0, "", "")
 
 
