@@ -20,26 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Engine:
-    """A program that runs methods. Its packages are imported when a method first asks for them.
+    """A program that runs methods. Its packages are imported when a method first asks for them."""
 
-    Attributes
-    ----------
-    name : str
-        Word of the argument `engine`.
-    takes : tuple of str
-        Definitions of a target that it runs, the preferred one first: "numpyro", "stan".
-    density : str
-        Where the class of its log density over values is, ``module:attribute``; empty for that of the definition.
-    methods : mapping of str to str
-        Methods that it brings along: name to where its implementation is. A method may also list engines itself.
-    package : str
-        The optional package that it needs, whose version is recorded with each run; empty where there is none.
-    """
-
-    name: str
+    name: str  # word of the argument `engine`
+    # Definitions of a target that it runs, the preferred one first: "numpyro", "stan".
     takes: tuple[str, ...]
+    # Where the class of its log density over values is, ``module:attribute``.
     density: str = ""
+    # Methods that it brings along, and where they are; a method may also list engines itself.
     methods: Mapping[str, str] = field(default_factory=dict)
+    # The optional package that it needs, whose version is recorded with each run.
     package: str = ""
 
     def check(self) -> None:

@@ -38,18 +38,10 @@ BELOW = 15.0
 
 @dataclass(frozen=True, eq=False)
 class Proposals:
-    """The start of importance weights.
+    """The start of importance weights."""
 
-    Attributes
-    ----------
-    counted : CountedDensity
-        The target's, with what the fits have taken.
-    fits : tuple of Gaussian
-        One a distinct optimum, the best first.
-    """
-
-    counted: CountedDensity
-    fits: tuple[NormalFit, ...]
+    counted: CountedDensity  # the target's, with what the fits have taken
+    fits: tuple[NormalFit, ...]  # one a distinct optimum, the best first
 
 
 def fit_fixed_draws(job: Job[Dadvi]) -> Found:

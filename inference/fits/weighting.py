@@ -47,31 +47,16 @@ LogWeights = Float[np.ndarray, " draw"]
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Draws with importance weights.
+    """Draws with importance weights."""
 
-    Attributes
-    ----------
-    vectors : array (draw, param)
-        Draws from the mixture of all proposals.
-    lp, log_q : array (draw,)
-        Their log densities, of the target and of the mixture, in nats.
-    log_weight : array (draw,)
-        Pareto-smoothed, normalised.
-    components : tuple of Gaussian
-        The last proposals, with the moments of the draws that each is responsible for.
-    shares : array (component,)
-        Of the probability, up to `LEAST_SHARE`.
-    values : mapping of str to array (draw, ...)
-        The variables at the draws.
-    """
-
-    vectors: Points
-    lp: LogWeights
-    log_q: LogWeights
-    log_weight: LogWeights
+    vectors: Points  # draws from the mixture of all proposals
+    lp: LogWeights  # log density of the target, in nats
+    log_q: LogWeights  # and that of the mixture
+    log_weight: LogWeights  # Pareto-smoothed, normalised
+    # The last proposals, with the moments of the draws that each is responsible for.
     components: tuple[NormalFit, ...]
-    shares: Float[np.ndarray, " component"]
-    values: dict[str, np.ndarray]
+    shares: Float[np.ndarray, " component"]  # of the probability, up to `LEAST_SHARE`
+    values: dict[str, np.ndarray]  # the variables (draw, ...) at the draws
 
     @property
     def worth(self) -> float:

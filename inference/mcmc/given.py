@@ -129,21 +129,13 @@ def reordered(metric: np.ndarray, places: Int[np.ndarray, " param"]) -> np.ndarr
 
 @dataclass(frozen=True)
 class StanStart:
-    """A `Start` as a Stan program takes it.
+    """A `Start` as a Stan program takes it."""
 
-    Attributes
-    ----------
-    values : tuple of mapping
-        Of each chain, the value of every parameter of the program.
-    inverse_metric : array or None
-        As of `Start`, in the order of the program's own vector.
-    step_size : array or None
-        As of `Start`.
-    """
-
+    # Of each chain, the value of every parameter of the program.
     values: tuple[Mapping[str, np.ndarray], ...]
+    # As of `Start`, in the order of the program's own vector.
     inverse_metric: np.ndarray | None = None
-    step_size: np.ndarray | None = None
+    step_size: np.ndarray | None = None  # as of `Start`
 
     @classmethod
     def of(cls, target: Target, start: Start) -> StanStart:

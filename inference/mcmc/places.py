@@ -38,30 +38,15 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Standing:
-    """The progress of a chain, with all that is needed to resume it.
+    """The progress of a chain, with all that is needed to resume it."""
 
-    Attributes
-    ----------
-    draws : int
-        Draws that were put.
-    warmup_seconds, sampling_seconds : float
-        Time that the chain has taken so far.
-    state : mapping
-        What the engine needs to go on, in arrays.
-    restarts : tuple of int
-        The draws, counted from 0, at which a new random stream began; empty where there is one stream.
-    warmed : int
-        Iterations of the warmup that are done, of a chain that goes on amid it.
-    start : mapping
-        Values at which a chain of this process began, where the engine looked for them; it is not kept on disk.
-    """
-
-    draws: int
-    warmup_seconds: float = 0.0
+    draws: int  # draws that were put
+    warmup_seconds: float = 0.0  # that the chain has taken so far
     sampling_seconds: float = 0.0
-    state: Arrays = field(default_factory=dict)
-    restarts: tuple[int, ...] = ()
-    warmed: int = 0
+    state: Arrays = field(default_factory=dict)  # what the engine needs to go on, in arrays
+    restarts: tuple[int, ...] = ()  # draws, from 0, at which a new random stream began
+    warmed: int = 0  # iterations of the warmup that are done, of a chain that goes on amid it
+    # Values at which a chain of this process began, where they were looked for; not kept on disk.
     start: Arrays = field(default_factory=dict)
 
 

@@ -44,18 +44,10 @@ _ROUNDING = 1e-7
 
 @dataclass(frozen=True)
 class HighestOptimum:
-    """The highest of several optima.
+    """The highest of several optima."""
 
-    Attributes
-    ----------
-    output : Output
-        What the program wrote; its last row is the optimum.
-    converged : bool
-        Whether a run that met its criterion ended as high, up to rounding.
-    """
-
-    output: Output
-    converged: bool
+    output: Output  # what the program wrote; its last row is the optimum
+    converged: bool  # whether a run that met its criterion ended as high, up to rounding
 
 
 def best_optimum(
@@ -212,27 +204,14 @@ def csv_file(folder: Path, program: int) -> Path:
 
 @dataclass(frozen=True)
 class GoingOn:
-    """The state that the next program of a chain begins from.
+    """The state that the next program of a chain begins from."""
 
-    Attributes
-    ----------
-    program : int
-        Its number; 0 warms up.
-    adaptation : Adaptation or None
-        What the warmup came to.
-    last : mapping
-        The parameters' values in the last draw.
-    accepted : float
-        Sum of the draws' probabilities of acceptance.
-    divergences : int or None
-        How many of them diverged; None where the method does not tell.
-    """
-
-    program: int = 0
-    adaptation: Adaptation | None = None
+    program: int = 0  # its number; 0 warms up
+    adaptation: Adaptation | None = None  # what the warmup came to
+    # The parameters' values in the last draw.
     last: Mapping[str, np.ndarray] = field(default_factory=dict)
-    accepted: float = 0.0
-    divergences: int | None = None
+    accepted: float = 0.0  # sum of the draws' probabilities of acceptance
+    divergences: int | None = None  # how many of them diverged; None where the method does not tell
 
     @staticmethod
     def of(state: Mapping[str, np.ndarray]) -> GoingOn:

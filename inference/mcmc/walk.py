@@ -26,21 +26,11 @@ State = Any
 
 @runtime_checkable
 class Runner(Protocol):
-    """An object that takes the steps of chains.
+    """An object that takes the steps of chains."""
 
-    Attributes
-    ----------
-    settings
-        With `warmup` and `draws`, the iterations of a chain.
-    slices : tuple of int
-        Iterations of a slice, in the warmup and in sampling.
-    like
-        A state's shapes and types.
-    """
-
-    settings: Any
-    slices: tuple[int, int]
-    like: State
+    settings: Any  # with `warmup` and `draws`, the iterations of a chain
+    slices: tuple[int, int]  # iterations of a slice, in the warmup and in sampling
+    like: State  # a state's shapes and types
 
     def start(self, number: int) -> State:
         """Return the state that a chain begins from."""

@@ -41,24 +41,12 @@ LogDensity = Callable[[Vector], jax.Array]
 
 
 class ChainState(NamedTuple):
-    """All that a chain goes on from.
+    """All that a chain goes on from."""
 
-    Attributes
-    ----------
-    key
-        Of the chain; an iteration's is folded from it by number.
-    iteration
-        Iterations done.
-    place
-        Position, momentum, log density and gradient, as blackjax has them.
-    tuning
-        What the chain knows of itself.
-    """
-
-    key: jax.Array
-    iteration: jax.Array
-    place: Any
-    tuning: Tuning
+    key: jax.Array  # of the chain; an iteration's is folded from it by number
+    iteration: jax.Array  # iterations done
+    place: Any  # position, momentum, log density and gradient, as blackjax has them
+    tuning: Tuning  # what the chain knows of itself
 
 
 @runtime_checkable

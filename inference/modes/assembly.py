@@ -29,25 +29,13 @@ _WITHIN = 1.959963984540054
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Shares of modes in the posterior.
+    """Shares of modes in the posterior."""
 
-    Attributes
-    ----------
-    log : array (mode,)
-        Logs of the shares.
-    error : array (mode,)
-        Standard errors of their log odds, in nats.
-    low, high : array (mode,)
-        Ends of their 95 % intervals.
-    known : bool
-        Whether every share that may matter has an error of at most half a nat.
-    """
-
-    log: Float[np.ndarray, " mode"]
-    error: Float[np.ndarray, " mode"]
-    low: Float[np.ndarray, " mode"]
+    log: Float[np.ndarray, " mode"]  # logs of the shares
+    error: Float[np.ndarray, " mode"]  # standard errors of their log odds, in nats
+    low: Float[np.ndarray, " mode"]  # ends of their 95 % intervals
     high: Float[np.ndarray, " mode"]
-    known: bool
+    known: bool  # whether every share that may matter has an error of at most half a nat
 
 
 def weigh(estimates: Sequence[LogIntegral]) -> Weights:
@@ -113,21 +101,11 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class WeighedModes:
-    """Basins, the heaviest first, with what was found of each.
+    """Basins, the heaviest first, with what was found of each."""
 
-    Attributes
-    ----------
-    regions : Regions
-        The basins.
-    estimates : tuple of Estimate
-        Their log evidences, all copies included.
-    weights : Weights
-        Their shares.
-    """
-
-    regions: Regions
-    estimates: tuple[LogIntegral, ...]
-    weights: Weights
+    regions: Regions  # the basins
+    estimates: tuple[LogIntegral, ...]  # their log evidences, all copies included
+    weights: Weights  # their shares
 
     @property
     def basins(self) -> tuple[Basin, ...]:

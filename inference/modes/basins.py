@@ -64,24 +64,12 @@ class Walks:
 
 @dataclass(frozen=True, eq=False)
 class Basin:
-    """A region with its chains.
+    """A region with its chains."""
 
-    Attributes
-    ----------
-    tops : tuple of Top
-        Its optima, highest first.
-    chains : tuple of int
-        Numbers of its chains.
-    normal : Normal
-        The Gaussian of its draws, folded to its centre.
-    folded : array (chain, draw, param)
-        Those draws.
-    """
-
-    tops: tuple[Top, ...]
-    chains: tuple[int, ...]
-    normal: Normal
-    folded: Float[np.ndarray, "chain draw param"]
+    tops: tuple[Top, ...]  # its optima, highest first
+    chains: tuple[int, ...]  # numbers of its chains
+    normal: Normal  # the Gaussian of its draws, folded to its centre
+    folded: Float[np.ndarray, "chain draw param"]  # those draws
 
     @property
     def starts(self) -> int:

@@ -41,18 +41,10 @@ class LogIntegral:
 
 @dataclass(frozen=True, eq=False)
 class Normal:
-    """A Gaussian fitted to points.
+    """A Gaussian fitted to points."""
 
-    Attributes
-    ----------
-    mean : array (param,)
-        Its centre.
-    factor : array (param, param)
-        Lower Cholesky factor of its covariance.
-    """
-
-    mean: Float[np.ndarray, " param"]
-    factor: Float[np.ndarray, "param param"]
+    mean: Float[np.ndarray, " param"]  # its centre
+    factor: Float[np.ndarray, "param param"]  # lower Cholesky factor of its covariance
 
     @classmethod
     def fitted(cls, points: Points) -> Normal:

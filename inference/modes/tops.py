@@ -50,15 +50,7 @@ Vector = Float[np.ndarray, " param"]
 
 @dataclass(frozen=True, eq=False)
 class Folding:
-    """A target's density, and its symmetry there, if any.
-
-    Attributes
-    ----------
-    density : NumpyroDensity or StanVectors
-        In charts in which the group moves coordinates.
-    layout : Layout or None
-        None without a symmetry.
-    """
+    """A target's density, in charts in which the group moves coordinates, and its symmetry there, if any."""
 
     density: NumpyroDensity | StanVectors
     layout: SymmetryLayout | None = None
@@ -174,27 +166,15 @@ CURVED = 1000
 
 @dataclass(frozen=True, eq=False)
 class Top:
-    """A distinct optimum.
+    """A distinct optimum."""
 
-    Attributes
-    ----------
-    vector : array (param,)
-        Its place.
-    height : float
-        Log density there, in nats.
-    starts : int
-        Starting points that led to it.
-    log_evidence : float
-        Laplace's estimate of the log integral over it and all its copies; NaN where it is no peak, or not known.
-    weight : array (param,)
-        Curvature along each coordinate, by which distances to it are measured.
-    """
-
-    vector: Vector
-    height: float
-    starts: int
+    vector: Vector  # its place
+    height: float  # log density there, in nats
+    starts: int  # starting points that led to it
+    # Laplace's estimate of the log integral over it and all its copies; NaN where it is no peak, or
+    # not known.
     log_evidence: float
-    weight: Vector
+    weight: Vector  # curvature along each coordinate, by which distances to it are measured
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,22 +91,13 @@ Groups = dict[str, Arrays]
 
 @dataclass(frozen=True)
 class Sites:
-    """The sites of a model that take part.
+    """The sites of a model that take part."""
 
-    Attributes
-    ----------
-    model : callable
-        The model, with what is neither a variable nor data as it was in the run.
-    latent, observed : tuple of str
-        Names of its variables and of its data.
-    draws : bool
-        Whether it can draw data again.
-    """
-
+    # The model, with what is neither a variable nor data as it was in the run.
     model: Callable[[], None]
-    latent: tuple[str, ...]
-    observed: tuple[str, ...]
-    draws: bool = True
+    latent: tuple[str, ...]  # its variables
+    observed: tuple[str, ...]  # its data
+    draws: bool = True  # whether it can draw data again
 
     @classmethod
     def of(cls, target: Target) -> Sites:

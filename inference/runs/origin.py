@@ -21,28 +21,19 @@ from onebasin.posteriors.kinds import GENERATED, PARAMETER, TRANSFORMED, is_name
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of draws.
+    """The origin of draws."""
 
-    Attributes
-    ----------
-    program, program_name : str
-        Text of the Stan program or of the NumPyro model's function, and what it is called; empty where there is none,
-        as for a network, which describes itself.
-    data_sha256 : str
-        Hash of the data; empty where none are known.
-    kinds : mapping of str to str
-        Of variables, where the program tells them before it runs.
-    dims : mapping of str to tuple of str
-        Axes of variables and of observed data, where they have names.
-    observed, constant : mapping of str to (axes, array)
-        The data of a NumPyro model: what its sites observe, and the numbers and arrays among its other arguments.
-    """
-
+    # Text of the Stan program or of the NumPyro model's function, and what it is called; empty
+    # where there is none, as for a network, which describes itself.
     program: str = ""
     program_name: str = ""
-    data_sha256: str = ""
+    data_sha256: str = ""  # hash of the data; empty where none are known
+    # Of variables, where the program tells them before it runs.
     kinds: Mapping[str, str] = field(default_factory=dict)
+    # Axes of variables and of observed data, where they have names.
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Of a NumPyro model, axes and array of what its sites observe, and of the numbers and arrays
+    # among its other arguments.
     observed: Mapping[str, Named] = field(default_factory=dict)
     constant: Mapping[str, Named] = field(default_factory=dict)
 
