@@ -32,6 +32,16 @@ class NormalFit:
     trace: tuple[float, ...] = ()  # the ELBO at each evaluation
 
     @property
+    def variances(self) -> Vector:
+        """The variance of every coordinate."""
+        return np.sum(self.scale**2, axis=1) if self.scale.ndim == 2 else self.scale**2
+
+    @property
+    def entropy(self) -> float:
+        """In nats."""
+        return self.log_determinant + 0.5 * len(self.loc) * (LOG_2PI + 1)
+
+    @property
     def log_determinant(self) -> float:
         """Log determinant of the scale."""
         diagonal = self.scale if self.scale.ndim == 1 else np.diag(self.scale)

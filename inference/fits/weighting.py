@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import logsumexp
 
 from onebasin.posteriors.weights import miss_a_region, smoothed, tails_of, worst_khat, worth
@@ -64,11 +64,18 @@ class Weighted:
         return worth(self.log_weight)
 
     def resampled(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows by systematic resampling, in random order: each as often as its weight says, rounded up or down."""
-        ends = np.cumsum(np.exp(self.log_weight))
-        places = (np.arange(count) + rng.uniform()) / count * ends[-1]
-        rows = np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
-        return rng.permutation(rows)
+        """Rows by systematic resampling, in random order."""
+        return resampled(np.exp(self.log_weight), count, rng)
+
+
+def resampled(
+    weights: Float[np.ndarray, " row"], count: int, rng: np.random.Generator
+) -> Int[np.ndarray, " draw"]:
+    """Choose rows, each as often as its weight says, rounded up or down, in random order."""
+    ends = np.cumsum(weights)
+    places = (np.arange(count) + rng.uniform()) / count * ends[-1]
+    rows = np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
+    return rng.permutation(rows)
 
 
 @dataclass(frozen=True, eq=False)

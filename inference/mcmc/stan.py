@@ -20,7 +20,7 @@ from onebasin.base.progress import ChainBar
 from onebasin.stan import command
 from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.output import keep_whole_rows, read_blocks
+from onebasin.stan.output import Adaptation, keep_whole_rows, read_blocks
 from onebasin.stan.program import name_draws
 from onebasin.stan.run import make_ready, run
 
@@ -29,10 +29,10 @@ from .nuts import Nuts
 from .places import ChainPlace, Standing
 from .stan_progress import ChainWatch, NotWritten
 from .stan_start import (
+    LAST,
     SIGNIFICANT_FIGURES,
-    GoingOn,
     best_optimum,
-    csv_file,
+    going_on,
     pathfinder_draw,
     seconds_of,
     seed_of,
@@ -145,11 +145,12 @@ class _StanChain:
         self._runner, self._place = runner, place
         self._scratch = Path(tempfile.mkdtemp(dir=runner.folder))
         self._folder = self._scratch if place.folder is None else place.folder.resolve()
-        self._standing = place.standing or Standing(0, state=GoingOn().pack())
+        self._standing = place.standing or Standing(0, state={"program": np.array(0)})
 
     @property
-    def _from(self) -> GoingOn:
-        return GoingOn.of(self._standing.state)
+    def _program(self) -> int:
+        """The number of the chain's next program."""
+        return int(self._standing.state["program"])
 
     @property
     def _saved(self) -> int:
@@ -160,7 +161,7 @@ class _StanChain:
     @property
     def _csv(self) -> Path:
         """The file that the chain's next program writes."""
-        return csv_file(self._folder, self._from.program)
+        return self._folder / f"stan-{self._program}.csv"
 
     def run(self, cancel: threading.Event) -> None:
         """Run it to its end."""
@@ -172,7 +173,13 @@ class _StanChain:
             self._sample(bar, done, cancel)
         self._place.finish(self._standing)
         self._remove_files()
-        bar.end(time.perf_counter() - started, **self._from.how_it_went(self._standing.draws))
+        state = self._standing.state
+        bar.end(
+            time.perf_counter() - started,
+            acceptance=float(state.get("accepted", 0.0)) / self._standing.draws,
+            step_size=float(state["step_size"]) if "step_size" in state else None,
+            divergences=int(state["divergences"]) if "divergences" in state else None,
+        )
 
     def _recover(self) -> None:
         """Take what a program that was killed has written; other programs' draws were taken before."""
@@ -224,19 +231,18 @@ class _StanChain:
 
     def _going_on(self) -> list[str]:
         """Compose the command line of a chain that has warmed up, and say that its random stream is another."""
-        runner, number, origin = self._runner, self._place.number, self._from
+        runner, number, state = self._runner, self._place.number, self._standing.state
         draws, wanted = self._standing.draws, runner.settings.draws
-        assert origin.adaptation is not None  # whoever has draws has warmed up
         notice(
             f"chain {number + 1} goes on after {draws:,} of {wanted:,} draws: from its last draw, with its step size "
             "and metric, and with a new random stream"
         )
-        seed = seed_of(runner.job.seed, number, origin.program)
-        start = command.CommandStart(
-            seed=seed, chain=number + 1, init=write(self._scratch, origin.last)
-        )
+        seed = seed_of(runner.job.seed, number, self._program)
+        last = {n.removeprefix(LAST): v for n, v in state.items() if n.startswith(LAST)}
+        start = command.CommandStart(seed=seed, chain=number + 1, init=write(self._scratch, last))
+        adaptation = Adaptation(float(state["step_size"]), state["inverse_metric"])
         adapted = command.Adapted(
-            step_size=origin.adaptation.step_size, metric=origin.adaptation.write(self._scratch)
+            step_size=adaptation.step_size, metric=adaptation.write(self._scratch)
         )
         return runner.arguments(self._csv, start, draws=wanted - draws, warmup=0, adapted=adapted)
 
@@ -267,8 +273,8 @@ class _StanChain:
 
     def _take(self, printed: str = "") -> float:
         """Take what a program has drawn, but for a row that is cut short; how long that took, NaN if it was killed."""
-        csv, runner, before, origin = self._csv, self._runner, self._standing, self._from
-        draws, seconds = before.draws, math.nan
+        csv, runner, before, program = self._csv, self._runner, self._standing, self._program
+        draws, seconds, state = before.draws, math.nan, before.state
         if csv.exists():
             keep_whole_rows(csv)
         for block in read_blocks(csv, printed=printed):
@@ -287,13 +293,13 @@ class _StanChain:
                 self._place.put(draws, name_draws(runner.job.target, block.variables), stats)
                 sampled = {n: v[max(0, self._saved - draws) :] for n, v in stats.items()}
                 if len(sampled["lp"]):
-                    origin = origin.after(block, sampled, runner.ready.info.parameters)
+                    state = going_on(state, block, sampled, runner.ready.info.parameters)
                 draws += len(stats["lp"])
         draws -= self._saved
         if draws > before.draws:
             again = (before.draws,) if before.draws else ()
             took = seconds_of(csv, before, self._place.folder)
-            state = replace(origin, program=origin.program + 1).pack()
+            state = {**state, "program": np.array(program + 1)}
             self._standing = Standing(draws, *took, state, (*before.restarts, *again))
         return seconds
 

@@ -26,11 +26,12 @@ from onebasin.base.seeds import Purpose
 from onebasin.models.target import Target
 
 from ..contracts.method import Job
+from ..fits.gaussian import NormalFit
 from ..mcmc.chains import run_chains
 from ..mcmc.numpyro import Course, NumpyroChains
 from ..mcmc.nuts import Nuts
 from ..mcmc.places import Gathered
-from .bridge import Normal
+from .bridge import fitted_normal
 from .sample_modes import Modes
 from .tops import Folding, Points, Top, Vector, highest_evidence
 
@@ -68,7 +69,7 @@ class Basin:
 
     tops: tuple[Top, ...]  # its optima, highest first
     chains: tuple[int, ...]  # numbers of its chains
-    normal: Normal  # the Gaussian of its draws, folded to its centre
+    normal: NormalFit  # the Gaussian of its draws, folded to its centre
     folded: Float[np.ndarray, "chain draw param"]  # those draws
 
     @property
@@ -101,7 +102,7 @@ class Regions:
     def _place(
         self, basin: Basin, points: Points
     ) -> tuple[Float[np.ndarray, " point"], Bool[np.ndarray, " point"]]:
-        near, home = self.folding.fold(points, basin.normal.mean, basin.weight)
+        near, home = self.folding.fold(points, basin.normal.loc, basin.weight)
         return basin.normal.log_density(near), home
 
 
@@ -223,13 +224,13 @@ def fitted(folding: Folding, tops: Sequence[Top], chains: Sequence[int], walks: 
     """The basin of some chains: draws folded to their own centre, which is improved in turn."""
     own = walks.of(chains)
     flat = own.reshape(-1, own.shape[-1])
-    normal = Normal.fitted(own[0])
+    normal = fitted_normal(own[0])
     centre, weight = flat[-1], 1 / normal.variances
     for _ in range(SWEEPS):
         near, _ = folding.fold(flat, centre, weight)
-        normal = Normal.fitted(near)
-        moved = not np.allclose(centre, normal.mean, rtol=1e-9, atol=1e-12)
-        centre, weight = normal.mean, 1 / normal.variances
+        normal = fitted_normal(near)
+        moved = not np.allclose(centre, normal.loc, rtol=1e-9, atol=1e-12)
+        centre, weight = normal.loc, 1 / normal.variances
         if folding.layout is None or not moved:
             break
     return Basin(tuple(tops), tuple(chains), normal, near.reshape(own.shape))
@@ -238,7 +239,7 @@ def fitted(folding: Folding, tops: Sequence[Top], chains: Sequence[int], walks: 
 def _agree(folding: Folding, one: Basin, other: Basin, walks: Walks) -> bool:
     """Tell whether chains of two basins have one distribution, modulo the symmetry."""
     flat = other.folded.reshape(-1, other.folded.shape[-1])
-    near, _ = folding.fold(flat, one.normal.mean, one.weight)
+    near, _ = folding.fold(flat, one.normal.loc, one.weight)
     chains = np.concatenate([one.folded, near.reshape(other.folded.shape)])
     heights = walks.stats["lp"][[*one.chains, *other.chains]]
     together = np.concatenate([chains, heights[..., None]], axis=-1)

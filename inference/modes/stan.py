@@ -13,6 +13,7 @@ import xarray as xr
 from onebasin.base.errors import InferenceError
 from onebasin.base.files.leftovers import working_folder
 from onebasin.posteriors import schema
+from onebasin.posteriors.weights import smoothed
 from onebasin.stan import command
 from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError
@@ -24,7 +25,6 @@ from onebasin.stan.run import ReadyProgram, make_ready, run
 from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan_start import (
     SIGNIFICANT_FIGURES,
-    HighestOptimum,
     find_optimum,
     parameters_of,
     seeds_of,
@@ -46,10 +46,10 @@ def optimize(job: Job[Optimize]) -> Found:
         return _highest_density(job)
     with working_folder("optimize") as folder:
         ready = make_ready(job.target, folder, engine=job.engine, progress=job.bars.say)
-        best = _search(ready, folder, job, jacobian=job.method.jacobian)
-    last = {name: values[-1:] for name, values in best.output.variables.items()}
-    lp = best.output.method["lp__"][-1:]
-    return one_chain(name_draws(job.target, last), {"lp": lp}, converged=best.converged)
+        best, converged = _search(ready, folder, job, jacobian=job.method.jacobian)
+    last = {name: values[-1:] for name, values in best.variables.items()}
+    lp = best.method["lp__"][-1:]
+    return one_chain(name_draws(job.target, last), {"lp": lp}, converged=converged)
 
 
 def _highest_density(job: Job[Optimize]) -> Found:
@@ -90,7 +90,7 @@ def laplace(job: Job[Laplace]) -> Found:
     s = job.method
     with working_folder("laplace") as folder:
         ready = make_ready(job.target, folder, engine=job.engine, progress=job.bars.say)
-        best = _search(ready, folder, job, jacobian=True)
+        best, converged = _search(ready, folder, job, jacobian=True)
         files = _files(ready, folder)
         mode = write(folder, parameters_of(ready, best))
         arguments = command.laplace(files, mode, seed=job.seed, draws=s.draws)
@@ -107,11 +107,11 @@ def laplace(job: Job[Laplace]) -> Found:
                 raise
             raise InferenceError(
                 f"`target` {job.target.name!r} has no peak at its highest point that was found (log density "
-                f"{best.output.method['lp__'][-1]:.4g}), so that no Gaussian has its curvature; use `nuts`, or `advi`."
+                f"{best.method['lp__'][-1]:.4g}), so that no Gaussian has its curvature; use `nuts`, or `advi`."
             ) from error
     stats = {"lp": output.method["log_p__"], "log_q": output.method["log_q__"]}
     draws = name_draws(job.target, output.variables)
-    return one_chain(draws, stats, converged=best.converged)
+    return one_chain(draws, stats, converged=converged)
 
 
 def pathfinder(job: Job[Pathfinder]) -> Found:
@@ -171,16 +171,11 @@ def _paths_apart(
         found.append(part)
     if not found:
         raise failure
-    from arviz_stats.base import array_stats
-
     ratios = [part.method["lp__"] - part.method["lp_approx__"] for part in found]
     log_ratio = np.concatenate(ratios)
-    # Rows are drawn with replacement by their Pareto smoothed importance weights; psislw takes log likelihoods, whose
-    # weights are the inverse.
-    log_weights = np.asarray(array_stats.psislw(-log_ratio)[0])
-    weights = np.exp(log_weights - log_weights.max())
+    # Rows are drawn with replacement by their Pareto smoothed importance weights.
     rng = np.random.default_rng([job.seed, len(log_ratio)])
-    rows = rng.choice(len(log_ratio), size=s.draws, p=weights / weights.sum())
+    rows = rng.choice(len(log_ratio), size=s.draws, p=np.exp(smoothed(log_ratio)))
 
     def joined(kind: str) -> dict[str, np.ndarray]:
         first = getattr(found[0], kind)
@@ -216,7 +211,9 @@ def _files(ready: ReadyProgram, folder: Path) -> command.Files:
     return command.Files(data=ready.data, output=folder / "draws.csv", digits=SIGNIFICANT_FIGURES)
 
 
-def _search(ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool) -> HighestOptimum:
+def _search(
+    ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool
+) -> tuple[Output, bool]:
     """The highest optimum from the starts that the settings ask for; the first start is that of the seed."""
     s = job.method
     bar = job.bars.add("optimum", s.starts)

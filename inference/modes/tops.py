@@ -177,15 +177,6 @@ class Top:
     weight: Vector  # curvature along each coordinate, by which distances to it are measured
 
 
-@dataclass(frozen=True, eq=False)
-class Tops:
-    """Distinct optima, highest first; how many starts there were, and how many led to none."""
-
-    tops: tuple[Top, ...]
-    starts: int
-    failed: int
-
-
 def find_tops(
     target: Target,
     folding: Folding,
@@ -194,8 +185,11 @@ def find_tops(
     init_radius: float,
     seed: int,
     done: Callable[[int], None] = lambda _: None,
-) -> Tops:
-    """Climb from random points, uniform within +-`init_radius` in the unconstrained space."""
+) -> tuple[list[Top], int]:
+    """Climb from random points, uniform within +-`init_radius` in the unconstrained space.
+
+    Return the distinct optima, highest first, and how many starts led to none.
+    """
     plain = density_of(target)  # in whose own charts points are drawn
     points = plain.random_starts(keys_for(Purpose.MODE_START, seed, starts), init_radius)
     vectors = jax.vmap(lambda v: folding.density.unconstrain(plain.constrain(v)))(points)
@@ -207,7 +201,7 @@ def find_tops(
             "`init_radius` smaller."
         )
     tops: list[Top] = []
-    curvature = _Curvature(folding)
+    hessian = jax.jit(jax.hessian(lambda v: -folding.density.log_density(v)))
     for end in sorted(found, key=lambda end: end.potential):
         for n, top in enumerate(tops):
             if abs(top.height + end.potential) <= LEVEL + 1e-6 * abs(top.height):
@@ -216,29 +210,23 @@ def find_tops(
                     tops[n] = replace(top, starts=top.starts + 1)
                     break
         else:
-            tops.append(curvature.top(end))
-    return Tops(tuple(tops), starts, starts - len(found))
+            tops.append(_top(folding, hessian, end))
+    return tops, starts - len(found)
 
 
-class _Curvature:
-    """The curvature around an optimum; compiled once."""
-
-    def __init__(self, folding: Folding) -> None:
-        self._folding = folding
-        self._hessian = jax.jit(jax.hessian(lambda v: -folding.density.log_density(v)))
-
-    def top(self, end: OptimiserEnd) -> Top:
-        size, height = len(end.vector), -end.potential
-        if size > CURVED:
-            return Top(end.vector, height, 1, math.nan, np.ones(size))
-        hessian = np.asarray(self._hessian(jnp.asarray(end.vector)))
-        weight = np.abs(np.diag(hessian))
-        sign, log_det = np.linalg.slogdet(hessian) if np.isfinite(hessian).all() else (0, math.nan)
-        evidence = math.nan
-        if end.is_flat and sign > 0 and np.linalg.eigvalsh(hessian)[0] > 0:
-            evidence = height + 0.5 * (size * math.log(2 * math.pi) - log_det)
-            evidence += self._folding.log_copies(end.vector)
-        return Top(end.vector, height, 1, evidence, np.where(np.isfinite(weight), weight, 1.0))
+def _top(folding: Folding, curvature: Callable[[jax.Array], jax.Array], end: OptimiserEnd) -> Top:
+    """Measure the curvature around an optimum."""
+    size, height = len(end.vector), -end.potential
+    if size > CURVED:
+        return Top(end.vector, height, 1, math.nan, np.ones(size))
+    hessian = np.asarray(curvature(jnp.asarray(end.vector)))
+    weight = np.abs(np.diag(hessian))
+    sign, log_det = np.linalg.slogdet(hessian) if np.isfinite(hessian).all() else (0, math.nan)
+    evidence = math.nan
+    if end.is_flat and sign > 0 and np.linalg.eigvalsh(hessian)[0] > 0:
+        evidence = height + 0.5 * (size * math.log(2 * math.pi) - log_det)
+        evidence += folding.log_copies(end.vector)
+    return Top(end.vector, height, 1, evidence, np.where(np.isfinite(weight), weight, 1.0))
 
 
 def highest_evidence(tops: Sequence[Top]) -> float:

@@ -83,8 +83,6 @@ def _named(site: Site, shape: tuple[int, ...]) -> dict[int, str]:
 BLOCK = 2**22
 """Bytes of draws, and of what is computed of them, that are in memory at once."""
 
-POINTWISE = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE)
-
 Arrays = dict[str, jax.Array]
 Groups = dict[str, Arrays]
 
@@ -190,7 +188,9 @@ def numpyro_groups(
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     every = every_which(chains, num_draws, size, limit_mb)
     if every is None:
-        return {}, dict.fromkeys(POINTWISE, why_left_out(size, limit_mb))
+        return {}, dict.fromkeys(
+            (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE), why_left_out(size, limit_mb)
+        )
     kept = {name: value[:, ::every] for name, value in values.items()}
     keys = keys_for(Purpose.PREDICTIVE, seed, chains)
     room = filled(sites.at, kept, keys, size, every, folder)

@@ -11,7 +11,7 @@ import pytest
 from onebasin.base.errors import InferenceError, InUse
 from onebasin.inference.mcmc import places
 from onebasin.inference.mcmc.chains import RunChain, run_chains
-from onebasin.inference.mcmc.places import ChainPlace, Gathered, KeptPlace, Standing
+from onebasin.inference.mcmc.places import ChainPlace, Gathered, Standing
 from onebasin.inference.runs.kept import kept_draws, remove
 
 from ...each import each
@@ -38,7 +38,7 @@ def test_draws_are_written_when_enough_of_them_wait(size, chunks, tmp_path, monk
     monkeypatch.setattr(places, "CHUNK_BYTES", size)
     assert run(count, tmp_path).tolist() == [list(range(9))]
     assert len(list((tmp_path / "chain-0").glob("draws-*.npz"))) == chunks
-    place = KeptPlace(0, Gathered(1, 9), tmp_path, "a")
+    place = ChainPlace(0, Gathered(1, 9), tmp_path, "a")
     place.restore()
     firsts = [first for first, _, _ in place.blocks()]
     assert firsts == list(range(0, 9, 9 // chunks))
