@@ -32,24 +32,6 @@ class Engine:
     # The optional package that it needs, whose version is recorded with each run.
     package: str = ""
 
-    def check(self) -> None:
-        """Refuse to go on without the engine's package.
-
-        Raises
-        ------
-        InferenceError
-            If it is not installed.
-        """
-        if self.package and not is_installed(self.package):
-            raise InferenceError(lacks(f"`engine={self.name!r}`", self.package))
-
-    def density_of(
-        self, target: Target, progress: Callable[[str], None] | None = None
-    ) -> ValueDensity:
-        """Return the log density over values of a target that the engine has the definition of."""
-        density: ValueDensity = found_at(self.density)(target, progress)
-        return density
-
 
 def found_at(place: str) -> Any:
     """Import what stands at ``module:attribute``."""
@@ -106,7 +88,8 @@ def engine_named(name: str) -> Engine:
         If its package is not installed.
     """
     engine = ENGINES[choose("engine", named(name), ENGINES)]
-    engine.check()
+    if engine.package and not is_installed(engine.package):
+        raise InferenceError(lacks(f"`engine={engine.name!r}`", engine.package))
     return engine
 
 
@@ -186,7 +169,8 @@ def density_by(
 ) -> ValueDensity:
     """Return a target's log density over values as an engine evaluates it."""
     engine = _evaluating(target, engine)
-    return ENGINES[engine].density_of(bound(target, engine), progress)
+    found: ValueDensity = found_at(ENGINES[engine].density)(bound(target, engine), progress)
+    return found
 
 
 def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[str, Any]:

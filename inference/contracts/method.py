@@ -119,7 +119,7 @@ class Found:
     # What holds the arrays that are on disk; it is closed with the posterior.
     filed: xr.DataTree | None = None
     folder: Path | None = None  # in which more can be laid down
-    proposals: Any = None  # gaussians from which importance weights may start
+    proposals: Any = None  # density and Gaussians from which importance weights may start
     # Called with the whole posterior, to add what follows from its draws.
     finish: Callable[[xr.DataTree], None] | None = None
     warmup: Found | None = None  # draws and statistics of the warmup, where they are kept

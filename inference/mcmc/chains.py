@@ -36,16 +36,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def how_it_went(stats: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Summarise a chain that has ended, by its statistics."""
-    diverging = stats.get("diverging")
-    return {
-        "acceptance": float(stats["acceptance_rate"].mean()),
-        "step_size": float(stats["step_size"][-1]),
-        "divergences": None if diverging is None else int(diverging.sum()),
-    }
-
-
 RunChain = Callable[[ChainPlace, threading.Event], None]
 """Runs a chain to its end, from its place's `standing` (None at the beginning).
 

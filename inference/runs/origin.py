@@ -101,14 +101,6 @@ def _of_numpyro(target: Target) -> Origin:
         }
         dims = plate_dims(sites, target.dims)
     given = dict(target.data) if isinstance(target, NumpyroTarget) else {}
-    numbers = {
-        name: array for name, value in given.items() if (array := as_numbers(value)) is not None
-    }
-    constant = {
-        name: array
-        for name, array in numbers.items()
-        if not any(np.array_equal(array, values, equal_nan=True) for values in seen.values())
-    }
     # The function that states the model: handlers and partial functions are taken off.
     model: Any = target.numpyro_model
     while (
@@ -133,16 +125,21 @@ def _of_numpyro(target: Target) -> Origin:
         },
         dims,
         with_axes(seen, dims),
-        with_axes(constant, dims),
+        with_axes(unobserved(given, seen.values()), dims),
     )
 
 
-def as_numbers(value: Any) -> np.ndarray | None:
-    """A value as an array, where it is one of numbers."""
-    if isinstance(value, bool | int | float) or hasattr(value, "__array__"):
-        array = np.asarray(value)
-        return array if array.dtype.kind in "biuf" else None
-    return None
+def unobserved(data: Mapping[str, Any], seen: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
+    """The numbers and arrays among a model's arguments, without those that its sites observe."""
+    seen, found = list(seen), {}
+    for name, value in data.items():
+        if isinstance(value, bool | int | float) or hasattr(value, "__array__"):
+            array = np.asarray(value)
+            if array.dtype.kind in "biuf" and not any(
+                np.array_equal(array, each, equal_nan=True) for each in seen
+            ):
+                found[name] = array
+    return found
 
 
 def with_axes(

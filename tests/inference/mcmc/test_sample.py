@@ -40,7 +40,6 @@ def test_nuts_known_target_moments_and_a_depth_that_bounds_the_number_of_steps(e
 @pytest.mark.parametrize(
     ("engine", "bounds"),
     [
-        ("numpyro", {"trajectory_length": 2.0}),
         ("numpyro", {"trajectory_length": 4.0, "max_steps": 3}),
         pytest.param("cmdstan", {"trajectory_length": 2.0}, marks=pytest.mark.stan),
     ],
@@ -92,16 +91,10 @@ def test_hmc_trajectory_has_at_most_max_steps():
     rng = np.random.default_rng(0)
     model = BayesianNetwork(Network(3, (4,), 3), Categorical())
     target = model.condition(rng.normal(size=(20, 3)), rng.integers(0, 3, 20), name="classes")
-    free, tight = (
-        infer(
-            target,
-            Hmc(chains=1, warmup=100, draws=60, trajectory_length=2.0, max_steps=most),
-            seed=1,
-        ).sample_stats
-        for most in (10_000, 5)
-    )
-    assert int(free["n_steps"].max()) > int(tight["n_steps"].max()) == 5
-    assert 0.5 < float(tight["acceptance_rate"].mean()) < 1
+    settings = Hmc(chains=1, warmup=100, draws=60, trajectory_length=2.0, max_steps=5)
+    stats = infer(target, settings, seed=1).sample_stats
+    assert int(stats["n_steps"].max()) == 5
+    assert 0.5 < float(stats["acceptance_rate"].mean()) < 1
 
 
 def test_more_iterations_trace_the_model_no_more_often():
