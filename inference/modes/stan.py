@@ -13,7 +13,6 @@ import xarray as xr
 from onebasin.base.errors import InferenceError
 from onebasin.base.files.leftovers import working_folder
 from onebasin.posteriors import schema
-from onebasin.posteriors.weights import smoothed
 from onebasin.stan import command
 from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError
@@ -171,11 +170,16 @@ def _paths_apart(
         found.append(part)
     if not found:
         raise failure
+    from arviz_stats.base import array_stats
+
     ratios = [part.method["lp__"] - part.method["lp_approx__"] for part in found]
     log_ratio = np.concatenate(ratios)
-    # Rows are drawn with replacement by their Pareto smoothed importance weights.
+    # Rows are drawn with replacement by their Pareto smoothed importance weights; psislw takes log likelihoods, whose
+    # weights are the inverse.
+    log_weights = np.asarray(array_stats.psislw(-log_ratio)[0])
+    weights = np.exp(log_weights - log_weights.max())
     rng = np.random.default_rng([job.seed, len(log_ratio)])
-    rows = rng.choice(len(log_ratio), size=s.draws, p=np.exp(smoothed(log_ratio)))
+    rows = rng.choice(len(log_ratio), size=s.draws, p=weights / weights.sum())
 
     def joined(kind: str) -> dict[str, np.ndarray]:
         first = getattr(found[0], kind)
