@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -39,9 +39,6 @@ from .stan_start import (
     seeds_of,
     write,
 )
-
-if TYPE_CHECKING:
-    from .given import StanStart
 
 STATS = {
     "lp__": "lp",
@@ -76,11 +73,10 @@ class StanChains:
         self.ready = make_ready(
             job.target, job.folder, engine=job.engine, threads=threads, progress=job.bars.say
         )
-        self.given: StanStart | None = None
         if job.given is not None:
-            from .given import StanStart  # here: it loads JAX
+            from .given import for_stan  # here: it loads JAX
 
-            self.given = StanStart.of(job.target, job.given)
+            self.values, self.metric = for_stan(job.target, job.given)
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
@@ -89,8 +85,8 @@ class StanChains:
     def start(self, number: int, scratch: Path, cancel: threading.Event) -> Path | float:
         """Return the start of a chain: a radius, or a file of values."""
         s = self.settings
-        if self.given is not None:
-            return write(scratch, self.given.values[number])
+        if self.job.given is not None:
+            return write(scratch, self.values[number])
         if s.init == "random":
             return s.init_radius
         if s.init == "pathfinder":
@@ -225,8 +221,16 @@ class _StanChain:
         if isinstance(init, Path):
             self._place.start = {n: np.array(v) for n, v in json.loads(init.read_text()).items()}
         start = command.CommandStart(seed=runner.job.seed, chain=number + 1, init=init)
-        s, given = runner.settings, runner.given
-        adapted = None if given is None else given.adapted(number, self._scratch)
+        s, given = runner.settings, runner.job.given
+        adapted = None
+        if given is not None:
+            step_size, metric = given.step_size, runner.metric
+            adapted = command.Adapted(
+                step_size=None if step_size is None else float(step_size[number]),
+                metric=metric
+                if metric is None
+                else Adaptation(1.0, metric[number]).write(self._scratch),
+            )
         return runner.arguments(self._csv, start, draws=s.draws, warmup=s.warmup, adapted=adapted)
 
     def _going_on(self) -> list[str]:
