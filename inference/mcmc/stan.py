@@ -224,13 +224,11 @@ class _StanChain:
         s, given = runner.settings, runner.job.given
         adapted = None
         if given is not None:
-            step_size, metric = given.step_size, runner.metric
-            adapted = command.Adapted(
-                step_size=None if step_size is None else float(step_size[number]),
-                metric=metric
-                if metric is None
-                else Adaptation(1.0, metric[number]).write(self._scratch),
-            )
+            step_size = None if given.step_size is None else float(given.step_size[number])
+            metric = None
+            if runner.metric is not None:
+                metric = Adaptation(1.0, runner.metric[number]).write(self._scratch)
+            adapted = command.Adapted(step_size=step_size, metric=metric)
         return runner.arguments(self._csv, start, draws=s.draws, warmup=s.warmup, adapted=adapted)
 
     def _going_on(self) -> list[str]:
