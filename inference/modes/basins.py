@@ -23,7 +23,6 @@ from jaxtyping import Bool, Float, Int
 from onebasin.base.errors import InferenceError
 from onebasin.base.progress import ProgressBars
 from onebasin.base.seeds import Purpose
-from onebasin.models.target import Target
 
 from ..contracts.method import Job
 from ..fits.gaussian import NormalFit
@@ -107,7 +106,6 @@ class Regions:
 
 
 def walk(
-    target: Target,
     folding: Folding,
     starts: Points,
     settings: Nuts,
@@ -126,7 +124,7 @@ def walk(
         purpose,
         None if variances is None else jnp.asarray(variances),
     )
-    job = Job(target, settings, "numpyro", seed, bars)
+    job = Job(density.target, settings, "numpyro", seed, bars)
     gathered = Gathered(settings.chains, settings.draws)
     ended = run_chains(
         lambda: NumpyroChains(job, course),
@@ -143,7 +141,6 @@ def walk(
 
 
 def first_basins(
-    target: Target,
     folding: Folding,
     tops: Sequence[Top],
     settings: Modes,
@@ -153,7 +150,6 @@ def first_basins(
 ) -> tuple[tuple[Basin, ...], Walks, tuple[Top, ...]]:
     """Run a short chain from every optimum, and join those that share a basin; return the optima that were lost too."""
     walks = walk(
-        target,
         folding,
         np.stack([top.vector for top in tops]),
         settings.nuts(len(tops), warmup=PILOT_WARMUP, draws=PILOT_DRAWS),
@@ -176,8 +172,9 @@ def first_basins(
         axis=1
     )
     if not finite.any():
+        name = folding.density.target.name
         raise InferenceError(
-            f"No chain from an optimum of {target.name!r} stays at finite log densities; check the data and the prior."
+            f"No chain from an optimum of {name!r} stays at finite log densities; check the data and the prior."
         )
     alone = [fitted(folding, [top], [n], walks) for n, top in enumerate(tops) if finite[n]]
     agreeing = [
@@ -189,7 +186,6 @@ def first_basins(
 
 
 def full_basins(
-    target: Target,
     folding: Folding,
     basins: Sequence[Basin],
     settings: Modes,
@@ -205,7 +201,6 @@ def full_basins(
         starts.append(late[np.linspace(0, len(late) - 1, count).astype(int)])
     full = settings.nuts(count * len(basins), warmup=settings.warmup, draws=settings.draws)
     walks = walk(
-        target,
         folding,
         np.concatenate(starts),
         full,

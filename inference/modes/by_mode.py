@@ -44,7 +44,7 @@ def sampled(job: Job[Modes]) -> Found:
             done=lambda number: job.bars.move(bar, number),
         )
         short, pilots, lost = first_basins(
-            target, folding, tops, settings, seed=seed, bars=ProgressBars(False)
+            folding, tops, settings, seed=seed, bars=ProgressBars(False)
         )
         # The basins of the largest log evidence by their short chains: of a Gaussian, the mean log density and the
         # entropy sum to the log of the integral.
@@ -59,7 +59,7 @@ def sampled(job: Job[Modes]) -> Found:
         highest = highest_evidence(tops)
         left += tuple(LeftOut(highest - top.log_evidence, top.starts) for top in lost)
         job.bars.expect(chains=len(kept) * settings.chains, **amount, at_once=settings.chains)
-        basins, walks = full_basins(target, folding, kept, settings, seed=seed, bars=job.bars)
+        basins, walks = full_basins(folding, kept, settings, seed=seed, bars=job.bars)
         regions, estimates = _ordered(folding, basins, seed)
         weights = weigh(estimates)
         rng = np.random.default_rng([seed, int(Purpose.MODE_WEIGHTS), 1])
