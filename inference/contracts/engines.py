@@ -96,12 +96,7 @@ def engine_named(name: str) -> Engine:
 def engine_for(target: Target, engine: str | None) -> str:
     """Return the name of the engine that was asked for; else NumPyro where the target has a model for it.
 
-    A Stan program is left to the interpreter where that takes it, and to CmdStan elsewhere.
-
-    Raises
-    ------
-    StanError
-        If a Stan program does not parse, or refuses its data.
+    A Stan program is left to the interpreter where that takes it, and to CmdStan elsewhere; see `library_of`.
     """
     if engine is not None:
         return named(engine)

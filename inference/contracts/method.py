@@ -99,7 +99,7 @@ class Job[M: Method]:
     bars: ProgressBars  # where progress is shown
     implementation: Any = None  # the engine's part of the method, where it has one
     start: Any = None  # initial values: of chains as the user gave them, of a fit a mapping
-    checkpoint: Path | None = None  # A folder in which what is done is kept as it goes
+    checkpoint: Path | None = None  # in which what is done is kept as it goes
     folder: Path | None = None  # for the engine's own files; the caller removes it
     given: Any = None  # starts, metric and step size of chains, where they are given (`mcmc.given`)
     # The earlier run of which chains take step size and metric, as the user gave it.
