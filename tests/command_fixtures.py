@@ -17,7 +17,7 @@ from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
 from onebasin.inference import Nuts
 from onebasin.inference.contracts.method import Method
-from onebasin.inference.mcmc.places import Gathered, KeptPlace, Standing
+from onebasin.inference.mcmc.places import ChainPlace, Gathered, Standing
 from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.stan.home.search import find_cmdstan
@@ -98,7 +98,7 @@ class Sampler:
 
 def keep_chain(folder: Path, number: int, draws: int) -> None:
     """Keep a chain of some draws, as a sampler does."""
-    place = KeptPlace(number, Gathered(1, draws), folder, "of some run")
+    place = ChainPlace(number, Gathered(1, draws), folder, "of some run")
     place.restore()
     place.put(0, {"mu": np.zeros(draws)}, {})
     place.save(lambda: Standing(draws), now=True)

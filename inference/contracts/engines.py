@@ -20,45 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Engine:
-    """A program that runs methods. Its packages are imported when a method first asks for them.
+    """A program that runs methods. Its packages are imported when a method first asks for them."""
 
-    Attributes
-    ----------
-    name : str
-        Word of the argument `engine`.
-    takes : tuple of str
-        Definitions of a target that it runs, the preferred one first: "numpyro", "stan".
-    density : str
-        Where the class of its log density over values is, ``module:attribute``; empty for that of the definition.
-    methods : mapping of str to str
-        Methods that it brings along: name to where its implementation is. A method may also list engines itself.
-    package : str
-        The optional package that it needs, whose version is recorded with each run; empty where there is none.
-    """
-
-    name: str
+    name: str  # word of the argument `engine`
+    # Definitions of a target that it runs, the preferred one first: "numpyro", "stan".
     takes: tuple[str, ...]
+    # Where the class of its log density over values is, ``module:attribute``.
     density: str = ""
+    # Methods that it brings along, and where they are; a method may also list engines itself.
     methods: Mapping[str, str] = field(default_factory=dict)
+    # The optional package that it needs, whose version is recorded with each run.
     package: str = ""
-
-    def check(self) -> None:
-        """Refuse to go on without the engine's package.
-
-        Raises
-        ------
-        InferenceError
-            If it is not installed.
-        """
-        if self.package and not is_installed(self.package):
-            raise InferenceError(lacks(f"`engine={self.name!r}`", self.package))
-
-    def density_of(
-        self, target: Target, progress: Callable[[str], None] | None = None
-    ) -> ValueDensity:
-        """Return the log density over values of a target that the engine has the definition of."""
-        density: ValueDensity = found_at(self.density)(target, progress)
-        return density
 
 
 def found_at(place: str) -> Any:
@@ -116,19 +88,15 @@ def engine_named(name: str) -> Engine:
         If its package is not installed.
     """
     engine = ENGINES[choose("engine", named(name), ENGINES)]
-    engine.check()
+    if engine.package and not is_installed(engine.package):
+        raise InferenceError(lacks(f"`engine={engine.name!r}`", engine.package))
     return engine
 
 
 def engine_for(target: Target, engine: str | None) -> str:
     """Return the name of the engine that was asked for; else NumPyro where the target has a model for it.
 
-    A Stan program is left to the interpreter where that takes it, and to CmdStan elsewhere.
-
-    Raises
-    ------
-    StanError
-        If a Stan program does not parse, or refuses its data.
+    A Stan program is left to the interpreter where that takes it, and to CmdStan elsewhere; see `library_of`.
     """
     if engine is not None:
         return named(engine)
@@ -196,7 +164,8 @@ def density_by(
 ) -> ValueDensity:
     """Return a target's log density over values as an engine evaluates it."""
     engine = _evaluating(target, engine)
-    return ENGINES[engine].density_of(bound(target, engine), progress)
+    found: ValueDensity = found_at(ENGINES[engine].density)(bound(target, engine), progress)
+    return found
 
 
 def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[str, Any]:

@@ -28,60 +28,27 @@ LIMIT_MB = 256.0
 
 @settings
 class Method:
-    """Settings of a method, and all that is known of it before it runs.
+    """Settings of a method, and all that is known of it before it runs."""
 
-    Attributes
-    ----------
-    name : str
-        Word by which `infer`, the command line and `calibrate` know it.
-    engines : mapping of str to str
-        Engine to where its implementation is, ``module:attribute``; an engine may also bring its own, `Engine.methods`.
-    needs : frozenset of str
-        Of a target: "network", "symmetry".
-    resumes : bool
-        Whether it takes a `checkpoint`.
-    takes_start : bool
-        Whether it takes initial values.
-    takes_adaptation : bool
-        Whether it takes step size and metric of an earlier run, `adapt_from`.
-    correlated : bool
-        Whether its chains are autocorrelated; draws of a fit are independent.
-    gives_posterior : bool
-        Whether its draws are an approximation of the posterior, and no point estimates.
-    by_jax : bool
-        Whether it moves by JAX on either definition of a target, NumPyro's where there are both.
-    stan_by_jax : bool
-        Whether its implementation for NumPyro also takes a target that has a Stan program alone.
-    checks_symmetry : bool
-        Whether it checks the symmetry itself, in its own coordinates.
-    apart : tuple of str
-        Fields that a posterior records as attributes of their own, or in the name of the method.
-    later : tuple of str
-        Fields that a posterior records only where they differ from their defaults: they came after records were made.
-    numpyro_alone : frozenset of str
-        Fields that Stan has no use for.
-    networks_alone : frozenset of str
-        Fields that are for networks.
-    for_calibration : mapping
-        Defaults where hundreds of simulations are inferred.
-    """
-
-    name: ClassVar[str]
+    name: ClassVar[str]  # the word by which `infer`, the command line and `calibrate` know it
+    # Where its implementation on each engine is, ``module:attribute``; see also `Engine.methods`.
     engines: ClassVar[Mapping[str, str]] = {}
-    needs: ClassVar[frozenset[str]] = frozenset()
-    resumes: ClassVar[bool] = False
-    takes_start: ClassVar[bool] = False
-    takes_adaptation: ClassVar[bool] = False
-    correlated: ClassVar[bool] = False
-    gives_posterior: ClassVar[bool] = True
-    by_jax: ClassVar[bool] = False
-    stan_by_jax: ClassVar[bool] = False
-    checks_symmetry: ClassVar[bool] = False
+    needs: ClassVar[frozenset[str]] = frozenset()  # of a target: "network", "symmetry"
+    resumes: ClassVar[bool] = False  # takes a `checkpoint`
+    takes_start: ClassVar[bool] = False  # takes initial values
+    takes_adaptation: ClassVar[bool] = False  # takes step size and metric of an earlier run
+    correlated: ClassVar[bool] = False  # chains are autocorrelated; draws of a fit are independent
+    gives_posterior: ClassVar[bool] = True  # draws approximate the posterior: no point estimates
+    by_jax: ClassVar[bool] = False  # moves by JAX on either definition, NumPyro's where both are
+    stan_by_jax: ClassVar[bool] = False  # its NumPyro engine also takes a Stan program alone
+    checks_symmetry: ClassVar[bool] = False  # checks the symmetry itself, in its own coordinates
+    # Fields that a posterior records as attributes of their own, or in the name of the method.
     apart: ClassVar[tuple[str, ...]] = ()
+    # Fields recorded only where they differ from their defaults: they came after records were made.
     later: ClassVar[tuple[str, ...]] = ()
-    numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype"})
-    networks_alone: ClassVar[frozenset[str]] = frozenset()
-    for_calibration: ClassVar[Mapping[str, Any]] = {}
+    numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype"})  # Stan has no use for them
+    networks_alone: ClassVar[frozenset[str]] = frozenset()  # fields that are for networks
+    for_calibration: ClassVar[Mapping[str, Any]] = {}  # defaults for hundreds of simulations
 
     @property
     def amount(self) -> tuple[int, int]:
@@ -123,82 +90,39 @@ class Method:
 
 @dataclass(frozen=True)
 class Job[M: Method]:
-    """One run of a method; made once by `run`, and handed down.
+    """One run of a method; made once by `run`, and handed down."""
 
-    Attributes
-    ----------
-    target : Target
-        The model conditioned on data.
-    method : Method
-        The settings.
-    engine : str
-        Who runs it.
-    seed : int
-        Of everything that is random.
-    bars : ProgressBars
-        Where progress is shown.
-    implementation : Any
-        The engine's part of the method, where it has one.
-    start : Any
-        Initial values: of chains as the user gave them, of a fit a mapping.
-    checkpoint : Path or None
-        A folder in which what is done is kept as it goes.
-    folder : Path or None
-        For the engine's own files; the caller removes it.
-    given : Start or None
-        Starts, metric and step size of chains, where they are given (`mcmc.given`).
-    adapt_from : Any
-        The earlier run of which chains take step size and metric, as the user gave it.
-    """
-
-    target: Target
-    method: M
-    engine: str
-    seed: int
-    bars: ProgressBars
-    implementation: Any = None
-    start: Any = None
-    checkpoint: Path | None = None
-    folder: Path | None = None
-    given: Any = None
+    target: Target  # the model conditioned on data
+    method: M  # the settings
+    engine: str  # who runs it
+    seed: int  # of everything that is random
+    bars: ProgressBars  # where progress is shown
+    implementation: Any = None  # the engine's part of the method, where it has one
+    start: Any = None  # initial values: of chains as the user gave them, of a fit a mapping
+    checkpoint: Path | None = None  # in which what is done is kept as it goes
+    folder: Path | None = None  # for the engine's own files; the caller removes it
+    given: Any = None  # starts, metric and step size of chains, where they are given (`mcmc.given`)
+    # The earlier run of which chains take step size and metric, as the user gave it.
     adapt_from: Any = None
 
 
 @dataclass(frozen=True)
 class Found:
-    """The result of a method's own work.
+    """The result of a method's own work."""
 
-    Attributes
-    ----------
-    draws : mapping
-        Variable name to array (chain, draw, ...), in memory or on disk.
-    stats : mapping
-        Statistic name to array (chain, draw), likewise.
-    attributes : mapping
-        What the posterior says of this method, besides what it says of every one.
-    groups : mapping of str to Dataset
-        More groups of the posterior: `variational`, `modes`, `training`.
-    filed : DataTree or None
-        What holds the arrays that are on disk; it is closed with the posterior.
-    folder : Path or None
-        In which more can be laid down.
-    proposals : Any
-        Gaussians from which importance weights may start.
-    finish : callable or None
-        Called with the whole posterior, to add what follows from its draws.
-    warmup : Found or None
-        Draws and statistics of the warmup, where they are kept.
-    """
-
-    draws: Mapping[str, Values]
-    stats: Mapping[str, Values]
+    draws: Mapping[str, Values]  # variable name to array (chain, draw, ...), in memory or on disk
+    stats: Mapping[str, Values]  # statistic name to array (chain, draw), likewise
+    # What the posterior says of this method, besides what it says of every one.
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    # More groups of the posterior: `variational`, `modes`, `training`.
     groups: Mapping[str, xr.Dataset] = field(default_factory=dict)
+    # What holds the arrays that are on disk; it is closed with the posterior.
     filed: xr.DataTree | None = None
-    folder: Path | None = None
-    proposals: Any = None
+    folder: Path | None = None  # in which more can be laid down
+    proposals: Any = None  # density and Gaussians from which importance weights may start
+    # Called with the whole posterior, to add what follows from its draws.
     finish: Callable[[xr.DataTree], None] | None = None
-    warmup: Found | None = None
+    warmup: Found | None = None  # draws and statistics of the warmup, where they are kept
 
 
 def one_chain(

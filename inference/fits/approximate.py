@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -36,22 +36,6 @@ BELOW = 15.0
 """Nats of the ELBO below the best fit from which on a fit is no proposal."""
 
 
-@dataclass(frozen=True, eq=False)
-class Proposals:
-    """The start of importance weights.
-
-    Attributes
-    ----------
-    counted : CountedDensity
-        The target's, with what the fits have taken.
-    fits : tuple of Gaussian
-        One a distinct optimum, the best first.
-    """
-
-    counted: CountedDensity
-    fits: tuple[NormalFit, ...]
-
-
 def fit_fixed_draws(job: Job[Dadvi]) -> Found:
     """Fit a Gaussian at every distinct optimum; draw from the one with the highest ELBO."""
     with precision("float64"):
@@ -75,7 +59,7 @@ def fit_fixed_draws(job: Job[Dadvi]) -> Found:
     return replace(
         found,
         attributes={**found.attributes, **_price(counted)},
-        proposals=Proposals(counted, fits),
+        proposals=(counted, fits),
     )
 
 
@@ -128,11 +112,10 @@ def weighted(job: Job[Any], found: Found) -> Found:
     Proposals start at the approximation's own Gaussian, or at the moments of its draws, and at every other optimum.
     """
     with precision("float64"):
-        proposals = found.proposals or _proposals(job, found)
-        counted = proposals.counted
+        counted, fits = found.proposals or _proposals(job, found)
         rng = _rng(job, Purpose.IMPORTANCE_WEIGHTS, 0)
         bar = job.bars.add("weights", ROUNDS)
-        result = weigh(counted, proposals.fits, rng, lambda done: job.bars.move(bar, done))
+        result = weigh(counted, fits, rng, lambda done: job.bars.move(bar, done))
         if not np.isfinite(result.lp).any():
             raise InferenceError(
                 f"The log density of {job.target.name!r} is finite at none of {len(result.lp):,} draws, so that none "
@@ -158,7 +141,7 @@ def weighted(job: Job[Any], found: Found) -> Found:
     return replace(whole, attributes=attributes, groups=groups)
 
 
-def _proposals(job: Job[Any], found: Found) -> Proposals:
+def _proposals(job: Job[Any], found: Found) -> tuple[CountedDensity, tuple[NormalFit, ...]]:
     """The moments of an approximation's draws, and Gaussians on fixed draws at optima that these do not cover."""
     counted = CountedDensity(_density(job))
     density = counted.density
@@ -168,8 +151,8 @@ def _proposals(job: Job[Any], found: Found) -> Proposals:
     own = moments(vectors, np.ones(len(vectors))) if len(vectors) > counted.size else None
     fits = gaussians(job, counted, Dadvi(starts=STARTS, init_radius=RADIUS))
     if own is None:
-        return Proposals(counted, fits)
-    return Proposals(counted, (own, *(each for each in fits if _apart(each, own) > SAME)))
+        return counted, fits
+    return counted, (own, *(each for each in fits if _apart(each, own) > SAME))
 
 
 def _density(job: Job[Any]) -> Any:

@@ -62,27 +62,14 @@ heavy. Stan's adaptation ends at rarer rejections than it aims at as well."""
 
 @dataclass(frozen=True, eq=False)
 class FitStart:
-    """The decision whether chains begin from a fit, and why.
+    """The decision whether chains begin from a fit, and why."""
 
-    Attributes
-    ----------
-    reason : str
-        In a sentence.
-    points : array (chain, param) or None
-        Where they begin, in the coordinates of `density_of`; None where the fit is not used.
-    covariance : array (param, param) or None
-        Their inverse metric.
-    step_size : float or None
-        Of all draws.
-    gradients, log_densities : int
-        Evaluations that it took.
-    """
-
-    reason: str
+    reason: str  # in a sentence
+    # Where they begin, in the coordinates of `density_of`; None where the fit is not used.
     points: Points | None = None
-    covariance: Matrix | None = None
-    step_size: float | None = None
-    gradients: int = 0
+    covariance: Matrix | None = None  # their inverse metric
+    step_size: float | None = None  # of all draws
+    gradients: int = 0  # evaluations that it took
     log_densities: int = 0
 
 

@@ -20,27 +20,26 @@ LOG_2PI = math.log(2 * math.pi)
 
 @dataclass(frozen=True, eq=False)
 class NormalFit:
-    """A normal distribution.
+    """A normal distribution."""
 
-    Attributes
-    ----------
-    loc : array (param,)
-        Its mean.
-    scale : array (param, param) or (param,)
-        Lower Cholesky factor of its covariance; or standard deviations, where coordinates are independent.
-    elbo : float
-        Of a fit, in nats up to the constant that the log density lacks; else NaN.
-    converged : bool
-        Whether a fit's optimiser met its criterion.
-    trace : tuple of float
-        The ELBO at each evaluation.
-    """
-
-    loc: Vector
+    loc: Vector  # its mean
+    # Lower Cholesky factor of its covariance; or standard deviations, where coordinates are
+    # independent.
     scale: Float[np.ndarray, ...]
+    # Of a fit, in nats up to the constant that the log density lacks; else NaN.
     elbo: float = math.nan
-    converged: bool = True
-    trace: tuple[float, ...] = ()
+    converged: bool = True  # whether a fit's optimiser met its criterion
+    trace: tuple[float, ...] = ()  # the ELBO at each evaluation
+
+    @property
+    def variances(self) -> Vector:
+        """The variance of every coordinate."""
+        return np.sum(self.scale**2, axis=1) if self.scale.ndim == 2 else self.scale**2
+
+    @property
+    def entropy(self) -> float:
+        """In nats."""
+        return self.log_determinant + 0.5 * len(self.loc) * (LOG_2PI + 1)
 
     @property
     def log_determinant(self) -> float:

@@ -15,19 +15,11 @@ Chain = Float[np.ndarray, " chain"]
 
 @dataclass(frozen=True, eq=False)
 class MovedChains:
-    """The places of several chains.
-
-    Attributes
-    ----------
-    points, slopes : array (chain, param)
-        Their places, and the gradients of the log density there.
-    heights : array (chain,)
-        Log densities, in nats.
-    """
+    """The places of several chains."""
 
     points: Points
-    heights: Chain
-    slopes: Points
+    heights: Chain  # log densities there, in nats
+    slopes: Points  # gradients of the log density
 
     @classmethod
     def at(cls, counted: CountedDensity, points: Points) -> MovedChains:

@@ -42,23 +42,14 @@ BENT = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class Peak:
-    """An optimum.
+    """An optimum."""
 
-    Attributes
-    ----------
-    vector : array (param,)
-        Its place.
-    height : float
-        Log density there, in nats.
-    root : array (param, param) or (param,)
-        A square root of the covariance that the curvature gives; standard deviations above `FULL` coordinates.
-    is_peak : bool
-        Whether the curvature is that of a peak, which lies within half a standard deviation.
-    """
-
-    vector: Vector
-    height: float
+    vector: Vector  # its place
+    height: float  # log density there, in nats
+    # A square root of the covariance that the curvature gives; standard deviations above `FULL`
+    # coordinates.
     root: Float[np.ndarray, ...]
+    # Whether the curvature is that of a peak, which lies within half a standard deviation.
     is_peak: bool
 
     @property

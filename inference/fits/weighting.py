@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import logsumexp
 
 from onebasin.posteriors.weights import miss_a_region, smoothed, tails_of, worst_khat, worth
@@ -47,31 +47,16 @@ LogWeights = Float[np.ndarray, " draw"]
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Draws with importance weights.
+    """Draws with importance weights."""
 
-    Attributes
-    ----------
-    vectors : array (draw, param)
-        Draws from the mixture of all proposals.
-    lp, log_q : array (draw,)
-        Their log densities, of the target and of the mixture, in nats.
-    log_weight : array (draw,)
-        Pareto-smoothed, normalised.
-    components : tuple of Gaussian
-        The last proposals, with the moments of the draws that each is responsible for.
-    shares : array (component,)
-        Of the probability, up to `LEAST_SHARE`.
-    values : mapping of str to array (draw, ...)
-        The variables at the draws.
-    """
-
-    vectors: Points
-    lp: LogWeights
-    log_q: LogWeights
-    log_weight: LogWeights
+    vectors: Points  # draws from the mixture of all proposals
+    lp: LogWeights  # log density of the target, in nats
+    log_q: LogWeights  # and that of the mixture
+    log_weight: LogWeights  # Pareto-smoothed, normalised
+    # The last proposals, with the moments of the draws that each is responsible for.
     components: tuple[NormalFit, ...]
-    shares: Float[np.ndarray, " component"]
-    values: dict[str, np.ndarray]
+    shares: Float[np.ndarray, " component"]  # of the probability, up to `LEAST_SHARE`
+    values: dict[str, np.ndarray]  # the variables (draw, ...) at the draws
 
     @property
     def worth(self) -> float:
@@ -79,11 +64,18 @@ class Weighted:
         return worth(self.log_weight)
 
     def resampled(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows by systematic resampling, in random order: each as often as its weight says, rounded up or down."""
-        ends = np.cumsum(np.exp(self.log_weight))
-        places = (np.arange(count) + rng.uniform()) / count * ends[-1]
-        rows = np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
-        return rng.permutation(rows)
+        """Rows by systematic resampling, in random order."""
+        return resampled(np.exp(self.log_weight), count, rng)
+
+
+def resampled(
+    weights: Float[np.ndarray, " row"], count: int, rng: np.random.Generator
+) -> Int[np.ndarray, " draw"]:
+    """Choose rows, each as often as its weight says, rounded up or down, in random order."""
+    ends = np.cumsum(weights)
+    places = (np.arange(count) + rng.uniform()) / count * ends[-1]
+    rows = np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
+    return rng.permutation(rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,28 +30,10 @@ from ..contracts.method import Found, Job
 from ..runs.fingerprint import fingerprint
 from ..runs.kept import check_folder
 from ..runs.provenance import package_versions
-from .places import (
-    ChainPlace,
-    DrawsReceiver,
-    Gathered,
-    KeptPlace,
-    Standing,
-    ThinnedDraws,
-    WarmupApart,
-)
+from .places import ChainPlace, Gathered, Standing
 
 if TYPE_CHECKING:
     import xarray as xr
-
-
-def how_it_went(stats: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Summarise a chain that has ended, by its statistics."""
-    diverging = stats.get("diverging")
-    return {
-        "acceptance": float(stats["acceptance_rate"].mean()),
-        "step_size": float(stats["step_size"][-1]),
-        "divergences": None if diverging is None else int(diverging.sum()),
-    }
 
 
 RunChain = Callable[[ChainPlace, threading.Event], None]
@@ -64,7 +46,7 @@ now and then, and once that is set it saves and raises `RunCancelled`.
 
 def run_chains(
     prepare: Callable[[], RunChain],
-    taker: DrawsReceiver,
+    gathered: Gathered,
     *,
     chains: int,
     draws: int,
@@ -76,7 +58,7 @@ def run_chains(
     """Run chains, several at once, and return how each stood at its end.
 
     `prepare` compiles what the chains share and returns what runs one; it is not called when no chain is missing.
-    `taker` takes the draws. In `folder` chains are kept as they go, and looked for: those whose `fingerprint` says
+    `gathered` takes the draws. In `folder` chains are kept as they go, and looked for: those whose `fingerprint` says
     that they are of this very run; `finished` is called with the number of each that is there. At most `at_once`
     chains run together, by default as many as there are cores.
 
@@ -84,12 +66,7 @@ def run_chains(
     to stop; what they came to is in the folder.
     """
     with _held(folder), ExitStack() as unfinished:
-        places = [
-            ChainPlace(number, taker)
-            if folder is None
-            else KeptPlace(number, taker, folder, fingerprint)
-            for number in range(chains)
-        ]
+        places = [ChainPlace(number, gathered, folder, fingerprint) for number in range(chains)]
         for place in places:
             unfinished.callback(place.tidy)
             place.restore()
@@ -199,17 +176,13 @@ def sample(
             mark = fingerprint(job.target, engine=job.engine, progress=job.bars.say, **how)
         kept = None if mark is None else job.checkpoint
         there = None if kept is None else kept.absolute().parent
-        gathered = Gathered(s.chains, s.draws, there)
-        taker: DrawsReceiver = gathered if thin == 1 else ThinnedDraws(gathered, thin)
-        warmed = None
-        if getattr(s, "save_warmup", False) and s.warmup > 0:
-            warmed = Gathered(s.chains, s.warmup, there)
-            taker = WarmupApart(s.warmup, warmed, taker)
+        warmup = s.warmup if getattr(s, "save_warmup", False) else 0
+        gathered = Gathered(s.chains, s.draws, there, warmup=warmup, thin=thin)
         at_once = min(at_once, s.chains)
         job.bars.expect(chains=s.chains, warmup=s.warmup, draws=run.draws, at_once=at_once)
         ended = run_chains(
             partial(job.implementation, replace(job, method=run, folder=folder)),
-            taker,
+            gathered,
             chains=s.chains,
             draws=run.draws,
             folder=kept,
@@ -234,6 +207,7 @@ def sample(
         if job.given.how is not None:
             recorded[schema.START] = dict(job.given.how)
         recorded[schema.SETTINGS] = s.recorded()
+    warmed = gathered.warmup
     return Found(
         gathered.draws,
         gathered.stats,

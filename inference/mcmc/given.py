@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
@@ -19,9 +18,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
-from onebasin.stan.command import Adapted
 from onebasin.stan.network import pack_unconstrained
-from onebasin.stan.output import Adaptation
 
 from ..contracts.engines import STANLI
 from ..density.network import density_of
@@ -127,48 +124,22 @@ def reordered(metric: np.ndarray, places: Int[np.ndarray, " param"]) -> np.ndarr
     return metric[:, places] if metric.ndim == 2 else metric[:, places[:, None], places]
 
 
-@dataclass(frozen=True)
-class StanStart:
-    """A `Start` as a Stan program takes it.
-
-    Attributes
-    ----------
-    values : tuple of mapping
-        Of each chain, the value of every parameter of the program.
-    inverse_metric : array or None
-        As of `Start`, in the order of the program's own vector.
-    step_size : array or None
-        As of `Start`.
-    """
-
-    values: tuple[Mapping[str, np.ndarray], ...]
-    inverse_metric: np.ndarray | None = None
-    step_size: np.ndarray | None = None
-
-    @classmethod
-    def of(cls, target: Target, start: Start) -> StanStart:
-        """Translate a start."""
-        with precision("float64"):
-            density = density_of(target)
-            points = jnp.asarray(start.positions)
-            if isinstance(density, StanVectors):
-                values: Any = [density.constrain(point) for point in points]
-            else:
-                network = cast("NetworkTarget", target)
-                values = [pack_unconstrained(network, density.unravel(point)) for point in points]
-            metric = start.inverse_metric
-            if metric is not None:
-                metric = reordered(metric, np.argsort(stan_places(density)))
-        arrays = tuple({n: np.asarray(v) for n, v in each.items()} for each in values)
-        return cls(arrays, metric, start.step_size)
-
-    def adapted(self, number: int, folder: Path) -> Adapted:
-        """Return the metric and the step size of a chain, with a file in a folder for the metric."""
-        metric, step_size = self.inverse_metric, self.step_size
-        file = None if metric is None else Adaptation(1.0, metric[number]).write(folder)
-        return Adapted(
-            step_size=None if step_size is None else float(step_size[number]), metric=file
-        )
+def for_stan(
+    target: Target, start: Start
+) -> tuple[list[Mapping[str, np.ndarray]], np.ndarray | None]:
+    """Return by chain the values of a Stan program's parameters at a start, and its metric in the program's order."""
+    with precision("float64"):
+        density = density_of(target)
+        points = jnp.asarray(start.positions)
+        if isinstance(density, StanVectors):
+            values: Any = [density.constrain(point) for point in points]
+        else:
+            network = cast("NetworkTarget", target)
+            values = [pack_unconstrained(network, density.unravel(point)) for point in points]
+        metric = start.inverse_metric
+        if metric is not None:
+            metric = reordered(metric, np.argsort(stan_places(density)))
+    return [{n: np.asarray(v) for n, v in each.items()} for each in values], metric
 
 
 def constrained(target: Target, start: Start) -> dict[str, np.ndarray]:

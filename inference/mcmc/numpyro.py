@@ -118,33 +118,18 @@ def points_to_climb_from(
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """On what chains walk, from where, and what is kept of the places they come to.
+    """On what chains walk, from where, and what is kept of the places they come to."""
 
-    Attributes
-    ----------
-    density : NumpyroDensity or StanVectors
-        Of a NumPyro model, or of a Stan program by its library in this process.
-    starts : array (chain, param)
-        Where each chain begins.
-    keep : callable
-        From coordinates, name to array, to what is kept as a draw.
-    purpose : Purpose
-        Of the chains' random keys.
-    variances : array (chain, param) or (chain, param, param), optional
-        The inverse metric of the first steps, until it is adapted; the unit where it is not given.
-    adapts : bool
-        Whether the metric is adapted.
-    step_size : array (chain,), optional
-        Of the first step.
-    """
-
+    # Of a NumPyro model, or of a Stan program by its library in this process.
     density: NumpyroDensity | StanVectors
-    starts: Float[Array, "chain param"]
-    keep: Callable[[Values], Values]
-    purpose: Purpose = Purpose.CHAIN
+    starts: Float[Array, "chain param"]  # where each chain begins
+    keep: Callable[[Values], Values]  # from coordinates, name to array, to what is kept as a draw
+    purpose: Purpose = Purpose.CHAIN  # of the chains' random keys
+    # (chain, param) or (chain, param, param): the inverse metric of the first steps, until it is
+    # adapted; the unit where it is not given.
     variances: jax.Array | None = None
-    adapts: bool = True
-    step_size: Float[Array, " chain"] | None = None
+    adapts: bool = True  # whether the metric is adapted
+    step_size: Float[Array, " chain"] | None = None  # of the first step
 
 
 class NumpyroChains:

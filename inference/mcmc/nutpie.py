@@ -25,7 +25,6 @@ from onebasin.stan.program import name_draws
 from ..contracts.engines import NUTPIE, definition_of
 from ..contracts.method import Job
 from ..density.network import density_of
-from .chains import how_it_went
 from .numpyro import chain_starts
 from .nuts import Nuts
 from .places import ChainPlace, Standing
@@ -109,7 +108,12 @@ class NutpieChains:
         place.put(warmed + there, *rest)
         sampling = max(0.0, (watch.seconds or took) - watch.warmup_seconds)
         place.finish(Standing(s.draws, watch.warmup_seconds, sampling))
-        watch.bar.end(took, **how_it_went(stats))
+        watch.bar.end(
+            took,
+            acceptance=float(stats["acceptance_rate"].mean()),
+            step_size=float(stats["step_size"][-1]),
+            divergences=int(stats["diverging"].sum()),
+        )
 
     def _taken(self, trace: Any, phase: str = "") -> tuple[Values, Values]:
         """Return the draws and statistics of a phase, "warmup_" or, of the draws, ""."""

@@ -30,24 +30,12 @@ Vector = Float[Array, " param"]
 
 @dataclass(frozen=True)
 class OptimiserEnd:
-    """The point where a run of the optimiser ended.
+    """The point where a run of the optimiser ended."""
 
-    Attributes
-    ----------
-    potential : float
-        Infinite where it failed.
-    vector : array (param,)
-        Its place.
-    gradient : array (param,)
-        Of the potential, there.
-    evaluations : int
-        Gradients that the run took.
-    """
-
-    potential: float
-    vector: np.ndarray
-    gradient: np.ndarray
-    evaluations: int = 0
+    potential: float  # infinite where it failed
+    vector: np.ndarray  # (param,)
+    gradient: np.ndarray  # (param,), of the potential
+    evaluations: int = 0  # gradients that the run took
 
     @property
     def is_flat(self) -> bool:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -38,122 +38,138 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Standing:
-    """The progress of a chain, with all that is needed to resume it.
+    """The progress of a chain, with all that is needed to resume it."""
 
-    Attributes
-    ----------
-    draws : int
-        Draws that were put.
-    warmup_seconds, sampling_seconds : float
-        Time that the chain has taken so far.
-    state : mapping
-        What the engine needs to go on, in arrays.
-    restarts : tuple of int
-        The draws, counted from 0, at which a new random stream began; empty where there is one stream.
-    warmed : int
-        Iterations of the warmup that are done, of a chain that goes on amid it.
-    start : mapping
-        Values at which a chain of this process began, where the engine looked for them; it is not kept on disk.
-    """
-
-    draws: int
-    warmup_seconds: float = 0.0
+    draws: int  # draws that were put
+    warmup_seconds: float = 0.0  # that the chain has taken so far
     sampling_seconds: float = 0.0
-    state: Arrays = field(default_factory=dict)
-    restarts: tuple[int, ...] = ()
-    warmed: int = 0
+    state: Arrays = field(default_factory=dict)  # what the engine needs to go on, in arrays
+    restarts: tuple[int, ...] = ()  # draws, from 0, at which a new random stream began
+    warmed: int = 0  # iterations of the warmup that are done, of a chain that goes on amid it
+    # Values at which a chain of this process began, where they were looked for; not kept on disk.
     start: Arrays = field(default_factory=dict)
 
 
-@runtime_checkable
-class DrawsReceiver(Protocol):
-    """A receiver of the draws of all chains, a block at a time."""
+class Gathered:
+    """The draws of all chains of a run: the last of every `thin`, after a warmup that is kept apart."""
+
+    SUMMARIES: Mapping[str, Any] = {
+        schema.N_STEPS: np.sum,
+        schema.TREE_DEPTH: np.max,
+        schema.DIVERGING: np.any,
+        schema.ACCEPTANCE_RATE: np.mean,
+    }
+    """Statistics that stand for all draws that are thinned to one; others are those of the last."""
+
+    def __init__(
+        self,
+        num_chains: int,
+        num_draws: int,
+        folder: Path | None = None,
+        *,
+        warmup: int = 0,
+        thin: int = 1,
+    ) -> None:
+        self._room = Room(num_chains, num_draws, folder)
+        self.warmup = Gathered(num_chains, warmup, folder) if warmup else None
+        self._warmup, self._thin = warmup, thin
+        self._waiting: dict[int, list[Arrays]] = {}  # draws and statistics of each chain
 
     def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
-        """Take draws of the chain `number`, arrays (draw, ...), from the draw `first` on, with their statistics."""
+        """Take draws of a chain, arrays (draw, ...), from the iteration `first` on, with their statistics."""
+        cut = max(0, self._warmup - first)
+        if self.warmup is not None and cut:
+            self.warmup.put(number, first, _rows(draws, slice(cut)), _rows(stats, slice(cut)))
+            draws, stats = (_rows(each, slice(cut, None)) for each in (draws, stats))
+        first = max(0, first - self._warmup)
+        if self._thin > 1:
+            first, draws, stats = self._thinned(number, first, draws, stats)
+        self._room.put(number, first, {schema.POSTERIOR: draws, schema.SAMPLE_STATS: stats})
+
+    def _thinned(
+        self, number: int, first: int, draws: Arrays, stats: Arrays
+    ) -> tuple[int, Arrays, Arrays]:
+        """Thin draws, with those that waited for more; what is left of them waits."""
+        thin, before = self._thin, self._waiting.get(number)
+        if before is not None:
+            draws, stats = (
+                {name: np.concatenate([old[name], values]) for name, values in new.items()}
+                for old, new in zip(before, (draws, stats), strict=True)
+            )
+        whole = len(next(iter(draws.values()))) // thin * thin
+        self._waiting[number] = [
+            {n: np.array(v[whole:]) for n, v in each.items()} for each in (draws, stats)
+        ]
+        summed = {}
+        for name, values in stats.items():
+            each, summary = values[:whole].reshape(-1, thin), self.SUMMARIES.get(name)
+            summed[name] = each[:, -1] if summary is None else summary(each, axis=1)
+        return first // thin, _rows(draws, slice(thin - 1, whole, thin)), summed
+
+    @property
+    def draws(self) -> Mapping[str, Values]:
+        """The draws (chain, draw, ...) of every variable; on disk until they are asked for, where they are many."""
+        return self._room.group(schema.POSTERIOR)
+
+    @property
+    def stats(self) -> Mapping[str, Values]:
+        """The values (chain, draw) of every statistic, likewise."""
+        return self._room.group(schema.SAMPLE_STATS)
+
+    @property
+    def filed(self) -> xr.DataTree | None:
+        """The tree that holds them on disk, if there is one; closing it removes them."""
+        return self._room.filed
+
+
+def _rows(arrays: Arrays, rows: slice) -> Arrays:
+    return {name: values[rows] for name, values in arrays.items()}
 
 
 class ChainPlace:
-    """The place where one chain is kept; this one hands its draws on at once, and cannot be resumed.
+    """The place where one chain is kept: in a folder, or nowhere, where its draws are handed on at once.
 
     Parameters
     ----------
     number : int
         The chain's, from 0.
-    taker : Draws
+    gathered : Gathered
         Where the draws go in the end.
+    folder : Path, optional
+        Of all chains of a run; without one the chain cannot be resumed.
+    fingerprint : str
+        Says whether what is found there is of this very run; what is of another one is left alone.
 
     Attributes
     ----------
     folder : Path or None
-        Where the engine may put files of its own to go on from, named ``stan-...``; None where nothing is kept.
+        Of the chain. The engine may put files of its own to go on from there, named ``stan-...``.
     standing : Standing or None
         Where the chain goes on from, and in the end how it ended; None where it is to begin.
     start : mapping
         Values at which it began, where the engine looks for them.
     """
 
-    def __init__(self, number: int, taker: DrawsReceiver) -> None:
-        self.number, self._taker = number, taker
-        self.folder: Path | None = None
+    def __init__(
+        self, number: int, gathered: Gathered, folder: Path | None = None, fingerprint: str = ""
+    ) -> None:
+        self.number, self._gathered, self._fingerprint = number, gathered, fingerprint
+        self.folder = None if folder is None else chain_folder(folder, number, fingerprint)
         self.standing: Standing | None = None
         self.start: Arrays = {}
-
-    def restore(self) -> None:
-        """Look how far this very chain had come in an earlier run, and make ready for what is to come."""
-
-    def put(self, first: int, draws: Arrays, stats: Arrays) -> None:
-        """Take draws, arrays (draw, ...), from the draw `first` on; they follow on those that were put before."""
-        self._taker.put(self.number, first, draws, stats)
-
-    def save(self, make: Callable[[], Standing], *, now: bool = False) -> None:
-        """Called whenever the chain could go on from where it is; writes that down now and then, or `now`.
-
-        Parameters
-        ----------
-        make : callable
-            Gives where the chain stands: after the draws put so far.
-        now : bool
-            Whether to write at once, as before an end.
-        """
-
-    def finish(self, standing: Standing) -> None:
-        """Take how the chain stands at its end."""
-        self.save(lambda: standing, now=True)
-        self.standing = replace(standing, start=self.start)
-
-    def deliver(self) -> None:
-        """Hand on the draws of a chain that has finished, here or in an earlier run."""
-
-    def tidy(self) -> None:
-        """Leave nothing behind of a chain that was broken off and has come to nothing."""
-
-
-class KeptPlace(ChainPlace):
-    """The place where one chain is kept in a folder.
-
-    Parameters
-    ----------
-    number, taker
-        As of `ChainPlace`.
-    folder : Path
-        Of all chains of a run.
-    fingerprint : str
-        Says whether what is found there is of this very run; what is of another one is left alone.
-    """
-
-    def __init__(self, number: int, taker: DrawsReceiver, folder: Path, fingerprint: str) -> None:
-        super().__init__(number, taker)
-        self.folder: Path = chain_folder(folder, number, fingerprint)
-        self._fingerprint = fingerprint
-        self._waiting: list[tuple[Arrays, Arrays]] = []
+        self._waiting: list[list[Arrays]] = []  # draws and statistics of each block
         self._bytes = self._chunks = self._draws = self._warmed = 0
         self._written = time.monotonic()
 
     def restore(self) -> None:
-        """Read the state, if it and every chunk that it counts are whole; a notice tells of a damaged one."""
+        """Read how far this very chain had come, if the state and every chunk that it counts are whole.
+
+        A notice tells of a damaged one.
+        """
+        if self.folder is None:
+            return
         self.folder.mkdir(parents=True, exist_ok=True)
-        arrays = checkpoint.read(state_file(self.folder), self._fingerprint)
+        arrays = checkpoint.read(self._state, self._fingerprint)
         chunks = 0 if arrays is None else int(arrays["chunks"])
         damaged = [
             p
@@ -170,18 +186,19 @@ class KeptPlace(ChainPlace):
         restarts = tuple(int(i) for i in arrays["restarts"])
         draws, warmed = int(arrays["draws"]), int(arrays["warmed"])
         standing = Standing(draws, warmup, sampling, _part(arrays, "state"), restarts, warmed)
-        self._warmed = standing.warmed
-        self._chunks, self._draws = chunks, standing.draws
+        self._chunks, self._draws, self._warmed = chunks, draws, warmed
         if standing.draws or standing.state:
             self.standing = standing
 
     def put(self, first: int, draws: Arrays, stats: Arrays) -> None:
-        """See `ChainPlace`; the arrays may be used again afterwards."""
+        """Take draws, arrays (draw, ...), that follow on those put before; the arrays may be used again afterwards."""
+        if self.folder is None:
+            self._gathered.put(self.number, first, draws, stats)
+            return
         assert first == self._draws, "draws are put one after the other"
-        copied = (
-            {n: np.array(v) for n, v in draws.items()},
-            {n: np.array(v) for n, v in stats.items()},
-        )
+        copied: list[Arrays] = [
+            {n: np.array(v) for n, v in each.items()} for each in (draws, stats)
+        ]
         self._waiting.append(copied)
         self._draws += len(next(iter(draws.values())))
         self._bytes += sum(v.nbytes for part in copied for v in part.values())
@@ -189,20 +206,32 @@ class KeptPlace(ChainPlace):
             self._write_chunk()
 
     def save(self, make: Callable[[], Standing], *, now: bool = False) -> None:
-        """See `ChainPlace`."""
+        """Called whenever the chain could go on from where it is; writes that down now and then, or `now`.
+
+        `make` gives where the chain stands, after the draws put so far.
+        """
+        if self.folder is None:
+            return
         if not now and time.monotonic() - self._written < SECONDS:
             return
         self._write_chunk()
         self._write_state(make())
 
+    def finish(self, standing: Standing) -> None:
+        """Take how the chain stands at its end."""
+        self.save(lambda: standing, now=True)
+        self.standing = replace(standing, start=self.start)
+
     def deliver(self) -> None:
-        """See `ChainPlace`."""
+        """Hand on the kept draws of a chain that has finished, here or in an earlier run."""
         for first, draws, stats in self.blocks():
-            self._taker.put(self.number, first, draws, stats)
+            self._gathered.put(self.number, first, draws, stats)
 
     def tidy(self) -> None:
-        """See `ChainPlace`."""
-        if not self._chunks and not self._warmed and not any(self.folder.glob("stan-*")):
+        """Leave nothing behind of a chain that was broken off and has come to nothing."""
+        if self.folder is None or self._chunks or self._warmed:
+            return
+        if not any(self.folder.glob("stan-*")):
             remove_chain(self.folder)
 
     def blocks(self) -> Iterator[tuple[int, dict[str, np.ndarray], dict[str, np.ndarray]]]:
@@ -216,8 +245,13 @@ class KeptPlace(ChainPlace):
             yield first, draws, stats
             first += len(next(iter(draws.values())))
 
+    @property
+    def _state(self) -> Path:
+        assert self.folder is not None, "a chain without a folder is not kept"
+        return state_file(self.folder)
+
     def _chunk(self, index: int) -> Path:
-        return chunk_file(self.folder, index)
+        return chunk_file(self._state.parent, index)
 
     def _write_chunk(self) -> None:
         if not self._waiting:
@@ -239,96 +273,9 @@ class KeptPlace(ChainPlace):
             "warmed": np.array(standing.warmed),
         }
         arrays |= {f"state/{name}": np.asarray(value) for name, value in standing.state.items()}
-        checkpoint.write(state_file(self.folder), self._fingerprint, arrays)
+        checkpoint.write(self._state, self._fingerprint, arrays)
         self._written, self._warmed = time.monotonic(), standing.warmed
 
 
 def _part(arrays: Arrays, kind: str) -> dict[str, np.ndarray]:
     return {n.partition("/")[2]: v for n, v in arrays.items() if n.startswith(f"{kind}/")}
-
-
-class Gathered:
-    """The draws of all chains of a run, in a `Room`."""
-
-    def __init__(self, num_chains: int, num_draws: int, folder: Path | None = None) -> None:
-        self._room = Room(num_chains, num_draws, folder)
-
-    def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
-        """Take draws of a chain, arrays (draw, ...), from the draw `first` on; see `Draws`."""
-        self._room.put(number, first, {schema.POSTERIOR: draws, schema.SAMPLE_STATS: stats})
-
-    @property
-    def draws(self) -> Mapping[str, Values]:
-        """The draws (chain, draw, ...) of every variable; on disk until they are asked for, where they are many."""
-        return self._room.group(schema.POSTERIOR)
-
-    @property
-    def stats(self) -> Mapping[str, Values]:
-        """The values (chain, draw) of every statistic, likewise."""
-        return self._room.group(schema.SAMPLE_STATS)
-
-    @property
-    def filed(self) -> xr.DataTree | None:
-        """The tree that holds them on disk, if there is one; closing it removes them."""
-        return self._room.filed
-
-
-class WarmupApart:
-    """Hands on the first draws of each chain, those of its warmup, to one receiver and the rest to another."""
-
-    def __init__(self, warmup: int, before: DrawsReceiver, after: DrawsReceiver) -> None:
-        self._warmup, self._before, self._after = warmup, before, after
-
-    def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
-        """Take draws of a chain, arrays (draw, ...), from the iteration `first` on; see `DrawsReceiver`."""
-        cut = max(0, self._warmup - first)
-        for taker, part, place in (
-            (self._before, slice(cut), first),
-            (self._after, slice(cut, None), max(0, first - self._warmup)),
-        ):
-            some = [
-                {name: values[part] for name, values in each.items()} for each in (draws, stats)
-            ]
-            if len(next(iter(some[1].values()))):
-                taker.put(number, place, *some)
-
-
-class ThinnedDraws:
-    """Hands on the last of every so many draws of each chain, with statistics of all of them."""
-
-    SUMMARIES: Mapping[str, Any] = {
-        schema.N_STEPS: np.sum,
-        schema.TREE_DEPTH: np.max,
-        schema.DIVERGING: np.any,
-        schema.ACCEPTANCE_RATE: np.mean,
-    }
-    """Statistics that stand for all; others are those of the last."""
-
-    def __init__(self, taker: DrawsReceiver, thin: int) -> None:
-        self._taker, self._thin = taker, thin
-        self._waiting: dict[int, tuple[int, Arrays, Arrays]] = {}
-
-    def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
-        """Take draws of a chain, arrays (draw, ...), from the draw `first` on; see `DrawsReceiver`."""
-        if number in self._waiting:
-            first, *before = self._waiting.pop(number)
-            draws, stats = (
-                {name: np.concatenate([old[name], values]) for name, values in new.items()}
-                for old, new in zip(before, (draws, stats), strict=True)
-            )
-        thin, total = self._thin, len(next(iter(draws.values())))
-        whole = total // thin * thin
-        if whole < total:
-            rest = [{n: np.array(v[whole:]) for n, v in each.items()} for each in (draws, stats)]
-            self._waiting[number] = (first + whole, rest[0], rest[1])
-        if whole:
-            kept = {name: values[thin - 1 : whole : thin] for name, values in draws.items()}
-            self._taker.put(number, first // thin, kept, self._summed(stats, whole))
-
-    def _summed(self, stats: Arrays, whole: int) -> dict[str, np.ndarray]:
-        out = {}
-        for name, values in stats.items():
-            each = values[:whole].reshape(-1, self._thin)
-            summary = self.SUMMARIES.get(name)
-            out[name] = each[:, -1] if summary is None else summary(each, axis=1)
-        return out

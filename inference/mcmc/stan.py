@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from onebasin.base.progress import ChainBar
 from onebasin.stan import command
 from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.output import keep_whole_rows, read_blocks
+from onebasin.stan.output import Adaptation, keep_whole_rows, read_blocks
 from onebasin.stan.program import name_draws
 from onebasin.stan.run import make_ready, run
 
@@ -29,19 +29,16 @@ from .nuts import Nuts
 from .places import ChainPlace, Standing
 from .stan_progress import ChainWatch, NotWritten
 from .stan_start import (
+    LAST,
     SIGNIFICANT_FIGURES,
-    GoingOn,
     best_optimum,
-    csv_file,
+    going_on,
     pathfinder_draw,
     seconds_of,
     seed_of,
     seeds_of,
     write,
 )
-
-if TYPE_CHECKING:
-    from .given import StanStart
 
 STATS = {
     "lp__": "lp",
@@ -76,11 +73,10 @@ class StanChains:
         self.ready = make_ready(
             job.target, job.folder, engine=job.engine, threads=threads, progress=job.bars.say
         )
-        self.given: StanStart | None = None
         if job.given is not None:
-            from .given import StanStart  # here: it loads JAX
+            from .given import for_stan  # here: it loads JAX
 
-            self.given = StanStart.of(job.target, job.given)
+            self.values, self.metric = for_stan(job.target, job.given)
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
@@ -89,8 +85,8 @@ class StanChains:
     def start(self, number: int, scratch: Path, cancel: threading.Event) -> Path | float:
         """Return the start of a chain: a radius, or a file of values."""
         s = self.settings
-        if self.given is not None:
-            return write(scratch, self.given.values[number])
+        if self.job.given is not None:
+            return write(scratch, self.values[number])
         if s.init == "random":
             return s.init_radius
         if s.init == "pathfinder":
@@ -145,11 +141,12 @@ class _StanChain:
         self._runner, self._place = runner, place
         self._scratch = Path(tempfile.mkdtemp(dir=runner.folder))
         self._folder = self._scratch if place.folder is None else place.folder.resolve()
-        self._standing = place.standing or Standing(0, state=GoingOn().pack())
+        self._standing = place.standing or Standing(0, state={"program": np.array(0)})
 
     @property
-    def _from(self) -> GoingOn:
-        return GoingOn.of(self._standing.state)
+    def _program(self) -> int:
+        """The number of the chain's next program."""
+        return int(self._standing.state["program"])
 
     @property
     def _saved(self) -> int:
@@ -160,7 +157,7 @@ class _StanChain:
     @property
     def _csv(self) -> Path:
         """The file that the chain's next program writes."""
-        return csv_file(self._folder, self._from.program)
+        return self._folder / f"stan-{self._program}.csv"
 
     def run(self, cancel: threading.Event) -> None:
         """Run it to its end."""
@@ -172,7 +169,13 @@ class _StanChain:
             self._sample(bar, done, cancel)
         self._place.finish(self._standing)
         self._remove_files()
-        bar.end(time.perf_counter() - started, **self._from.how_it_went(self._standing.draws))
+        state = self._standing.state
+        bar.end(
+            time.perf_counter() - started,
+            acceptance=float(state.get("accepted", 0.0)) / self._standing.draws,
+            step_size=float(state["step_size"]) if "step_size" in state else None,
+            divergences=int(state["divergences"]) if "divergences" in state else None,
+        )
 
     def _recover(self) -> None:
         """Take what a program that was killed has written; other programs' draws were taken before."""
@@ -218,25 +221,30 @@ class _StanChain:
         if isinstance(init, Path):
             self._place.start = {n: np.array(v) for n, v in json.loads(init.read_text()).items()}
         start = command.CommandStart(seed=runner.job.seed, chain=number + 1, init=init)
-        s, given = runner.settings, runner.given
-        adapted = None if given is None else given.adapted(number, self._scratch)
+        s, given = runner.settings, runner.job.given
+        adapted = None
+        if given is not None:
+            step_size = None if given.step_size is None else float(given.step_size[number])
+            metric = None
+            if runner.metric is not None:
+                metric = Adaptation(1.0, runner.metric[number]).write(self._scratch)
+            adapted = command.Adapted(step_size=step_size, metric=metric)
         return runner.arguments(self._csv, start, draws=s.draws, warmup=s.warmup, adapted=adapted)
 
     def _going_on(self) -> list[str]:
         """Compose the command line of a chain that has warmed up, and say that its random stream is another."""
-        runner, number, origin = self._runner, self._place.number, self._from
+        runner, number, state = self._runner, self._place.number, self._standing.state
         draws, wanted = self._standing.draws, runner.settings.draws
-        assert origin.adaptation is not None  # whoever has draws has warmed up
         notice(
             f"chain {number + 1} goes on after {draws:,} of {wanted:,} draws: from its last draw, with its step size "
             "and metric, and with a new random stream"
         )
-        seed = seed_of(runner.job.seed, number, origin.program)
-        start = command.CommandStart(
-            seed=seed, chain=number + 1, init=write(self._scratch, origin.last)
-        )
+        seed = seed_of(runner.job.seed, number, self._program)
+        last = {n.removeprefix(LAST): v for n, v in state.items() if n.startswith(LAST)}
+        start = command.CommandStart(seed=seed, chain=number + 1, init=write(self._scratch, last))
+        adaptation = Adaptation(float(state["step_size"]), state["inverse_metric"])
         adapted = command.Adapted(
-            step_size=origin.adaptation.step_size, metric=origin.adaptation.write(self._scratch)
+            step_size=adaptation.step_size, metric=adaptation.write(self._scratch)
         )
         return runner.arguments(self._csv, start, draws=wanted - draws, warmup=0, adapted=adapted)
 
@@ -267,8 +275,8 @@ class _StanChain:
 
     def _take(self, printed: str = "") -> float:
         """Take what a program has drawn, but for a row that is cut short; how long that took, NaN if it was killed."""
-        csv, runner, before, origin = self._csv, self._runner, self._standing, self._from
-        draws, seconds = before.draws, math.nan
+        csv, runner, before, program = self._csv, self._runner, self._standing, self._program
+        draws, seconds, state = before.draws, math.nan, before.state
         if csv.exists():
             keep_whole_rows(csv)
         for block in read_blocks(csv, printed=printed):
@@ -287,13 +295,13 @@ class _StanChain:
                 self._place.put(draws, name_draws(runner.job.target, block.variables), stats)
                 sampled = {n: v[max(0, self._saved - draws) :] for n, v in stats.items()}
                 if len(sampled["lp"]):
-                    origin = origin.after(block, sampled, runner.ready.info.parameters)
+                    state = going_on(state, block, sampled, runner.ready.info.parameters)
                 draws += len(stats["lp"])
         draws -= self._saved
         if draws > before.draws:
             again = (before.draws,) if before.draws else ()
             took = seconds_of(csv, before, self._place.folder)
-            state = replace(origin, program=origin.program + 1).pack()
+            state = {**state, "program": np.array(program + 1)}
             self._standing = Standing(draws, *took, state, (*before.restarts, *again))
         return seconds
 

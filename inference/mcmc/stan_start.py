@@ -16,7 +16,6 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from onebasin.base.precision import precision
 from onebasin.models.target import Target
 from onebasin.stan import command
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.output import Adaptation, Output, read, read_adaptation, read_blocks
+from onebasin.stan.output import Output, read, read_adaptation, read_blocks
 from onebasin.stan.run import ReadyProgram, run
 from onebasin.stan.translation import ProgramInfo
 
@@ -40,22 +39,6 @@ ITERATIONS = 2000
 _CONVERGED = "Convergence detected"
 _ROUNDING = 1e-7
 """Rounding of a log density: optima that differ by less are one."""
-
-
-@dataclass(frozen=True)
-class HighestOptimum:
-    """The highest of several optima.
-
-    Attributes
-    ----------
-    output : Output
-        What the program wrote; its last row is the optimum.
-    converged : bool
-        Whether a run that met its criterion ended as high, up to rounding.
-    """
-
-    output: Output
-    converged: bool
 
 
 def best_optimum(
@@ -72,7 +55,7 @@ def best_optimum(
     set. Where every run fails, the message holds the last one's words.
     """
     try:
-        best = find_optimum(program, folder, init_radius=init_radius, seeds=seeds, cancel=cancel)
+        best, _ = find_optimum(program, folder, init_radius=init_radius, seeds=seeds, cancel=cancel)
     except InferenceError as error:
         raise InferenceError(
             f"{str(error).removesuffix('.')} (init='optimum'); raise `init_starts`, or use init='random'."
@@ -90,11 +73,12 @@ def find_optimum(
     jacobian: bool = True,
     cancel: threading.Event | None = None,
     done: Callable[[int], None] = lambda _: None,
-) -> HighestOptimum:
+) -> tuple[Output, bool]:
     """Optimise once a seed, and take the highest log density; arguments as of `best_optimum`.
 
-    A run takes at most `iterations` steps; `jacobian` says whether the log Jacobian of the constraints is part of the
-    density. After each run `done` is called with how many there were.
+    Return what the program wrote, whose last row is the optimum; and whether a run that met its criterion ended as
+    high, up to rounding. A run takes at most `iterations` steps; `jacobian` says whether the log Jacobian of the
+    constraints is part of the density. After each run `done` is called with how many there were.
     """
     found: list[tuple[Output, bool]] = []
     failure = "the log density is not finite there"
@@ -125,7 +109,7 @@ def find_optimum(
         )
     best = max((output for output, _ in found), key=_log_density)
     level = _log_density(best) - _ROUNDING * (1 + abs(_log_density(best)))
-    return HighestOptimum(best, any(met and _log_density(output) >= level for output, met in found))
+    return best, any(met and _log_density(output) >= level for output, met in found)
 
 
 def pathfinder_draw(
@@ -150,15 +134,10 @@ def pathfinder_draw(
         save_paths=False,
     )
     run(program, arguments, folder, cancel=cancel)
-    return write(folder, _parameters(program, read(csv)))
+    return write(folder, parameters_of(program, read(csv)))
 
 
-def parameters_of(program: ReadyProgram, optimum: HighestOptimum) -> dict[str, Any]:
-    """Values of a program's parameters at an optimum."""
-    return _parameters(program, optimum.output)
-
-
-def _parameters(program: ReadyProgram, output: Output) -> dict[str, Any]:
+def parameters_of(program: ReadyProgram, output: Output) -> dict[str, Any]:
     """Values of parameters in the last row; those of size zero, of which nothing is written, are empty."""
     found = output.variables
     return {n: found[n][-1] if n in found else np.empty(0) for n in program.info.parameters}
@@ -202,89 +181,42 @@ def _log_density(output: Output) -> float:
     return float(output.method["lp__"][-1])
 
 
-_LAST = "last-"
+LAST = "last-"
+"""Before the name of a parameter in a chain's state."""
 
 
-def csv_file(folder: Path, program: int) -> Path:
-    """Return the file to which the program of a number, from 0, writes its draws."""
-    return folder / f"stan-{program}.csv"
+def going_on(
+    state: Mapping[str, np.ndarray],
+    block: Output,
+    stats: Mapping[str, np.ndarray],
+    names: Iterable[str],
+) -> dict[str, np.ndarray]:
+    """Return the state that a chain goes on from after some more draws, at least one; empty before the first.
 
-
-@dataclass(frozen=True)
-class GoingOn:
-    """The state that the next program of a chain begins from.
-
-    Attributes
+    Parameters
     ----------
-    program : int
-        Its number; 0 warms up.
-    adaptation : Adaptation or None
-        What the warmup came to.
-    last : mapping
-        The parameters' values in the last draw.
-    accepted : float
-        Sum of the draws' probabilities of acceptance.
-    divergences : int or None
-        How many of them diverged; None where the method does not tell.
+    state : mapping of str to array
+        Before them: the number `program` of the next program, 0 for the one that warms up; `step_size` and
+        `inverse_metric`, which the warmup came to; the parameters' values in the last draw; the sum `accepted` of the
+        draws' probabilities of acceptance; and how many `divergences` there were, where the method tells.
+    block : Output
+        The draws.
+    stats : mapping of str to array (draw,)
+        Their statistics.
+    names : iterable of str
+        The parameters.
     """
-
-    program: int = 0
-    adaptation: Adaptation | None = None
-    last: Mapping[str, np.ndarray] = field(default_factory=dict)
-    accepted: float = 0.0
-    divergences: int | None = None
-
-    @staticmethod
-    def of(state: Mapping[str, np.ndarray]) -> GoingOn:
-        """Unpack what `pack` has packed; the chain's beginning where there is nothing."""
-        if "step_size" not in state:
-            return GoingOn()
-        return GoingOn(
-            int(state["program"]),
-            Adaptation(float(state["step_size"]), state["inverse_metric"]),
-            {n.removeprefix(_LAST): v for n, v in state.items() if n.startswith(_LAST)},
-            float(state["accepted"]),
-            int(state["divergences"]) if "divergences" in state else None,
-        )
-
-    def pack(self) -> dict[str, np.ndarray]:
-        """Give it in arrays."""
-        program = {"program": np.array(self.program)}
-        if self.adaptation is None:
-            return program
-        return {
-            **program,
-            "step_size": np.array(self.adaptation.step_size),
-            "inverse_metric": self.adaptation.inverse_metric,
-            "accepted": np.array(self.accepted),
-            **({} if self.divergences is None else {"divergences": np.array(self.divergences)}),
-            **{f"{_LAST}{name}": value for name, value in self.last.items()},
-        }
-
-    def how_it_went(self, draws: int) -> dict[str, Any]:
-        """Summarise a chain that has ended, after so many draws."""
-        return {
-            "acceptance": self.accepted / draws,
-            "step_size": None if self.adaptation is None else self.adaptation.step_size,
-            "divergences": self.divergences,
-        }
-
-    def after(
-        self, block: Output, stats: Mapping[str, np.ndarray], names: Iterable[str]
-    ) -> GoingOn:
-        """Go on after some draws, at least one; `names` are those of the parameters."""
-        step_size = float(stats["step_size"][-1])
-        found = self.adaptation or read_adaptation(block.comments, step_size)
-        divergences = self.divergences
-        if "diverging" in stats:
-            divergences = (divergences or 0) + int(stats["diverging"].sum())
-        return replace(
-            self,
-            adaptation=found,
-            last={n: np.asarray(block.variables[n][-1]) for n in names if n in block.variables},
-            accepted=self.accepted + float(stats["acceptance_rate"].sum()),
-            divergences=divergences,
-        )
+    found = dict(state)
+    if "step_size" not in found:
+        adapted = read_adaptation(block.comments, float(stats["step_size"][-1]))
+        if adapted is not None:
+            found["step_size"] = np.array(adapted.step_size)
+            found["inverse_metric"] = adapted.inverse_metric
+    found["accepted"] = np.array(found.get("accepted", 0.0) + stats["acceptance_rate"].sum())
+    if "diverging" in stats:
+        found["divergences"] = np.array(found.get("divergences", 0) + stats["diverging"].sum())
+    last = {n: np.asarray(block.variables[n][-1]) for n in names if n in block.variables}
+    return found | {f"{LAST}{name}": value for name, value in last.items()}
 
 
 def seconds_of(csv: Path, before: Standing, folder: Path | None) -> tuple[float, float]:

@@ -26,21 +26,11 @@ State = Any
 
 @runtime_checkable
 class Runner(Protocol):
-    """An object that takes the steps of chains.
+    """An object that takes the steps of chains."""
 
-    Attributes
-    ----------
-    settings
-        With `warmup` and `draws`, the iterations of a chain.
-    slices : tuple of int
-        Iterations of a slice, in the warmup and in sampling.
-    like
-        A state's shapes and types.
-    """
-
-    settings: Any
-    slices: tuple[int, int]
-    like: State
+    settings: Any  # with `warmup` and `draws`, the iterations of a chain
+    slices: tuple[int, int]  # iterations of a slice, in the warmup and in sampling
+    like: State  # a state's shapes and types
 
     def start(self, number: int) -> State:
         """Return the state that a chain begins from."""
@@ -66,14 +56,12 @@ class Walk:
         found = place.standing
         state = runner.start(place.number) if found is None else unpack(found.state, runner.like)
         self.state = jax.block_until_ready(state)
-        self.warmed = 0 if found is None else found.warmed
-        self.divergences = 0 if found is None else int(found.state["divergences"])
-        self.accepted = 0.0 if found is None else float(found.state["accepted"])
-        self.warmup_steps = 0 if found is None else int(found.state.get("warmup_steps", 0))
-        self.drawn = 0 if found is None else found.draws
-        self.seconds = (0.0, 0.0)
-        if found is not None:
-            self.seconds = (found.warmup_seconds, found.sampling_seconds)
+        found = found or Standing(0)
+        self.warmed, self.drawn = found.warmed, found.draws
+        self.divergences = int(found.state.get("divergences", 0))
+        self.accepted = float(found.state.get("accepted", 0.0))
+        self.warmup_steps = int(found.state.get("warmup_steps", 0))
+        self.seconds = (found.warmup_seconds, found.sampling_seconds)
         s, done = runner.settings, self.warmed + self.drawn
         self._bar = bars.chain(place.number, warmup=s.warmup, draws=s.draws, done=done)
         self._saves_warmup = getattr(s, "save_warmup", False)

@@ -12,7 +12,7 @@ form, tuning); Robnik, Cohn-Gordon and Seljak 2025, arXiv:2503.01707 (adjusted, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,37 +41,12 @@ LogDensity = Callable[[Vector], jax.Array]
 
 
 class ChainState(NamedTuple):
-    """All that a chain goes on from.
+    """All that a chain goes on from."""
 
-    Attributes
-    ----------
-    key
-        Of the chain; an iteration's is folded from it by number.
-    iteration
-        Iterations done.
-    place
-        Position, momentum, log density and gradient, as blackjax has them.
-    tuning
-        What the chain knows of itself.
-    """
-
-    key: jax.Array
-    iteration: jax.Array
-    place: Any
-    tuning: Tuning
-
-
-@runtime_checkable
-class Dynamics(Protocol):
-    """The steps in which the unadjusted and the adjusted chain differ."""
-
-    def init(self, vector: Vector, key: jax.Array) -> Any:
-        """The place of a vector."""
-
-    def step(
-        self, key: jax.Array, place: Any, tuning: Tuning, iteration: jax.Array
-    ) -> tuple[Any, Tuning, dict[str, jax.Array]]:
-        """Take an iteration; returns the tuning as if in the warmup, and what is said of the iteration."""
+    key: jax.Array  # of the chain; an iteration's is folded from it by number
+    iteration: jax.Array  # iterations done
+    place: Any  # position, momentum, log density and gradient, as blackjax has them
+    tuning: Tuning  # what the chain knows of itself
 
 
 class Unadjusted:
@@ -81,13 +56,13 @@ class Unadjusted:
         self.log_density, self.tuner = log_density, tuner
 
     def init(self, vector: Vector, key: jax.Array) -> IntegratorState:
-        """See `Dynamics`."""
+        """The place of a vector."""
         return mclmc.init(vector, self.log_density, key)
 
     def step(
         self, key: jax.Array, place: IntegratorState, tuning: Tuning, iteration: jax.Array
     ) -> tuple[IntegratorState, Tuning, dict[str, jax.Array]]:
-        """See `Dynamics`."""
+        """Take an iteration; returns the tuning as if in the warmup, and what is said of the iteration."""
         integrate = isokinetic_mclachlan(self.log_density, tuning.inverse_mass)
         moved, kinetic = integrate(place, tuning.step_size)
         error = kinetic - moved.logdensity + place.logdensity
@@ -115,7 +90,7 @@ class Adjusted:
         self._kernel = adjusted_mclmc_dynamic.build_kernel(_number_of_steps)
 
     def init(self, vector: Vector, key: jax.Array) -> adjusted_mclmc_dynamic.DynamicHMCState:
-        """See `Dynamics`."""
+        """The place of a vector."""
         return adjusted_mclmc_dynamic.init(vector, self.log_density, key)
 
     def step(
@@ -125,7 +100,7 @@ class Adjusted:
         tuning: Tuning,
         iteration: jax.Array,
     ) -> tuple[adjusted_mclmc_dynamic.DynamicHMCState, Tuning, dict[str, jax.Array]]:
-        """See `Dynamics`."""
+        """As of `Unadjusted`."""
         moved, info = self._kernel(
             key,
             place,
@@ -152,6 +127,9 @@ def _number_of_steps(key: jax.Array, mean: jax.Array) -> jax.Array:
     """Uniform between 1 and about twice the mean."""
     drawn = jnp.ceil(jax.random.uniform(key) * (2 * mean - 1))
     return jnp.clip(drawn, 1, MOST_STEPS).astype(jnp.int32)
+
+
+Dynamics = Unadjusted | Adjusted
 
 
 class Advance:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
@@ -94,31 +96,25 @@ class Mclmc(Method):
 
     def run(self, job: Job[Any]) -> Found:
         """Run the chains, and estimate the bias of their steps."""
-        from dataclasses import replace
-
         from ..mcmc.chains import sample
         from ..runs.provenance import package_versions
 
         # Of a Stan program JAX too, which a NumPyro model's fingerprint has in it.
         jax = ("jax", "jaxlib") if definition_of(job.target, job.engine) == "stan" else ()
         found = sample(job, package_versions("blackjax", *jax), GRADIENTS)
-        return found if self.adjusted else replace(found, finish=self._finish(job.target))
+        return found if self.adjusted else replace(found, finish=partial(self._finish, job.target))
 
-    def _finish(self, target: Target) -> Any:
+    def _finish(self, target: Target, posterior: xr.DataTree) -> None:
         """Record what gradients at the draws say of the bias of their steps."""
+        from onebasin.base.precision import precision
 
-        def finish(posterior: xr.DataTree) -> None:
-            from onebasin.base.precision import precision
+        from ..density.network import density_of
+        from .step_bias import Identities
 
-            from ..density.network import density_of
-            from .step_bias import Identities
-
-            with precision(self.dtype):
-                found = Identities(density_of(target)).of(posterior)
-            if found is not None:
-                posterior.attrs[schema.STEIN_IDENTITIES] = schema.encode(found)
-
-        return finish
+        with precision(self.dtype):
+            found = Identities(density_of(target)).of(posterior)
+        if found is not None:
+            posterior.attrs[schema.STEIN_IDENTITIES] = schema.encode(found)
 
 
 @settings

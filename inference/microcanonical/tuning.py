@@ -41,32 +41,19 @@ Scalar = Float[Array, ""]
 
 
 class Tuning(NamedTuple):
-    """The state of a chain's tuning.
+    """The state of a chain's tuning."""
 
-    Attributes
-    ----------
-    step_size
-        Of the next iteration.
-    limit
-        Step size above which none is taken: a shorter one has failed.
-    errors, weight
-        Discounted sums of estimates, and of their weights, from which the step size follows (unadjusted).
-    shortfall, log_average, count
-        Of dual averaging (adjusted).
-    inverse_mass
-        Variances of the coordinates.
-    mean, squares, seen
-        Of the coordinates, as far as they are being learnt.
-    """
-
-    step_size: Scalar
-    limit: Scalar
+    step_size: Scalar  # of the next iteration
+    limit: Scalar  # step size above which none is taken: a shorter one has failed
+    # Unadjusted: discounted sums of estimates and of their weights, which give the step size.
     errors: Scalar
     weight: Scalar
+    # Adjusted: of dual averaging.
     shortfall: Scalar
     log_average: Scalar
     updates: Scalar
-    inverse_mass: Float[Array, " param"]
+    inverse_mass: Float[Array, " param"]  # variances of the coordinates
+    # Of the coordinates, as far as they are being learnt.
     mean: Float[Array, " param"]
     squares: Float[Array, " param"]
     seen: Scalar

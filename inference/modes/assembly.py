@@ -15,9 +15,10 @@ from scipy.special import expit, log_expit, logsumexp
 from onebasin.posteriors import schema
 from onebasin.posteriors.chains import rhat
 
-from .basins import Basin, Regions, Walks
+from ..fits.weighting import resampled
+from .basins import Regions, Walks
 from .bridge import LogIntegral
-from .tops import Tops, unseen
+from .tops import unseen
 
 MOST_ERROR = 0.5
 """Nats of a weight's log odds up to which it counts as known."""
@@ -29,25 +30,13 @@ _WITHIN = 1.959963984540054
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Shares of modes in the posterior.
+    """Shares of modes in the posterior."""
 
-    Attributes
-    ----------
-    log : array (mode,)
-        Logs of the shares.
-    error : array (mode,)
-        Standard errors of their log odds, in nats.
-    low, high : array (mode,)
-        Ends of their 95 % intervals.
-    known : bool
-        Whether every share that may matter has an error of at most half a nat.
-    """
-
-    log: Float[np.ndarray, " mode"]
-    error: Float[np.ndarray, " mode"]
-    low: Float[np.ndarray, " mode"]
+    log: Float[np.ndarray, " mode"]  # logs of the shares
+    error: Float[np.ndarray, " mode"]  # standard errors of their log odds, in nats
+    low: Float[np.ndarray, " mode"]  # ends of their 95 % intervals
     high: Float[np.ndarray, " mode"]
-    known: bool
+    known: bool  # whether every share that may matter has an error of at most half a nat
 
 
 def weigh(estimates: Sequence[LogIntegral]) -> Weights:
@@ -86,19 +75,6 @@ def weigh(estimates: Sequence[LogIntegral]) -> Weights:
     return Weights(log, error, low, high, bool(settled.all() and np.isfinite(values).all()))
 
 
-def shares_of_draws(
-    weights: Float[np.ndarray, " mode"], draws: int, rng: np.random.Generator
-) -> list[int]:
-    """Choose the mode of each of a chain's draws, in a random order: every mode as often as its weight says.
-
-    Systematic: a mode's number of draws is its expectation, rounded up or down.
-    """
-    ends = np.cumsum(weights / weights.sum())
-    places = (np.arange(draws) + rng.uniform()) / draws
-    modes = np.minimum(np.searchsorted(ends, places, side="right"), len(weights) - 1)
-    return [int(mode) for mode in rng.permutation(modes)]
-
-
 TOO_NEAR = 10.0
 """Nats by which a mode that is not sampled has to lie below the highest to be left out of the weights."""
 
@@ -111,45 +87,27 @@ class LeftOut:
     starts: int
 
 
-@dataclass(frozen=True, eq=False)
-class WeighedModes:
-    """Basins, the heaviest first, with what was found of each.
-
-    Attributes
-    ----------
-    regions : Regions
-        The basins.
-    estimates : tuple of Estimate
-        Their log evidences, all copies included.
-    weights : Weights
-        Their shares.
-    """
-
-    regions: Regions
-    estimates: tuple[LogIntegral, ...]
-    weights: Weights
-
-    @property
-    def basins(self) -> tuple[Basin, ...]:
-        """The basin of every mode."""
-        return self.regions.basins
-
-
 def draws_by_weight(
-    modes: WeighedModes, walks: Walks, *, chains: int, draws: int, rng: np.random.Generator
+    regions: Regions,
+    weights: Weights,
+    walks: Walks,
+    *,
+    chains: int,
+    draws: int,
+    rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "chain draw param"], dict[str, np.ndarray]]:
     """Draws of the posterior: in each chain as many of every mode as its weight says, in the order they were drawn."""
     rows = np.empty((chains, draws, 3), int)
     places = []  # by basin and chain of the posterior: chain and draw of what may be taken
-    for number, basin in enumerate(modes.basins):
+    for number, basin in enumerate(regions.basins):
         flat = basin.folded.reshape(-1, basin.folded.shape[-1])
-        inside = (modes.regions.of(flat) == number).reshape(-1, basin.folded.shape[1])
+        inside = (regions.of(flat) == number).reshape(-1, basin.folded.shape[1])
         every = np.argwhere(inside) if inside.any() else np.zeros((1, 2), int)
         every[:, 0] = np.asarray(basin.chains)[every[:, 0]]
         mine = [every[np.isin(every[:, 0], basin.chains[c::chains])] for c in range(chains)]
         places.append([some if len(some) else every for some in mine])
     for chain in range(chains):
-        labels = np.array(shares_of_draws(np.exp(modes.weights.log), draws, rng))
+        labels = resampled(np.exp(weights.log), draws, rng)
         for number, own in enumerate(places):
             at = np.flatnonzero(labels == number)
             there = own[chain]
@@ -160,11 +118,19 @@ def draws_by_weight(
     return walks.vectors[which], {**stats, schema.MODE: rows[..., 2]}
 
 
-def table(modes: WeighedModes, walks: Walks, tops: Tops, left: Sequence[LeftOut]) -> xr.Dataset:
-    """The group `modes`."""
-    regions, weights = modes.regions, modes.weights
+def table(
+    regions: Regions,
+    estimates: Sequence[LogIntegral],
+    weights: Weights,
+    walks: Walks,
+    left: Sequence[LeftOut],
+    *,
+    starts: int,
+    failed: int,
+) -> xr.Dataset:
+    """The group `modes`, with a row a basin: `estimates` are their log evidences, all copies included."""
     rhats, strays = [], []
-    for number, basin in enumerate(modes.basins):
+    for number, basin in enumerate(regions.basins):
         # R-hat within a mode, of folded coordinates and of the log density.
         heights = walks.stats["lp"][list(basin.chains)]
         together = np.concatenate([basin.folded, heights[..., None]], axis=-1)
@@ -177,22 +143,24 @@ def table(modes: WeighedModes, walks: Walks, tops: Tops, left: Sequence[LeftOut]
         "weight_low": weights.low,
         "weight_high": weights.high,
         "log_weight": weights.log,
-        "log_evidence": [estimate.value for estimate in modes.estimates],
-        "log_evidence_error": [estimate.error for estimate in modes.estimates],
-        "starts": [basin.starts for basin in modes.basins],
-        "height": [basin.tops[0].height for basin in modes.basins],
+        "log_evidence": [estimate.value for estimate in estimates],
+        "log_evidence_error": [estimate.error for estimate in estimates],
+        "starts": [basin.starts for basin in regions.basins],
+        "height": [basin.tops[0].height for basin in regions.basins],
         "rhat": rhats,
         "strays": strays,
-        "divergences": [int(walks.stats["diverging"][list(b.chains)].sum()) for b in modes.basins],
+        "divergences": [
+            int(walks.stats["diverging"][list(b.chains)].sum()) for b in regions.basins
+        ],
     }
     near = min((mode.below for mode in left), default=math.inf)
-    counts = [basin.starts for basin in modes.basins] + [mode.starts for mode in left]
+    counts = [basin.starts for basin in regions.basins] + [mode.starts for mode in left]
     attributes = {
         "known": int(weights.known and near > TOO_NEAR),
-        "starts": tops.starts,
-        "failed": tops.failed,
-        "unseen": unseen(counts, tops.starts),
-        "log_group_order": modes.regions.folding.log_order,
+        "starts": starts,
+        "failed": failed,
+        "unseen": unseen(counts, starts),
+        "log_group_order": regions.folding.log_order,
         "not_sampled": len(left),
         "nearest_not_sampled": near if left else math.nan,
     }

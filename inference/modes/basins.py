@@ -23,14 +23,14 @@ from jaxtyping import Bool, Float, Int
 from onebasin.base.errors import InferenceError
 from onebasin.base.progress import ProgressBars
 from onebasin.base.seeds import Purpose
-from onebasin.models.target import Target
 
 from ..contracts.method import Job
+from ..fits.gaussian import NormalFit
 from ..mcmc.chains import run_chains
 from ..mcmc.numpyro import Course, NumpyroChains
 from ..mcmc.nuts import Nuts
 from ..mcmc.places import Gathered
-from .bridge import Normal
+from .bridge import fitted_normal
 from .sample_modes import Modes
 from .tops import Folding, Points, Top, Vector, highest_evidence
 
@@ -64,24 +64,12 @@ class Walks:
 
 @dataclass(frozen=True, eq=False)
 class Basin:
-    """A region with its chains.
+    """A region with its chains."""
 
-    Attributes
-    ----------
-    tops : tuple of Top
-        Its optima, highest first.
-    chains : tuple of int
-        Numbers of its chains.
-    normal : Normal
-        The Gaussian of its draws, folded to its centre.
-    folded : array (chain, draw, param)
-        Those draws.
-    """
-
-    tops: tuple[Top, ...]
-    chains: tuple[int, ...]
-    normal: Normal
-    folded: Float[np.ndarray, "chain draw param"]
+    tops: tuple[Top, ...]  # its optima, highest first
+    chains: tuple[int, ...]  # numbers of its chains
+    normal: NormalFit  # the Gaussian of its draws, folded to its centre
+    folded: Float[np.ndarray, "chain draw param"]  # those draws
 
     @property
     def starts(self) -> int:
@@ -113,12 +101,11 @@ class Regions:
     def _place(
         self, basin: Basin, points: Points
     ) -> tuple[Float[np.ndarray, " point"], Bool[np.ndarray, " point"]]:
-        near, home = self.folding.fold(points, basin.normal.mean, basin.weight)
+        near, home = self.folding.fold(points, basin.normal.loc, basin.weight)
         return basin.normal.log_density(near), home
 
 
 def walk(
-    target: Target,
     folding: Folding,
     starts: Points,
     settings: Nuts,
@@ -137,7 +124,7 @@ def walk(
         purpose,
         None if variances is None else jnp.asarray(variances),
     )
-    job = Job(target, settings, "numpyro", seed, bars)
+    job = Job(density.target, settings, "numpyro", seed, bars)
     gathered = Gathered(settings.chains, settings.draws)
     ended = run_chains(
         lambda: NumpyroChains(job, course),
@@ -154,7 +141,6 @@ def walk(
 
 
 def first_basins(
-    target: Target,
     folding: Folding,
     tops: Sequence[Top],
     settings: Modes,
@@ -164,7 +150,6 @@ def first_basins(
 ) -> tuple[tuple[Basin, ...], Walks, tuple[Top, ...]]:
     """Run a short chain from every optimum, and join those that share a basin; return the optima that were lost too."""
     walks = walk(
-        target,
         folding,
         np.stack([top.vector for top in tops]),
         settings.nuts(len(tops), warmup=PILOT_WARMUP, draws=PILOT_DRAWS),
@@ -187,8 +172,9 @@ def first_basins(
         axis=1
     )
     if not finite.any():
+        name = folding.density.target.name
         raise InferenceError(
-            f"No chain from an optimum of {target.name!r} stays at finite log densities; check the data and the prior."
+            f"No chain from an optimum of {name!r} stays at finite log densities; check the data and the prior."
         )
     alone = [fitted(folding, [top], [n], walks) for n, top in enumerate(tops) if finite[n]]
     agreeing = [
@@ -200,7 +186,6 @@ def first_basins(
 
 
 def full_basins(
-    target: Target,
     folding: Folding,
     basins: Sequence[Basin],
     settings: Modes,
@@ -216,7 +201,6 @@ def full_basins(
         starts.append(late[np.linspace(0, len(late) - 1, count).astype(int)])
     full = settings.nuts(count * len(basins), warmup=settings.warmup, draws=settings.draws)
     walks = walk(
-        target,
         folding,
         np.concatenate(starts),
         full,
@@ -235,13 +219,13 @@ def fitted(folding: Folding, tops: Sequence[Top], chains: Sequence[int], walks: 
     """The basin of some chains: draws folded to their own centre, which is improved in turn."""
     own = walks.of(chains)
     flat = own.reshape(-1, own.shape[-1])
-    normal = Normal.fitted(own[0])
+    normal = fitted_normal(own[0])
     centre, weight = flat[-1], 1 / normal.variances
     for _ in range(SWEEPS):
         near, _ = folding.fold(flat, centre, weight)
-        normal = Normal.fitted(near)
-        moved = not np.allclose(centre, normal.mean, rtol=1e-9, atol=1e-12)
-        centre, weight = normal.mean, 1 / normal.variances
+        normal = fitted_normal(near)
+        moved = not np.allclose(centre, normal.loc, rtol=1e-9, atol=1e-12)
+        centre, weight = normal.loc, 1 / normal.variances
         if folding.layout is None or not moved:
             break
     return Basin(tuple(tops), tuple(chains), normal, near.reshape(own.shape))
@@ -250,7 +234,7 @@ def fitted(folding: Folding, tops: Sequence[Top], chains: Sequence[int], walks: 
 def _agree(folding: Folding, one: Basin, other: Basin, walks: Walks) -> bool:
     """Tell whether chains of two basins have one distribution, modulo the symmetry."""
     flat = other.folded.reshape(-1, other.folded.shape[-1])
-    near, _ = folding.fold(flat, one.normal.mean, one.weight)
+    near, _ = folding.fold(flat, one.normal.loc, one.weight)
     chains = np.concatenate([one.folded, near.reshape(other.folded.shape)])
     heights = walks.stats["lp"][[*one.chains, *other.chains]]
     together = np.concatenate([chains, heights[..., None]], axis=-1)

@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from onebasin.posteriors.chains import mean_ess
 
+from ..fits.gaussian import LOG_2PI, NormalFit, Points
+
 ITERATIONS = 1000
 TOLERANCE = 1e-10
 
-Points = Float[np.ndarray, "point param"]
 Density = Callable[[Points], Float[np.ndarray, " point"]]
 
 
@@ -39,60 +39,19 @@ class LogIntegral:
     error: float
 
 
-@dataclass(frozen=True, eq=False)
-class Normal:
-    """A Gaussian fitted to points.
+def fitted_normal(points: Points) -> NormalFit:
+    """Return the Gaussian with the mean and the covariance of points.
 
-    Attributes
-    ----------
-    mean : array (param,)
-        Its centre.
-    factor : array (param, param)
-        Lower Cholesky factor of its covariance.
+    Correlations are shrunk by the share param / (param + point), so that few points give a covariance with an
+    inverse; a coordinate that never varies gets a spread of next to nothing.
     """
-
-    mean: Float[np.ndarray, " param"]
-    factor: Float[np.ndarray, "param param"]
-
-    @classmethod
-    def fitted(cls, points: Points) -> Normal:
-        """The Gaussian with the mean and the covariance of points.
-
-        Correlations are shrunk by the share param / (param + point), so that few points give a covariance with an
-        inverse; a coordinate that never varies gets a spread of next to nothing.
-        """
-        num, size = points.shape
-        mean = points.mean(axis=0)
-        covariance = np.cov(points, rowvar=False, ddof=1).reshape(size, size)
-        spread = np.maximum(np.diag(covariance), 1e-20 * (1 + mean**2))
-        kept = num / (num + size)
-        shrunk = kept * covariance
-        np.fill_diagonal(shrunk, spread)
-        return cls(mean, np.linalg.cholesky(shrunk))
-
-    @property
-    def variances(self) -> Float[np.ndarray, " param"]:
-        """The variance of every coordinate."""
-        return np.sum(self.factor**2, axis=1)
-
-    @property
-    def log_scale(self) -> float:
-        """Log determinant of the factor."""
-        return float(np.log(np.diag(self.factor)).sum())
-
-    @property
-    def entropy(self) -> float:
-        """In nats."""
-        return self.log_scale + 0.5 * len(self.mean) * math.log(2 * math.pi * math.e)
-
-    def standard(self, points: Points) -> Points:
-        """Points centred and scaled."""
-        return solve_triangular(self.factor, (points - self.mean).T, lower=True).T
-
-    def log_density(self, points: Points) -> Float[np.ndarray, " point"]:
-        """Normalised, in nats."""
-        squares = (self.standard(points) ** 2).sum(axis=1)
-        return -0.5 * squares - self.log_scale - 0.5 * len(self.mean) * math.log(2 * math.pi)
+    num, size = points.shape
+    mean = points.mean(axis=0)
+    covariance = np.cov(points, rowvar=False, ddof=1).reshape(size, size)
+    spread = np.maximum(np.diag(covariance), 1e-20 * (1 + mean**2))
+    shrunk = num / (num + size) * covariance
+    np.fill_diagonal(shrunk, spread)
+    return NormalFit(mean, np.linalg.cholesky(shrunk))
 
 
 def log_integral(
@@ -116,7 +75,7 @@ def log_integral(
     halves = draws[:, :middle], draws[:, middle:]
     estimates = []
     for fitted, other in (halves, halves[::-1]):
-        normal = Normal.fitted(fitted[np.isfinite(fitted).all(axis=-1)])
+        normal = fitted_normal(fitted[np.isfinite(fitted).all(axis=-1)])
         there = np.isfinite(other).all(axis=-1)
         ratios = np.full(there.shape, np.nan)
         ratios[there] = _log_ratio(density, normal, normal.standard(other[there]))
@@ -127,12 +86,14 @@ def log_integral(
     return LogIntegral((first.value + second.value) / 2, error)
 
 
-def _log_ratio(density: Density, normal: Normal, standard: Points) -> Float[np.ndarray, " point"]:
+def _log_ratio(
+    density: Density, normal: NormalFit, standard: Points
+) -> Float[np.ndarray, " point"]:
     """Log of the density, moved to the standard Gaussian and made even, over that Gaussian."""
-    there, back = (density(normal.mean + s * standard @ normal.factor.T) for s in (1, -1))
-    gaussian = -0.5 * (standard**2).sum(axis=1) - 0.5 * standard.shape[1] * math.log(2 * math.pi)
+    there, back = (density(normal.points(s * standard)) for s in (1, -1))
+    gaussian = -0.5 * ((standard**2).sum(axis=1) + standard.shape[1] * LOG_2PI)
     even: Any = np.logaddexp(there, back) - math.log(2)
-    return even + normal.log_scale - gaussian
+    return even + normal.log_determinant - gaussian
 
 
 def bridged(

@@ -16,7 +16,7 @@ from onebasin.posteriors import schema
 
 from ..contracts.method import Found, Job
 from ..density.counted import in_blocks
-from .assembly import LeftOut, WeighedModes, draws_by_weight, table, weigh
+from .assembly import LeftOut, draws_by_weight, table, weigh
 from .basins import Basin, Regions, first_basins, full_basins
 from .bridge import LogIntegral, log_integral
 from .sample_modes import Modes
@@ -35,7 +35,7 @@ def sampled(job: Job[Modes]) -> Found:
         folding = Folding.of(target, job.bars.say)
         density = folding.density
         bar = job.bars.add("optima", settings.starts)
-        tops = find_tops(
+        tops, failed = find_tops(
             target,
             folding,
             starts=settings.starts,
@@ -44,7 +44,7 @@ def sampled(job: Job[Modes]) -> Found:
             done=lambda number: job.bars.move(bar, number),
         )
         short, pilots, lost = first_basins(
-            target, folding, tops.tops, settings, seed=seed, bars=ProgressBars(False)
+            folding, tops, settings, seed=seed, bars=ProgressBars(False)
         )
         # The basins of the largest log evidence by their short chains: of a Gaussian, the mean log density and the
         # entropy sum to the log of the integral.
@@ -56,16 +56,25 @@ def sampled(job: Job[Modes]) -> Found:
             LeftOut(heights[order[0]] - heights[n], short[n].starts) for n in order[settings.most :]
         )
         # Optima that no chain stayed at, by Laplace's estimates of their integrals.
-        highest = highest_evidence(tops.tops)
+        highest = highest_evidence(tops)
         left += tuple(LeftOut(highest - top.log_evidence, top.starts) for top in lost)
         job.bars.expect(chains=len(kept) * settings.chains, **amount, at_once=settings.chains)
-        basins, walks = full_basins(target, folding, kept, settings, seed=seed, bars=job.bars)
-        modes = _weighed(folding, basins, seed)
+        basins, walks = full_basins(folding, kept, settings, seed=seed, bars=job.bars)
+        regions, estimates = _ordered(folding, basins, seed)
+        weights = weigh(estimates)
         rng = np.random.default_rng([seed, int(Purpose.MODE_WEIGHTS), 1])
-        vectors, stats = draws_by_weight(modes, walks, **lead, rng=rng)
+        vectors, stats = draws_by_weight(regions, weights, walks, **lead, rng=rng)
         constrain = jax.jit(jax.vmap(lambda v: density.quantities(density.unravel(v))))
         draws = in_blocks(constrain, vectors.reshape(-1, vectors.shape[-1]), size=AT_ONCE)
-        group = table(modes, walks, tops, left)
+        group = table(
+            regions,
+            estimates,
+            weights,
+            walks,
+            left,
+            starts=settings.starts,
+            failed=failed,
+        )
     return Found(
         {name: value.reshape(*lead.values(), *value.shape[1:]) for name, value in draws.items()},
         stats,
@@ -79,8 +88,10 @@ def sampled(job: Job[Modes]) -> Found:
     )
 
 
-def _weighed(folding: Folding, basins: Sequence[Basin], seed: int) -> WeighedModes:
-    """The integral over every basin and all of its copies, and what share that is."""
+def _ordered(
+    folding: Folding, basins: Sequence[Basin], seed: int
+) -> tuple[Regions, list[LogIntegral]]:
+    """The basins, the heaviest first, and the integral over each with all of its copies."""
     rng = np.random.default_rng([seed, int(Purpose.MODE_WEIGHTS)])
     regions = Regions(folding, tuple(basins))
     heights = jax.jit(jax.vmap(folding.density.log_density))
@@ -103,6 +114,4 @@ def _weighed(folding: Folding, basins: Sequence[Basin], seed: int) -> WeighedMod
     order = sorted(
         range(len(found)), key=lambda n: -np.inf if math.isnan(found[n].value) else found[n].value
     )[::-1]
-    estimates = tuple(found[n] for n in order)
-    ordered = Regions(folding, tuple(basins[n] for n in order))
-    return WeighedModes(ordered, estimates, weigh(estimates))
+    return Regions(folding, tuple(basins[n] for n in order)), [found[n] for n in order]

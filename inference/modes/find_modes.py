@@ -158,7 +158,7 @@ def find_modes(
     with precision("float64"), ProgressBars(progress) as bars:
         folding = Folding.of(target, bars.say)
         bar = bars.add("optima", starts)
-        found = find_tops(
+        tops, failed = find_tops(
             target,
             folding,
             starts=starts,
@@ -176,7 +176,7 @@ def find_modes(
                     for name, value in folding.density.constrain(jnp.asarray(top.vector)).items()
                 },
             )
-            for top in found.tops
+            for top in tops
         )
     counts = [optimum.starts for optimum in optima]
-    return FoundModes(optima, starts, found.failed, unseen(counts, starts))
+    return FoundModes(optima, starts, failed, unseen(counts, starts))

@@ -24,7 +24,6 @@ from onebasin.stan.run import ReadyProgram, make_ready, run
 from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan_start import (
     SIGNIFICANT_FIGURES,
-    HighestOptimum,
     find_optimum,
     parameters_of,
     seeds_of,
@@ -46,10 +45,10 @@ def optimize(job: Job[Optimize]) -> Found:
         return _highest_density(job)
     with working_folder("optimize") as folder:
         ready = make_ready(job.target, folder, engine=job.engine, progress=job.bars.say)
-        best = _search(ready, folder, job, jacobian=job.method.jacobian)
-    last = {name: values[-1:] for name, values in best.output.variables.items()}
-    lp = best.output.method["lp__"][-1:]
-    return one_chain(name_draws(job.target, last), {"lp": lp}, converged=best.converged)
+        best, converged = _search(ready, folder, job, jacobian=job.method.jacobian)
+    last = {name: values[-1:] for name, values in best.variables.items()}
+    lp = best.method["lp__"][-1:]
+    return one_chain(name_draws(job.target, last), {"lp": lp}, converged=converged)
 
 
 def _highest_density(job: Job[Optimize]) -> Found:
@@ -90,7 +89,7 @@ def laplace(job: Job[Laplace]) -> Found:
     s = job.method
     with working_folder("laplace") as folder:
         ready = make_ready(job.target, folder, engine=job.engine, progress=job.bars.say)
-        best = _search(ready, folder, job, jacobian=True)
+        best, converged = _search(ready, folder, job, jacobian=True)
         files = _files(ready, folder)
         mode = write(folder, parameters_of(ready, best))
         arguments = command.laplace(files, mode, seed=job.seed, draws=s.draws)
@@ -107,11 +106,11 @@ def laplace(job: Job[Laplace]) -> Found:
                 raise
             raise InferenceError(
                 f"`target` {job.target.name!r} has no peak at its highest point that was found (log density "
-                f"{best.output.method['lp__'][-1]:.4g}), so that no Gaussian has its curvature; use `nuts`, or `advi`."
+                f"{best.method['lp__'][-1]:.4g}), so that no Gaussian has its curvature; use `nuts`, or `advi`."
             ) from error
     stats = {"lp": output.method["log_p__"], "log_q": output.method["log_q__"]}
     draws = name_draws(job.target, output.variables)
-    return one_chain(draws, stats, converged=best.converged)
+    return one_chain(draws, stats, converged=converged)
 
 
 def pathfinder(job: Job[Pathfinder]) -> Found:
@@ -216,7 +215,9 @@ def _files(ready: ReadyProgram, folder: Path) -> command.Files:
     return command.Files(data=ready.data, output=folder / "draws.csv", digits=SIGNIFICANT_FIGURES)
 
 
-def _search(ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool) -> HighestOptimum:
+def _search(
+    ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool
+) -> tuple[Output, bool]:
     """The highest optimum from the starts that the settings ask for; the first start is that of the seed."""
     s = job.method
     bar = job.bars.add("optimum", s.starts)

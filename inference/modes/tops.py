@@ -50,15 +50,7 @@ Vector = Float[np.ndarray, " param"]
 
 @dataclass(frozen=True, eq=False)
 class Folding:
-    """A target's density, and its symmetry there, if any.
-
-    Attributes
-    ----------
-    density : NumpyroDensity or StanVectors
-        In charts in which the group moves coordinates.
-    layout : Layout or None
-        None without a symmetry.
-    """
+    """A target's density, in charts in which the group moves coordinates, and its symmetry there, if any."""
 
     density: NumpyroDensity | StanVectors
     layout: SymmetryLayout | None = None
@@ -174,36 +166,15 @@ CURVED = 1000
 
 @dataclass(frozen=True, eq=False)
 class Top:
-    """A distinct optimum.
+    """A distinct optimum."""
 
-    Attributes
-    ----------
-    vector : array (param,)
-        Its place.
-    height : float
-        Log density there, in nats.
-    starts : int
-        Starting points that led to it.
-    log_evidence : float
-        Laplace's estimate of the log integral over it and all its copies; NaN where it is no peak, or not known.
-    weight : array (param,)
-        Curvature along each coordinate, by which distances to it are measured.
-    """
-
-    vector: Vector
-    height: float
-    starts: int
+    vector: Vector  # its place
+    height: float  # log density there, in nats
+    starts: int  # starting points that led to it
+    # Laplace's estimate of the log integral over it and all its copies; NaN where it is no peak, or
+    # not known.
     log_evidence: float
-    weight: Vector
-
-
-@dataclass(frozen=True, eq=False)
-class Tops:
-    """Distinct optima, highest first; how many starts there were, and how many led to none."""
-
-    tops: tuple[Top, ...]
-    starts: int
-    failed: int
+    weight: Vector  # curvature along each coordinate, by which distances to it are measured
 
 
 def find_tops(
@@ -214,8 +185,11 @@ def find_tops(
     init_radius: float,
     seed: int,
     done: Callable[[int], None] = lambda _: None,
-) -> Tops:
-    """Climb from random points, uniform within +-`init_radius` in the unconstrained space."""
+) -> tuple[list[Top], int]:
+    """Climb from random points, uniform within +-`init_radius` in the unconstrained space.
+
+    Return the distinct optima, highest first, and how many starts led to none.
+    """
     plain = density_of(target)  # in whose own charts points are drawn
     points = plain.random_starts(keys_for(Purpose.MODE_START, seed, starts), init_radius)
     vectors = jax.vmap(lambda v: folding.density.unconstrain(plain.constrain(v)))(points)
@@ -227,7 +201,7 @@ def find_tops(
             "`init_radius` smaller."
         )
     tops: list[Top] = []
-    curvature = _Curvature(folding)
+    hessian = jax.jit(jax.hessian(lambda v: -folding.density.log_density(v)))
     for end in sorted(found, key=lambda end: end.potential):
         for n, top in enumerate(tops):
             if abs(top.height + end.potential) <= LEVEL + 1e-6 * abs(top.height):
@@ -236,29 +210,23 @@ def find_tops(
                     tops[n] = replace(top, starts=top.starts + 1)
                     break
         else:
-            tops.append(curvature.top(end))
-    return Tops(tuple(tops), starts, starts - len(found))
+            tops.append(_top(folding, hessian, end))
+    return tops, starts - len(found)
 
 
-class _Curvature:
-    """The curvature around an optimum; compiled once."""
-
-    def __init__(self, folding: Folding) -> None:
-        self._folding = folding
-        self._hessian = jax.jit(jax.hessian(lambda v: -folding.density.log_density(v)))
-
-    def top(self, end: OptimiserEnd) -> Top:
-        size, height = len(end.vector), -end.potential
-        if size > CURVED:
-            return Top(end.vector, height, 1, math.nan, np.ones(size))
-        hessian = np.asarray(self._hessian(jnp.asarray(end.vector)))
-        weight = np.abs(np.diag(hessian))
-        sign, log_det = np.linalg.slogdet(hessian) if np.isfinite(hessian).all() else (0, math.nan)
-        evidence = math.nan
-        if end.is_flat and sign > 0 and np.linalg.eigvalsh(hessian)[0] > 0:
-            evidence = height + 0.5 * (size * math.log(2 * math.pi) - log_det)
-            evidence += self._folding.log_copies(end.vector)
-        return Top(end.vector, height, 1, evidence, np.where(np.isfinite(weight), weight, 1.0))
+def _top(folding: Folding, curvature: Callable[[jax.Array], jax.Array], end: OptimiserEnd) -> Top:
+    """Measure the curvature around an optimum."""
+    size, height = len(end.vector), -end.potential
+    if size > CURVED:
+        return Top(end.vector, height, 1, math.nan, np.ones(size))
+    hessian = np.asarray(curvature(jnp.asarray(end.vector)))
+    weight = np.abs(np.diag(hessian))
+    sign, log_det = np.linalg.slogdet(hessian) if np.isfinite(hessian).all() else (0, math.nan)
+    evidence = math.nan
+    if end.is_flat and sign > 0 and np.linalg.eigvalsh(hessian)[0] > 0:
+        evidence = height + 0.5 * (size * math.log(2 * math.pi) - log_det)
+        evidence += folding.log_copies(end.vector)
+    return Top(end.vector, height, 1, evidence, np.where(np.isfinite(weight), weight, 1.0))
 
 
 def highest_evidence(tops: Sequence[Top]) -> float:

@@ -24,7 +24,7 @@ from onebasin.posteriors.pointwise import DrawGroup
 
 from ..density.numpyro import is_observation, sites_of
 from ..runs.groups_numpyro import Arrays, Groups, Site, Sites, filled, plate_dims, reason
-from ..runs.origin import as_numbers, with_axes
+from ..runs.origin import unobserved, with_axes
 from .models import is_same, with_arguments
 
 
@@ -74,12 +74,9 @@ def numpyro_predictions(
         found = _all_draws(moved, values, drawn, keys)
         dims = plate_dims(sites, target.dims)
     kept = {n: v for n, v in found.items() if n in drawn or not is_same(v, draws.get(n))}
-    # The arguments that are numbers, without what the model observes.
     seen = [np.asarray(site["value"]) for site in sites.values() if is_observation(site)]
     data = moved.data if isinstance(moved, NumpyroTarget) else {}
-    numbers = {n: array for n, v in data.items() if (array := as_numbers(v)) is not None}
-    constant = {n: a for n, a in numbers.items() if not any(np.array_equal(a, v) for v in seen)}
-    return _labelled(target, kept, dims), with_axes(constant, dims)
+    return _labelled(target, kept, dims), with_axes(unobserved(data, seen), dims)
 
 
 def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.Dataset]:

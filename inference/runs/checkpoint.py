@@ -48,31 +48,21 @@ class Kept:
 
 
 class Keeper:
-    """The place where training is kept as it goes; this one keeps nothing."""
-
-    def load(self, like: Kept) -> Kept:
-        """Return the kept state, or `like` itself, the start."""
-        return like
-
-    def save(self, make: Callable[[], Kept]) -> None:
-        """Called after every epoch; `make` gives what to keep."""
-
-
-class FileKeeper(Keeper):
-    """Keeps the state of one run in a folder, which is made where it does not exist, every half minute.
+    """The place where training is kept every half minute: in a folder, made where it does not exist, or nowhere.
 
     The fingerprint says whether a file found there is of this very run.
     """
 
-    def __init__(self, folder: Path, fingerprint: str, seconds: float = SECONDS) -> None:
-        check_folder(folder)
-        self.path = state_file(folder)
-        self.fingerprint, self.seconds = fingerprint, seconds
+    def __init__(self, folder: Path | None = None, fingerprint: str = "") -> None:
+        if folder is not None:
+            check_folder(folder)
+        self.path = None if folder is None else state_file(folder)
+        self.fingerprint, self.seconds = fingerprint, SECONDS
         self._written = time.monotonic()
 
     def load(self, like: Kept) -> Kept:
-        """The file's state, or `like` where there is none of this run."""
-        arrays = read(self.path, self.fingerprint)
+        """Return the kept state, or `like`, the start, where there is none of this run."""
+        arrays = None if self.path is None else read(self.path, self.fingerprint)
         if arrays is None:
             return like
         import jax  # here, as below: chains of Stan are kept without it
@@ -83,8 +73,8 @@ class FileKeeper(Keeper):
         return Kept(jax.tree.unflatten(tree, state), list(arrays["losses"]))
 
     def save(self, make: Callable[[], Kept]) -> None:
-        """Write, if the last time is long enough ago."""
-        if time.monotonic() - self._written < self.seconds:
+        """Called after every epoch; writes what `make` gives, if the last time is long enough ago."""
+        if self.path is None or time.monotonic() - self._written < self.seconds:
             return
         import jax
 
@@ -95,8 +85,8 @@ class FileKeeper(Keeper):
 
 
 def keeper_in(folder: str | Path | None, fingerprint: Callable[[], str | None]) -> Keeper:
-    """A keeper of a folder, one that keeps nothing where there is no folder or the run has no fingerprint."""
+    """Return the keeper of a folder, one that keeps nothing where there is no folder or the run has no fingerprint."""
     if folder is None:
         return Keeper()
     place, mark = check_path("checkpoint", folder), fingerprint()
-    return Keeper() if mark is None else FileKeeper(place, mark)
+    return Keeper() if mark is None else Keeper(place, mark)

@@ -24,24 +24,12 @@ POINTS = 5
 
 @dataclass(frozen=True)
 class SymmetryTrial:
-    """The state that a run needs to try its target's symmetry twice; made by `begin`.
+    """The state that a run needs to try its target's symmetry twice; made by `begin`."""
 
-    Attributes
-    ----------
-    target : Target
-        What is inferred.
-    density : ValueDensity
-        Its log density, taken and compiled once for both times.
-    seed : int
-        Of points and elements.
-    before : Evidence
-        What was found before the run.
-    """
-
-    target: Target
-    density: ValueDensity
-    seed: int
-    before: Evidence
+    target: Target  # what is inferred
+    density: ValueDensity  # its log density, taken and compiled once for both times
+    seed: int  # of points and elements
+    before: Evidence  # what was found before the run
 
     def at_draws(self, tree: xr.DataTree) -> Evidence:
         """Try the draws too, which are valid whatever comes of it; what came of both."""

@@ -112,24 +112,15 @@ POINTWISE = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE)
 
 @dataclass(frozen=True)
 class Beside:
-    """The groups next to the draws, and the draws that are left.
+    """The groups next to the draws, and the draws that are left."""
 
-    Attributes
-    ----------
-    draws : mapping of str to array (chain, draw, ...)
-        The group `posterior`.
-    groups : mapping of str to DrawGroup
-        Log likelihoods, predictions, log priors.
-    observed, constant : mapping of str to (axes, array)
-        The data.
-    left_out : mapping of str to str
-        Group that is not there although it could be, and why.
-    """
-
-    draws: Mapping[str, Values]
+    draws: Mapping[str, Values]  # the group `posterior`
+    # Log likelihoods, predictions, log priors.
     groups: Mapping[str, DrawGroup] = field(default_factory=dict)
+    # The data: axes and array.
     observed: Mapping[str, Named] = field(default_factory=dict)
     constant: Mapping[str, Named] = field(default_factory=dict)
+    # Group that is not there although it could be, and why.
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def datasets(self, coords: Mapping[str, Any]) -> dict[str, xr.Dataset]:

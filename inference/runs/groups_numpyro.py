@@ -83,30 +83,19 @@ def _named(site: Site, shape: tuple[int, ...]) -> dict[int, str]:
 BLOCK = 2**22
 """Bytes of draws, and of what is computed of them, that are in memory at once."""
 
-POINTWISE = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE)
-
 Arrays = dict[str, jax.Array]
 Groups = dict[str, Arrays]
 
 
 @dataclass(frozen=True)
 class Sites:
-    """The sites of a model that take part.
+    """The sites of a model that take part."""
 
-    Attributes
-    ----------
-    model : callable
-        The model, with what is neither a variable nor data as it was in the run.
-    latent, observed : tuple of str
-        Names of its variables and of its data.
-    draws : bool
-        Whether it can draw data again.
-    """
-
+    # The model, with what is neither a variable nor data as it was in the run.
     model: Callable[[], None]
-    latent: tuple[str, ...]
-    observed: tuple[str, ...]
-    draws: bool = True
+    latent: tuple[str, ...]  # its variables
+    observed: tuple[str, ...]  # its data
+    draws: bool = True  # whether it can draw data again
 
     @classmethod
     def of(cls, target: Target) -> Sites:
@@ -199,7 +188,9 @@ def numpyro_groups(
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     every = every_which(chains, num_draws, size, limit_mb)
     if every is None:
-        return {}, dict.fromkeys(POINTWISE, why_left_out(size, limit_mb))
+        return {}, dict.fromkeys(
+            (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE), why_left_out(size, limit_mb)
+        )
     kept = {name: value[:, ::every] for name, value in values.items()}
     keys = keys_for(Purpose.PREDICTIVE, seed, chains)
     room = filled(sites.at, kept, keys, size, every, folder)

@@ -16,17 +16,11 @@ from onebasin.posteriors.view import View, as_view
 
 @dataclass(frozen=True, eq=False)
 class Initial:
-    """Initial values by chain.
+    """Initial values by chain."""
 
-    Attributes
-    ----------
-    values : tuple of mapping
-        Of each chain, name to value (...), in its natural space; names may be missing.
-    posterior : View or None
-        The posterior whose draws they are, which may hold more than a model's variables.
-    """
-
+    # Of each chain, name to value (...), in its natural space; names may be missing.
     values: tuple[Mapping[str, Any], ...]
+    # The posterior whose draws they are, which may hold more than a model's variables.
     posterior: View | None = None
 
     @property

@@ -21,28 +21,19 @@ from onebasin.posteriors.kinds import GENERATED, PARAMETER, TRANSFORMED, is_name
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of draws.
+    """The origin of draws."""
 
-    Attributes
-    ----------
-    program, program_name : str
-        Text of the Stan program or of the NumPyro model's function, and what it is called; empty where there is none,
-        as for a network, which describes itself.
-    data_sha256 : str
-        Hash of the data; empty where none are known.
-    kinds : mapping of str to str
-        Of variables, where the program tells them before it runs.
-    dims : mapping of str to tuple of str
-        Axes of variables and of observed data, where they have names.
-    observed, constant : mapping of str to (axes, array)
-        The data of a NumPyro model: what its sites observe, and the numbers and arrays among its other arguments.
-    """
-
+    # Text of the Stan program or of the NumPyro model's function, and what it is called; empty
+    # where there is none, as for a network, which describes itself.
     program: str = ""
     program_name: str = ""
-    data_sha256: str = ""
+    data_sha256: str = ""  # hash of the data; empty where none are known
+    # Of variables, where the program tells them before it runs.
     kinds: Mapping[str, str] = field(default_factory=dict)
+    # Axes of variables and of observed data, where they have names.
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Of a NumPyro model, axes and array of what its sites observe, and of the numbers and arrays
+    # among its other arguments.
     observed: Mapping[str, Named] = field(default_factory=dict)
     constant: Mapping[str, Named] = field(default_factory=dict)
 
@@ -110,14 +101,6 @@ def _of_numpyro(target: Target) -> Origin:
         }
         dims = plate_dims(sites, target.dims)
     given = dict(target.data) if isinstance(target, NumpyroTarget) else {}
-    numbers = {
-        name: array for name, value in given.items() if (array := as_numbers(value)) is not None
-    }
-    constant = {
-        name: array
-        for name, array in numbers.items()
-        if not any(np.array_equal(array, values, equal_nan=True) for values in seen.values())
-    }
     # The function that states the model: handlers and partial functions are taken off.
     model: Any = target.numpyro_model
     while (
@@ -142,16 +125,21 @@ def _of_numpyro(target: Target) -> Origin:
         },
         dims,
         with_axes(seen, dims),
-        with_axes(constant, dims),
+        with_axes(unobserved(given, seen.values()), dims),
     )
 
 
-def as_numbers(value: Any) -> np.ndarray | None:
-    """A value as an array, where it is one of numbers."""
-    if isinstance(value, bool | int | float) or hasattr(value, "__array__"):
-        array = np.asarray(value)
-        return array if array.dtype.kind in "biuf" else None
-    return None
+def unobserved(data: Mapping[str, Any], seen: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
+    """The numbers and arrays among a model's arguments, without those that its sites observe."""
+    seen, found = list(seen), {}
+    for name, value in data.items():
+        if isinstance(value, bool | int | float) or hasattr(value, "__array__"):
+            array = np.asarray(value)
+            if array.dtype.kind in "biuf" and not any(
+                np.array_equal(array, each, equal_nan=True) for each in seen
+            ):
+                found[name] = array
+    return found
 
 
 def with_axes(

@@ -42,17 +42,10 @@ def kept_data(view: View) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class RecordedProgram:
-    """The Stan program that a posterior records; looked for when it is first needed.
+    """The Stan program that a posterior records; looked for when it is first needed."""
 
-    Attributes
-    ----------
-    view : View
-        The posterior, with the folders where names in the run's command may begin.
-    trusted : bool
-        Whether to interpret the text in the posterior, rather than a file with the same text.
-    """
-
-    view: View
+    view: View  # the posterior, with the folders where names in the run's command may begin
+    # Whether to interpret the text in the posterior, rather than a file with the same text.
     trusted: bool = False
 
     def __call__(self, draws: xr.Dataset) -> np.ndarray:

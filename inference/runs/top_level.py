@@ -30,18 +30,10 @@ Names = frozenset[str]
 
 @dataclass(frozen=True)
 class _Flow:
-    """The values that a number depends on.
+    """The values that a number depends on."""
 
-    Attributes
-    ----------
-    of
-        Every variable that it depends on.
-    linear
-        Those that it is linear in, before any product with a scale.
-    """
-
-    of: Names = frozenset()
-    linear: Names = frozenset()
+    of: Names = frozenset()  # every variable that it depends on
+    linear: Names = frozenset()  # those that it is linear in, before any product with a scale
 
     @classmethod
     def union(cls, flows: Iterable[_Flow]) -> _Flow:
@@ -54,23 +46,12 @@ class _Flow:
 
 @dataclass
 class _Tracing:
-    """A walk through what a model computes.
+    """A walk through what a model computes."""
 
-    Attributes
-    ----------
-    sizes
-        Entries of each variable.
-    scales
-        Variables of bounded support.
-    used
-        Variables that take effect without a scale.
-    scaled
-        Variables that take effect after a product with a scale.
-    """
-
-    sizes: Mapping[str, int]
-    scales: Names
-    used: set[str] = field(default_factory=set)
+    sizes: Mapping[str, int]  # entries of each variable
+    scales: Names  # variables of bounded support
+    used: set[str] = field(default_factory=set)  # variables that take effect without a scale
+    # Variables that take effect after a product with a scale.
     scaled: set[str] = field(default_factory=set)
 
     def through(self, jaxpr: Any, flows: Sequence[_Flow]) -> list[_Flow]:

@@ -250,7 +250,7 @@ class Trainer:
             rate = optax.cosine_decay_schedule(settings.learning_rate, steps)
         self.adam = optax.adam(rate)
         self._keys = keys_for(Purpose.TRAINING_BATCHES, seed, 1 if same_batches else members)
-        self._epoch = jax.jit(self._advance)
+        self.epoch = jax.jit(self._advance)
         self._values = jax.jit(jax.vmap(self.density.constrain))
         # One member after the other: a pass over all data may fill the memory by itself.
         self.log_densities = jax.jit(lambda points: jax.lax.map(self.density.log_density, points))
@@ -260,10 +260,6 @@ class Trainer:
         rows = [{k: np.asarray(v)[i] for k, v in start.items()} for i in range(self.members)]
         points = jnp.stack([self.density.given_start(row) for row in rows])
         return TrainState(points, jax.vmap(self.adam.init)(points))
-
-    def epoch(self, state: TrainState, number: int) -> tuple[TrainState, Float[Array, " member"]]:
-        """Take an epoch's steps; returns the members' mean losses too."""
-        return self._epoch(state, number)
 
     def values(self, state: TrainState) -> dict[str, np.ndarray]:
         """Natural values (member, ...)."""
@@ -278,6 +274,7 @@ class Trainer:
     def _advance(
         self, state: TrainState, number: Array
     ) -> tuple[TrainState, Float[Array, " member"]]:
+        """Take an epoch's steps; returns the members' mean losses too."""
         orders = jax.vmap(lambda key: self.batches.epoch(key, number))(self._keys)
         shared = len(self._keys) == 1
         step = jax.vmap(self._step, in_axes=(0, None if shared else 0))

@@ -195,6 +195,7 @@ def pair(weights: tuple[float, float] = (1.0, 1.0)) -> Target:
     return ob.numpyro_model(model, {"y": Y}, symmetry=(Exchangeable({"mu": 0}),), name="pair")
 
 
+@cache
 def stan_mixture(*variables: str) -> Target:
     """The program of other tests too, interchangeable in weight, mu and sigma together."""
     block = Exchangeable(dict.fromkeys(variables or ("weight", "mu", "sigma"), 0))

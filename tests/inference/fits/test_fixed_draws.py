@@ -66,12 +66,13 @@ def test_engines_agree_and_an_odd_shape_is_fitted():
 
 
 def test_a_network_is_fitted_and_weighted():
-    fit = ob.dadvi(linear_target(), starts=4, draws=500, weights=True, seed=1)
-    exact = ob.nuts(linear_target(), chains=2, draws=1000, seed=1)
-    for name, values in exact["posterior"].data_vars.items():
-        sd = values.std(("chain", "draw")).to_numpy()
-        apart = fit["posterior"][name].mean(("chain", "draw")) - values.mean(("chain", "draw"))
-        assert np.abs(apart / np.maximum(sd, 1e-9)).max() < 0.3, name
+    """One summed identity unit is linear regression, whose posterior is a Gaussian."""
+    target = linear_target()
+    fit = ob.dadvi(target, starts=4, draws=500, weights=True, seed=1)
+    exact = np.linalg.inv(np.eye(2) + target.x.T @ target.x / 0.7**2)
+    centre = exact @ target.x.T @ target.y[:, 0] / 0.7**2
+    apart = fit["posterior"]["W1"].mean(("chain", "draw")).to_numpy()[:, 0] - centre
+    assert (np.abs(apart) < 0.2 * np.sqrt(np.diag(exact))).all()
     assert fit.attrs["worth"] > 400
 
 

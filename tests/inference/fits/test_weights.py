@@ -39,7 +39,6 @@ def assert_known(tree: xr.DataTree):
     ("method", "engine", "fields"),
     [
         ("dadvi", "numpyro", {"starts": 4}),
-        ("laplace", "numpyro", {}),
         ("advi", "numpyro", {"iterations": 300}),
         ("pathfinder", "stanli", {}),
         ("laplace", "stanli", {}),

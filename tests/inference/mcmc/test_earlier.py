@@ -68,46 +68,36 @@ def earlier(target: Target, centre: Any, definition: str, size: int = 400) -> xr
     root = rng.normal(size=(density.size, density.size))
     vectors = np.asarray(place) + 1e-4 * rng.normal(size=(2, size, density.size)) @ root
     draws = jax.vmap(jax.vmap(density.constrain))(jnp.asarray(vectors))
-    named = {
-        n: (("chain", "draw", *(f"{n}_{i}" for i in range(v.ndim - 2))), v)
-        for n, v in draws.items()
-    }
-    tree = xr.DataTree.from_dict({"posterior": xr.Dataset(named)})
-    tree["sample_stats"] = xr.DataTree(
-        xr.Dataset({"step_size": (("chain", "draw"), np.full((2, size), 0.25))})
-    )
+    axes = ("chain", "draw")
+    named = {n: ((*axes, *(f"{n}_{i}" for i in range(v.ndim - 2))), v) for n, v in draws.items()}
     metric = np.stack([np.cov(chain.T) for chain in vectors])
-    kept = xr.Dataset(
-        {"inverse_metric": (("chain", "coordinate", "other_coordinate"), metric)},
-        attrs={"definition": definition},
-    )
-    tree["adaptation"] = xr.DataTree(kept)
-    return tree
+    places = ("chain", "coordinate", "other_coordinate")
+    groups = {
+        "posterior": xr.Dataset(named),
+        "sample_stats": xr.Dataset({"step_size": (axes, np.full((2, size), 0.25))}),
+        "adaptation": xr.Dataset(
+            {"inverse_metric": (places, metric)}, attrs={"definition": definition}
+        ),
+    }
+    return xr.DataTree.from_dict(groups)
 
 
 def swapped(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {n: (1 - v if n == "theta" else v[..., ::-1]) for n, v in values.items()}
 
 
-@pytest.mark.parametrize("shape", ["diag", "dense"])
-@pytest.mark.parametrize("kind", ["program", "model"])
+@pytest.mark.parametrize(
+    ("kind", "shape"), [("program", "diag"), ("program", "dense"), ("model", "dense")]
+)
 def test_the_metric_is_moved_to_the_labelling_of_the_start(kind, shape):
     """Against the covariance of the earlier draws themselves, with their labels exchanged."""
-    target, definition = (program(), "stan") if kind == "program" else (model(), "numpyro")
-    centre = (
-        FAR
-        if kind == "program"
-        else {"w": np.array([0.3, 0.7]), "mu": FAR["mu"], "sigma": FAR["sigma"]}
-    )
+    target, engine, definition, centre = program(), "stanli", "stan", FAR
+    if kind == "model":
+        target, engine, definition = model(), "numpyro", "numpyro"
+        centre = {"w": np.array([0.3, 0.7]), "mu": FAR["mu"], "sigma": FAR["sigma"]}
     tree = earlier(target, centre, definition)
     settings = ob.Nuts(chains=3, metric=shape)
-    found = start(
-        target,
-        "stanli" if kind == "program" else "numpyro",
-        settings,
-        [centre, swapped(centre), centre],
-        tree,
-    )
+    found = start(target, engine, settings, [centre, swapped(centre), centre], tree)
     assert found.how["relabelled"] == [1]
     density = density_of(target)
     for chain, labels in enumerate((dict, swapped, dict)):
@@ -193,13 +183,11 @@ def test_values_of_files_and_lists_and_those_that_are_missing(tmp_path):
 
 def test_a_step_size_and_a_metric_may_be_given_as_stan_writes_them(tmp_path):
     file = tmp_path / "metric.json"
-    file.write_text(
-        json.dumps(
-            {"stepsize": 0.5, "inv_metric": [1.0, 2.0, 3.0, 4.0, 5.0], "metric_type": "diag_e"}
-        )
-    )
+    metric = [1.0, 2.0, 3.0, 4.0, 5.0]
+    words = {"stepsize": 0.5, "inv_metric": metric, "metric_type": "diag_e"}
+    file.write_text(json.dumps(words))
     found = start(program(), "stanli", ob.Nuts(chains=2), FAR, file)
-    np.testing.assert_array_equal(found.inverse_metric, [[1.0, 2.0, 3.0, 4.0, 5.0]] * 2)
+    np.testing.assert_array_equal(found.inverse_metric, [metric] * 2)
     np.testing.assert_array_equal(found.step_size, [0.5, 0.5])
     alone = start(program(), "stanli", ob.Nuts(chains=2), FAR, {"step_size": 0.1})
     assert alone.inverse_metric is None
@@ -233,12 +221,10 @@ def test_a_run_records_where_it_began(tmp_path):
     assert run["starts"]["theta"].dims == ("chain",)
     again = ob.open_posterior(ob.save(run, tmp_path / "run.nc"))
     xr.testing.assert_identical(again, run)
-    further = ob.nuts(
-        target, chains=1, warmup=0, draws=2, adapt=False, init=tmp_path / "run.nc", adapt_from=again
-    )
-    assert float(further["sample_stats"]["step_size"][0, 0]) == float(
-        run["adaptation"]["step_size"][0]
-    )
+    short = {"chains": 1, "warmup": 0, "draws": 2, "adapt": False}
+    further = ob.nuts(target, **short, init=tmp_path / "run.nc", adapt_from=again)
+    steps = (further["sample_stats"]["step_size"][0, 0], run["adaptation"]["step_size"][0])
+    assert float(steps[0]) == float(steps[1])
 
 
 def test_methods_without_a_use_for_it_refuse_it():
@@ -257,17 +243,8 @@ def test_methods_without_a_use_for_it_refuse_it():
 def test_starts_that_were_looked_for_are_recorded(engine, init):
     """Chains of tiny steps stay there; those of one optimum are known to have begun at one point."""
     target = known_target("numpyro" if engine == "numpyro" else "stan")
-    run = ob.nuts(
-        target,
-        chains=2,
-        warmup=1,
-        draws=4,
-        thin=2,
-        max_tree_depth=1,
-        init=init,
-        engine=engine,
-        seed=1,
-    )
+    how = {"chains": 2, "warmup": 1, "draws": 4, "thin": 2, "max_tree_depth": 1}
+    run = ob.nuts(target, **how, init=init, engine=engine, seed=1)
     starts = run["starts"]
     assert starts["x"].shape == (2, 2)
     assert np.allclose(starts["x"][0], starts["x"][1], atol=1e-3) == (init == "optimum")

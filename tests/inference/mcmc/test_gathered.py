@@ -13,7 +13,7 @@ from numpyro import distributions as dist
 import onebasin as ob
 from onebasin.base.errors import WriteError
 from onebasin.base.files.pieces import PIECE, is_read_later
-from onebasin.inference.mcmc.places import Gathered, ThinnedDraws
+from onebasin.inference.mcmc.places import Gathered
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors import scratch
 from onebasin.posteriors.network_groups import network_groups
@@ -155,12 +155,9 @@ def test_thinned_draws_are_the_last_of_each_and_count_what_is_between():
         "acceptance_rate": rng.uniform(size=14),
         "energy": rng.normal(size=14),
     }
-    out = Gathered(1, 4)
-    thinned = ThinnedDraws(out, 3)
+    out = Gathered(1, 4, thin=3)
     for first, last in ((0, 1), (1, 2), (2, 8), (8, 14)):
-        thinned.put(
-            0, first, *({n: v[first:last] for n, v in each.items()} for each in (draws, stats))
-        )
+        out.put(0, first, *({n: v[first:last] for n, v in each.items()} for each in (draws, stats)))
     np.testing.assert_array_equal(out.draws["x"][0], draws["x"][2:12:3])
     by_draw = {name: values[:12].reshape(4, 3) for name, values in stats.items()}
     for name, summary in {

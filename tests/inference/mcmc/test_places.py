@@ -1,17 +1,18 @@
-"""Where chains are kept: one run at a time in a folder, others left alone, and nothing of anybody else's touched."""
+"""Chains are kept as they end, taken up again, stopped without loss; and nothing of anybody else's is touched."""
 
 import os
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from onebasin.base.errors import InferenceError, InUse
+from onebasin.base.errors import InferenceError, InUse, RunCancelled
 from onebasin.inference.mcmc import places
 from onebasin.inference.mcmc.chains import RunChain, run_chains
-from onebasin.inference.mcmc.places import ChainPlace, Gathered, KeptPlace, Standing
+from onebasin.inference.mcmc.places import ChainPlace, Gathered, Standing
 from onebasin.inference.runs.kept import kept_draws, remove
 
 from ...each import each
@@ -38,7 +39,7 @@ def test_draws_are_written_when_enough_of_them_wait(size, chunks, tmp_path, monk
     monkeypatch.setattr(places, "CHUNK_BYTES", size)
     assert run(count, tmp_path).tolist() == [list(range(9))]
     assert len(list((tmp_path / "chain-0").glob("draws-*.npz"))) == chunks
-    place = KeptPlace(0, Gathered(1, 9), tmp_path, "a")
+    place = ChainPlace(0, Gathered(1, 9), tmp_path, "a")
     place.restore()
     firsts = [first for first, _, _ in place.blocks()]
     assert firsts == list(range(0, 9, 9 // chunks))
@@ -111,3 +112,106 @@ def test_a_chain_that_came_to_nothing_leaves_nothing(tmp_path):
     (folder / "chain-0" / "stan-draws-0.csv").touch()
     assert remove(folder) == []
     assert not folder.exists()
+
+
+def three(place: ChainPlace) -> None:
+    """Three draws of a chain, at once."""
+    x = np.full((3, 2), float(place.number))
+    place.put(0, {"x": x}, {"diverging": np.zeros(3, dtype=bool)})
+    place.finish(Standing(3, 0.5, 1.5))
+
+
+def run_all(
+    prepare: Callable[[], RunChain], chains: int, folder: Path | None = None
+) -> tuple[Gathered, list[Standing]]:
+    gathered = Gathered(chains, 3)
+    how = {"chains": chains, "draws": 3, "folder": folder, "fingerprint": "a"}
+    return gathered, run_chains(prepare, gathered, **how)
+
+
+class Runs:
+    """Counts which chains were run; the chains of `broken` raise."""
+
+    def __init__(self, broken: tuple[int, ...] = ()) -> None:
+        self.numbers: list[int] = []
+        self.broken = broken
+
+    def prepare(self):
+        def run(place: ChainPlace, cancel: threading.Event) -> None:
+            self.numbers.append(place.number)
+            if place.number in self.broken:
+                raise RuntimeError("planted")
+            three(place)
+
+        return run
+
+
+def test_finished_chains_are_kept_in_their_order_and_not_run_again(tmp_path):
+    first = Runs(broken=(3,))
+    with pytest.raises(RuntimeError, match="planted"):
+        run_all(first.prepare, 4, tmp_path)
+    kept = [n for n in range(4) if (tmp_path / f"chain-{n}" / "draws-000000.npz").exists()]
+    assert kept
+    assert 3 not in kept
+    second = Runs()
+    chains, ended = run_all(second.prepare, 4, tmp_path)
+    assert sorted(second.numbers) == [i for i in range(4) if i not in kept]
+    np.testing.assert_array_equal(chains.draws["x"][:, :, 1], np.arange(4)[:, None] * np.ones(3))
+    assert (chains.draws["x"].shape, chains.stats["diverging"].shape) == ((4, 3, 2), (4, 3))
+    assert chains.stats["diverging"].dtype == bool
+    assert [(c.warmup_seconds, c.sampling_seconds) for c in ended] == [(0.5, 1.5)] * 4
+
+    def prepare():
+        raise AssertionError("not needed")
+
+    assert len(run_all(prepare, 4, tmp_path)[0].draws["x"]) == 4
+
+
+@each("name", ["state.npz", "draws-000000.npz"])
+@each("content", [b"", b"of somebody else"])
+def test_damaged_chain_is_made_anew(content, name, tmp_path, caplog):
+    run_all(Runs().prepare, 3, tmp_path)
+    (tmp_path / "chain-1" / name).write_bytes(content)
+    again = Runs()
+    chains, _ = run_all(again.prepare, 3, tmp_path)
+    assert again.numbers == [1]
+    assert chains.draws["x"][:, 0, 0].tolist() == [0, 1, 2]
+    assert [message.partition(" is damaged")[0] for message in caplog.messages] == [
+        str(tmp_path / "chain-1" / name)
+    ]
+
+
+def test_an_interrupt_stops_the_chains_and_keeps_the_finished(tmp_path, monkeypatch):
+    finished, started, stopped = threading.Event(), threading.Event(), threading.Event()
+
+    def work(place: ChainPlace, cancel: threading.Event) -> None:
+        if place.number == 0:
+            three(place)
+            finished.set()
+            return
+        started.set()
+        assert cancel.wait(20), "the chain was not told to stop"
+        stopped.set()
+        raise RunCancelled("stopped")
+
+    def interrupt(*args: object, **kwargs: object) -> object:
+        assert finished.wait(20)
+        assert started.wait(20)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("onebasin.inference.mcmc.chains.wait", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_all(lambda: work, 2, tmp_path)
+    assert stopped.is_set()
+    assert kept_draws(tmp_path) == [3]
+
+
+def test_the_cause_is_raised_and_not_its_consequence():
+    def work(place: ChainPlace, cancel: threading.Event) -> None:
+        if place.number == 1:
+            raise ValueError("the cause")
+        assert cancel.wait(20)
+        raise RunCancelled("the consequence")
+
+    with pytest.raises(ValueError, match="the cause"):
+        run_all(lambda: work, 2)

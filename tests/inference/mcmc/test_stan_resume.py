@@ -12,11 +12,9 @@ import xarray as xr
 import onebasin as ob
 from onebasin.base.errors import RunCancelled
 from onebasin.inference.mcmc import stan as engine
-from onebasin.inference.mcmc.stan_start import GoingOn
 from onebasin.inference.runs.kept import kept_draws
 from onebasin.posteriors import schema
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.output import Adaptation
 
 from ..known import MEAN, RATE, SHAPE, assert_mean, known_target
 
@@ -186,13 +184,3 @@ def test_draws_that_could_not_be_written_are_an_error(tmp_path, after):
             nuts(folder)
     after(lambda csv: None)
     assert restarts(nuts(tmp_path))[0]
-
-
-def test_a_state_is_what_was_packed():
-    origin = GoingOn(2, Adaptation(0.25, np.eye(2)), {"x": np.array([1.0, 2.0])}, 12.5, 3)
-    found = GoingOn.of(origin.pack())
-    assert (found.program, found.accepted, found.divergences) == (2, 12.5, 3)
-    assert found.adaptation.step_size == 0.25
-    np.testing.assert_array_equal(found.adaptation.inverse_metric, np.eye(2))
-    np.testing.assert_array_equal(found.last["x"], [1.0, 2.0])
-    assert GoingOn.of(GoingOn().pack()) == GoingOn()

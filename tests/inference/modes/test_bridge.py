@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onebasin.inference.modes.assembly import shares_of_draws, weigh
-from onebasin.inference.modes.bridge import LogIntegral, Normal, log_integral
+from onebasin.inference.fits.weighting import resampled
+from onebasin.inference.modes.assembly import weigh
+from onebasin.inference.modes.bridge import LogIntegral, fitted_normal, log_integral
 
 from ...each import each
 
@@ -99,9 +100,9 @@ def test_chains_that_disagree_have_a_larger_error():
 
 def test_the_fitted_gaussian_has_an_inverse_from_few_points():
     rng = np.random.default_rng(2)
-    normal = Normal.fitted(rng.standard_normal((10, 40)))
+    normal = fitted_normal(rng.standard_normal((10, 40)))
     assert np.isfinite(normal.log_density(rng.standard_normal((5, 40)))).all()
-    exact = stats.multivariate_normal(normal.mean, normal.factor @ normal.factor.T)
+    exact = stats.multivariate_normal(normal.loc, normal.scale @ normal.scale.T)
     points = rng.standard_normal((5, 40))
     np.testing.assert_allclose(normal.log_density(points), exact.logpdf(points), rtol=1e-8)
     assert normal.entropy == pytest.approx(exact.entropy())
@@ -121,6 +122,6 @@ def test_weights_are_known_where_what_is_not_known_does_not_matter(gap, error, k
 
 def test_draws_are_shared_out_as_weights_say():
     rng = np.random.default_rng(0)
-    labels = shares_of_draws(np.array([0.7, 0.3, 1e-30]), 1000, rng)
+    labels = resampled(np.array([0.7, 0.3, 1e-30]), 1000, rng)
     assert np.abs(np.bincount(labels, minlength=3) - [700, 300, 0]).max() <= 1
     assert len(set(labels[:20])) == 2  # in no order

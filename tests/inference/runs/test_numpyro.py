@@ -15,6 +15,7 @@ import onebasin as ob
 from onebasin.base.errors import ModelDataError
 from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.inference.runs.origin import origin_of
+from onebasin.inference.runs.posterior import build
 
 from ...each import each
 
@@ -77,24 +78,25 @@ def test_predictions_are_of_their_draw(tree):
     assert len(np.unique(standard)) > 0.99 * standard.size
 
 
+def put_together(target: ob.Target, draws: dict, **how) -> xr.DataTree:
+    """A posterior of draws (chain, draw, ...) that are given."""
+    origin = origin_of(target, "numpyro")
+    return build(target, draws, {}, {"engine": "numpyro", "seed": 3}, origin=origin, **how)
+
+
 def test_the_seed_decides_predictions_and_a_limit_thins_them_without_changing_them(target, tree):
-    thinned = ob.infer(target, method=SETTINGS, seed=3, predictive_mb=0.0145)
+    draws = {str(name): values.values for name, values in tree["posterior"].items()}
+    thinned = put_together(target, draws, predictive_mb=0.0145)
     predicted = thinned["posterior_predictive"]
     assert predicted.attrs["every"] == thinned["log_likelihood"].attrs["every"] == 2
     np.testing.assert_array_equal(predicted["draw"], range(0, 120, 2))
     whole = tree["posterior_predictive"]["effect"].sel(draw=predicted["draw"])
     np.testing.assert_array_equal(predicted["effect"], whole)
-    xr.testing.assert_equal(thinned["posterior"]["mu"], tree["posterior"]["mu"])
-
-
-@each(("limit", "why"), [(0, "predictive_mb=0"), (0.002, "100 draws of")])
-def test_without_room_there_are_no_predictions(target, limit, why):
-    settings = ob.Advi(iterations=20, draws=200, elbo_samples=2)
-    fit = ob.infer(target, method=settings, predictive_mb=limit)
-    assert not {"log_likelihood", "posterior_predictive"} & set(fit.children)
-    left = json.loads(fit.attrs["left_out"])
-    assert why in left["log_likelihood"]
-    assert "effect" in fit["observed_data"]
+    for limit, why in ((0, "predictive_mb=0"), (0.002, "100 draws of")):
+        without = put_together(target, draws, predictive_mb=limit)
+        assert not {"log_likelihood", "posterior_predictive"} & set(without.children)
+        assert why in json.loads(without.attrs["left_out"])["log_likelihood"]
+        assert "effect" in without["observed_data"]
 
 
 def test_arguments_count_in_the_fingerprint_and_the_hash_from_json_too(tmp_path):
@@ -146,8 +148,9 @@ def nested():
 
 
 def test_nested_plates_and_several_observed_sites():
-    settings = ob.Advi(iterations=20, draws=120, elbo_samples=2)
-    fitted = ob.infer(ob.Target("nested", numpyro_model=nested), method=settings)
+    shapes = {"gap": (3, 1, 1), "a": (3, 1, 2, 4), "b": (3, 1, 2, 5), "other": (2,)}
+    draws = {name: np.zeros((1, 120, *shape)) for name, shape in shapes.items()}
+    fitted = put_together(ob.Target("nested", numpyro_model=nested), draws)
     dims = {n: v.dims[2:] for n, v in fitted["posterior"].data_vars.items()}
     assert dims["gap"] == ("rater", "gap_dim_1", "gap_dim_2")
     assert dims["a"] == ("rater", "a_dim_1", "item", "k")
@@ -169,8 +172,7 @@ def test_draws_are_not_lost_over_a_model_that_cannot_predict(caplog):
         mu = numpyro.sample("mu", dist.Normal())
         numpyro.sample("y", Odd(mu, 1), obs=np.arange(3.0))
 
-    settings = ob.Advi(iterations=20, draws=20, elbo_samples=2)
-    fit = ob.infer(ob.Target("odd", numpyro_model=model), method=settings)
+    fit = put_together(ob.Target("odd", numpyro_model=model), {"mu": np.zeros((1, 20))})
     assert fit["posterior"].sizes["draw"] == 20
     assert "cannot be drawn" in json.loads(fit.attrs["left_out"])["posterior_predictive"]
     assert "'odd' has no group posterior_predictive: RuntimeError: cannot be drawn" in caplog.text
