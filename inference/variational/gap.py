@@ -33,8 +33,7 @@ from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target, check_target
 
-from ..mutual_information.interval import from_values, sides
-from ..mutual_information.ratios import LogRatios
+from ..mutual_information.interval import LogRatios, from_values, sides
 from .fitted import fitted
 from .gaussians import GaussianFamily, Parameters, sample
 from .layout import PartColumns, SymmetryLayout
