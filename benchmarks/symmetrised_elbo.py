@@ -33,16 +33,16 @@ import numpy as np
 
 from onebasin import Symmetrised
 from onebasin.base.precision import precision
-from onebasin.inference.mutual_information import (
+from onebasin.inference.mutual_information.estimators import (
     Estimator,
     barber_agakov,
     exact,
     importance,
     infonce,
     information,
-    path_gradient,
-    training_marginals,
 )
+from onebasin.inference.mutual_information.gradient import path_gradient
+from onebasin.inference.mutual_information.messages import training_marginals
 from onebasin.inference.mutual_information.ratios import mean_field
 from onebasin.inference.runs.provenance import machine, versions
 from onebasin.inference.variational.elbo import Objective

@@ -25,11 +25,11 @@ from ..runs.fingerprint import fingerprint
 from .drawn import Simulation, SimulationDraws, simulated, target_of
 from .family import Family, Quantity
 from .inferring import After, Own, Way, followed, method_of, way_of
-from .quantities import Looking, rank
+from .quantities import Looking, Ranked, rank
 from .result import Calibration
 
 Arrays = dict[str, np.ndarray]
-MEASURES = ("share", "z", "ess", "rhat", "kept")
+MEASURES = Ranked._fields
 """Numbers that are kept of a truth's rank."""
 
 
@@ -198,8 +198,6 @@ class _Run:
         ]
         drawn = self.way.infer(simulations)
         there = [i for i, d in enumerate(drawn) if not d.failure]
-        if not there:
-            return _table([], [None] * len(drawn), drawn)
         points: dict[int, dict[str, np.ndarray]] = {}
         places: dict[int, int] = {}
         # All draws (point, ...) with the truth among them, at a place that is drawn.
@@ -212,22 +210,33 @@ class _Run:
                 n: np.insert(v, places[i], simulation.parameters[n], axis=0)
                 for n, v in flat.items()
             }
-        densities = self.way.densities([simulations[i] for i in there], [points[i] for i in there])
-        rows: list[dict[str, list[float]] | None] = [None] * len(drawn)
+        given = [simulations[i] for i in there], [points[i] for i in there]
+        densities = self.way.densities(*given) if there else []
         names: list[str] = []
+        ranked: dict[int, list[Ranked]] = {}
         for i, at in zip(there, densities, strict=True):
             numbers = self.looking.at(points[i], simulations[i].data, at)
             names = names or list(numbers)
             chains = len(next(iter(drawn[i].draws.values())))
-            row: dict[str, list[float]] = {measure: [] for measure in MEASURES}
-            for found in numbers.values():
-                draws = np.delete(found, places[i]).reshape(chains, -1)
-                truth, alone = float(found[places[i]]), drawn[i].independent
-                ranked = rank(draws, truth, simulations[i].rng, independent=alone)
-                for measure in MEASURES:
-                    row[measure].append(float(getattr(ranked, measure)))
-            rows[i] = row
-        return _table(names, rows, drawn)
+            ranked[i] = [
+                rank(
+                    np.delete(found, places[i]).reshape(chains, -1),
+                    float(found[places[i]]),
+                    simulations[i].rng,
+                    independent=drawn[i].independent,
+                )
+                for found in numbers.values()
+            ]
+        # (measure, simulation, quantity); NaN where a simulation failed.
+        table = np.full((len(MEASURES), len(drawn), len(names)), np.nan)
+        for i, row in ranked.items():
+            table[:, i] = np.transpose(row)
+        return {
+            **dict(zip(MEASURES, table, strict=True)),
+            "names": np.array(names, dtype=np.str_),
+            "divergences": np.array([d.divergences for d in drawn]),
+            "failure": np.array([d.failure for d in drawn], dtype=np.str_),
+        }
 
 
 def _groups(
@@ -288,20 +297,3 @@ def _check(simulation: Simulation, drawn: SimulationDraws) -> None:
             raise ArgumentError(
                 f"`simulate` gives {name} the shape {truth.shape}; the posterior's draws have {shape}."
             )
-
-
-def _table(
-    names: Sequence[str],
-    rows: Sequence[dict[str, list[float]] | None],
-    drawn: Sequence[SimulationDraws],
-) -> Arrays:
-    """Arrays (simulation, quantity) of a group; NaN where a simulation failed."""
-    empty = [np.nan] * len(names)
-    out: Arrays = {
-        measure: np.array([empty if row is None else row[measure] for row in rows])
-        for measure in MEASURES
-    }
-    out["names"] = np.array(names, dtype=np.str_)
-    out["divergences"] = np.array([d.divergences for d in drawn])
-    out["failure"] = np.array([d.failure for d in drawn], dtype=np.str_)
-    return out

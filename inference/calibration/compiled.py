@@ -33,6 +33,7 @@ from ..mcmc.optimum import BestOptimum
 from ..microcanonical.mclmc import Mclmc
 from .drawn import Simulation, SimulationDraws, target_of
 from .family import Data, Family
+from .quantities import LOG_LIKELIHOOD, LP, LogDensities
 
 
 def traced(family: Family, like: Target, data: Data) -> NumpyroDensity:
@@ -225,12 +226,15 @@ class CompiledDensities:
         self._family, self._compiled = family, jax.jit(jax.vmap(self._at))
 
     def __call__(
-        self, data: Sequence[Data], values: Mapping[str, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Log likelihood, and log density of parameters and data, at points (simulation, point, ...)."""
+        self, simulations: Sequence[Simulation], points: Sequence[Mapping[str, Any]]
+    ) -> list[LogDensities]:
+        """Log densities at points (point, ...) of each simulation."""
+        data = stacked([simulation.data for simulation in simulations])
+        values = {n: np.stack([p[n] for p in points]) for n in simulations[0].parameters}
         with precision("float64"):
-            likelihood, prior = self._compiled(stacked(data), dict(values))
-            return np.asarray(likelihood), np.asarray(likelihood + prior)
+            likelihood, prior = self._compiled(data, values)
+            both = np.asarray(likelihood), np.asarray(likelihood + prior)
+        return [{LOG_LIKELIHOOD: a, LP: b} for a, b in zip(*both, strict=True)]
 
     def _at(
         self, data: Mapping[str, jax.Array], values: Mapping[str, jax.Array]

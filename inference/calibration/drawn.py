@@ -19,47 +19,26 @@ from .family import Data, Family, Values
 
 @dataclass(frozen=True)
 class Simulation:
-    """Parameters of the prior, and data that follow from them.
+    """Parameters of the prior, and data that follow from them, as `Family.simulate` gave them.
 
-    Attributes
-    ----------
-    number : int
-        From 0; all that is random in it follows from the run's seed and this number.
-    parameters, data : mapping
-        As `Family.simulate` gave them.
-    seed : int
-        Of the method.
-    rng : Generator
-        Of what is random in ranks.
+    All that is random in it follows from the run's seed and its number, from 0.
     """
 
     number: int
     parameters: Mapping[str, np.ndarray]
     data: Data
-    seed: int
-    rng: np.random.Generator
+    seed: int  # of the method
+    rng: np.random.Generator  # of what is random in ranks
 
 
 @dataclass(frozen=True)
 class SimulationDraws:
-    """The draws of a method for one simulation's data.
-
-    Attributes
-    ----------
-    draws : dict of str to array (chain, draw, ...)
-        Empty where it failed.
-    divergences : int
-        Among the draws.
-    independent : bool
-        Whether the draws are, as those of an approximation.
-    failure : str
-        Why there are none; empty where there are.
-    """
+    """The draws (chain, draw, ...) of a method for one simulation's data; none where it failed."""
 
     draws: Values = field(default_factory=dict)
     divergences: int = 0
-    independent: bool = False
-    failure: str = ""
+    independent: bool = False  # as the draws of an approximation are
+    failure: str = ""  # why there are none
 
 
 def draws_of(simulation: Simulation, tree: xr.DataTree, *, independent: bool) -> SimulationDraws:
@@ -74,15 +53,7 @@ def draws_of(simulation: Simulation, tree: xr.DataTree, *, independent: bool) ->
 
 
 def simulated(family: Family, seed: int, number: int) -> Simulation:
-    """Simulate once.
-
-    Raises
-    ------
-    UserCodeFailed
-        If the simulator raises an error.
-    TypeError
-        If it gives something else than parameters and data by name.
-    """
+    """Simulate once; anything but parameters and data by name is refused."""
     parent = np.random.SeedSequence([seed, number])
     of_family, of_ranks = parent.spawn(2)
     simulator = f"`simulate` of the family {family.name!r}, at draw {number} of seed {seed},"

@@ -34,6 +34,7 @@ from .fits import together
 from .quantities import LOG_LIKELIHOOD, LP, LogDensities
 
 Infer = Callable[[Sequence[Simulation]], list[SimulationDraws]]
+Densities = Callable[[Sequence[Simulation], Sequence[Mapping[str, Any]]], list[LogDensities]]
 Own = Callable[[Target, int], xr.DataTree]
 """A method of a user's own: from a target and a seed to a posterior."""
 After = Callable[[Target, xr.DataTree, int], xr.DataTree]
@@ -42,39 +43,19 @@ After = Callable[[Target, xr.DataTree, int], xr.DataTree]
 
 @dataclass(frozen=True)
 class Way:
-    """The way in which simulations are inferred.
-
-    Attributes
-    ----------
-    method, engine, settings
-        By what.
-    infer : callable
-        From simulations to draws.
-    densities : callable
-        From simulations and points (simulation, point, ...) to log densities of each.
-    at_once : int
-        Simulations that `infer` is given together.
-    together : bool
-        Whether one compiled program infers them.
-    """
+    """The way in which simulations are inferred; `densities` are those at points (simulation, point, ...)."""
 
     method: str
     engine: str
     settings: Any
     infer: Infer
-    densities: Callable[[Sequence[Simulation], Sequence[Mapping[str, Any]]], list[LogDensities]]
-    at_once: int
-    together: bool = False
+    densities: Densities
+    at_once: int  # simulations that `infer` is given together
+    together: bool = False  # one compiled program infers them
 
 
 def method_of(word: str) -> Method:
-    """Make the method of a word, with short chains, since there are hundreds.
-
-    Raises
-    ------
-    ValueError
-        If there is no such method, or it gives no posterior.
-    """
+    """Make the method of a word that gives a posterior, with short chains, since there are hundreds."""
     able = [name for name, (method, _) in WORDS.items() if METHODS[method].gives_posterior]
     return method_named(choose("method", word, able), METHODS[WORDS[word][0]].for_calibration)
 
@@ -83,7 +64,6 @@ def way_of(family: Family, method: Method | Own, *, engine: str | None, like: Ta
     """Find the way of a method; `like` is the target of some data."""
     if not isinstance(method, Method):
         engine = engine_for(like, engine)
-        densities = _Densities(family, engine_named(engine).name)
         name = getattr(method, "__name__", type(method).__name__)
 
         def users(target: Target, seed: int) -> xr.DataTree:
@@ -92,9 +72,10 @@ def way_of(family: Family, method: Method | Own, *, engine: str | None, like: Ta
             check_class("method", tree, xr.DataTree, remedy="it must return a posterior")
             return tree
 
-        return Way(name, engine, None, _OneByOne(family, users), densities, ONE_BY_ONE)
+        densities = _densities(family, engine)
+        return Way(name, engine, None, _one_by_one(family, users), densities, ONE_BY_ONE)
     engine = chosen(like, type(method), engine)[0]
-    densities = _Densities(family, engine_named(engine).name)
+    densities = _densities(family, engine)
     compiled_infer = together(family, method) if engine == "numpyro" else None
     if compiled_infer is not None:
         at_once = compiled.AT_ONCE
@@ -104,7 +85,7 @@ def way_of(family: Family, method: Method | Own, *, engine: str | None, like: Ta
         how: dict[str, Any] = {"predictive_mb": 0, "check_symmetry": False, "progress": False}
         return run(target, method, engine=engine, seed=seed, **how)
 
-    alone = _OneByOne(family, own, independent=not method.correlated)
+    alone = _one_by_one(family, own, independent=not method.correlated)
     return Way(method.word, engine, method, alone, densities, ONE_BY_ONE)
 
 
@@ -112,23 +93,18 @@ ONE_BY_ONE = 5
 """Simulations between which what was found is kept, where each is inferred by itself."""
 
 
-class _OneByOne:
-    """Infers each simulation by itself."""
+def _one_by_one(family: Family, method: Own, *, independent: bool = False) -> Infer:
+    """Infer each simulation by itself; a method that fails on one has failed there alone."""
 
-    def __init__(self, family: Family, method: Own, *, independent: bool = False) -> None:
-        self.family, self.method, self.independent = family, method, independent
-
-    def __call__(self, simulations: Sequence[Simulation]) -> list[SimulationDraws]:
-        """Infer each; a method that fails on one has failed there alone."""
-        return [self._one(simulation) for simulation in simulations]
-
-    def _one(self, simulation: Simulation) -> SimulationDraws:
-        target = target_of(self.family, simulation)
+    def one(simulation: Simulation) -> SimulationDraws:
+        target = target_of(family, simulation)
         try:
-            tree = self.method(target, simulation.seed)
+            tree = method(target, simulation.seed)
         except (InferenceError, StanRunError) as error:
             return SimulationDraws(failure=str(error))
-        return draws_of(simulation, tree, independent=self.independent)
+        return draws_of(simulation, tree, independent=independent)
+
+    return lambda simulations: [one(simulation) for simulation in simulations]
 
 
 def followed(way: Way, family: Family, after: After) -> Way:
@@ -158,28 +134,16 @@ def followed(way: Way, family: Family, after: After) -> Way:
     return replace(way, method=name, infer=infer, together=False)
 
 
-class _Densities:
+def _densities(family: Family, engine: str) -> Densities:
     """Log densities of a family at points: by its model for all simulations at once, else by the engine for each."""
+    if family.model is not None:
+        return compiled.CompiledDensities(family)
+    by = engine_named(engine).name
 
-    def __init__(self, family: Family, engine: str) -> None:
-        self.family, self.engine = family, engine
-        self._together = None if family.model is None else compiled.CompiledDensities(family)
-
-    def __call__(
-        self, simulations: Sequence[Simulation], points: Sequence[Mapping[str, Any]]
-    ) -> list[LogDensities]:
-        """Log densities at points (point, ...) of each simulation."""
-        if self._together is None:
-            return [self._one(s, p) for s, p in zip(simulations, points, strict=True)]
-        names = list(simulations[0].parameters)
-        values = {n: np.stack([p[n] for p in points]) for n in names}
-        both = self._together([s.data for s in simulations], values)
-        return [{LOG_LIKELIHOOD: a, LP: b} for a, b in zip(*both, strict=True)]
-
-    def _one(self, simulation: Simulation, points: Mapping[str, Any]) -> LogDensities:
-        target = target_of(self.family, simulation)
+    def one(simulation: Simulation, points: Mapping[str, Any]) -> LogDensities:
+        target = target_of(family, simulation)
         with precision("float64"):
-            density = density_by(self.engine, target)
+            density = density_by(by, target)
             values = {name: points[name] for name in density.names}
             found = {LP: np.asarray(density.log_density(values))}
             likelihood = density.log_likelihood(values)
@@ -187,6 +151,10 @@ class _Densities:
                 each = density.derived_at(values, simulation.seed)[POINTWISE]
                 likelihood = each.reshape(len(each), -1).sum(axis=1)
         return found if likelihood is None else {LOG_LIKELIHOOD: likelihood, **found}
+
+    return lambda simulations, points: [
+        one(*each) for each in zip(simulations, points, strict=True)
+    ]
 
 
 POINTWISE = "log_lik"

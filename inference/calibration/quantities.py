@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -39,31 +39,13 @@ LogDensities = Mapping[str, Float[np.ndarray, " point"]]
 
 @dataclass(frozen=True)
 class Looking:
-    """The quantities that are ranked.
-
-    Attributes
-    ----------
-    symmetry : Symmetry
-        Of the posterior.
-    quantities : mapping of str to callable
-        Those of the family.
-    """
+    """The quantities that are ranked: those of the family, and what the posterior's symmetry leaves."""
 
     symmetry: Symmetry
     quantities: Mapping[str, Quantity]
 
     def at(self, values: Values, data: Data, densities: LogDensities) -> Numbers:
-        """All test quantities at points.
-
-        Parameters
-        ----------
-        values : dict of str to array (point, ...)
-            Variables.
-        data : mapping
-            What they are conditioned on.
-        densities : mapping of str to array (point,)
-            Log densities there.
-        """
+        """All test quantities at points (point, ...) of the variables, which are conditioned on the data."""
         points = len(next(iter(values.values())))
         out = {name: np.asarray(found) for name, found in densities.items()}
         for name, quantity in self.quantities.items():
@@ -106,28 +88,18 @@ def _named(name: str, found: Any, points: int) -> Numbers:
     }
 
 
-@dataclass(frozen=True)
-class Ranked:
+class Ranked(NamedTuple):
     """The place of a truth among draws.
 
-    Attributes
-    ----------
-    share : float
-        Between 0 and 1: its rank among draws that are next to independent, plus a uniform number, over their number
-        and one. Uniform if the draws are of the posterior.
-    z : float
-        Its distance from the draws' mean in their standard deviations.
-    ess, rhat : float
-        Of the draws.
-    kept : int
-        Draws that it was ranked among.
+    `share`, between 0 and 1, is its rank among draws that are next to independent, plus a uniform number, over their
+    number and one: uniform if the draws are of the posterior.
     """
 
     share: float
-    z: float
+    z: float  # distance from the draws' mean in their standard deviations
     ess: float
     rhat: float
-    kept: int
+    kept: int  # draws that it was ranked among
 
 
 def rank(

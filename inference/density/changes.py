@@ -31,26 +31,12 @@ SEEDS = 5
 
 @dataclass(frozen=True)
 class Derived:
-    """Derived quantities at points.
-
-    Attributes
-    ----------
-    density : ValueDensity
-        What computes them.
-    points : mapping of str to array (point, ...)
-        Where.
-    values : mapping of str to array (point, ...)
-        What they are there; empty where there are none, or they cannot be computed.
-    random : tuple of str
-        Those with random numbers of their own.
-    seed : int
-        Of random numbers.
-    """
+    """Derived quantities at points, arrays (point, ...) by name."""
 
     density: ValueDensity
     points: Arrays
-    values: Arrays
-    random: tuple[str, ...]
+    values: Arrays  # empty where there are none, or they cannot be computed
+    random: tuple[str, ...]  # those with random numbers of their own
     seed: int
 
     @classmethod
@@ -70,13 +56,7 @@ class Derived:
         return tuple(name for name in self.density.derived if name not in self.values)
 
     def misfits(self, moved: Arrays) -> Iterator[tuple[str, float]]:
-        """Those that do not come out as moved: name and largest difference.
-
-        Parameters
-        ----------
-        moved : mapping of str to array (point, ...)
-            The points, and what the derived quantities ought to be there.
-        """
+        """Those that do not come out as moved, with the points, in `moved`: name and largest difference."""
         try:
             there = self.density.derived_at(moved, self.seed) if self.values else {}
         except StanError:

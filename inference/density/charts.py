@@ -24,10 +24,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro  # noqa: F401 - whole, before a part of it
-from jaxtyping import Int
+from jaxtyping import Array, Float, Int
 from numpy.typing import ArrayLike
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
+
+from ..contracts.density import Values
 
 
 @runtime_checkable
@@ -60,6 +62,48 @@ class Chart(Protocol):
         """Return the difference between the log density of the coordinates and that of the values."""
 
 
+class Coordinates:
+    """The vector of the coordinates of all variables, one variable after the other."""
+
+    charts: Mapping[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables, as they are declared."""
+        return tuple(self.charts)
+
+    @property
+    def order(self) -> Sequence[str]:
+        """The variables as they stand in the vector."""
+        return self.names
+
+    @property
+    def size(self) -> int:
+        """Coordinates of a vector."""
+        return sum(math.prod(chart.shape) for chart in self.charts.values())
+
+    def unravel(self, vector: Float[Array, " param"]) -> Values:
+        """Coordinates of every variable."""
+        ends = np.cumsum([math.prod(self.charts[name].shape) for name in self.order])
+        parts = jnp.split(vector, ends[:-1])
+        each = zip(self.order, parts, strict=True)
+        return {name: part.reshape(self.charts[name].shape) for name, part in each}
+
+    def ravel(self, coordinates: Mapping[str, Any]) -> Float[Array, " param"]:
+        """The vector of coordinates of every variable."""
+        return jnp.concatenate([jnp.ravel(coordinates[name]) for name in self.order])
+
+    def places(self) -> dict[str, np.ndarray]:
+        """Return the place of every coordinate of a variable in the vector."""
+        places, first = {}, 0
+        for name in self.order:
+            shape = self.charts[name].shape
+            size = math.prod(shape)
+            places[name] = np.arange(first, first + size).reshape(shape)
+            first += size
+        return places
+
+
 @dataclass(frozen=True)
 class Bijection:
     """NumPyro's chart of a site's support, for values of a shape."""
@@ -88,21 +132,11 @@ class Bijection:
 
 @dataclass(frozen=True)
 class Softmax:
-    """A simplex along the last axis, with a coordinate for every weight.
+    """A simplex along the last axis, with a coordinate for every weight."""
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Of the values and of the coordinates.
-    """
-
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of the values and of the coordinates
     exact: bool = False
-
-    @property
-    def support(self) -> Any:
-        """NumPyro's constraint on the values."""
-        return constraints.simplex
+    support = constraints.simplex
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -143,22 +177,14 @@ CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class StanChart:
-    """Coordinates of one parameter, as Stan has them.
-
-    Attributes
-    ----------
-    shape, event_shape : tuple of int
-        Of coordinates and of values.
-    places : array of int
-        Where each coordinate stands in Stan's vector, in their shape.
-    simplex : Chart or None
-        The same in JAX, where the values are simplexes along the last axis.
-    """
+    """Coordinates of one parameter, as Stan has them."""
 
     shape: tuple[int, ...]
     event_shape: tuple[int, ...]
-    places: Int[np.ndarray, ...]
-    simplex: Chart | None = None
+    places: Int[np.ndarray, ...]  # where each coordinate stands in Stan's vector, in their shape
+    simplex: Chart | None = (
+        None  # the same in JAX, where the values are simplexes along the last axis
+    )
     exact: bool = True
 
     @property
@@ -176,16 +202,12 @@ class LogRatio:
 
     event_shape: tuple[int, ...]
     exact: bool = True
+    support = constraints.simplex
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the coordinates."""
         return (*self.event_shape[:-1], self.event_shape[-1] - 1)
-
-    @property
-    def support(self) -> Any:
-        """NumPyro's constraint on the values."""
-        return constraints.simplex
 
     def forward(self, z: jax.Array) -> jax.Array:
         """Values."""

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -20,26 +19,22 @@ Points = Float[np.ndarray, "point param"]
 Heights = Float[np.ndarray, " point"]
 
 
-def in_blocks(function: Callable[..., Any], *arrays: np.ndarray, size: int) -> Any:
-    """Values of a compiled function of arrays (point, ...), of as many points at a time as it was compiled for."""
+def in_blocks(function: Callable[..., Any], *values: Any, size: int) -> Any:
+    """What a compiled function gives of values (point, ...), of as many points at a time as it was compiled for."""
+    count = len(jax.tree.leaves(values)[0])
     parts = []
-    for first in range(0, len(arrays[0]), size):
-        here = [array[first : first + size] for array in arrays]
-        count = len(here[0])
-        padded = [np.concatenate([a, np.repeat(a[-1:], size - count, axis=0)]) for a in here]
-        values = function(*map(jnp.asarray, padded))
-        parts.append(jax.tree.map(lambda value, n=count: np.asarray(value)[:n], values))
-    return jax.tree.map(lambda *each: np.concatenate(each), *parts)
+    for first in range(0, count, size):
+        rows = np.minimum(np.arange(first, first + size), count - 1)
+        found = function(*jax.tree.map(lambda value, r=rows: np.asarray(value)[r], values))
+        parts.append(jax.tree.map(np.asarray, found))
+    return jax.tree.map(lambda *each: np.concatenate(each)[:count], *parts)
 
 
 class CountedDensity:
     """A target's log density over vectors, for NumPy, in double precision.
 
-    Attributes
-    ----------
-    gradients, heights : int
-        Points at which the gradient, and at which the log density alone was evaluated; a product of the Hessian with a
-        vector counts as two gradients.
+    `gradients` and `heights` count the points at which the gradient, and at which the log density alone was evaluated;
+    a product of the Hessian with a vector counts as two gradients.
     """
 
     BLOCK = 64

@@ -57,10 +57,7 @@ def outputs_log_likelihood(
 class NetworkDensity(NumpyroDensity):
     """A network with its data, in the precision of the caller's context.
 
-    Attributes
-    ----------
-    observed : tuple of array or None
-        Inputs and targets in the place of the target's own, such as those that JAX traces.
+    `observed` are inputs and targets in the place of the target's own, such as those that JAX traces.
     """
 
     target: NetworkTarget

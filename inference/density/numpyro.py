@@ -6,7 +6,7 @@ log density is NumPyro's own too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro  # noqa: F401 - whole, before a part of it
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 from numpyro.distributions import ImproperUniform, Unit
 from numpyro.handlers import seed as seeded
@@ -34,7 +33,7 @@ from onebasin.models.target import Target
 from onebasin.posteriors.storable import check_values
 
 from ..contracts.density import Values
-from .charts import Bijection, Chart
+from .charts import Bijection, Chart, Coordinates
 from .start import RADIUS, TRIES, check_names, no_point, no_start, shaped
 
 _TOGETHER = 8
@@ -75,38 +74,21 @@ def is_observation(site: Mapping[str, Any]) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class NumpyroDensity:
+class NumpyroDensity(Coordinates):
     """A target by its NumPyro model; made by `of`.
 
-    Attributes
-    ----------
-    target : Target
-        With a NumPyro model.
-    model : callable
-        That model, with all fixed that is no variable.
-    charts : dict
-        Variable to chart.
-    replayed : bool
-        Whether the model has to be run again to know values: quantities that follow from the variables, or supports
-        that depend on them.
+    It is `replayed` where the model has to be run again to know values: quantities that follow from the variables, or
+    supports that depend on them.
     """
 
     target: Target
-    model: Callable[[], None]
-    charts: dict[str, Chart]
+    model: Callable[[], None]  # the target's, with all fixed that is no variable
+    charts: dict[str, Chart]  # of each variable
     replayed: bool
 
     @classmethod
     def of(cls, target: Target) -> NumpyroDensity:
-        """The density of a target.
-
-        Raises
-        ------
-        ValueError
-            If the target has no NumPyro model, no variable, one that is discrete, or one that no posterior can store.
-        TypeError
-            If the value of a variable, or of what follows from them, is no array.
-        """
+        """The density of a target, which is refused without a variable, and with one that no posterior can store."""
         model, sites = require_numpyro(target), sites_of(target)
         charts: dict[str, Chart] = {}
         replayed = any(site["type"] == "deterministic" for site in sites.values())
@@ -138,33 +120,9 @@ class NumpyroDensity:
         return cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The variables."""
-        return tuple(self.charts)
-
-    @property
-    def size(self) -> int:
-        """Coordinates of a vector."""
-        return sum(int(np.prod(chart.shape)) for chart in self.charts.values())
-
-    def unravel(self, vector: Float[Array, " param"]) -> Values:
-        """Coordinates of every variable."""
-        like = {name: jnp.zeros(chart.shape, vector.dtype) for name, chart in self.charts.items()}
-        return ravel_pytree(like)[1](vector)
-
-    def ravel(self, coordinates: Mapping[str, Any]) -> Float[Array, " param"]:
-        """The vector of coordinates of every variable."""
-        vector: jax.Array = ravel_pytree({name: coordinates[name] for name in self.charts})[0]
-        return vector
-
-    def places(self) -> dict[str, np.ndarray]:
-        """Return the place of every coordinate of a variable in the vector."""
-        sizes = {name: int(np.prod(self.charts[name].shape)) for name in sorted(self.charts)}
-        ends = np.cumsum(list(sizes.values()))
-        return {
-            name: np.arange(end - size, end).reshape(self.charts[name].shape)
-            for (name, size), end in zip(sizes.items(), ends, strict=True)
-        }
+    def order(self) -> Sequence[str]:
+        """The variables as they stand in the vector: by name, as NumPyro has them."""
+        return sorted(self.charts)
 
     def constrain(self, vector: Float[Array, " param"]) -> Values:
         """Value of every variable."""
@@ -210,13 +168,7 @@ class NumpyroDensity:
     def log_likelihood(
         self, vector: Float[Array, " param"], rows: Int[Array, " row"] | None = None
     ) -> Float[Array, " term"]:
-        """Log likelihood of all data, a term an observed site.
-
-        Raises
-        ------
-        ValueError
-            If some observations are asked for.
-        """
+        """Log likelihood of all data, a term an observed site."""
         if rows is not None:
             raise ArgumentError(
                 f"`rows` are given, but {self.target.name!r} is no network: of other models it is not known which part "
@@ -226,13 +178,7 @@ class NumpyroDensity:
         return jnp.stack(terms) if terms else jnp.zeros(1, vector.dtype)
 
     def random_starts(self, keys: jax.Array, radius: float) -> Float[Array, "start param"]:
-        """Points with a finite log density and gradient, uniform within +-radius, one a key.
-
-        Raises
-        ------
-        InferenceError
-            If no such point is found.
-        """
+        """Points with a finite log density and gradient, uniform within +-radius, one a key."""
         model, number = require_numpyro(self.target), len(keys)
         # Every number of keys has a search of its own to compile. The last key again finds the same point again.
         keys = keys[np.minimum(np.arange(-(-number // _TOGETHER) * _TOGETHER), number - 1)]
@@ -243,13 +189,7 @@ class NumpyroDensity:
         return jax.vmap(self.ravel)(info.param_info.z)[:number]
 
     def given_start(self, start: Mapping[str, Any]) -> Float[Array, " param"]:
-        """Take natural values that a user gives to the unconstrained space, in the precision of the caller's context.
-
-        Raises
-        ------
-        ValueError
-            If a name is missing or unknown, a shape differs, or a value is not finite or not allowed for its variable.
-        """
+        """Take natural values of a user to the unconstrained space, in the precision of the caller's context."""
         check_names(start, self.names)
         coordinates = {}
         for name, chart in self.charts.items():
@@ -321,13 +261,7 @@ class NumpyroValues:
         return self._at(values)[1]
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
-        """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...).
-
-        Raises
-        ------
-        InferenceError
-            If too few of those that were tried have a finite log density.
-        """
+        """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
         rng = np.random.default_rng(seed)
         found: list[dict[str, np.ndarray]] = []
         for _ in range(TRIES):

@@ -27,16 +27,6 @@ class StanDensity:
     """Evaluates a target's density on the constrained scale, without the Jacobian, up to one constant.
 
     The constant is CmdStan's: `~` leaves out what does not depend on parameters.
-
-    Attributes
-    ----------
-    names, derived : tuple of str
-        The parameters, and quantities that follow from them.
-
-    Raises
-    ------
-    StanError
-        If there is no CmdStan, the program does not compile or its data are incomplete.
     """
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
@@ -92,7 +82,7 @@ class StanDensity:
 class StanNetworkDensity:
     """Evaluates a network's density by way of NumPyro's unconstrained space, whose packing the program shares.
 
-    Arguments, attributes and what is raised are those of `StanDensity`; nothing follows from the parameters.
+    Nothing follows from the parameters.
     """
 
     derived: tuple[str, ...] = ()

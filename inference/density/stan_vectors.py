@@ -27,7 +27,7 @@ from onebasin.models.target import Target
 from onebasin.stan.native.library import Entry, keep, load_for_xla
 
 from ..contracts.density import Values
-from .charts import Chart, StanChart, charts_of
+from .charts import Chart, Coordinates, StanChart, charts_of
 from .start import TRIES, check_names, no_start, shaped
 
 if TYPE_CHECKING:
@@ -41,12 +41,9 @@ Point = Float[Array, "*lead param"]
 
 
 class StanCalls:
-    """The functions of one open library, for JAX to differentiate, vectorise and compile.
+    """The functions of a program's library, for JAX to differentiate, vectorise and compile.
 
-    Parameters
-    ----------
-    library : StanLibrary
-        Of a program with its data; it stays open as long as this is there.
+    The library stays open as long as this is there.
     """
 
     def __init__(self, library: StanLibrary) -> None:
@@ -132,25 +129,13 @@ def _register() -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class StanVectors:
-    """A target by its Stan program; made by `of`.
-
-    Attributes
-    ----------
-    target : Target
-        With a Stan program.
-    calls : StanCalls
-        The functions of its library.
-    own : mapping of str to StanChart
-        Parameter to Stan's chart.
-    charts : mapping of str to Chart
-        Parameter to the chart in which vectors are.
-    """
+class StanVectors(Coordinates):
+    """A target by its Stan program; made by `of`."""
 
     target: Target
     calls: StanCalls
-    own: Mapping[str, StanChart]
-    charts: Mapping[str, Chart | StanChart]
+    own: Mapping[str, StanChart]  # Stan's chart of each parameter
+    charts: Mapping[str, Chart | StanChart]  # that in which vectors are
 
     @classmethod
     def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> StanVectors:
@@ -180,33 +165,6 @@ class StanVectors:
 
         own = charts_of(library.unconstrained_names, shapes, constrain)
         return cls(target, calls, own, own)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The parameters."""
-        return tuple(self.own)
-
-    @property
-    def size(self) -> int:
-        """Coordinates of a vector."""
-        return sum(int(np.prod(chart.shape)) for chart in self.charts.values())
-
-    def unravel(self, vector: Float[Array, " param"]) -> Values:
-        """Coordinates of every parameter."""
-        return {name: vector[at.ravel()].reshape(at.shape) for name, at in self.places().items()}
-
-    def ravel(self, coordinates: Mapping[str, Any]) -> Float[Array, " param"]:
-        """The vector of coordinates of every parameter."""
-        return jnp.concatenate([jnp.ravel(coordinates[name]) for name in self.charts])
-
-    def places(self) -> dict[str, Int[np.ndarray, ...]]:
-        """Return the place of every coordinate of a parameter in the vector."""
-        places, first = {}, 0
-        for name, chart in self.charts.items():
-            size = int(np.prod(chart.shape))
-            places[name] = np.arange(first, first + size).reshape(chart.shape)
-            first += size
-        return places
 
     def constrain(self, vector: Float[Array, " param"]) -> Values:
         """Value of every parameter."""

@@ -10,8 +10,6 @@ I = log |G| - E_q[l] (see `ratios`), so that a bound of l from above is one of I
 | `importance`     | lower    | in expectation, for any K; rises to the truth with K                         |
 | `proposals_only` | upper    | in expectation, for any K; falls to the truth with K                         |
 | `bethe`          | upper    | draw by draw: no bound of the evidence                                       |
-| `fractional`     | estimate | never for sure                                                               |
-| `sinkhorn`       | lower    | draw by draw; loose by up to about one nat a part                            |
 
 Why the identity counts: with w from q, the identity is itself an exact draw from the posterior over permutations.
 Taken into the average with its weight 1 / r(e), it turns Jensen's inequality round, whatever the
@@ -23,8 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,70 +31,40 @@ from onebasin.base.errors import ArgumentError
 
 from .messages import (
     ChoosingOrder,
-    check_fraction,
     converged_marginals,
     doubly_stochastic,
     free_energy,
     log_probability,
     propose,
     sample,
-    sinkhorn_bound,
 )
 from .permanent import log_permanent, log_permanent_and_marginals
-from .ratios import LogRatios, by_draw, pytree
+from .ratios import LogRatios, by_draw
 
-Side = Literal["exact", "lower", "upper", "estimate"]
 Proposed = tuple[Int[Array, "sample part"], Float[Array, " sample"]]
 """Permutations, and the log probabilities with which they were proposed."""
 
 
-@pytree()
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """The numbers that an estimator gives for every draw.
 
-    Attributes
-    ----------
-    log_sum : array (draw,)
-        Estimates of l(w), in nats.
-    control : array (draw,)
-        <P, A> - tr A, of mean zero over w from q (zero where an estimator has none): added to I, it takes
-        away most of the spread over draws.
-    marginals : array (draw, part, part_bis)
-        P: how probable it is that a part's distribution is that of another part of the draw; also
-        the derivative of `log_sum`, except for `barber_agakov`.
-    effective : array (draw,)
-        Effective number of permutations, (sum of weights)^2 / sum of squares; 1 where none are drawn. A
-        few out of many mean a loose bound.
+    - `log_sum` (draw,): estimates of l(w), in nats.
+    - `control` (draw,): <P, A> - tr A, of mean zero over w from q (zero where an estimator has none): added to I, it
+      takes away most of the spread over draws.
+    - `marginals` (draw, part, part_bis): P, how probable it is that a part's distribution is that of another part of
+      the draw; also the derivative of `log_sum`, except for `barber_agakov`.
+    - `effective` (draw,): effective number of permutations, (sum of weights)^2 / sum of squares; 1 where none are
+      drawn. A few out of many mean a loose bound.
     """
 
-    log_sum: Float[Array, "*batch draw"]
-    control: Float[Array, "*batch draw"]
-    marginals: Float[Array, "*batch draw part part_bis"]
-    effective: Float[Array, "*batch draw"]
+    log_sum: jax.Array
+    control: jax.Array
+    marginals: jax.Array
+    effective: jax.Array
 
 
-@dataclass(frozen=True)
-class Estimator:
-    """An estimator of l(w); call it with a key (which those without randomness ignore) and `LogRatios`.
-
-    Attributes
-    ----------
-    name : str
-        For tables.
-    side : {'exact', 'lower', 'upper', 'estimate'}
-        Where the mutual information that follows lies, at the least in expectation over draws from q.
-    function : callable
-        What is called.
-    """
-
-    name: str
-    side: Side
-    function: Callable[[jax.Array, LogRatios], Estimate]
-
-    def __call__(self, rng_key: jax.Array, ratios: LogRatios) -> Estimate:
-        """Estimates of all draws."""
-        return self.function(rng_key, ratios)
+Estimator = Callable[[jax.Array, LogRatios], Estimate]
+"""An estimator of l(w), from a key (which those without randomness ignore)."""
 
 
 def information(
@@ -123,17 +90,11 @@ def exact() -> Estimator:
         log_sum, marginals = jax.lax.map(one, ratios.total, batch_size=together)
         return _estimate(log_sum, marginals, ratios, centred=True)
 
-    return Estimator("exact", "exact", function)
+    return function
 
 
 def infonce(num_permutations: int) -> Estimator:
-    """The paper's bound: the identity and `num_permutations` - 1 uniform permutations.
-
-    Parameters
-    ----------
-    num_permutations : int
-        K, at least 2: with one, the bound is zero.
-    """
+    """The paper's bound: the identity and K - 1 uniform permutations, K at least 2: with one, the bound is zero."""
     _check_number("infonce", num_permutations, 2)
 
     def one(rng_key: jax.Array, matrix: jax.Array) -> Proposed:
@@ -143,20 +104,14 @@ def infonce(num_permutations: int) -> Estimator:
         permutations = jnp.concatenate([jnp.arange(size)[None], others])
         return permutations, jnp.full(num_permutations, -math.lgamma(size + 1), dtype=matrix.dtype)
 
-    return Estimator(f"InfoNCE({num_permutations})", "lower", _weighted(one, centred=True))
+    return _weighted(one, centred=True)
 
 
 def importance(num_permutations: int, *, sweeps: int = 25) -> Estimator:
     """Importance sampling from `proposal`, the identity among the permutations: a lower bound for any K.
 
-    The derivative holds the proposal fixed and is P, the mean over the weighted permutations.
-
-    Parameters
-    ----------
-    num_permutations : int
-        K, at least 1. Time is O(sweeps H^2 + K H^2), memory O(draw K H).
-    sweeps : int
-        Of the messages behind the proposal.
+    The derivative holds the proposal fixed and is P, the mean over the weighted permutations. `sweeps` are those of the
+    messages behind the proposal. Time is O(sweeps H^2 + K H^2), memory O(draw K H).
     """
     _check_number("importance", num_permutations, 1)
 
@@ -168,21 +123,18 @@ def importance(num_permutations: int, *, sweeps: int = 25) -> Estimator:
         permutations = jnp.concatenate([identity[None], others.astype(identity.dtype)])
         return permutations, jnp.concatenate([own[None], log_prob])
 
-    return Estimator(f"importance({num_permutations})", "lower", _weighted(one, centred=True))
+    return _weighted(one, centred=True)
 
 
 def proposals_only(num_permutations: int, *, sweeps: int = 25) -> Estimator:
-    """Importance sampling without the identity: an upper bound of I, and so none of the evidence.
-
-    Parameters and errors are those of `importance`.
-    """
+    """Importance sampling without the identity: an upper bound of I, and so none of the evidence."""
     _check_number("proposals_only", num_permutations, 1)
 
     def one(rng_key: jax.Array, matrix: jax.Array) -> Proposed:
         proposal = propose(jax.lax.stop_gradient(matrix), sweeps=sweeps)
         return _draw(rng_key, proposal, num_permutations)
 
-    return Estimator(f"proposals only({num_permutations})", "upper", _weighted(one, centred=False))
+    return _weighted(one, centred=False)
 
 
 def barber_agakov(*, sweeps: int = 10) -> Estimator:
@@ -200,7 +152,7 @@ def barber_agakov(*, sweeps: int = 10) -> Estimator:
         marginals = jnp.broadcast_to(same[None], ratios.total.shape)
         return _estimate(by_draw(one, ratios.total), marginals, ratios, centred=True)
 
-    return Estimator("Barber-Agakov", "lower", function)
+    return function
 
 
 def bethe(*, max_sweeps: int = 1000) -> Estimator:
@@ -208,45 +160,10 @@ def bethe(*, max_sweeps: int = 1000) -> Estimator:
 
     Where the identity alone gives more than Bethe, it is taken.
     """
-    return Estimator("Bethe", "upper", _free_energy(1.0, max_sweeps, floor=True))
 
-
-def fractional(fraction: float = 0.75, *, max_sweeps: int = 1000) -> Estimator:
-    """The free energy of fractional messages: on neither side for sure.
-
-    Parameters
-    ----------
-    fraction : float
-        c between 0 (Sinkhorn's entropy) and 1 (Bethe).
-    max_sweeps : int
-        Most sweeps of the messages.
-    """
-    check_fraction(fraction)
-    function = _free_energy(fraction, max_sweeps, floor=False)
-    return Estimator(f"fractional({fraction:g})", "estimate", function)
-
-
-def sinkhorn(*, sweeps: int = 200) -> Estimator:
-    """The dual of Sinkhorn's scaling after so many sweeps: I is never too large, and mostly far too small."""
-
-    def function(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
-        def one(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
-            return sinkhorn_bound(matrix, sweeps=sweeps)
-
-        return _estimate(*by_draw(one, ratios.total), ratios, centred=False)
-
-    return Estimator("Sinkhorn", "lower", function)
-
-
-def _free_energy(
-    fraction: float, max_sweeps: int, *, floor: bool
-) -> Callable[[jax.Array, LogRatios], Estimate]:
     def one(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
-        log_gamma = converged_marginals(matrix, fraction=fraction, max_sweeps=max_sweeps)
-        beliefs = doubly_stochastic(log_gamma)
-        value, identity = free_energy(matrix, beliefs, fraction=fraction), jnp.trace(matrix)
-        if not floor:
-            return value, beliefs
+        beliefs = doubly_stochastic(converged_marginals(matrix, max_sweeps=max_sweeps))
+        value, identity = free_energy(matrix, beliefs), jnp.trace(matrix)
         same = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
         low = value < identity
         return jnp.where(low, identity, value), jnp.where(low, same, beliefs)
@@ -259,7 +176,7 @@ def _free_energy(
 
 def _weighted(
     draw: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]], *, centred: bool
-) -> Callable[[jax.Array, LogRatios], Estimate]:
+) -> Estimator:
     """The log mean of exp(M(s)) / r(s) over the permutations s (sample, part) and log r (sample,) of `draw`."""
 
     def one(rng_key: jax.Array, matrix: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -20,14 +20,15 @@ precision keeps the gradient of parts that are far apart, which vanishes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from onebasin.base.errors import ArgumentError
+
+BY_DISTRIBUTION, BY_PART = "sij,sjd->sid", "sij,id->sjd"
+"""Sums over the parts j of a draw, with values (draw, part, param); and over distributions i, with (part, param)."""
 
 
 def path_gradient(
@@ -39,25 +40,11 @@ def path_gradient(
     flips: Bool[Array, " param"] | None = None,
     flip_probability: Float[Array, "draw part part_bis"] | None = None,
 ) -> tuple[Float[Array, "draw part param"], Float[Array, "draw part param"]]:
-    """Gradients of I draw by draw; their means over draws from q estimate it.
+    """Gradients of I by `loc` and by `scale`, draw by draw; their means over draws from q estimate it.
 
-    Parameters
-    ----------
-    draws : array (draw, part, param)
-        u_j, from q.
-    loc, scale : array (part, param)
-        Of the independent normals q_i.
-    marginals : array (draw, part, part_bis)
-        P, of `Estimate` or `training_marginals`: columns sum to one.
-    flips : array (param,), optional
-        True where a part's sign flip changes the sign; with `flip_probability`, or neither.
-    flip_probability : array (draw, part, part_bis), optional
-        Of `LogRatios`: how probable the minus sign is where part j takes distribution i.
-
-    Returns
-    -------
-    by_loc, by_scale : array (draw, part, param)
-        With respect to `loc` and to `scale`. Memory is that of a few arrays (draw, part, param).
+    `marginals` are P, of `Estimate` or `training_marginals`: columns sum to one. `flips` is True where a part's sign
+    flip changes the sign; it goes with the `flip_probability` of `LogRatios`. Memory is that of a few arrays
+    (draw, part, param).
     """
     if (flips is None) != (flip_probability is None):
         given, missing = "flips", "flip_probability"
@@ -70,77 +57,39 @@ def path_gradient(
     centre = jax.lax.stop_gradient(jnp.mean(loc, axis=0))
     if flips is not None:
         centre = jnp.where(flips, 0.0, centre)
-    pairs = _Pairs.of(marginals, flips, flip_probability)
-    draws = draws - centre[None, None, :]
-    loc = loc - centre[None, :]
-    precision, eps = 1.0 / scale**2, (draws - loc[None]) / scale[None]
-    score = -eps / scale[None]
-    others = pairs.odd_share(precision * loc) - draws * pairs.even_share(precision)
-    mean_score = pairs.own * score + others
-    own = pairs.own * (score - mean_score)
-    share = jnp.sum(pairs.even, axis=2, keepdims=True)
-    first, pull = pairs.odd_sum(draws), pairs.odd_sum(mean_score)
-    by_loc = own - precision[None] * (first - loc[None] * share) - pull
-    squares = pairs.even_sum(draws**2) - loc[None] * (2.0 * first - loc[None] * share)
-    spread = precision[None] * squares + pairs.even_sum(draws * mean_score) - loc[None] * pull
-    return by_loc, own * eps - spread / scale[None]
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    """Weights of pairs: what a part gives itself, and the others by whether a sign flip changes what they multiply.
-
-    Attributes
-    ----------
-    own : array (draw, part, 1)
-        P^+_ii.
-    even, odd : array (draw, part, part_bis)
-        P^+ + P^- and P^+ - P^-, both without P^+_ii; one array without flips.
-    flips : array (param,) or None
-        Where odd powers take `odd`; None where all do.
-    """
-
-    own: jax.Array
-    even: jax.Array
-    odd: jax.Array
-    flips: jax.Array | None
-
-    @classmethod
-    def of(
-        cls, marginals: jax.Array, flips: jax.Array | None, flip_probability: jax.Array | None
-    ) -> _Pairs:
-        own = jnp.diagonal(marginals, axis1=1, axis2=2)
-        same = jnp.eye(marginals.shape[1], dtype=bool)[None]
-        if flip_probability is None:
-            even = jnp.where(same, 0.0, marginals)
-            return cls(own[:, :, None], even, even, None)
+    # The weights of pairs without a part's own, for even and for odd powers of what a sign flip changes.
+    own = jnp.diagonal(marginals, axis1=1, axis2=2)[:, :, None]
+    same = jnp.eye(marginals.shape[1], dtype=bool)[None]
+    even = odd = jnp.where(same, 0.0, marginals)
+    mixed = None
+    if flip_probability is not None:
         minus = marginals * flip_probability
-        own = own - jnp.diagonal(minus, axis1=1, axis2=2)
+        own = own - jnp.diagonal(minus, axis1=1, axis2=2)[:, :, None]
         even = jnp.where(same, minus, marginals)
         odd = jnp.where(same, -minus, marginals - 2.0 * minus)
         # Where all parameters are known to be flipped when this is compiled, three products are saved.
         all_flip = not isinstance(flips, jax.core.Tracer) and bool(np.all(np.asarray(flips)))
-        return cls(own[:, :, None], even, odd, None if all_flip else flips)
+        mixed = None if all_flip else flips
 
-    def even_sum(self, values: jax.Array) -> jax.Array:
-        """Sums over j with values (draw, part, param) of even powers."""
-        return jnp.einsum("sij,sjd->sid", self.even, values)
-
-    def odd_sum(self, values: jax.Array) -> jax.Array:
-        """The same, of odd powers."""
-        return self._odd("sij,sjd->sid", values)
-
-    def even_share(self, values: jax.Array) -> jax.Array:
-        """Sums over i with values (part, param) of distributions, for even powers."""
-        return jnp.einsum("sij,id->sjd", self.even, values)
-
-    def odd_share(self, values: jax.Array) -> jax.Array:
-        """The same, for odd powers."""
-        return self._odd("sij,id->sjd", values)
-
-    def _odd(self, product: str, values: jax.Array) -> jax.Array:
-        if self.flips is None:
-            return jnp.einsum(product, self.odd, values)
-        mask = jnp.expand_dims(self.flips, tuple(range(values.ndim - 1)))
+    def of_odd(product: str, values: jax.Array) -> jax.Array:
+        if mixed is None:
+            return jnp.einsum(product, odd, values)
+        mask = jnp.expand_dims(mixed, tuple(range(values.ndim - 1)))
         kept, turned = jnp.where(mask, 0.0, values), jnp.where(mask, values, 0.0)
-        return jnp.einsum(product, self.even, kept) + jnp.einsum(product, self.odd, turned)
+        return jnp.einsum(product, even, kept) + jnp.einsum(product, odd, turned)
+
+    draws = draws - centre[None, None, :]
+    loc = loc - centre[None, :]
+    precision, eps = 1.0 / scale**2, (draws - loc[None]) / scale[None]
+    score = -eps / scale[None]
+    others = of_odd(BY_PART, precision * loc) - draws * jnp.einsum(BY_PART, even, precision)
+    mean_score = own * score + others
+    direct = own * (score - mean_score)
+    share = jnp.sum(even, axis=2, keepdims=True)
+    first, pull = of_odd(BY_DISTRIBUTION, draws), of_odd(BY_DISTRIBUTION, mean_score)
+    by_loc = direct - precision[None] * (first - loc[None] * share) - pull
+    squares = jnp.einsum(BY_DISTRIBUTION, even, draws**2)
+    squares = squares - loc[None] * (2.0 * first - loc[None] * share)
+    along = jnp.einsum(BY_DISTRIBUTION, even, draws * mean_score)
+    spread = precision[None] * squares + along - loc[None] * pull
+    return by_loc, direct * eps - spread / scale[None]

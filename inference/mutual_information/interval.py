@@ -1,4 +1,4 @@
-"""An interval for the mutual information of a symmetrised approximation: both sides, and how they were clipped.
+"""An interval for the mutual information of a symmetrised approximation: both sides.
 
 Few parts: exact. More: `importance` below; above, the smaller of `bethe` and `proposals_only`. The control variate of
 the lower side, of mean zero, is added to the upper ones too. Both sides are means over draws from q and carry
@@ -33,47 +33,33 @@ Gelberg et al. 2024 sample all layers at once by InfoNCE, which is below log K.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from onebasin.base.errors import ArgumentError
 
 from .estimators import bethe, exact, importance, information, proposals_only
 from .permanent import MAX_PARTS
-from .ratios import LogRatios, pytree
+from .ratios import LogRatios
 
 
-@pytree("log_group_order")
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """Both sides of I, in nats; equal where it is exact.
 
-    Attributes
-    ----------
-    lower, upper : array ()
-        Clipped to [0, log |G|], between which I lies for certain.
-    lower_mcse, upper_mcse : array ()
-        Monte Carlo standard errors over draws, before clipping; NaN with one draw.
-    lower_clipped, upper_clipped : array ()
-        Whether clipping changed the value.
-    effective : array ()
-        Mean effective number of permutations of the lower side; 1 where it is exact.
-    log_group_order : float
-        log |G|.
+    They are clipped to [0, log |G|], between which I lies for certain. Monte Carlo standard errors are over draws,
+    before clipping; NaN with one draw. `effective` is the mean effective number of permutations of the lower side; 1
+    where it is exact.
     """
 
-    lower: Float[Array, "*batch"]
-    upper: Float[Array, "*batch"]
-    lower_mcse: Float[Array, "*batch"]
-    upper_mcse: Float[Array, "*batch"]
-    lower_clipped: Bool[Array, "*batch"]
-    upper_clipped: Bool[Array, "*batch"]
-    effective: Float[Array, "*batch"]
-    log_group_order: float
+    lower: jax.Array
+    upper: jax.Array
+    lower_mcse: jax.Array
+    upper_mcse: jax.Array
+    effective: jax.Array
 
 
 @partial(jax.jit, static_argnames=("num_permutations", "max_exact"))
@@ -86,16 +72,8 @@ def interval(
 ) -> Interval:
     """Both sides of the mutual information from draws of q; compiled once a shape.
 
-    Parameters
-    ----------
-    rng_key : key
-        For the permutations.
-    ratios : LogRatios
-        Of draws from q; 200 or more make the errors over draws small.
-    num_permutations : int
-        Of a draw, at least 1; more bring the two sides together.
-    max_exact : int
-        Up to so many parts the permanent is exact; at most `permanent.MAX_PARTS`.
+    200 draws or more make the errors over draws small; more permutations of each bring the two sides together. Up to
+    `max_exact` parts, at most `permanent.MAX_PARTS`, the permanent is exact.
     """
     lower, upper, effective = sides(
         rng_key, ratios, num_permutations=num_permutations, max_exact=max_exact
@@ -134,18 +112,8 @@ def from_values(
     effective: Float[Array, " draw"],
 ) -> Interval:
     """Means over draws, clipped to [0, log |G|], and their errors."""
-    low, high = jnp.mean(lower), jnp.mean(upper)
-    clipped_low, clipped_high = (jnp.clip(mean, 0.0, log_group_order) for mean in (low, high))
-    return Interval(
-        lower=clipped_low,
-        upper=clipped_high,
-        lower_mcse=_mcse(lower),
-        upper_mcse=_mcse(upper),
-        lower_clipped=low != clipped_low,
-        upper_clipped=high != clipped_high,
-        effective=jnp.mean(effective),
-        log_group_order=log_group_order,
-    )
+    low, high = (jnp.clip(jnp.mean(side), 0.0, log_group_order) for side in (lower, upper))
+    return Interval(low, high, _mcse(lower), _mcse(upper), jnp.mean(effective))
 
 
 def _mcse(values: jax.Array) -> jax.Array:
@@ -165,23 +133,10 @@ def layered_interval(
 ) -> Interval:
     """Both sides of the mutual information of all layers; of a single layer, its `interval`.
 
-    Parameters
-    ----------
-    rng_key : key
-        For the permutations.
-    full : sequence of LogRatios
-        One a layer, all of the same draws from q, with all weights that move with a part.
-    chains : sequence of sequences of LogRatios
-        One or more orders in which the layers are revealed: the ratios of each layer that keeps any weight. The
-        largest of the chains' sums is the lower side. (The largest of several means favours the one that came out
-        high by chance, by a fraction of its error.)
-    num_permutations, max_exact : int
-        As of `interval`, for each layer.
-
-    Returns
-    -------
-    Interval
-        Its `effective` is that of the layer with fewest effective permutations in the chosen chain.
+    `full` has the ratios of each layer, all of the same draws from q, with all weights that move with a part. `chains`
+    are one or more orders in which the layers are revealed: the ratios of each layer that keeps any weight. The largest
+    of the chains' sums is the lower side. (The largest of several means favours the one that came out high by chance,
+    by a fraction of its error.) `effective` is that of the layer with fewest effective permutations in that chain.
     """
     lengths = [len(chain) for chain in chains]
     if not full or not lengths or min(lengths) < 1 or max(lengths) > len(full):

@@ -1,8 +1,8 @@
-"""Fractional belief propagation for the permanent: marginals, free energies and the Sinkhorn bound.
+"""Fractional belief propagation for the permanent: marginals and the Bethe free energy.
 
 Convention: F_c(b) = <b, M> - sum b log b + c sum (1 - b) log(1 - b) over doubly stochastic b. c = 1 is Bethe: at any
-such b, F_1(b) <= log perm(e^M) (Gurvits 2011; Vontobel 2013). c = 0 is the entropy of Sinkhorn's scaling, whose dual
-lies above log perm at any potentials. 1/2 and 3/4 lie between (Chertkov and Yedidia 2013) and bound nothing for sure.
+such b, F_1(b) <= log perm(e^M) (Gurvits 2011; Vontobel 2013). c = 0 is the entropy of Sinkhorn's scaling; c = 3/4 lies
+between (Chertkov and Yedidia 2013) and bounds nothing for sure.
 
 Messages R (to columns) and C (to rows), with sums over all others for c = 1. They start with a column half-step from
 R = 0: what they give then does not change with a column's scale, at any sweep, and moves along with the columns when
@@ -11,10 +11,10 @@ sum-product can lock into a cycle of two.
 
 A distribution over permutations that is near p(s) ~ exp(sum_i M_{i, s(i)}), normalised and quick to draw from.
 
-Marginals from fractional messages (c = 3/4, fixed sweeps); rows in order of their entropy, the most certain
-first; then each row takes a free column with weight gamma_ij / sum over the rows still to come of gamma_kj, the hazard
-of column j. Uniform where all parts are equal, a single permutation where they are far apart. Any column can be drawn
-at any row, so that no permutation has probability zero.
+Marginals from fractional messages (c = 3/4, fixed sweeps: at c = 1 they can be 0 or 1 where the truth is neither); rows
+in order of their entropy, the most certain first; then each row takes a free column with weight gamma_ij / sum over the
+rows still to come of gamma_kj, the hazard of column j. Uniform where all parts are equal, a single permutation where
+they are far apart. Any column can be drawn at any row, so that no permutation has probability zero.
 
 It is equivariant: with the columns permuted, so are the permutations drawn. The lower bounds of `estimators` rest on
 that; nothing here may know which permutation is the identity.
@@ -22,53 +22,50 @@ that; nothing here may know which permutation is the identity.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import entr, xlog1py
 from jaxtyping import Array, Float, Int
 
-from onebasin.base.errors import ArgumentError
-
-from .ratios import LogRatios, by_draw, pytree
+from .ratios import LogRatios, by_draw
 
 CONVERGED = {"float32": 1e-5, "float64": 1e-9}
 """Largest difference of row and column marginals at which messages count as converged."""
+
+DAMPING = 0.2
+"""Share of the old messages in the new ones, where they shall converge."""
 
 BALANCING = 10
 """Times that the marginals that train are scaled to row and column sums of one."""
 
 
 def marginals(
-    matrix: Float[Array, "part part_bis"], *, fraction: float, sweeps: int = 25
+    matrix: Float[Array, "part part_bis"], *, sweeps: int = 25
 ) -> Float[Array, "part part_bis"]:
-    """Log marginals after a fixed number of undamped sweeps, rows normalised; differentiable through the sweeps.
+    """Log marginals of c = 3/4 after so many undamped sweeps, rows normalised; differentiable through the sweeps.
 
     The sweeps run on exp(M + R) and exp(M + C) themselves, relative to the largest entry of a column: two square
-    roots an entry (for c = 3/4) and no exponential. What underflows counts as zero in them. For log ratios of draws
-    from q it is: E exp(M_ij) = 1, so that no entry of a column is far above its own, zero. The marginals of matrices
-    that are nothing of the kind are finite, but poor.
+    roots an entry and no exponential. What underflows counts as zero in them. For log ratios of draws from q it is:
+    E exp(M_ij) = 1, so that no entry of a column is far above its own, zero. The marginals of matrices that are nothing
+    of the kind are finite, but poor.
     """
     scaled = matrix - jax.lax.stop_gradient(jnp.max(matrix, axis=0, keepdims=True))
     weights = jnp.exp(scaled)
 
     @jax.checkpoint
     def step(entries: jax.Array, _: None) -> tuple[jax.Array, None]:
-        return weights * _turned(weights * _turned(entries, fraction, 0), fraction, 1), None
+        return weights * _turned(weights * _turned(entries, 0), 1), None
 
     entries = jax.lax.scan(step, weights, None, length=sweeps)[0]
-    return jax.nn.log_softmax(scaled + jnp.log(_turned(entries, fraction, 0)), axis=1)
+    return jax.nn.log_softmax(scaled + jnp.log(_turned(entries, 0)), axis=1)
 
 
 def converged_marginals(
-    matrix: Float[Array, "part part_bis"],
-    *,
-    fraction: float,
-    max_sweeps: int = 1000,
-    damping: float = 0.2,
+    matrix: Float[Array, "part part_bis"], *, max_sweeps: int = 1000
 ) -> Float[Array, "part part_bis"]:
-    """Log marginals when those of rows and columns agree, or after `max_sweeps`; no derivative."""
+    """Log marginals of c = 1 when those of rows and columns agree, or after `max_sweeps`; no derivative."""
     matrix = jax.lax.stop_gradient(matrix)
     enough = CONVERGED[matrix.dtype.name]
 
@@ -79,50 +76,32 @@ def converged_marginals(
         state: tuple[jax.Array, jax.Array, jax.Array],
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         rows, _, done = state
-        columns = _answer(matrix + rows, fraction, 0)
-        fresh = _answer(matrix + columns, fraction, 1)
+        columns = _answer(matrix + rows, 0)
+        fresh = _answer(matrix + columns, 1)
         by_row = jax.nn.softmax(matrix + columns, axis=1)
         by_column = jax.nn.softmax(matrix + fresh, axis=0)
         gap = jnp.max(jnp.abs(by_row - by_column))
-        return (1.0 - damping) * fresh + damping * rows, gap, done + 1
+        return (1.0 - DAMPING) * fresh + DAMPING * rows, gap, done + 1
 
     start = (jnp.zeros_like(matrix), jnp.asarray(jnp.inf, matrix.dtype), jnp.asarray(0))
     rows = jax.lax.while_loop(unfinished, step, start)[0]
-    return jax.nn.log_softmax(matrix + _answer(matrix + rows, fraction, 0), axis=1)
+    return jax.nn.log_softmax(matrix + _answer(matrix + rows, 0), axis=1)
 
 
 def training_marginals(
-    ratios: LogRatios, *, fraction: float = 0.75, sweeps: int = 15
+    ratios: LogRatios, *, sweeps: int = 15
 ) -> Float[Array, "draw part part_bis"]:
     """Marginals P of every draw for `path_gradient`: those of `marginals`, balanced, with no derivative.
 
     Rows and columns are scaled in turn (Sinkhorn and Knopp 1967), columns last, so that a pair that is next to
     impossible stays so: `path_gradient` multiplies it by the square of a precision, which nothing but its probability
     holds down. `doubly_stochastic` hands out what is missing to all pairs equally.
-
-    Parameters
-    ----------
-    ratios : LogRatios
-        Of draws from q.
-    fraction : float
-        c, from 0 to 1. Near 1 messages can cycle, and P of near twins is 0 or 1.
-    sweeps : int
-        Of the messages.
     """
-    check_fraction(fraction)
 
     def one(matrix: jax.Array) -> jax.Array:
-        return balanced(marginals(matrix, fraction=fraction, sweeps=sweeps))
+        return balanced(marginals(matrix, sweeps=sweeps))
 
     return by_draw(one, jax.lax.stop_gradient(ratios.total))
-
-
-def check_fraction(fraction: float) -> None:
-    """Refuse what is no c."""
-    if not 0.0 <= fraction <= 1.0:
-        raise ArgumentError(
-            f"`fraction` is {fraction}; it must be between 0 and 1. Use 0.75 for a point estimate, `bethe` for c = 1."
-        )
 
 
 def balanced(log_marginals: Float[Array, "part part_bis"]) -> Float[Array, "part part_bis"]:
@@ -148,53 +127,27 @@ def doubly_stochastic(
 
 
 def free_energy(
-    matrix: Float[Array, "part part_bis"],
-    beliefs: Float[Array, "part part_bis"],
-    *,
-    fraction: float,
+    matrix: Float[Array, "part part_bis"], beliefs: Float[Array, "part part_bis"]
 ) -> Float[Array, ""]:
-    """F_c; its derivative at converged beliefs, held fixed, is the beliefs (envelope theorem)."""
+    """F_1; its derivative at converged beliefs, held fixed, is the beliefs (envelope theorem)."""
     fixed = jax.lax.stop_gradient(beliefs)
     exclusion = jnp.sum(xlog1py(1.0 - fixed, -fixed))
-    return jnp.sum(fixed * matrix) + jnp.sum(entr(fixed)) + fraction * exclusion
+    return jnp.sum(fixed * matrix) + jnp.sum(entr(fixed)) + exclusion
 
 
-def sinkhorn_bound(
-    matrix: Float[Array, "part part_bis"], *, sweeps: int = 200
-) -> tuple[Float[Array, ""], Float[Array, "part part_bis"]]:
-    """An upper bound of the log permanent, sum_j m_j + sum_i log sum_j exp(M_ij - m_j), and its row marginals.
-
-    It holds for any potentials m, since the product of row sums contains every permutation; those of so many
-    Sinkhorn sweeps are held fixed in the derivative.
-    """
-
-    def step(potential: jax.Array, _: None) -> tuple[jax.Array, None]:
-        scaled = matrix - jax.nn.logsumexp(matrix - potential[None, :], axis=1)[:, None]
-        return jax.nn.logsumexp(scaled, axis=0), None
-
-    potential = jax.nn.logsumexp(matrix, axis=0)
-    potential = jax.lax.stop_gradient(jax.lax.scan(step, potential, None, length=sweeps)[0])
-    shifted = matrix - potential[None, :]
-    value = jnp.sum(potential) + jnp.sum(jax.nn.logsumexp(shifted, axis=1))
-    return value, jax.nn.softmax(shifted, axis=1)
-
-
-def _turned(entries: jax.Array, fraction: float, axis: int) -> jax.Array:
-    """The next messages, as numbers: (1 - P)^-c over the sum, of the entries' marginals P along an axis."""
+def _turned(entries: jax.Array, axis: int) -> jax.Array:
+    """The next messages, as numbers: (1 - P)^-3/4 over the sum, of the entries' marginals P along an axis."""
     total = jnp.sum(entries, axis=axis, keepdims=True)
     # A sum that lost all of its entries has no marginals; one is as good as any other number then.
     over = 1.0 / jnp.where(total < float(jnp.finfo(entries.dtype).tiny) ** 0.4, 1.0, total)
     # The rounding of P keeps 1 - P no smaller than its unit.
     rest = 1.0 - entries * over
-    rest = jnp.maximum(rest, jnp.finfo(rest.dtype).eps)
-    if fraction == 0.75:
-        root = jax.lax.rsqrt(rest)
-        return over * (root * jnp.sqrt(root))
-    return over * rest**-fraction
+    root = jax.lax.rsqrt(jnp.maximum(rest, jnp.finfo(rest.dtype).eps))
+    return over * (root * jnp.sqrt(root))
 
 
-def _answer(scores: jax.Array, fraction: float, axis: int) -> jax.Array:
-    """-(1 - c) log sum over all - c log sum over the others, along an axis: one exponential and logarithm an entry.
+def _answer(scores: jax.Array, axis: int) -> jax.Array:
+    """Minus the log sum over the others along an axis: one exponential and logarithm an entry.
 
     The others of a single largest entry are summed by themselves; those of the rest are all less at most half of it.
     """
@@ -209,36 +162,26 @@ def _answer(scores: jax.Array, fraction: float, axis: int) -> jax.Array:
     rest = second + jnp.log(jnp.sum(relative, axis=axis, keepdims=True))
     total = jnp.where(second == top, rest, jnp.logaddexp(top, rest))
     others = jnp.where(largest, rest - total, jnp.log1p(-relative * jnp.exp(second - total)))
-    return -total - fraction * others
+    return -total - others
 
-
-FRACTION = 0.75
-"""c of the messages. At c = 1 marginals can be 0 or 1 where the truth is neither; at 1/2 they are vaguer."""
 
 STRETCH = 32
 """Columns that are taken together at first when one is drawn."""
 
 
-@pytree()
-@dataclass(frozen=True)
-class ChoosingOrder:
+class ChoosingOrder(NamedTuple):
     """Rows in the order in which they choose, and the log weights with which they do.
 
-    Attributes
-    ----------
-    order : array (part,)
-        Row that chooses first, second, ...
-    log_weights : array (part, part_bis)
-        Of the rows in that order.
+    `order` (part,) is the row that chooses first, second, ...; `log_weights` (part, part_bis) are in that order.
     """
 
-    order: Int[Array, "*batch part"]
-    log_weights: Float[Array, "*batch part part_bis"]
+    order: jax.Array
+    log_weights: jax.Array
 
 
 def propose(matrix: Float[Array, "part part_bis"], *, sweeps: int = 25) -> ChoosingOrder:
     """The proposal for one matrix M, differentiable in it."""
-    log_gamma = marginals(matrix, fraction=FRACTION, sweeps=sweeps)
+    log_gamma = marginals(matrix, sweeps=sweeps)
     order = jnp.argsort(jnp.sum(entr(jnp.exp(log_gamma)), axis=1))
     log_gamma = log_gamma[order]
     unused = jax.lax.cumsum(jnp.exp(log_gamma), axis=0, reverse=True)

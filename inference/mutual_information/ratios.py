@@ -30,8 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -53,50 +52,17 @@ def by_draw[T](function: Callable[..., T], *arrays: jax.Array) -> T:
     return jax.lax.map(lambda each: function(*each), arrays, batch_size=together)
 
 
-def pytree[T](*static: str) -> Callable[[type[T]], type[T]]:
-    """Decorate a frozen dataclass: all fields are leaves or subtrees, but those named."""
+class LogRatios(NamedTuple):
+    """Scaled log densities of draws from q, each (draw, part, part_bis); made by `log_ratios`.
 
-    def register(cls: type[T]) -> type[T]:
-        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-        moving = [name for name in names if name not in static]
-
-        def flatten(value: T) -> tuple[list[Any], tuple[Any, ...]]:
-            return [getattr(value, n) for n in moving], tuple(getattr(value, n) for n in static)
-
-        def rebuild(aux: tuple[Any, ...], children: Any) -> T:
-            value = object.__new__(cls)
-            pairs = [*zip(moving, children, strict=True), *zip(static, aux, strict=True)]
-            for name, entry in pairs:
-                object.__setattr__(value, name, entry)
-            return value
-
-        jax.tree_util.register_pytree_node(cls, flatten, rebuild)
-        return cls
-
-    return register
-
-
-@pytree("flips")
-@dataclass(frozen=True)
-class LogRatios:
-    """Scaled log densities of draws from q; made by `log_ratios`.
-
-    Attributes
-    ----------
-    total : array (draw, part, part_bis)
-        M_ij = log(sum over signs of q_i(+-u_j)) - log q_j(u_j). Without flips its diagonal is zero.
-    mean : array (draw, part, part_bis)
-        The same with the mean of log q_i(+-u_j) over the posterior of the sign; `total` without flips.
-    flips : bool
-        Whether sign flips are in the group.
-    flip_probability : array (draw, part, part_bis) or None
-        How probable the minus sign is where part j of the draw takes distribution i; None without flips.
+    `total` is M_ij = log(sum over signs of q_i(+-u_j)) - log q_j(u_j); without flips its diagonal is zero. `mean` has
+    the mean of log q_i(+-u_j) over the posterior of the sign; it is `total` without flips. `flip_probability` says how
+    probable the minus sign is where part j of the draw takes distribution i; None without flips.
     """
 
-    total: Float[Array, "*batch part part_bis"]
-    mean: Float[Array, "*batch part part_bis"]
-    flips: bool
-    flip_probability: Float[Array, "*batch part part_bis"] | None = None
+    total: jax.Array
+    mean: jax.Array
+    flip_probability: jax.Array | None = None
 
     @property
     def num_parts(self) -> int:
@@ -106,21 +72,17 @@ class LogRatios:
     @property
     def log_group_order(self) -> float:
         """Log order of the group: log H!, and log(2^H H!) with flips; the largest value of I."""
-        return math.lgamma(self.num_parts + 1) + self.flips * self.num_parts * math.log(2.0)
+        signs = 0 if self.flip_probability is None else self.num_parts
+        return math.lgamma(self.num_parts + 1) + signs * math.log(2.0)
 
 
 def log_ratios(
     log_density: Float[Array, "draw part part_bis"],
     flipped: Float[Array, "draw part part_bis"] | None = None,
 ) -> LogRatios:
-    """Scale log densities for the estimators.
+    """Scale log densities for the estimators: log q_i(u_j), in nats, of draws from q itself; finite.
 
-    Parameters
-    ----------
-    log_density : array (draw, part, part_bis)
-        Entry (w, i, j) is log q_i(u_j), in nats, of the draw w from q itself; finite.
-    flipped : array (draw, part, part_bis), optional
-        log q_i(-u_j), where flipping the sign of a part is a symmetry too.
+    `flipped` are log q_i(-u_j), where flipping the sign of a part is a symmetry too.
     """
     shape = log_density.shape
     if len(shape) != 3 or shape[1] != shape[2] or shape[1] == 0:
@@ -136,12 +98,12 @@ def log_ratios(
     own = jnp.diagonal(log_density, axis1=-2, axis2=-1)[:, None, :]
     plus = log_density - own
     if flipped is None:
-        return LogRatios(plus, plus, False)
+        return LogRatios(plus, plus)
     minus = flipped - own
     total = jnp.logaddexp(plus, minus)
     share = jax.nn.sigmoid(minus - plus)
     mean = jax.nn.sigmoid(plus - minus) * plus + share * minus
-    return LogRatios(total, mean, True, share)
+    return LogRatios(total, mean, share)
 
 
 def mean_field(
@@ -151,17 +113,10 @@ def mean_field(
     *,
     flips: Bool[Array, " param"] | None = None,
 ) -> LogRatios:
-    """Log ratios of parts of independent normals; differentiable in all of them.
+    """Log ratios of parts of independent normals, from draws of q; differentiable in all of them.
 
-    Parameters
-    ----------
-    draws : array (draw, part, param)
-        u_j, from q.
-    loc, scale : array (part, param)
-        Of the normals q_i.
-    flips : array (param,), optional
-        True where a part's sign flip changes the sign, False where it leaves the entry; left out where flips are
-        no symmetry.
+    `flips` is True where a part's sign flip changes the sign, False where it leaves the entry; left out where flips are
+    no symmetry.
     """
     precision = 1.0 / scale**2
     centre = jax.lax.stop_gradient(jnp.mean(loc, axis=0))
@@ -172,7 +127,7 @@ def mean_field(
 
     def of_draw(u: jax.Array) -> jax.Array:
         moved, residual = u - centre[None, :], (u - loc) / scale
-        pairs = _products(moved, precision * away) - 0.5 * _products(moved**2, precision)
+        pairs = (precision * away) @ moved.T - 0.5 * (precision @ (moved**2).T)
         own = -0.5 * jnp.sum(residual**2, axis=1) - log_scale
         return jnp.where(same, 0.0, (pairs + constant[:, None]) - own[None, :])
 
@@ -181,7 +136,7 @@ def mean_field(
         return log_ratios(plus)
 
     def odd(u: jax.Array) -> jax.Array:
-        return _products(jnp.where(flips[None, :], u, 0.0), precision * loc)
+        return (precision * loc) @ jnp.where(flips[None, :], u, 0.0).T
 
     return log_ratios(plus, plus - 2.0 * by_draw(odd, draws))
 
@@ -195,14 +150,8 @@ def block(
 ) -> LogRatios:
     """Log ratios of parts with a full covariance each; differentiable in all arguments.
 
-    One distribution at a time, forwards and backwards: memory is that of a few arrays (draw, part, param).
-
-    Parameters
-    ----------
-    draws, loc, flips
-        As of `mean_field`.
-    scale_tril : array (part, param, param)
-        Lower triangular roots of their covariances, with a positive diagonal.
+    One distribution at a time, forwards and backwards: memory is that of a few arrays (draw, part, param). The lower
+    triangular roots of their covariances have a positive diagonal.
     """
     turned = [draws]
     if flips is not None:
@@ -222,8 +171,3 @@ def block(
 
     pairs = [jnp.moveaxis(each, 0, 1) for each in jax.lax.map(row, (loc, scale_tril))]
     return log_ratios(*pairs)
-
-
-def _products(draw: jax.Array, weights: jax.Array) -> jax.Array:
-    """Inner products of every part's weights with every part of a draw: (part, part_bis)."""
-    return weights @ draw.T

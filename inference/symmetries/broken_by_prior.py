@@ -8,13 +8,12 @@ variable alone, such as its prior, is symmetric then, whatever the priors are; s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from .describe import exchangeable, listed, weighing, whole
 from .gf2 import echelon, reduce
-from .measuring import BudgetedDensity, Probe, point_of
+from .measuring import BudgetedDensity, OutOfBudget, Probe, SearchedDensity, points_of
 from .moves import Generator, Moves, Point, act, by_name
 from .result import FoundBlock
 from .search import Search
@@ -25,69 +24,37 @@ FRACTION = 0.05
 """Largest change, of what the least of its variables changes alone, that counts as near."""
 
 
-@dataclass
-class Anchored:
-    """A log density without the main effects of some variables; see the module.
+def without_main_effects(measured: BudgetedDensity, anchor: Point) -> SearchedDensity:
+    """A log density without the main effects of the variables of an anchor; see the module."""
+    whole = measured.density
+    stays = [name for name in whole.shapes if name not in anchor]
+    known: dict[tuple[str, bytes, bytes], float] = {}
 
-    Attributes
-    ----------
-    measured : BudgetedDensity
-        The log density itself.
-    anchor : mapping of str to array
-        The moved variables where every element leaves them alone.
-    """
+    def key(name: str, point: Point, rest: bytes) -> tuple[str, bytes, bytes]:
+        return name, point[name].tobytes() if name else b"", rest
 
-    measured: BudgetedDensity
-    anchor: Point
-    known: dict[tuple[str, bytes, bytes], float] = field(default_factory=dict)
+    def main(point: Point, rest: bytes) -> float:
+        middle = known[key("", point, rest)]
+        return sum(known[key(name, point, rest)] - middle for name in anchor)
 
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """See `SearchedDensity`."""
-        return self.measured.density.shapes
-
-    @property
-    def dim(self) -> int:
-        """See `SearchedDensity`."""
-        return self.measured.density.dim
-
-    def constrain(self, vectors: np.ndarray) -> dict[str, np.ndarray]:
-        """See `SearchedDensity`."""
-        return self.measured.density.constrain(vectors)
-
-    def gradient(self, vector: np.ndarray) -> None:
-        """None."""
-
-    def log_density(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """See `SearchedDensity`."""
-        count = len(next(iter(values.values())))
-        points = [point_of(values, row) for row in range(count)]
-        stays = [name for name in self.shapes if name not in self.anchor]
+    def log_density(values: Mapping[str, np.ndarray]) -> np.ndarray:
+        points = points_of(values)
         rests = [b"".join(point[name].tobytes() for name in stays) for point in points]
         wanted: dict[tuple[str, bytes, bytes], Point] = {}
         for point, rest in zip(points, rests, strict=True):
-            for name in ("", *self.anchor):
-                key = self._key(name, point, rest)
-                if key not in self.known and key not in wanted:
-                    own = {name: point[name]} if name else {}
-                    wanted[key] = {**point, **self.anchor, **own}
-        found = self.measured(list(wanted.values()))
-        self.known.update(zip(wanted, found.tolist(), strict=True))
-        base = self.measured(points)
+            for name in ("", *anchor):
+                where = key(name, point, rest)
+                if where not in known and where not in wanted:
+                    wanted[where] = {**point, **anchor, **({name: point[name]} if name else {})}
+            if measured.count + len(wanted) > measured.evaluations:
+                raise OutOfBudget
+        found = measured(list(wanted.values()))
+        known.update(zip(wanted, found.tolist(), strict=True))
+        base = measured(points)
         with np.errstate(invalid="ignore"):
-            return np.array(
-                [
-                    value - self._main(point, rest)
-                    for value, point, rest in zip(base, points, rests, strict=True)
-                ]
-            )
+            return base - np.array([main(*each) for each in zip(points, rests, strict=True)])
 
-    def _main(self, point: Point, rest: bytes) -> float:
-        middle = self.known[self._key("", point, rest)]
-        return sum(self.known[self._key(n, point, rest)] - middle for n in self.anchor)
-
-    def _key(self, name: str, point: Point, rest: bytes) -> tuple[str, bytes, bytes]:
-        return (name, point[name].tobytes() if name else b"", rest)
+    return SearchedDensity(whole.shapes, whole.dim, whole.constrain, log_density, lambda _: None)
 
 
 def nearly(s: Search, length: int) -> Iterator[FoundBlock]:
@@ -98,7 +65,8 @@ def nearly(s: Search, length: int) -> Iterator[FoundBlock]:
     if len(space.basis) == len(space.moves.each):
         return
     middle = _middle(space.moves, s.probes[0].point, length)
-    anchored = s.measured.of(Anchored(s.measured, {name: middle[name] for name in names}))
+    anchor = {name: middle[name] for name in names}
+    anchored = s.measured.of(without_main_effects(s.measured, anchor))
     within = [p for p in anchored.probes([probe.point for probe in s.probes]) if p.known]
     if len(within) < 2:
         return

@@ -14,12 +14,14 @@ from .measuring import BudgetedDensity, Probe
 from .moves import Generator, act, by_name
 from .spaces import LargestChange
 
-LIVE = "The parts compete."
-HARMLESS = "Given all else no part depends on another, so that there is one mode, nothing to align."
+OF_STATUS = {
+    "live": "The parts compete.",
+    "harmless": "Given all else no part depends on another, so that there is one mode, nothing to align.",
+    "undecided": "Whether the parts compete could not be told.",
+}
 ONE_MODE = (
     "The maximum of the density is itself unchanged, so that there is one mode, nothing to align."
 )
-UNDECIDED = "Whether the parts compete could not be told."
 
 
 def exchangeable(generators: Sequence[Generator], order: Iterable[str]) -> Exchangeable | None:
@@ -118,9 +120,7 @@ def alone(
 
 def of_status(status: str, *, mode: bool = False) -> str:
     """Say whether the parts compete."""
-    if mode:
-        return ONE_MODE
-    return {"live": LIVE, "harmless": HARMLESS, "undecided": UNDECIDED}[status]
+    return ONE_MODE if mode else OF_STATUS[status]
 
 
 def bounding(why: str, places: Iterable[str]) -> str:

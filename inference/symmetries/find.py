@@ -16,7 +16,7 @@ from onebasin.models.target import check_target
 from ..density.changes import spread_draws
 from . import rotations, separate, stages
 from .broken_by_prior import nearly
-from .measuring import BudgetedDensity, SearchedDensity, point_of
+from .measuring import BudgetedDensity, SearchedDensity, points_of
 from .result import FoundSymmetry
 from .search import Search, random_probes
 from .targets import searched
@@ -128,13 +128,7 @@ def find(
     if not density.shapes:
         return FoundSymmetry((), (), 0, 0.0)
     probes = random_probes(measured, seed)
-    given = (
-        []
-        if not draws
-        else measured.probes(
-            [point_of(draws, row) for row in range(len(next(iter(draws.values()))))]
-        )
-    )
+    given = measured.probes(points_of(draws)) if draws else []
     s = Search(measured, probes, [probe for probe in given if probe.known], seed)
     for length, axes in s.lengths.items():
         s.stage(f"axes of length {length}", partial(stages.interchangeable, s, length, axes))

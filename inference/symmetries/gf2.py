@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
-
 MOST_SPANNED = 16
 """Dimensions up to which all elements of a space are looked at."""
 
@@ -83,8 +81,3 @@ def least_basis(basis: Sequence[int], weight: Callable[[int], float]) -> list[in
         if len(chosen) == len(rows):
             break
     return chosen
-
-
-def all_sums(vectors: Sequence[int]) -> np.ndarray:
-    """`span`, as an array of Python integers in which place k holds the sum that the bits of k choose."""
-    return np.array(span(vectors), dtype=object)

@@ -21,21 +21,11 @@ AT_FEW = 2
 
 
 class Reach(NamedTuple):
-    """Find how far a set of generators on the first part, or the first two, extends.
-
-    Attributes
-    ----------
-    everywhere : bool
-        Whether all parts do the same.
-    orbit : tuple of int
-        The parts that do.
-    held : tuple of LargestChange
-        The trials on the way that held.
-    """
+    """How far a set of generators on the first part, or the first two, extends: whether all parts do the same."""
 
     everywhere: bool
-    orbit: tuple[int, ...]
-    held: tuple[LargestChange, ...]
+    orbit: tuple[int, ...]  # the parts that do
+    held: tuple[LargestChange, ...]  # the trials on the way that held
 
 
 def reach(

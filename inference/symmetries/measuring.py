@@ -6,9 +6,8 @@ All comparisons of the search go through `Probe`: a point, its log density, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +20,7 @@ NUDGES = 3
 """Changes of a point in its last digits that are tried."""
 STEP = 2.0**-50
 """Their relative size."""
+EITHER = np.array([-1.0, 1.0])
 INNER, OUTER = 30.0, 200.0
 """A multiple of the effect of a nudge, and how many last digits of the log density itself, a change may be."""
 CHUNK, CHUNK_NUMBERS = 256, 2**21
@@ -29,28 +29,20 @@ DOUBTFUL = 1e4
 """Changes between the tolerance and so many times it decide nothing."""
 
 
-@runtime_checkable
-class SearchedDensity(Protocol):
-    """The questions that the search asks of a target."""
+@dataclass
+class SearchedDensity:
+    """The questions that the search asks of a target.
 
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Every parameter's shape, in the order of declaration."""
+    Its parameters' shapes, in the order of declaration; values (point, ...) at points (point, dim) of the unconstrained
+    space; the log density at such values, without the Jacobian, and -inf outside the support or where it fails; and at
+    one point of the unconstrained space the log density with the Jacobian and its gradient, None where there is none.
+    """
 
-    @property
-    def dim(self) -> int:
-        """Coordinates of the unconstrained space."""
-
-    def constrain(self, vectors: Float[np.ndarray, "point dim"]) -> dict[str, np.ndarray]:
-        """Values at points of the unconstrained space: name to array (point, ...)."""
-
-    def log_density(self, values: Mapping[str, np.ndarray]) -> Float[np.ndarray, " point"]:
-        """Log density at values (point, ...), without the Jacobian; -inf outside the support or where it fails."""
-
-    def gradient(
-        self, vector: Float[np.ndarray, " dim"]
-    ) -> tuple[float, Float[np.ndarray, " dim"]] | None:
-        """Log density of the unconstrained space, with the Jacobian, and its gradient; None where there is none."""
+    shapes: Mapping[str, tuple[int, ...]]
+    dim: int
+    constrain: Callable[[np.ndarray], dict[str, np.ndarray]]
+    log_density: Callable[[Mapping[str, np.ndarray]], np.ndarray]
+    gradient: Callable[[np.ndarray], tuple[float, np.ndarray] | None]
 
 
 class OutOfBudget(OnebasinError):
@@ -59,18 +51,9 @@ class OutOfBudget(OnebasinError):
 
 @dataclass
 class BudgetedDensity:
-    """A log density with a count of its evaluations.
+    """A log density with a count of its evaluations; both they and the seconds since the first one have an end.
 
-    Attributes
-    ----------
-    density : SearchedDensity
-        What is evaluated.
-    evaluations : int
-        How many points there may be.
-    seconds : float
-        How long it may take, counted from the first evaluation.
-    noise : float
-        Relative error that the log density is known to have beyond rounding, such as a solver's.
+    `noise` is the relative error that the log density is known to have beyond rounding, such as a solver's.
     """
 
     density: SearchedDensity
@@ -88,9 +71,9 @@ class BudgetedDensity:
         wall, own = self.started
         return min(time.perf_counter() - wall, time.process_time() - own)
 
-    def of(self, density: SearchedDensity, count: int = 0) -> BudgetedDensity:
-        """Another log density under the same limits, with so many evaluations already."""
-        return replace(self, density=density, count=count)
+    def of(self, density: SearchedDensity) -> BudgetedDensity:
+        """Another log density under the same limits, without an evaluation yet."""
+        return replace(self, density=density, count=0)
 
     def __call__(self, points: Sequence[Point]) -> Float[np.ndarray, " point"]:
         """Log densities of points; anything but a finite number is -inf."""
@@ -105,7 +88,7 @@ class BudgetedDensity:
             raise OutOfBudget
         self.count += len(points)
         names = self.density.shapes
-        stacked = {name: np.stack([point[name] for point in points]) for name in names}
+        stacked = {name: _stacked([point[name] for point in points]) for name in names}
         found = np.asarray(self.density.log_density(stacked), dtype=np.float64)
         return np.where(np.isfinite(found), found, -np.inf)
 
@@ -113,10 +96,13 @@ class BudgetedDensity:
         """A point with its log density and its tolerance."""
         return self.probes([point])[0]
 
-    def probes(self, points: Sequence[Point]) -> list[Probe]:
-        """The same of several."""
+    def probes(self, points: Sequence[Point], *, alike: bool = False) -> list[Probe]:
+        """The same of several, with nudges of their own, or with those of `probe`, `alike`."""
         rng = np.random.default_rng(0)
-        nudged = [nudge(point, rng) for point in points for _ in range(NUDGES)]
+        nudged = []
+        for point in points:
+            rng = np.random.default_rng(0) if alike else rng
+            nudged += [nudge(point, rng) for _ in range(NUDGES)]
         found = self([*points, *nudged])
         here, there = found[: len(points)], found[len(points) :].reshape(len(points), NUDGES)
         with np.errstate(invalid="ignore"):
@@ -129,6 +115,16 @@ class BudgetedDensity:
             Probe(point, float(value), float(slack))
             for point, value, slack in zip(points, here, tolerance, strict=True)
         ]
+
+
+def _stacked(values: Sequence[np.ndarray]) -> np.ndarray:
+    """One array of the values of many points, of which most have the same."""
+    out = np.empty((len(values), *values[0].shape))
+    out[:] = values[0]
+    for row, value in enumerate(values):
+        if value is not values[0]:
+            out[row] = value
+    return out
 
 
 @dataclass(frozen=True)
@@ -148,11 +144,14 @@ class Probe:
 def nudge(point: Point, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Change a point in its last digits."""
     return {
-        name: np.asarray(value * (1.0 + STEP * rng.choice([-1.0, 1.0], size=value.shape)))
+        name: np.asarray(value * (1.0 + STEP * EITHER[rng.integers(2, size=value.shape)]))
         for name, value in point.items()
     }
 
 
-def point_of(values: Mapping[str, np.ndarray], row: int) -> dict[str, np.ndarray]:
-    """One point of several."""
-    return {name: np.asarray(value[row], dtype=np.float64) for name, value in values.items()}
+def points_of(values: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+    """Every point of arrays (point, ...)."""
+    return [
+        {name: np.asarray(value[row], dtype=np.float64) for name, value in values.items()}
+        for row in range(len(next(iter(values.values()))))
+    ]

@@ -19,27 +19,13 @@ Point = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Generator:
-    """An involution on one variable.
-
-    Attributes
-    ----------
-    name : str
-        The variable.
-    kind : {"swap", "negate", "complement"}
-        Two parts change places; signs change; theta becomes 1 - theta.
-    axis : int or None
-        Along which the parts lie; None where the variable moves as a whole.
-    parts : tuple of int
-        The two that change places, or the one that changes its sign.
-    inside : tuple of (int, int), optional
-        Another axis and a place on it, within which alone parts change places.
-    """
+    """An involution on one variable: two parts change places, signs change, or theta becomes 1 - theta."""
 
     name: str
     kind: Literal["swap", "negate", "complement"]
-    axis: int | None = None
-    parts: tuple[int, ...] = ()
-    inside: tuple[int, int] | None = None
+    axis: int | None = None  # along which the parts lie; None where the variable moves as a whole
+    parts: tuple[int, ...] = ()  # the two that change places, or the one that changes its sign
+    inside: tuple[int, int] | None = None  # axis and place within which alone parts change places
 
     def act(self, value: np.ndarray) -> np.ndarray:
         """Move one value."""
@@ -86,10 +72,7 @@ def on_parts(generators: Iterable[Generator], parts: tuple[int, ...]) -> tuple[G
 class Moves:
     """The moves of one search; a set of them is an integer, a bit a move.
 
-    Attributes
-    ----------
-    each : tuple of tuple of Generator
-        Bit by bit: generators of one variable that only together stay inside its support; mostly one.
+    A move is the generators of one variable that only together stay inside its support; mostly one.
     """
 
     each: tuple[tuple[Generator, ...], ...]

@@ -18,7 +18,7 @@ import numpy as np
 
 from onebasin.models.symmetry.counterparts import Member
 
-from .measuring import BudgetedDensity, point_of
+from .measuring import BudgetedDensity, points_of
 
 LEVELS = (0.0, 0.8, -0.5)
 """Coordinates: of the point that exchanges leave alone, and of what members are moved to."""
@@ -31,22 +31,14 @@ Tuples = tuple[tuple[str, ...], ...]
 class Answers:
     """The answers of the log density.
 
-    Attributes
-    ----------
-    groups : tuple of tuple of int
-        Members of one support that answer alike, of several each.
-    pairs : array (member, member)
-        Answers where the first member is moved up and the second one down; NaN of one member.
-    slack : float
-        What rounding may change.
-    turned : frozenset of int
-        Members that are zero or one half at the point that exchanges leave alone, so that an exchange may turn them
-        into their negative or complement: no pair tells of that, as they are moved up and down by unequal steps.
+    `pairs` (member, member) are answers where the first member is moved up and the second one down; NaN of one member.
+    The members in `turned` are zero or one half at the point that exchanges leave alone, so that an exchange may turn
+    them into their negative or complement: no pair tells of that, as they are moved up and down by unequal steps.
     """
 
-    groups: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[int, ...], ...]  # members of one support that answer alike, several each
     pairs: np.ndarray
-    slack: float
+    slack: float  # what rounding may change
     turned: frozenset[int]
 
     def exchange(self, first: int, second: int) -> dict[int, int] | None:
@@ -134,7 +126,7 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
     """Ask for all answers; None where nothing can be told."""
     density = measured.density
     values = density.constrain(np.outer(LEVELS, np.ones(density.dim)))
-    base, up, down = (point_of(values, row) for row in range(len(LEVELS)))
+    base, up, down = points_of(values)
     probe = measured.probe(base)
     if not probe.known:
         return None

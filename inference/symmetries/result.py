@@ -16,19 +16,12 @@ from onebasin.models.symmetry.words import in_shell, spell
 
 Status = Literal["live", "harmless", "near", "undecided", "incomplete"]
 
-MEANING: dict[Status, str] = {
-    "live": "makes copies of every mode; used",
-    "harmless": "no copies of modes; not used",
-    "near": "nearly a symmetry; not used",
-    "undecided": "not decided; not used",
-    "incomplete": "a part of a symmetry; not used",
-}
-_FLAGS: dict[Status, Flag] = {
-    "live": "good",
-    "harmless": "",
-    "near": "warn",
-    "undecided": "warn",
-    "incomplete": "warn",
+MEANING: dict[Status, tuple[str, Flag]] = {
+    "live": ("makes copies of every mode; used", "good"),
+    "harmless": ("no copies of modes; not used", ""),
+    "near": ("nearly a symmetry; not used", "warn"),
+    "undecided": ("not decided; not used", "warn"),
+    "incomplete": ("a part of a symmetry; not used", "warn"),
 }
 
 
@@ -75,12 +68,12 @@ class FoundBlock(Shown):
     @property
     def meaning(self) -> str:
         """The status in words."""
-        return MEANING[self.status]
+        return MEANING[self.status][0]
 
     @property
     def flag(self) -> Flag:
         """Tell whether it is good news."""
-        return _FLAGS[self.status]
+        return MEANING[self.status][1]
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 
 from onebasin.base.errors import InferenceError
 
-from .measuring import BudgetedDensity, OutOfBudget, Probe, point_of
+from .measuring import BudgetedDensity, OutOfBudget, Probe, points_of
 from .moves import Generator, lengths
 from .result import FoundBlock
 from .spaces import Space
@@ -47,33 +47,15 @@ FAR = 12.0
 
 @dataclass
 class Search:
-    """The state that the stages of a search share.
-
-    Attributes
-    ----------
-    measured : BudgetedDensity
-        The log density.
-    probes : list of Probe
-        Random points.
-    given : list of Probe
-        Draws of the posterior; without any, rough ones are made where they matter.
-    seed : int
-        Of points.
-    found : list of FoundBlock
-        In the order in which they were found.
-    open : list of str
-        What was not searched.
-    spaces : dict of int to Space
-        The exact searches by how many parts there are.
-    """
+    """The state that the stages of a search share."""
 
     measured: BudgetedDensity
-    probes: list[Probe]
-    given: list[Probe]
+    probes: list[Probe]  # random points
+    given: list[Probe]  # draws of the posterior; without any, rough ones are made where they matter
     seed: int
     found: list[FoundBlock] = field(default_factory=list)
-    open: list[str] = field(default_factory=list)
-    spaces: dict[int, Space] = field(default_factory=dict)
+    open: list[str] = field(default_factory=list)  # what was not searched
+    spaces: dict[int, Space] = field(default_factory=dict)  # exact searches by how many parts
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -124,7 +106,7 @@ class Search:
         density = self.measured.density
         # Random points alone may give a scalar one sign: far points on either side are looked at too.
         far = density.constrain(np.outer((-FAR_ENOUGH, FAR_ENOUGH), np.ones(density.dim)))
-        points = [*(p.point for p in self.probes), point_of(far, 0), point_of(far, 1)]
+        points = [*(p.point for p in self.probes), *points_of(far)]
         return tuple(
             name
             for name in self.order
@@ -152,7 +134,7 @@ def random_probes(measured: BudgetedDensity, seed: int) -> list[Probe]:
             break
         spread = np.array([SCALES[place] * NEARER**attempt for place in left])
         values = density.constrain(spread[:, None] * rng.normal(size=(len(left), density.dim)))
-        points = [point_of(values, row) for row in range(len(left))]
+        points = points_of(values)
         known = np.isfinite(measured(points))
         found |= {
             place: point for place, point, good in zip(left, points, known, strict=True) if good
@@ -174,17 +156,7 @@ def random_probes(measured: BudgetedDensity, seed: int) -> list[Probe]:
 
 @dataclass(frozen=True)
 class AscentEnd:
-    """The end of an ascent.
-
-    Attributes
-    ----------
-    probe : Probe
-        The point.
-    vector : array (dim,)
-        In the unconstrained space.
-    converged : bool
-        Whether the gradient vanishes there.
-    """
+    """The end of an ascent, and its vector in the unconstrained space; `converged` where the gradient vanishes."""
 
     probe: Probe
     vector: Float[np.ndarray, " dim"]
@@ -223,7 +195,7 @@ def optima(
             callback=stop,
             options={"maxiter": ITERATIONS, "gtol": 1e-6, "ftol": 1e-14},
         )
-        probe = measured.probe(point_of(density.constrain(np.asarray(end.x)[None]), 0))
+        probe = measured.probe(*points_of(density.constrain(np.asarray(end.x)[None])))
         if probe.known:
             steep = float(np.abs(end.jac).max(initial=0.0))
             done = steep < 1e-3 * (1.0 + 1e-3 * abs(float(end.fun))) and np.abs(end.x).max() < FAR
@@ -242,9 +214,7 @@ def near_posterior(measured: BudgetedDensity, seed: int, ends: list[AscentEnd]) 
         starts = np.array([ends[at % len(ends)].vector for at in range(WALKERS)])
     else:
         tried = rng.normal(size=(16, density.dim))
-        values = density.constrain(tried)
-        level = measured([point_of(values, row) for row in range(len(tried))])
-        starts = tried[np.argsort(-level)[:WALKERS]]
+        starts = tried[np.argsort(-_levels(measured, tried))[:WALKERS]]
     # Random-walk Metropolis, each chain with a step of its own that is tuned to accept a quarter.
     place = starts.copy()
     height = _levels(measured, place)
@@ -259,11 +229,9 @@ def near_posterior(measured: BudgetedDensity, seed: int, ends: list[AscentEnd]) 
             taken = np.log(rng.uniform(size=len(place))) < new - height
         place[taken], height[taken] = there[taken], new[taken]
         step *= np.where(taken, 1.3, 0.92)
-    values = density.constrain(place)
-    probes = measured.probes([point_of(values, row) for row in range(len(place))])
+    probes = measured.probes(points_of(density.constrain(place)))
     return [p for p in (*(end.probe for end in ends), *probes) if p.known]
 
 
 def _levels(measured: BudgetedDensity, vectors: np.ndarray) -> np.ndarray:
-    values = measured.density.constrain(vectors)
-    return measured([point_of(values, row) for row in range(len(vectors))])
+    return measured(points_of(measured.density.constrain(vectors)))

@@ -165,13 +165,10 @@ def _with_places(
     """Moves together with swaps of two places of simplexes, whose places do not change one by one."""
     found = []
     for size in range(length + 1, FEW_PLACES + 1):
-        simplexes = [
-            (name, axis)
-            for name, axis in _axes(free, size)
-            if not replaceable(
-                tuple(swaps([(name, axis)], 0, 1)), 0, 1, inner.measured, inner.probes
-            )
-        ]
+        places = _axes(free, size)
+        groups = [tuple(swaps([place], 0, 1)) for place in places]
+        fits = replaceable(groups, 0, 1, inner.measured, inner.probes)
+        simplexes = [place for place, fit in zip(places, fits, strict=True) if not fit]
         if simplexes:
             found += [plain + swaps(simplexes, *pair) for pair in combinations(range(size), 2)]
     return found

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
-from .gf2 import all_sums, bits, echelon, kept_by, least_basis, orthogonal, reduce
+from .gf2 import bits, echelon, kept_by, least_basis, orthogonal, reduce, span
 from .measuring import DOUBTFUL, BudgetedDensity, Probe
 from .moves import Generator, Moves, Point, act, by_name
 
@@ -27,42 +26,27 @@ MOST_MOVES = 8
 """Moves of a pair up to which all their sums are evaluated."""
 MANY = 8
 """Variables from which on it is first asked which of them interact at all."""
+TOGETHER = 32
+"""Pairs of many variables that are evaluated at a time at most."""
 SAME = 1e-12
 """Relative difference up to which two values are the same point."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """The findings of a search.
+    """The findings of a search; `doubtful` are sets whose change is above rounding and too small to decide anything."""
 
-    Attributes
-    ----------
-    moves : Moves
-        What the bits of the vectors are.
-    basis : tuple of int
-        Of the symmetries, the lightest.
-    doubtful : tuple of int
-        Sets whose change is above rounding and so small that it decides nothing.
-    complete : bool
-        Whether no other symmetry is among the sums.
-    """
-
-    moves: Moves
-    basis: tuple[int, ...] = ()
+    moves: Moves  # what the bits of the vectors are
+    basis: tuple[int, ...] = ()  # of the symmetries, the lightest
     doubtful: tuple[int, ...] = ()
-    complete: bool = True
+    complete: bool = True  # no other symmetry is among the sums
 
 
 @dataclass(frozen=True)
 class LargestChange:
     """The effect of a set on the log density: its change at the point where it is largest, and that of rounding there.
 
-    Attributes
-    ----------
-    change : float
-        In nats; infinite outside the support.
-    slack : float
-        The change in nats that rounding may make at that point.
+    In nats; infinite outside the support.
     """
 
     change: float
@@ -154,11 +138,9 @@ def _in_halves(
 ) -> list[int]:
     """The symmetries among sums of sets that are none: A + B is one at x where f(A x) = f(B x)."""
     half = len(failing) // 2
-    left, right = all_sums(failing[:half]), all_sums(failing[half:])
+    left, right = span(failing[:half]), span(failing[half:])
     probe = probes[0]
-    values = [
-        measured([moves.act(int(each), probe.point) for each in side]) for side in (left, right)
-    ]
+    values = [measured([moves.act(each, probe.point) for each in side]) for side in (left, right)]
     order = np.argsort(values[1], kind="stable")
     ordered = values[1][order]
     size = 1.0 + np.abs(np.concatenate(values)[np.isfinite(np.concatenate(values))]).max(initial=0)
@@ -169,7 +151,7 @@ def _in_halves(
             ordered, [values[0][place] - slack, values[0][place] + slack], side="left"
         )
         for at in order[low:high]:
-            chosen = int(left[place]) ^ int(right[at])
+            chosen = left[place] ^ right[at]
             new = chosen and reduce(chosen, echelon(found))
             if new and trial(moves.generators(chosen), measured, probes).holds:
                 found.append(chosen)
@@ -225,31 +207,68 @@ def centred(moves: Iterable[tuple[Generator, ...]], point: Point) -> dict[str, n
 
 
 def candidates(moves: Moves, measured: BudgetedDensity, probes: Sequence[Probe]) -> list[int]:
-    """A basis of a space that holds every symmetry among sums of the moves."""
+    """A basis of a space that holds every symmetry among sums of the moves.
+
+    Of many variables several pairs are evaluated at a time, as long as none of them turns out to be needless.
+    """
     probe, other = probes[0], probes[-1 if len(probes) < 2 else 1].point
     names = moves.names()
+    own = {name: moves.of(name) for name in names}
     space = [1 << place for place in range(len(moves.each))]
     middle = centred(moves.each, probe.point)
-    apart = _without_interaction(names, measured, probe, other) if len(names) >= MANY else set()
-    for first, second in combinations(names, 2):
-        both = moves.of(first) | moves.of(second)
-        restricted = echelon(vector & both for vector in space)
-        if len(restricted) <= 1 or (first, second) in apart or both.bit_count() > MOST_MOVES:
-            continue
-        point = {**middle, first: probe.point[first], second: probe.point[second]}
-        for check in _checks(moves, both, point, measured):
-            space = kept_by(space, check)
+    together = TOGETHER if len(names) >= MANY else 1
+    interacting = _Interactions(names, measured, probe, other) if len(names) >= MANY else None
+
+    def is_open(first: str, second: str) -> bool:
+        both = own[first] | own[second]
+        if both.bit_count() > MOST_MOVES:
+            return False
+        parts = (vector & both for vector in space if vector & both)
+        one = next(parts, 0)
+        return any(part != one for part in parts)
+
+    for at, first in enumerate(names):
+        rest, width = names[at + 1 :], 1
+        while rest:
+            some = [name for name in rest[:width] if is_open(first, name)]
+            rest = rest[width:]
+            if interacting is not None:
+                some = interacting.of(first, some)
+            each = [
+                (own[first] | own[name], middle | {n: probe.point[n] for n in (first, name)})
+                for name in some
+            ]
+            width = min(2 * width, together)
+            for name, checks in zip(some, _checks(moves, each, measured), strict=True):
+                if is_open(first, name):
+                    for check in checks:
+                        space = kept_by(space, check)
+                else:
+                    width = 1
     return space
 
 
-def _checks(moves: Moves, both: int, point: Point, measured: BudgetedDensity) -> list[int]:
+def _checks(
+    moves: Moves, pairs: Sequence[tuple[int, Point]], measured: BudgetedDensity
+) -> list[list[int]]:
     """Vectors with which any symmetry has an even overlap, from all sums of the moves of two variables at one point."""
-    places = bits(both)
-    chosen = [_placed(code, places) for code in range(2 ** len(places))]
-    base = measured.probe(point)
-    values = np.concatenate(
-        ([base.value], measured([moves.act(each, point) for each in chosen[1:]]))
-    )
+    bases = measured.probes([point for _, point in pairs], alike=True) if pairs else []
+    places = [bits(both) for both, _ in pairs]
+    moved = [
+        moves.act(_placed(code, own), point)
+        for own, (_, point) in zip(places, pairs, strict=True)
+        for code in range(1, 2 ** len(own))
+    ]
+    ends = np.cumsum([2 ** len(own) - 1 for own in places])
+    found = np.split(measured(moved), ends[:-1]) if pairs else []
+    return [
+        _kept_apart(base, np.concatenate([[base.value], values]), own)
+        for base, values, own in zip(bases, found, places, strict=True)
+    ]
+
+
+def _kept_apart(base: Probe, values: np.ndarray, places: list[int]) -> list[int]:
+    """The same for the values of all sums at one point, the point itself first."""
     finite = np.isfinite(values)
     if not finite.any():
         return []
@@ -270,21 +289,29 @@ def _placed(code: int, places: list[int]) -> int:
     return sum(1 << places[bit] for bit in bits(code))
 
 
-def _without_interaction(
-    names: tuple[str, ...], measured: BudgetedDensity, probe: Probe, other: Point
-) -> set[tuple[str, str]]:
-    """Pairs of variables whose mixed second difference is zero: none of their sums is one symmetry together."""
-    single = measured([{**probe.point, name: other[name]} for name in names])
-    alone = dict(zip(names, single, strict=True))
-    pairs = [
-        (first, second)
-        for first, second in combinations(names, 2)
-        if np.isfinite(alone[first]) and np.isfinite(alone[second])
-    ]
-    both = measured([{**probe.point, a: other[a], b: other[b]} for a, b in pairs])
-    mixed = [
-        value - alone[a] - alone[b] + probe.value for (a, b), value in zip(pairs, both, strict=True)
-    ]
-    size = 1.0 + np.abs(single[np.isfinite(single)]).max(initial=abs(probe.value))
-    slack = 4.0 * probe.tolerance * size / (1.0 + abs(probe.value))
-    return {pair for pair, change in zip(pairs, mixed, strict=True) if abs(change) <= slack}
+class _Interactions:
+    """Pairs of variables whose mixed second difference is not zero: of others, no sums are one symmetry together."""
+
+    def __init__(
+        self, names: tuple[str, ...], measured: BudgetedDensity, probe: Probe, other: Point
+    ) -> None:
+        self.measured, self.probe, self.other = measured, probe, other
+        single = measured([{**probe.point, name: other[name]} for name in names])
+        self.alone = dict(zip(names, single, strict=True))
+        size = 1.0 + np.abs(single[np.isfinite(single)]).max(initial=abs(probe.value))
+        self.slack = 4.0 * probe.tolerance * size / (1.0 + abs(probe.value))
+
+    def of(self, first: str, seconds: Sequence[str]) -> list[str]:
+        """The second variables that the first one interacts with, or of which it is not known."""
+        known = [
+            name for name in seconds if np.isfinite([self.alone[first], self.alone[name]]).all()
+        ]
+        both = self.measured(
+            [{**self.probe.point, first: self.other[first], n: self.other[n]} for n in known]
+        )
+        apart = {
+            name
+            for name, value in zip(known, both, strict=True)
+            if abs(value - self.alone[first] - self.alone[name] + self.probe.value) <= self.slack
+        }
+        return [name for name in seconds if name not in apart]

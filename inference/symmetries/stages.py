@@ -282,15 +282,8 @@ def _mixed(s: Search, axes: Axes) -> Iterator[FoundBlock]:
 def exchange(s: Search, own: Sequence[Generator], length: int) -> FoundBlock:
     """Compare a set that axes alone do not say: counterparts, positions, or signs that change with an exchange.
 
-    Parameters
-    ----------
-    s : Search
-        On the parameters as they are declared.
-    own : sequence of Generator
-        Swaps of the first two components: of tuples of counterparts by their name (``mu1~mu2``), of axes, and of places
-        of axes of another length; with complements and changes of sign.
-    length : int
-        How many components there are.
+    It swaps the first two of so many components: tuples of counterparts by their name (``mu1~mu2``), axes, and places
+    of axes of another length; with complements and changes of sign.
     """
     shapes = s.measured.density.shapes
     tuples: list[tuple[str, ...]] = [tuple(g.name.split("~")) for g in own if "~" in g.name]

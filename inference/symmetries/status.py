@@ -30,11 +30,9 @@ def parts_compete(
     if not apart:
         return "undecided"
     first, second = apart[0].parts
-    members = [
-        group
-        for group in by_name(apart).values()
-        if replaceable(group, first, second, measured, probes)
-    ]
+    groups = list(by_name(apart).values())
+    fits = replaceable(groups, first, second, measured, probes)
+    members = [group for group, fit in zip(groups, fits, strict=True) if fit]
     if not members:
         return "undecided"
     points: list[Point] = []
@@ -122,19 +120,21 @@ def _judged(values: np.ndarray, probes: Sequence[Probe]) -> Status:
 
 
 def replaceable(
-    group: tuple[Generator, ...],
+    groups: Sequence[tuple[Generator, ...]],
     first: int,
     second: int,
     measured: BudgetedDensity,
     probes: Sequence[Probe],
-) -> bool:
-    """Tell whether a part of a variable can be another point's and lie inside the support; a simplex's cannot."""
+) -> list[bool]:
+    """Tell of which variables a part can be another point's and lie inside the support; a simplex's cannot."""
     points = [
         _replaced(probes[at].point, probes[at - 1].point, [group], (part,))
+        for group in groups
         for at in range(len(probes))
         for part in (first, second)
     ]
-    return bool(np.isfinite(measured(points)).reshape(len(probes), 2).all(axis=1).any())
+    inside = np.isfinite(measured(points)).reshape(len(groups), len(probes), 2)
+    return inside.all(axis=2).any(axis=1).tolist()
 
 
 def _replaced(

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
-from ..contracts.method import Running, called_as
-from .settings import Variational
+from ..contracts.method import Method, Running, called_as
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @settings
-class Advi(Variational):
+class Advi(Method):
     """Fit a Gaussian by automatic differentiation variational inference (Kucukelbir et al. 2017).
 
     Parameters
@@ -74,6 +73,7 @@ class Advi(Variational):
         "stanli": "onebasin.inference.variational.stan:fit",
         "cmdstan": "onebasin.inference.variational.stan:fit",
     }
+    takes_start: ClassVar[bool] = True
     apart: ClassVar = ("family",)
     later: ClassVar = ("weights",)
     numpyro_alone: ClassVar = frozenset(
@@ -115,11 +115,6 @@ class Advi(Variational):
     def draws_a_step(self) -> int:
         """Draws from q of each gradient."""
         return self.gradient_samples
-
-    @property
-    def records_parameters(self) -> bool:  # type: ignore[override]
-        """Tell whether means and standard deviations are recorded at every evaluation."""
-        return self.trace_parameters
 
     @property
     def word(self) -> str:

@@ -77,7 +77,7 @@ def fit(job: Job[Any]) -> Found:
         "family": s.family,
         "mutual_information": plan.information.choice,
         "information_side": plan.information.side,
-        "log_group_order": plan.information.log_order,
+        "log_group_order": plan.information.layout.log_order,
         "local_reparametrisation": plan.local,
     }
     # A network's symmetry follows from its architecture.

@@ -37,15 +37,8 @@ PIECE = 20_000_000
 class Objective:
     """The ELBO of a target's density under a family.
 
-    Attributes
-    ----------
-    density, family
-        Of the target, and of q.
-    local
-        Whether layers' values are drawn.
-    frugal
-        Whether with local reparametrisation only what is no normal weight is drawn, and layers' noise is kept for the
-        gradient; ADVI's.
+    `local` says whether layers' values are drawn; `frugal`, of ADVI, whether only what is no normal weight is drawn
+    then, and layers' noise is kept for the gradient.
     """
 
     density: NumpyroDensity | StanVectors

@@ -64,27 +64,17 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Optimised:
-    """The result of training.
+    """The result of training: parameters (fit, ...), and the traces.
 
-    Attributes
-    ----------
-    params : dict
-        Parameters of the family (fit, ...).
-    iteration : array (evaluation,)
-        Steps done at each evaluation.
-    elbo, information : array (evaluation, fit)
-        Their traces.
-    settled : array (fit,)
-        Whether the stopping rule was met.
-    recorded : list of dict
-        Parameters of the family (fit, ...) at each evaluation, where they were asked for.
+    `recorded` has the parameters at each evaluation, where they were asked for; `settled` says which fits met the
+    stopping rule.
     """
 
     params: Parameters
-    iteration: np.ndarray
-    elbo: np.ndarray
+    iteration: np.ndarray  # (evaluation,), steps done
+    elbo: np.ndarray  # (evaluation, fit)
     information: np.ndarray
-    settled: np.ndarray
+    settled: np.ndarray  # (fit,)
     recorded: list[Parameters]
 
 
@@ -154,7 +144,7 @@ class TrainingLoop:
             after = min(len(trace) * every, self.steps)
             if not np.all(np.isfinite(trace[-1])):
                 raise self._failure(trace[-1], done, after)
-            if s.records_parameters:
+            if isinstance(s, Advi) and s.trace_parameters:
                 recorded.append(state.params)
             keeper.save(partial(Kept, state, trace))
             watch(after)

@@ -33,14 +33,13 @@ from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target, check_target
 
-from ..mutual_information import LogRatios, from_values, sides
+from ..mutual_information.interval import LogRatios, from_values, sides
 from .fitted import fitted
 from .gaussians import GaussianFamily, Parameters, sample
 from .layout import PartColumns, SymmetryLayout
 from .term import MAX_EXACT
 
 Values = Float[Array, " draw"]
-Place = tuple[int, bytes]
 COLUMNS = ("layer", "units", "lower", "upper", "lower_mcse", "upper_mcse", "log_order")
 
 
@@ -217,15 +216,25 @@ class _Terms:
     def gap(self, key: jax.Array, names: list[str]) -> MixtureGap:
         """Both sides, of the whole and of every layer."""
         blocks = self.layout.blocks
-        whole = [self.layout.columns(block) for block in blocks]
         keys = [jax.random.fold_in(key, number) for number in range(len(blocks))]
-        full = [
-            _both(key, self._ratios(columns), self.permutations)
-            for key, columns in zip(keys, whole, strict=True)
-        ]
+        whole = [self.layout.columns(block) for block in blocks]
+        full = [self._sides(*each) for each in zip(keys, whole, strict=True)]
         upper = [high for _, high in full]
-        known = {_place(n, columns): full[n][0] for n, columns in enumerate(whole)}
-        chains = [self._chain(keys, order, known) for order in self._orders()]
+        # Lower values by layer and coordinates that count: terms that orders share are computed once.
+        known = {(n, columns.index.tobytes()): full[n][0] for n, columns in enumerate(whole)}
+        chains: list[list[Values]] = []
+        for order in self._orders():
+            found: dict[int, Values] = {}
+            for layer, columns in zip(order, self.layout.chain(order), strict=True):
+                place = layer, columns.index.tobytes()
+                if place not in known:
+                    known[place] = (
+                        self._sides(keys[layer], columns, lower_alone=True)[0]
+                        if columns.index.size
+                        else jnp.zeros(len(self.draws))
+                    )
+                found[layer] = known[place]
+            chains.append([found[layer] for layer in range(len(order))])
         lower = max(chains, key=lambda found: float(jnp.mean(_total(found))))
         rows = [
             (name, block.size, *astuple(_bounds(low, high, block.log_order)), block.log_order)
@@ -243,43 +252,20 @@ class _Terms:
         first, second = ahead[::2], ahead[1::2]
         return list(dict.fromkeys((ahead, ahead[::-1], first + second, second + first)))
 
-    def _chain(
-        self, keys: list[jax.Array], order: tuple[int, ...], known: dict[Place, Values]
-    ) -> list[Values]:
-        """Every layer's lower values in an order; terms that orders share are computed once."""
-        found: dict[int, Values] = {}
-        for layer, columns in zip(order, self.layout.chain(order), strict=True):
-            place = _place(layer, columns)
-            if place not in known:
-                known[place] = self._kept(keys[layer], columns)
-            found[layer] = known[place]
-        return [found[layer] for layer in range(len(order))]
-
-    def _kept(self, key: jax.Array, columns: PartColumns) -> Values:
-        """Lower values of a layer's term by the coordinates that are left."""
-        if not columns.index.size:
-            return jnp.zeros(len(self.draws))
-        return _lower(key, self._ratios(columns), self.permutations)
-
-    def _ratios(self, columns: PartColumns) -> LogRatios:
-        return self.family.ratios(self.p, self.draws, columns)
+    def _sides(
+        self, key: jax.Array, columns: PartColumns, *, lower_alone: bool = False
+    ) -> tuple[Values, ...]:
+        ratios = self.family.ratios(self.p, self.draws, columns)
+        return _compiled(key, ratios, self.permutations, lower_alone)
 
 
-@partial(jax.jit, static_argnums=2)
-def _both(key: jax.Array, ratios: LogRatios, permutations: int) -> tuple[Values, Values]:
-    low, high, _ = sides(key, ratios, num_permutations=permutations, max_exact=MAX_EXACT)
-    return low, high
-
-
-@partial(jax.jit, static_argnums=2)
-def _lower(key: jax.Array, ratios: LogRatios, permutations: int) -> Values:
-    """The lower side alone, at a fraction of the time."""
-    return sides(key, ratios, num_permutations=permutations, max_exact=MAX_EXACT)[0]
-
-
-def _place(number: int, columns: PartColumns) -> Place:
-    """A term's name: the layer and the coordinates that count."""
-    return number, columns.index.tobytes()
+@partial(jax.jit, static_argnums=(2, 3))
+def _compiled(
+    key: jax.Array, ratios: LogRatios, permutations: int, lower_alone: bool
+) -> tuple[Values, ...]:
+    """Lower and upper values of every draw; the lower ones alone take a fraction of the time."""
+    found = sides(key, ratios, num_permutations=permutations, max_exact=MAX_EXACT)
+    return found[:1] if lower_alone else found[:2]
 
 
 def _total(terms: list[Values]) -> Values:

@@ -96,15 +96,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class PartColumns:
-    """The parts of a block, or a choice of their coordinates.
-
-    Attributes
-    ----------
-    index : array (part, param)
-        Places in the vector.
-    flips : array (param,) or None
-        Which of them a flip negates; None without flips.
-    """
+    """Places in the vector of a block's parts, or of some of their coordinates, and which of them a flip negates."""
 
     index: Int[np.ndarray, "part param"]
     flips: Bool[np.ndarray, " param"] | None
@@ -112,15 +104,7 @@ class PartColumns:
 
 @dataclass(frozen=True)
 class SymmetryLayout:
-    """A target's density and its symmetry there.
-
-    Attributes
-    ----------
-    density : NumpyroDensity or StanVectors
-        In charts in which the group moves coordinates.
-    blocks : tuple of Block
-        At least one.
-    """
+    """A target's density, in charts in which the group moves coordinates, and the blocks there: at least one."""
 
     density: NumpyroDensity | StanVectors
     blocks: tuple[Parts, ...]

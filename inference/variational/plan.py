@@ -43,16 +43,7 @@ class Begun(NamedTuple):
 class Plan:
     """The plan of a training on a target; made once by `planned`, and begun for each seed.
 
-    Attributes
-    ----------
-    settings : Advi or Symmetrised
-        Of every fit.
-    density, family
-        Of the target, and of q.
-    local
-        Whether layers' values are drawn.
-    layout, information
-        The symmetry and what it adds; of ADVI None.
+    `local` says whether layers' values are drawn; ADVI has no `layout` and no `information`.
     """
 
     settings: Advi | Symmetrised

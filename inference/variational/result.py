@@ -114,13 +114,9 @@ def symmetrised(
     variables: dict[str, Any] = {"iteration": ("evaluation", optimised.iteration)}
     variables |= {n: (("chain", "evaluation"), v.T) for n, v in traces.items()}
     variables |= {"settled": ("chain", optimised.settled.astype(np.int8)), **final}
-    dims = {
-        n: d
-        for n, (d, _) in optimiser.family.describe(jax.tree.map(lambda v: v[0], params)).items()
-    }
-    described = jax.vmap(lambda p: {n: v for n, (_, v) in optimiser.family.describe(p).items()})(
-        params
-    )
+    family = optimiser.family
+    dims = {"loc": ("param",)} | {n: axes for n, (_, axes) in family.axes.items()}
+    described = jax.vmap(lambda p: {n: v for n, (_, v) in family.describe(p).items()})(params)
     variables |= {n: (("chain", *dims[n]), np.asarray(v)) for n, v in described.items()}
     dataset = xr.Dataset(variables)
     traced = {"exact": "without bias", "lower": "lower bound of it"}[optimiser.information.side]

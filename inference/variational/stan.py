@@ -10,7 +10,7 @@ stays the same in all attempts, as an init file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -46,21 +46,11 @@ _ITERATION = re.compile(r"^\s*(\d+)\s+[-\d.e+]+\s", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Attempt:
-    """One way to run Stan's ADVI.
+    """One way to run Stan's ADVI; the fit starts uniformly within `init_radius`."""
 
-    Attributes
-    ----------
-    eta : float or None
-        A fixed step size; `None` to let Stan search.
-    init_radius : float
-        The fit starts uniformly within it.
-    seed_offset : int
-        Added to the seed, for another start.
-    """
-
-    eta: float | None = None
+    eta: float | None = None  # a fixed step size; Stan searches without
     init_radius: float = 2.0
-    seed_offset: int = 0
+    seed_offset: int = 0  # for another start
 
 
 ATTEMPTS = (
@@ -76,9 +66,12 @@ def fit(job: Job[Advi]) -> Found:
     target, settings, bars = job.target, job.method, job.bars
     _check(settings)
     tried: list[dict[str, Any]] = []
+    converged = True
     bar = bars.add(f"ADVI {settings.family}", settings.iterations)
 
     def watch(printed: str) -> None:
+        nonlocal converged
+        converged &= NOT_CONVERGED not in printed
         if numbers := _ITERATION.findall(printed):
             bars.move(bar, int(numbers[-1]))
 
@@ -112,10 +105,10 @@ def fit(job: Job[Advi]) -> Found:
                     draws=settings.draws,
                     eta=attempt.eta,
                 )
-                told = _NotConverged(watch)
-                printed = run(ready, arguments, folder, watch=told)
+                converged = True
+                printed = run(ready, arguments, folder, watch=watch)
                 output = read(files.output, printed=printed)
-                return _read(job, output, folder, told.converged, tried, attempt)
+                return _read(job, output, folder, converged, tried, attempt)
             except StanRunError as error:
                 # The line that says why, without the program's name.
                 lines = str(error).splitlines()
@@ -146,17 +139,6 @@ def _check(settings: Advi) -> None:
                 f"`{name}` is {given!r}, which Stan's ADVI cannot do; use engine='numpyro', or leave it at "
                 f"{allowed[0]!r}."
             )
-
-
-class _NotConverged:
-    """Looks for the words that the optimiser had not converged, among all that is printed."""
-
-    def __init__(self, watch: Callable[[str], None]) -> None:
-        self.converged, self._watch = True, watch
-
-    def __call__(self, printed: str) -> None:
-        self.converged &= NOT_CONVERGED not in printed
-        self._watch(printed)
 
 
 def _read(

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
-from ..contracts.method import Running, called_as
-from .settings import Variational
+from ..contracts.method import Method, Running, called_as
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from onebasin.models.target import Target
 
-_WHERE = "onebasin.inference.variational.approximate:fit"
-
 
 @settings
-class Symmetrised(Variational):
+class Symmetrised(Method):
     """Fit a Gaussian whose average over the target's symmetry approximates the posterior.
 
     Parameters
@@ -87,9 +84,12 @@ class Symmetrised(Variational):
     """
 
     name: ClassVar[str] = "symmetrised"
-    engines: ClassVar = dict.fromkeys(("numpyro", "stanli", "cmdstan"), _WHERE)
+    engines: ClassVar = dict.fromkeys(
+        ("numpyro", "stanli", "cmdstan"), "onebasin.inference.variational.approximate:fit"
+    )
     needs: ClassVar = frozenset({"symmetry"})
     resumes: ClassVar[bool] = True
+    takes_start: ClassVar[bool] = True
     by_jax: ClassVar[bool] = True
     checks_symmetry: ClassVar[bool] = True
     apart: ClassVar = ("family", "mutual_information")

@@ -27,21 +27,20 @@ from jaxtyping import Array, Float
 from onebasin.base.checks import choose
 from onebasin.base.errors import ArgumentError
 
-from ..mutual_information import (
+from ..mutual_information.estimators import (
     Estimator,
-    Interval,
-    LogRatios,
     barber_agakov,
     bethe,
     exact,
     importance,
     infonce,
     information,
-    path_gradient,
-    training_marginals,
 )
-from ..mutual_information.interval import from_values, layered_interval
+from ..mutual_information.gradient import path_gradient
+from ..mutual_information.interval import Interval, from_values, layered_interval
+from ..mutual_information.messages import training_marginals
 from ..mutual_information.permanent import check_size
+from ..mutual_information.ratios import LogRatios
 from .gaussians import GaussianFamily, MeanField, Parameters
 from .layout import Element, PartColumns, SymmetryLayout
 from .symmetrised import Symmetrised
@@ -79,11 +78,6 @@ class Information:
         return self.layout.has_parts and self.family.factorises
 
     @property
-    def log_order(self) -> float:
-        """Log order of the group, which the information does not exceed."""
-        return self.layout.log_order
-
-    @property
     def side(self) -> str:
         """On which side of the truth `value` lies."""
         few = all(block.size <= MAX_EXACT for block in self.layout.blocks)
@@ -100,16 +94,18 @@ class Information:
         """A scalar whose derivative in the parameters is the training gradient; `draws` depend on them too."""
         if self.choice == "none":
             return jnp.zeros(())
-        if not self.by_parts:
-            return jnp.mean(self._whole(p, key, draws))
-        if self.choice == "infonce" and self.layout.overlaps:
+        if not self.by_parts and self.choice == "exact":
+            return jnp.mean(self.enumerated(p, draws))
+        if not self.by_parts or (self.choice == "infonce" and self.layout.overlaps):
             return jnp.mean(self._sampled(p, key, draws, self.settings.permutations))
         chains = self.layout.chains()
-        terms = [self._chain(p, key, draws, chain) for chain in chains]
+        each = [[self._part(p, key, draws, c) for c in chain if c.index.size] for chain in chains]
+        terms = [sum(parts, jnp.zeros(())) for parts in each]
         if len(terms) == 1:
             return terms[0]
         fixed = jax.lax.stop_gradient(p)
-        values = [self._chain_value(fixed, key, jax.lax.stop_gradient(draws), c) for c in chains]
+        still = jax.lax.stop_gradient(draws)
+        values = [jnp.mean(self._chain_values(fixed, key, still, chain)) for chain in chains]
         return jnp.where(values[0] >= values[1], terms[0], terms[1])
 
     def value(self, p: Parameters, key: jax.Array, draws: Float[Array, "draw param"]) -> jax.Array:
@@ -124,34 +120,25 @@ class Information:
         """Both sides."""
         num = self.settings.report_permutations
         if self.by_parts:
-            full = [self._ratios(p, draws, self.layout.columns(b)) for b in self.layout.blocks]
+            full = [
+                self.family.ratios(p, draws, self.layout.columns(b)) for b in self.layout.blocks
+            ]
             chains = [
-                [self._ratios(p, draws, columns) for columns in chain if columns.index.size]
+                [self.family.ratios(p, draws, columns) for columns in chain if columns.index.size]
                 for chain in self.layout.chains()
             ]
             return layered_interval(key, full, chains, num_permutations=num, max_exact=MAX_EXACT)
-        lower = self._reported(p, key, draws)
-        ones = jnp.ones_like(lower)
-        if self.enumerable:
-            return from_values(lower, lower, self.log_order, ones)
-        upper = self._sampled(p, key, draws, num, identity=False)
-        return from_values(lower, upper, self.log_order, ones)
-
-    def _ratios(self, p: Parameters, draws: jax.Array, columns: PartColumns) -> LogRatios:
-        return self.family.ratios(p, draws, columns)
-
-    def _chain(
-        self, p: Parameters, key: jax.Array, draws: jax.Array, chain: tuple[PartColumns, ...]
-    ) -> jax.Array:
-        terms = [self._part(p, key, draws, columns) for columns in chain if columns.index.size]
-        return sum(terms, jnp.zeros(()))
+        lower = upper = self._reported(p, key, draws)
+        if not self.enumerable:
+            upper = self._sampled(p, key, draws, num, identity=False)
+        return from_values(lower, upper, self.layout.log_order, jnp.ones_like(lower))
 
     def _part(
         self, p: Parameters, key: jax.Array, draws: jax.Array, columns: PartColumns
     ) -> jax.Array:
         if isinstance(self.family, MeanField) and self.choice not in DIFFERENTIATED:
             return self._path(p, key, draws, columns)
-        ratios = self._ratios(p, draws, columns)
+        ratios = self.family.ratios(p, draws, columns)
         if self.choice in DIFFERENTIATED:
             estimate = self._estimator()(key, ratios)
             return jnp.mean(information(ratios, estimate, control_variate=False))
@@ -165,7 +152,7 @@ class Information:
         """The Rao-Blackwellised gradient, as the derivative of an inner product."""
         fixed, still = jax.lax.stop_gradient(p), jax.lax.stop_gradient(draws)
         index = columns.index
-        ratios = self._ratios(fixed, still, columns)
+        ratios = self.family.ratios(fixed, still, columns)
         scale = jnp.exp(fixed["log_scale"])[index]
         flips = None if columns.flips is None else jnp.asarray(columns.flips)
         slopes = path_gradient(
@@ -203,21 +190,10 @@ class Information:
         total = jnp.zeros(len(draws))
         for columns in chain:
             if columns.index.size:
-                ratios = self._ratios(p, draws, columns)
+                ratios = self.family.ratios(p, draws, columns)
                 estimator = exact() if ratios.num_parts <= MAX_EXACT else barber_agakov()
                 total = total + information(ratios, estimator(key, ratios))
         return total
-
-    def _chain_value(
-        self, p: Parameters, key: jax.Array, draws: jax.Array, chain: tuple[PartColumns, ...]
-    ) -> jax.Array:
-        return jnp.mean(self._chain_values(p, key, draws, chain))
-
-    def _whole(self, p: Parameters, key: jax.Array, draws: jax.Array) -> jax.Array:
-        """Training values with elements applied to whole draws."""
-        if self.choice == "exact":
-            return self.enumerated(p, draws)
-        return self._sampled(p, key, draws, self.settings.permutations)
 
     def _reported(self, p: Parameters, key: jax.Array, draws: jax.Array) -> jax.Array:
         if self.enumerable:

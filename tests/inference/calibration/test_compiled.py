@@ -98,14 +98,17 @@ def test_a_long_gradient_is_known_by_its_operations(name, wanted):
 
 def test_log_densities_of_many_simulations_are_those_of_each():
     simulations = [simulated(FAMILY, 2, number) for number in range(2)]
-    points = {"mu": np.array([[0.1, 0.5], [1.0, -1.0]]), "sigma": np.array([[1.0, 2], [0.5, 1]])}
-    likelihood, both = CompiledDensities(FAMILY)([s.data for s in simulations], points)
+    points = [
+        {"mu": np.array([0.1, 0.5]), "sigma": np.array([1.0, 2.0])},
+        {"mu": np.array([1.0, -1.0]), "sigma": np.array([0.5, 1.0])},
+    ]
+    found = CompiledDensities(FAMILY)(simulations, points)[1]
     y = simulations[1].data["y"]
-    expected = dist.Normal(points["mu"][1][:, None], points["sigma"][1][:, None]).log_prob(y)
-    assert np.allclose(likelihood[1], expected.sum(axis=1), rtol=1e-5)
-    values = {name: value[1, 0] for name, value in points.items()}
+    expected = dist.Normal(points[1]["mu"][:, None], points[1]["sigma"][:, None]).log_prob(y)
+    assert np.allclose(found["log likelihood"], expected.sum(axis=1), rtol=1e-5)
+    values = {name: value[0] for name, value in points[1].items()}
     alone = float(ob.log_density(FAMILY.condition(simulations[1].data), values))
-    assert np.isclose(both[1, 0], alone, rtol=1e-10)
+    assert np.isclose(found["lp"][0], alone, rtol=1e-10)
 
 
 def test_data_whose_size_changes_are_refused_in_words():

@@ -1,7 +1,6 @@
 """A declared symmetry is believed only if the log density has it, in either engine."""
 
 import dataclasses
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,6 @@ from ...each import each
 
 Y = np.random.default_rng(5).normal(size=12) + np.repeat([-2.0, 2.0], 6)
 WHOLE = Exchangeable({"weight": 0, "mu": 0, "sigma": 0})
-FREE_MIXTURE = Path(__file__).parents[2] / "stan" / "programs" / "known" / "free_mixture.stan"
 
 
 def likelihood(name: str, weight, mu, sigma) -> None:

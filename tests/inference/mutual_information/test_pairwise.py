@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from onebasin.inference.mutual_information import LogRatios, log_ratios
-from onebasin.inference.mutual_information.ratios import block, mean_field
+from onebasin.inference.mutual_information.ratios import LogRatios, block, log_ratios, mean_field
 
 from ...each import each
 from .cases import parts

@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from onebasin.inference.mutual_information import (
-    exact,
-    log_ratios,
-    path_gradient,
-    training_marginals,
-)
-from onebasin.inference.mutual_information.ratios import mean_field
+from onebasin.inference.mutual_information.estimators import exact
+from onebasin.inference.mutual_information.gradient import path_gradient
+from onebasin.inference.mutual_information.messages import training_marginals
+from onebasin.inference.mutual_information.ratios import log_ratios, mean_field
 
 from ...each import each
 from .cases import Parts, parts

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import expit
+
+from onebasin.inference.symmetries.measuring import SearchedDensity
 
 Point = Mapping[str, np.ndarray]
 
@@ -77,24 +78,21 @@ def parameters(text: str) -> dict[str, tuple[tuple[int, ...], str]]:
     return found
 
 
-@dataclass
-class FunctionDensity:
+class FunctionDensity(SearchedDensity):
     """A function of one point; parameters are name to (shape, constraint)."""
 
-    parameters: Mapping[str, tuple[tuple[int, ...], str]]
-    function: Callable[[Point], float]
-    ascents: bool = False
-    calls: int = field(default=0)
+    def __init__(
+        self,
+        parameters: Mapping[str, tuple[tuple[int, ...], str]],
+        function: Callable[[Point], float],
+        ascents: bool = False,
+    ) -> None:
+        self.parameters, self.function, self.ascents, self.calls = parameters, function, ascents, 0
+        shapes = {name: shape for name, (shape, _) in parameters.items()}
+        dim = sum(math.prod(shape) for shape in shapes.values())
+        super().__init__(shapes, dim, self._constrain, self._log_density, self._gradient)
 
-    @property
-    def shapes(self):
-        return {name: shape for name, (shape, _) in self.parameters.items()}
-
-    @property
-    def dim(self):
-        return sum(math.prod(shape) for shape in self.shapes.values())
-
-    def constrain(self, vectors):
+    def _constrain(self, vectors):
         out, at = {}, 0
         for name, (shape, constraint) in self.parameters.items():
             size = math.prod(shape)
@@ -103,7 +101,7 @@ class FunctionDensity:
             at += size
         return out
 
-    def log_density(self, values):
+    def _log_density(self, values):
         count = len(next(iter(values.values())))
         return np.array([self._one({n: v[i] for n, v in values.items()}) for i in range(count)])
 
@@ -117,7 +115,7 @@ class FunctionDensity:
             except (ValueError, np.linalg.LinAlgError):
                 return -np.inf
 
-    def gradient(self, vector):
+    def _gradient(self, vector):
         if not self.ascents:
             return None
         h = 1e-6

@@ -1,4 +1,4 @@
-"""Fits as a user makes them: known evidence, predictions, files, and what bad input is told."""
+"""Fits as a user makes them: known evidence, and what bad input is told."""
 
 from dataclasses import replace
 
@@ -9,10 +9,7 @@ import pytest
 import xarray as xr
 
 from onebasin.base.errors import InferenceError
-from onebasin.inference import Symmetrised, infer, open_posterior, save, symmetrised_vi
-from onebasin.inference.variational.fitted import average_log_density, log_density
-from onebasin.inference.variational.gaussians import family_of
-from onebasin.inference.variational.layout import layout_of
+from onebasin.inference import Symmetrised, infer, symmetrised_vi
 from onebasin.models import Target
 from onebasin.models.symmetry.blocks import Exchangeable
 
@@ -40,11 +37,6 @@ def fitted() -> xr.DataTree:
 @pytest.fixture(scope="module")
 def network() -> xr.DataTree:
     return infer(classification(), replace(QUICK, fits=2, batch_size=6), seed=3)
-
-
-@pytest.fixture(scope="module")
-def parts() -> xr.DataTree:
-    return infer(mixture(), replace(QUICK, steps=600))
 
 
 def test_fit_finds_a_posterior_that_is_a_symmetrised_gaussian(fitted):
@@ -93,8 +85,10 @@ def check_mixture(tree: xr.DataTree) -> None:
     assert 0 < float(tree["variational"]["information_lower"][0]) <= np.log(6) + 1e-9
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", ["block", "lowrank"])
+@pytest.mark.parametrize(
+    "family",
+    ["meanfield", *(pytest.param(name, marks=pytest.mark.slow) for name in ("block", "lowrank"))],
+)
 def test_mixtures_are_fitted_by_every_family(family):
     check_mixture(infer(mixture(), replace(QUICK, steps=600, family=family)))
 
@@ -117,56 +111,6 @@ def test_start_is_where_the_means_begin(fitted):
     settings = replace(QUICK, steps=1, learning_rate=1e-9)
     tree = infer(two_modes(), settings, start={"w": np.array([0.25, 7.0])})
     np.testing.assert_allclose(tree["variational"]["loc"][0], [0.25, 7.0], atol=1e-6)
-
-
-def test_log_density_is_the_average_over_the_group_from_a_file_too(fitted, tmp_path):
-    """At the draws and elsewhere; the average does not change where the parts change places."""
-    points = np.array([[1.5, -0.5], [-0.5, 1.5], [0.0, 0.0], [2.0, 3.0]])
-    found = log_density(two_modes(), fitted, {"w": points})
-    v = fitted["variational"]
-    loc, scale = v["loc"].values[0], v["scale"].values[0]
-
-    def log_q(w: np.ndarray) -> np.ndarray:
-        residuals = (w - loc) / scale
-        return -0.5 * np.sum(residuals**2, axis=1) - np.log(2 * np.pi * np.prod(scale))
-
-    expected = np.logaddexp(log_q(points), log_q(points[:, ::-1])) - np.log(2)
-    np.testing.assert_allclose(found.base, log_q(points), rtol=1e-9)
-    np.testing.assert_allclose(found.lower, expected, rtol=1e-9)
-    np.testing.assert_allclose(found.upper, expected, rtol=1e-9)
-    posterior = open_posterior(save(fitted, tmp_path / "q.nc"))
-    values = {"w": posterior["posterior"]["w"].values[0]}
-    found = log_density(two_modes(), posterior, values)
-    np.testing.assert_allclose(found.base, posterior["sample_stats"]["log_q"][0], rtol=1e-9)
-
-
-def test_log_density_of_many_parts_is_enclosed():
-    """13 parts: both sides are finite, in order, and not changed by a permutation, which changes q."""
-    layout = layout_of(regression((13,)))
-    family = family_of("meanfield", layout, 1)
-    loc = jax.random.normal(jax.random.key(0), (layout.density.size,))
-    p = family.initial(loc, 0.7)
-    points = family.transform(p, jax.random.normal(jax.random.key(1), (5, family.noise)))
-    moved = jax.vmap(lambda w: layout.act(layout.random(jax.random.key(2)), w))(points)
-    base, lower, upper = average_log_density(layout, family, p, points)
-    again = average_log_density(layout, family, p, moved)
-    assert np.all(lower < upper)
-    np.testing.assert_allclose(again[1], lower, rtol=1e-6)
-    np.testing.assert_allclose(again[2], upper, rtol=1e-6)
-    assert not np.allclose(again[0], base)
-
-
-def test_log_density_refuses_what_it_does_not_know(fitted, parts):
-    check_mixture(parts)
-    with pytest.raises(ValueError, match="`fit` is 3; the posterior has 1"):
-        log_density(two_modes(), fitted, {"w": np.zeros((1, 2))}, fit=3)
-    with pytest.raises(ValueError, match="`start` lacks w"):
-        log_density(two_modes(), fitted, {})
-    with pytest.raises(ValueError, match="coordinates; the target 'network'"):
-        log_density(regression(), fitted, {})
-    values = {n: v.values[0] for n, v in parts["posterior"].data_vars.items()}
-    with pytest.raises(ValueError, match="`values` of theta do not tell"):
-        log_density(mixture(), parts, values)
 
 
 def test_settings_that_do_not_fit_are_refused():
