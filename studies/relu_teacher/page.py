@@ -12,11 +12,10 @@ from onebasin.analysis.predictive.heldout import draw_functions
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.models.data import own_split
 from onebasin.posteriors.view import as_view
-from onebasin.truth.pairs import MIN_PAIRS
 from onebasin.truth.problems.relu_networks import DEFINITION, teacher_data
 
 from .. import lab
-from ..lab import EFFECTS, Chapter, Extra, Field, Frames, RowTable, at_most
+from ..lab import EFFECTS, MIN_PAIRS, Chapter, Extra, Field, Frames, RowTable, at_most
 from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
 from ..shared import against_nuts
 from ..shared.against_nuts import BOUND, advi
@@ -28,8 +27,6 @@ SLICE = np.linspace(-5.0, 5.0, 81)
 """Values of the first input along the slice; the second is 0."""
 NEAR = 0.5
 """Training points with the second input within this of 0 are drawn next to the slice."""
-_SAMPLING = "Is the constrained posterior easier to sample?"
-_VARIATIONAL = "Can ADVI stand in for NUTS?"
 
 
 def several(frames: Frames) -> bool:
@@ -182,8 +179,13 @@ def headline(frames: Frames) -> Iterator[str]:
     )
 
 
-def chapters(config: TeacherConfig, frames: Frames) -> Iterable[Chapter | None]:
-    """Write the chapters of the page."""
+def chapters(
+    config: TeacherConfig, outcomes: lab.Outcomes, frames: Frames
+) -> Iterable[Chapter | None]:
+    """Write the chapters of the page; figures are of the first data set."""
+    first = next((cell.data for cell in outcomes), None)
+    outcomes = outcomes.keep(lambda cell: cell.data == first)
+    shown = panels(outcomes, ("free", "givens"), METHODS)
     yield question(config)
     yield against_nuts.VERDICTS_CHAPTER
     yield replace(against_nuts.AGREEMENT_CHAPTER, views=(ENGINES_AGREE,))
@@ -192,10 +194,11 @@ def chapters(config: TeacherConfig, frames: Frames) -> Iterable[Chapter | None]:
         f" The traces at the end are those of the worst cell, {worst['label']}." if worst else ""
     )
     yield Chapter(
-        _SAMPLING,
+        "Is the constrained posterior easier to sample?",
         "R-hat and ESS of single parameters condemn chains that number the units differently, although their "
         f"predictions agree; so both are shown.{traced}",
         (*OVER_DATA_SETS, SAMPLING),
+        _of_chains(outcomes, frames, shown),
     )
     if len(charts(frames).levels("problem")) > 1:
         yield Chapter(
@@ -207,10 +210,12 @@ def chapters(config: TeacherConfig, frames: Frames) -> Iterable[Chapter | None]:
             "without a seam: their chains step across it.",
             (ALONG_THE_SEAM,),
         )
+    fits = advi()(frames) and not several(frames)
     yield Chapter(
-        _VARIATIONAL,
+        "Can ADVI stand in for NUTS?",
         "Whether an approximation is biased shows against NUTS on the very same posterior.",
         (FROM_NUTS,),
+        (_slice(config, outcomes, shown), *elbo_traces(outcomes)) if fits else (),
     )
     yield Chapter("Held-out predictions", views=(SCORES,))
     yield Chapter("Every comparison", views=(EFFECTS,))
@@ -244,22 +249,16 @@ TEXT = lab.Text(
 )
 
 
-def figures(
-    config: TeacherConfig, outcomes: lab.Outcomes, frames: Frames
-) -> dict[str, tuple[Extra, ...]]:
-    """Draw the figures, and tabulate the health of the chains, of the first data set."""
-    first = next((cell.data for cell in outcomes), None)
-    outcomes = outcomes.keep(lambda cell: cell.data == first)
-    cells = frames["cells"].where(key=tuple(cell.key for cell in outcomes))
-    extras: dict[str, tuple[Extra, ...]] = {}
+def _of_chains(
+    outcomes: lab.Outcomes, frames: Frames, shown: dict[str, lab.Cell]
+) -> tuple[Extra, ...]:
+    """Tabulate the health of the chains, and draw what they drew."""
     sampled = [cell for cell in outcomes if cell.method == "nuts"]
-    shown = panels(outcomes, ("free", "givens"), METHODS)
-    if sampled:
-        trace = worst_trace(outcomes, cells)
-        extras[_SAMPLING] = (*lab.health(outcomes, sampled), _figure_one(outcomes, shown), trace)
-    if advi()(frames) and not several(frames):
-        extras[_VARIATIONAL] = (_slice(config, outcomes, shown), *elbo_traces(outcomes))
-    return extras
+    if not sampled:
+        return ()
+    cells = frames["cells"].where(key=tuple(cell.key for cell in outcomes))
+    trace = worst_trace(outcomes, cells)
+    return (*lab.health(outcomes, sampled), _figure_one(outcomes, shown), trace)
 
 
 def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureItem | None:
