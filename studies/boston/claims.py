@@ -14,7 +14,7 @@ from ..lab import (
     Side,
     changes,
     select,
-)  # fmt: skip
+)
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import from_to
 from .design import OVERLAP
