@@ -22,7 +22,7 @@ from .claims import Claim, Statement, tried
 from .frame import Frame, Frames
 from .options import Options
 from .page import Text, headline, page
-from .tables import VERDICTS, Tabulate, filled
+from .tables import VERDICTS, Tabulate
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -86,13 +86,12 @@ def measure(study: Study, config: Any, outcomes: Outcomes) -> Frames:
 def conclude(study: Study, frames: Frames) -> Findings:
     """Say what follows from the frames; from a run or from a record."""
     statements, judged = tried(study.claims, frames)
-    return Findings(
-        headline=headline(study.text, judged),
-        statements=statements,
-        shown=filled(study.shown, judged),
-        tables=filled(study.views, judged),
-        frames=frames,
+    made = {view: view(judged) for view in {*study.views, *study.shown}}
+    shown, tables = (
+        tuple(made[view] for view in views if made[view].rows)
+        for views in (study.shown, study.views)
     )
+    return Findings(headline(study.text, judged), statements, shown, tables, frames)
 
 
 def report(study: Study, config: Any, outcomes: Outcomes, frames: Frames) -> Report:
