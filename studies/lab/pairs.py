@@ -47,7 +47,9 @@ class Effect:
         return side == "above" if self.low > self.null else "open"
 
 
-def effect_of(values: Sequence[float], null: float = 0.0, *, overlap: float = 0.0) -> Effect:
+def effect_of(
+    values: Sequence[float] | np.ndarray, null: float = 0.0, *, overlap: float = 0.0
+) -> Effect:
     """Measure the mean of some values against `null`; `overlap` is the test part over the training part of splits."""
     from scipy.stats import t, wilcoxon
 
