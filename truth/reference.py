@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 KEPT = Path(__file__).parent / "references"
 """The folder of the package's references."""
-PARTS = ("info.json", "summary.json", "draws.nc")
 FULL = "full.nc"
 
 

@@ -106,7 +106,7 @@ def headline(frames: lab.Frames) -> Iterable[str]:
     return f"The posterior sd is {sds}.", lab.count_verdicts(frames)
 
 
-def chapters(config: Config, frames: lab.Frames) -> Iterable[lab.Chapter]:
+def chapters(config: Config, outcomes: lab.Outcomes, frames: lab.Frames) -> Iterable[lab.Chapter]:
     """Lay out the page."""
     yield lab.Chapter("The question", "Is a posterior half as wide with four times the data?")
     yield lab.Chapter("The answer", views=(POSTERIORS, lab.STATEMENTS, lab.TRIALS))

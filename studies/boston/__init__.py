@@ -8,7 +8,7 @@ from ..lab import VERDICTS, Study
 from .claims import CLAIMS
 from .design import cells, configure, target
 from .measures import measure
-from .page import MIXING, SUMMARY, TEXT, VIEWS, figures
+from .page import MIXING, SUMMARY, TEXT, VIEWS
 
 STUDY = Study(
     configure=configure,
@@ -19,5 +19,4 @@ STUDY = Study(
     views=VIEWS,
     shown=(MIXING, SUMMARY, VERDICTS),
     text=TEXT,
-    figures=figures,
 )

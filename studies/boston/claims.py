@@ -2,9 +2,19 @@
 
 from collections.abc import Callable, Sequence
 
-from onebasin.truth.pairs import MIN_PAIRS, Pairs
-
-from ..lab import Claim, Effect, Holds, Measure, Row, Scale, Side, changes, select
+from ..lab import (
+    MIN_PAIRS,
+    Claim,
+    Effect,
+    Holds,
+    Measure,
+    Pairs,
+    Row,
+    Scale,
+    Side,
+    changes,
+    select,
+)
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import from_to
 from .design import OVERLAP
@@ -53,13 +63,13 @@ def _claim(
     quote: str,
     rule: str,
     measure: Measure,
-    holds: Side | Callable[[Pairs], Holds],
+    holds: Side | Callable[[Pairs, Effect], Holds],
     scale: Scale = "difference",
 ) -> Claim:
     """Claim a change in a measure; `holds` is the side of its interval, or a rule, where pairs are enough."""
 
     def judged(pairs: Pairs, effect: Effect) -> Holds:
-        return holds(pairs) if callable(holds) and pairs.num >= MIN_PAIRS else None
+        return holds(pairs, effect) if callable(holds) and pairs.num >= MIN_PAIRS else None
 
     test = changes(
         STATED, measure, "problem", PAIRS, judged if callable(holds) else holds,
@@ -69,16 +79,16 @@ def _claim(
     return Claim(label, quote, rule, test, mixed="depends")
 
 
-def _far_less(pairs: Pairs) -> Holds:
+def _far_less(pairs: Pairs, effect: Effect) -> Holds:
     free, constrained = pairs.means
     if constrained < FAR_LESS * free:
         return True
     return "open" if constrained < free else False
 
 
-def _significant(pairs: Pairs) -> bool:
+def _significant(pairs: Pairs, effect: Effect) -> bool:
     free, constrained = pairs.means
-    return pairs.p_value is not None and pairs.p_value < LEVEL and constrained < free
+    return effect.p_value is not None and effect.p_value < LEVEL and constrained < free
 
 
 _TESTS = (
@@ -93,7 +103,7 @@ CLAIMS = (
         "unconstrained version (Table 1).",
         "the MSE with Givens weights is lower in every split",
         "mse",
-        lambda pairs: pairs.wins == pairs.num,
+        lambda pairs, effect: pairs.wins == pairs.num,
     ),
     _claim(
         "far fewer points outside the interval",

@@ -7,11 +7,10 @@ import numpy as np
 
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
-from onebasin.truth.pairs import MIN_PAIRS, Pairs
 from onebasin.truth.problems.relu_networks import DEFINITION
 
 from .. import lab
-from ..lab import EFFECTS, Chapter, Extra, Field, Frames, Row, RowTable, at_most, change
+from ..lab import EFFECTS, MIN_PAIRS, Chapter, Field, Frames, Pairs, Row, RowTable, at_most
 from ..lab.figures import plot_cells
 from ..shared.heldout import LEVELS, MAX_RHAT, RHAT, chains_that_disagree, mixing
 from ..shared.papers import averaged, posterior_name, with_interval
@@ -19,7 +18,6 @@ from .claims import MSE, OUTSIDE, PAIRS, STATED
 from .design import HIDDEN, OVERLAP, SHALLOW, SHORT, VARIATIONS, BostonConfig
 from .points import DISAGREEING
 
-_SPLITS, _TRUST = "Split by split", "Can the draws be trusted?"
 _SAMPLED = lab.select("cells", method="nuts")
 
 
@@ -38,7 +36,7 @@ def _summaries(frames: Frames) -> Iterator[Row]:
                 sources[source] = _scored(frames, engine, score, levels)
         for source, pairs in sources.items():
             if pairs.num:
-                found = change(pairs.first, pairs.second, "difference", overlap=OVERLAP)
+                found = pairs.change(overlap=OVERLAP)
                 yield {
                     "score": name,
                     "source": source,
@@ -46,7 +44,7 @@ def _summaries(frames: Frames) -> Iterator[Row]:
                     **dict(zip(("free", "givens"), pairs.means, strict=True)),
                     "wins": pairs.wins,
                     "change": with_interval(found),
-                    "p": pairs.p_value,
+                    "p": found.p_value,
                 }
 
 
@@ -207,7 +205,7 @@ def _differences(frames: Frames) -> Iterable[Row]:
                 rhats = cells.where(problem=second).column("prediction_rhat")
                 row = {"what": what, "first": first, "second": second, "splits": pairs["mse"].num}
                 for measure, found in pairs.items():
-                    effect = change(found.first, found.second, "difference", overlap=OVERLAP)
+                    effect = found.change(overlap=OVERLAP)
                     row |= {measure: effect.estimate, f"{measure}_words": with_interval(effect)}
                 yield {**row, "rhat": max(rhats, default=None)}
 
@@ -296,8 +294,12 @@ def units(frames: Frames) -> str:
     )
 
 
-def chapters(config: BostonConfig, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(
+    config: BostonConfig, outcomes: lab.Outcomes, frames: Frames
+) -> Iterator[Chapter | None]:
     """Write the chapters of the page."""
+    first = [cell for cell in outcomes if cell.method == "nuts" and cell.split == 1]
+    chains = [row for row in _SAMPLED(frames) if row["problem"] not in VARIATIONS]
     yield Chapter(
         "The question",
         f"Does the constraint that removes a ReLU network's scaling freedom make a network of {HIDDEN} hidden units "
@@ -330,12 +332,14 @@ def chapters(config: BostonConfig, frames: Frames) -> Iterator[Chapter | None]:
         (WHY,),
     )
     yield Chapter("Methods and calibration", views=(METHODS, CALIBRATION))
-    yield Chapter(_SPLITS, views=(SPLIT_BY_SPLIT,))
+    plots = (_dot_plot(chains, score, *labels) for score, labels in _PLOTTED.items())
+    yield Chapter("Split by split", "", (SPLIT_BY_SPLIT,), plots if chains else ())
     yield Chapter(
-        _TRUST,
+        "Can the draws be trusted?",
         "R-hat and ESS of single parameters condemn chains that number the units differently; those of the "
         f"predictions f do not. Where R-hat of f is above {MAX_RHAT:g}, chains have not found the same posterior.",
         (MIXING, DISAGREEING),
+        lab.health(outcomes, first) if first else (),
     )
     yield lab.failed(frames)
 
@@ -349,20 +353,11 @@ TEXT = lab.Text(
 )
 
 
-def figures(
-    config: BostonConfig, outcomes: lab.Outcomes, frames: Frames
-) -> dict[str, tuple[Extra, ...]]:
-    """Draw the scores split by split, and tabulate the health of the chains."""
-    plots = {
-        "mse": ("mean squared error, standardised units", None),
-        "outside_95": ("share of test points outside the 95 % interval", 0.05),
-    }
-    first = [cell for cell in outcomes if cell.method == "nuts" and cell.split == 1]
-    extras: dict[str, tuple[Extra, ...]] = {_TRUST: lab.health(outcomes, first)} if first else {}
-    chains = frames["cells"].where(method="nuts")
-    if rows := [row for row in chains if row["problem"] not in VARIATIONS]:
-        extras[_SPLITS] = tuple(_dot_plot(rows, score, *labels) for score, labels in plots.items())
-    return extras
+_PLOTTED = {
+    "mse": ("mean squared error, standardised units", None),
+    "outside_95": ("share of test points outside the 95 % interval", 0.05),
+}
+"""The scores that are drawn split by split: the words of the axis, and a limit to mark."""
 
 
 def _dot_plot(rows: Iterable[Row], score: str, x_label: str, limit: float | None) -> FigureItem:

@@ -8,8 +8,6 @@ so are approximations of a network's posterior, which are wrong by what they lea
 from ..lab import Study
 from .design import cells, configure, make, target
 from .measures import CLAIMS, measure
-from .page import SHOWN, TEXT, VIEWS, figures
+from .page import SHOWN, TEXT, VIEWS
 
-STUDY = Study(
-    configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make
-)
+STUDY = Study(configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, make=make)

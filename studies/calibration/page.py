@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots.calibration import plot_calibration
@@ -10,7 +10,6 @@ from onebasin.analysis.plots.calibration import plot_calibration
 from .. import lab
 from ..lab import (
     Chapter,
-    Extra,
     Field,
     Frames,
     Outcomes,
@@ -117,7 +116,9 @@ def headline(frames: Frames) -> Iterator[str]:
     yield count_verdicts(frames)
 
 
-def chapters(config: CalibrationConfig, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(
+    config: CalibrationConfig, outcomes: Outcomes, frames: Frames
+) -> Iterator[Chapter | None]:
     """Lay out the page."""
     yield Chapter(
         "The question",
@@ -130,26 +131,22 @@ def chapters(config: CalibrationConfig, frames: Frames) -> Iterator[Chapter | No
         (ALL,),
     )
     yield Chapter("What is claimed", views=(lab.CLAIMS,))
-    yield Chapter("By how much approximations are wrong", views=(WORST, OUTSIDE))
+    title = "By how much approximations are wrong"
+    yield Chapter(title, views=(WORST, OUTSIDE), extras=_figures(outcomes))
     yield Chapter("Every comparison", views=(lab.TRIALS,))
     yield failed(frames)
 
 
-def figures(
-    config: CalibrationConfig, outcomes: Outcomes, frames: Frames
-) -> Mapping[str, Iterable[Extra]]:
+def _figures(outcomes: Outcomes) -> Iterator[FigureItem]:
     """Draw the ranks of approximations, those of the worst quantities."""
-    found = [(cell, from_tree(outcomes.tree(cell))) for cell in outcomes]
-    shown = [
-        FigureItem(
-            plot_calibration(each, quantities=[one.name for one in each.off[:_SHOWN]]),
-            caption=f"Ranks of {cell.label}: the quantities furthest from uniform.",
-            alt=f"Differences of ECDFs from uniform, with bands, of {cell.label}",
-        )
-        for cell, each in found
-        if each.outside
-    ]
-    return {"By how much approximations are wrong": tuple(shown)}
+    for cell in outcomes:
+        found = from_tree(outcomes.tree(cell))
+        if found.outside:
+            yield FigureItem(
+                plot_calibration(found, quantities=[one.name for one in found.off[:_SHOWN]]),
+                caption=f"Ranks of {cell.label}: the quantities furthest from uniform.",
+                alt=f"Differences of ECDFs from uniform, with bands, of {cell.label}",
+            )
 
 
 TEXT = Text(

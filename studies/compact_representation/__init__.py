@@ -9,9 +9,7 @@ from ..lab import Study
 from .design import cells, configure, target
 from .making import make
 from .measures import CLAIMS, measures
-from .page import SHOWN, TEXT, VIEWS, figures
+from .page import SHOWN, TEXT, VIEWS
 
-STUDY = Study(
-    configure, cells, target, measures, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make
-)
+STUDY = Study(configure, cells, target, measures, CLAIMS, VIEWS, TEXT, shown=SHOWN, make=make)
 """`onebasin study compact-representation`: a paper's experiment, next to the paper's own words."""

@@ -162,23 +162,17 @@ def prune(fit: GaussianFit, keep: Sequence[float], by: str) -> Draws:
     """Give a network's mean (1, level, ...) with these shares of its weights, the others zero.
 
     Weights of all layers are compared with each other, and the nearest whole number to the share of all stays: those of
-    lowest standard deviation ("sd"), of highest |mean| / sd ("signal", by which Graves 2011 and Blundell et al. 2015
-    prune), of highest |mean| ("magnitude"), or any ("random": the same and others at every higher share). Equal scores
-    stay in the order of `fit.names`, entries in C order. Biases always stay.
+    lowest standard deviation ("sd"), or any ("random": the same and others at every higher share). Equal standard
+    deviations stay in the order of `fit.names`, entries in C order. Biases always stay.
     """
     network = BayesianNetwork.from_description(fit.attributes[schema.MODEL]).network
     weights = {layer.weight for layer in network.layers}
     names = [name for name in fit.names if name in weights]
-    mean, sd = (np.concatenate([of[name].ravel() for name in names]) for of in (fit.mean, fit.sd))
-    losses = {
-        "sd": sd,
-        "signal": -np.abs(mean) / sd,
-        "magnitude": -np.abs(mean),
-        "random": np.argsort(np.random.default_rng(0).permutation(mean.size)),
-    }
-    place = np.empty(mean.size, dtype=np.int64)
-    place[np.argsort(losses[by], kind="stable")] = np.arange(mean.size)
-    counts = np.floor(np.asarray(keep) * mean.size + 0.5).astype(np.int64)
+    sd = np.concatenate([fit.sd[name].ravel() for name in names])
+    random = np.random.default_rng(0).permutation(sd.size)
+    order = np.argsort(sd, kind="stable") if by == "sd" else random
+    place = np.argsort(order)
+    counts = np.floor(np.asarray(keep) * sd.size + 0.5).astype(np.int64)
     pruned, first = {}, 0
     for name, values in fit.mean.items():
         pruned[name] = np.repeat(values[None, None], len(counts), axis=1)

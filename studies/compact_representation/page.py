@@ -1,6 +1,6 @@
 """The study's page: tables, words and pictures, and the goals that were set for one Gaussian."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 import xarray as xr
@@ -185,9 +185,6 @@ VIEWS = (PAPER_TABLE, ROWS, GOALS, ALIGNMENTS, TRANSPOSITIONS, STATEMENTS, TRIAL
 SHOWN = (PAPER_TABLE, GOALS, VERDICTS)
 
 
-GAUSSIAN, PAIRS = "How good is one Gaussian?", "Trained networks, and the line between them"
-"""Chapters that have figures."""
-
 _DEFINITIONS = (
     (
         "Agreement, total variation",
@@ -237,8 +234,9 @@ def headline(frames: Frames) -> Iterator[str]:
     yield count_verdicts(frames)
 
 
-def chapters(config: CompactConfig, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(config: CompactConfig, outcomes: Outcomes, frames: Frames) -> Iterator[Chapter | None]:
     """Lay out the page."""
+    there = {cell.key for cell in outcomes}
     data, size = image_split(config.size, config.seed), config.size
     yield Chapter(
         "The question",
@@ -261,16 +259,23 @@ def chapters(config: CompactConfig, frames: Frames) -> Iterator[Chapter | None]:
             f" The halves of HMC's chains agree on {floor['agreement']:.4f} of the images, with halved total "
             f"variation {floor['total_variation']:.4f}: nothing below that can be told apart."
         )
-    yield Chapter(GAUSSIAN, text, views=(ROWS, GOALS))
+    pruned = {
+        row.name: outcomes.by_key(row.key)
+        for row in rows(config)
+        if row.name in _PRUNED and row.key in there
+    }
+    drawn = (*overview(frames), figure_five(pruned))
+    yield Chapter("How good is one Gaussian?", text, (ROWS, GOALS), drawn)
     yield Chapter(
         "Is there one basin?",
         "Alignment brings any draws closer together, draws from the prior and draws of shuffled units too.",
         views=(ALIGNMENTS,),
     )
     yield Chapter(
-        PAIRS,
+        "Trained networks, and the line between them",
         "These networks are trained by Adam on the likelihood alone, as in the paper's Figures 2 and 3.",
-        views=(TRANSPOSITIONS,),
+        (TRANSPOSITIONS,),
+        [draw(outcomes.by_key(k)[g].to_dataset()) for k, g, draw in _TRAINED if k in there],
     )
     yield from verdicts(frames)
 
@@ -293,18 +298,8 @@ _PRUNED = {
 }
 
 
-def figures(
-    config: CompactConfig, outcomes: Outcomes, frames: Frames
-) -> Mapping[str, Iterable[FigureItem | None]]:
-    """Draw what can be drawn, by chapter."""
-    there = {cell.key for cell in outcomes}
-    shown = [row for row in rows(config) if row.name in _PRUNED and row.key in there]
-    pruned = {row.name: outcomes.by_key(row.key) for row in shown}
-    trained = ((DYNAMICS, "dynamics", figure_two), (SWAPS, "swaps", figure_three))
-    return {
-        GAUSSIAN: (*overview(frames), figure_five(pruned)),
-        PAIRS: [draw(outcomes.by_key(k)[g].to_dataset()) for k, g, draw in trained if k in there],
-    }
+_TRAINED = ((DYNAMICS, "dynamics", figure_two), (SWAPS, "swaps", figure_three))
+"""The cells of trained networks, with their groups and what draws them."""
 
 
 def figure_five(trees: Mapping[str, xr.DataTree]) -> FigureItem | None:

@@ -1,8 +1,8 @@
 """Claims: a sentence of a paper, the rule by which it is tried, and what the frames say of it.
 
-A claim is tried in several comparisons. Most tests are one of three: `contrast` (rows that differ in one factor),
-`each` (every row) and `paired` (two levels of a factor, pair by pair); `lab.effects` has those with intervals. A
-function of the rows returns the numbers in words and whether the claim holds; `ratio` makes the commonest one.
+A claim is tried in several comparisons. Most tests are one of two: `contrast` (rows that differ in one factor) and
+`each` (every row); `lab.effects` has those of many pairs, with intervals. A function of the rows returns the numbers
+in words and whether the claim holds; `ratio` makes the commonest one.
 
 Each comparison holds, contradicts the claim, is open (the numbers can be trusted and do not decide, as an interval that
 holds zero), or cannot be judged (chains that disagree, a number that is missing, too few pairs). What is open or cannot
@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from onebasin.truth.pairs import Pairs
-
 from .frame import Frame, Frames, Row, Rows, has_holes, read
+from .pairs import Holds, Pairs
 
 Verdict = Literal[
     "reproduces",
@@ -28,8 +27,6 @@ Verdict = Literal[
     "depends",
     "unclear",
 ]
-Holds = bool | Literal["open"] | None
-"""Result of a comparison: True if the claim holds; open where numbers do not say, None where it cannot be judged."""
 
 
 @dataclass(frozen=True)
@@ -155,14 +152,6 @@ Void = Callable[[Frames, Row], bool]
 """A function that tells whether a row's numbers cannot be trusted."""
 
 
-def gains(pairs: Pairs, margin: float) -> Holds:
-    """Tell whether the first of each pair is above the second: `Pairs.gains`, open where that does not say."""
-    if pairs.num < 2:
-        return None
-    gained = pairs.gains(margin)
-    return "open" if gained is None else gained
-
-
 def never(frames: Frames, row: Row) -> bool:
     """Trust every row."""
     return False
@@ -208,35 +197,6 @@ def each(
         for row in read(over, frames):
             name = row[where] if isinstance(where, str) else where(row)
             yield _trial(name, _found(tried, row), frames, (row,), void)
-
-    return test
-
-
-def paired(
-    over: Rows,
-    measure: str,
-    factor: str,
-    first: Any,
-    second: Any,
-    tried: Callable[[Pairs], Finding],
-    *,
-    by: str,
-    same: tuple[str, ...] = (),
-    where: Callable[[Row], str],
-) -> Test:
-    """Compare a measure at two levels of a factor pair by pair: the same seed, the same split, whatever `by` says.
-
-    There is a comparison for each combination of the columns `same`; `where` names it in words from one of its rows.
-    """
-
-    def test(frames: Frames) -> Iterable[Trial]:
-        for group in read(over, frames).groups(same):
-            pairs = pair(group, measure, factor, first, second, by=by)
-            if pairs.num:
-                words, holds = tried(pairs)
-                compared = group.where(**{factor: (first, second)})
-                lost = any(row[measure] is None for row in compared)  # its pair is left out
-                yield Trial(where(group.rows[0]), words, None if lost and holds else holds)
 
     return test
 

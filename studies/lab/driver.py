@@ -15,7 +15,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from onebasin.analysis.page.render import write
@@ -23,6 +25,7 @@ from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError, Halted, Interrupted, StudyError, WriteError
 from onebasin.base.extras import lacks
 from onebasin.base.notices import record
+from onebasin.base.time_left import in_words
 
 from .cell_files import write_json
 from .cell_process import Answer, start_cell, write_order
@@ -30,9 +33,10 @@ from .cells import Cell, Outcomes
 from .folder import Run
 from .making import Broken, MadeCell, Recipe, Say, find_cell, make_cell, persist
 from .study import Findings, Study, conclude, measure, report
-from .time_left import StudyTimeLeft
 
 LOCAL = "local"
+LEAST_SECONDS = 60.0
+"""Shortest remaining time that is shown."""
 Attempt = Callable[[Cell, bytes], Answer]
 """Makes a cell by its order, somewhere, and waits for the answer."""
 
@@ -65,13 +69,14 @@ class Schedule:
 
 
 @dataclass
-class _Told:
-    """Says which cell lines are about, and how far the study is."""
+class StudyProgress:
+    """What became of a study's cells, and how far it is in words."""
 
     cells: tuple[Cell, ...]
     say: Say
-    clock: StudyTimeLeft
-    ended: int = 0
+    started: float = field(default_factory=time.monotonic)
+    ended: dict[str, MadeCell] = field(default_factory=dict)
+    """By key, as they ended."""
     begun: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -95,17 +100,43 @@ class _Told:
             self.hear(cell, line)
 
     def end(self, made: MadeCell) -> None:
-        """Say that a cell has ended."""
-        self.ended += 1
-        self.clock.end(made)
+        """Say that a cell has ended, one of several at work."""
+        self.ended[made.cell.key] = made
         if made.failure is None and not made.found:
-            so_far = f"{self.ended} of {len(self.cells)} cells have ended"
+            so_far = f"{len(self.ended)} of {len(self.cells)} cells have ended"
             self.hear(made.cell, f"done in {made.seconds:.0f} s; {so_far}{self.left}")
 
     @property
     def left(self) -> str:
-        """The time that the study still takes, where that is worth a word."""
-        return self.clock.words(time.monotonic())
+        """Such as ``, about 25 min left``; empty where it is too little to be said, or nothing is known."""
+        seconds = seconds_left(self.cells, self.ended, time.monotonic() - self.started)
+        if seconds is None or seconds < LEAST_SECONDS:
+            return ""
+        return f", about {in_words(seconds)} left"
+
+
+def seconds_left(
+    cells: Sequence[Cell], ended: Mapping[str, MadeCell], passed: float
+) -> float | None:
+    """Estimate the seconds until all cells have ended; None while nothing is known of any.
+
+    A cell that is still to be made takes as long as others of its problem, method and engine took, or else as all did.
+    How many are made at once follows from how much of their time has `passed`.
+    """
+    prices: dict[tuple[str, str, str], list[float]] = {}
+    for made in ended.values():
+        if made.failure is None and made.seconds > 0:
+            prices.setdefault(_kind(made.cell), []).append(made.seconds)
+    known = list(chain.from_iterable(prices.values()))
+    if not known:
+        return None
+    work = sum(fmean(prices.get(_kind(cell), known)) for cell in cells if cell.key not in ended)
+    spent = sum(made.seconds for made in ended.values() if not made.found)
+    return work * (passed / spent if spent else 1.0)
+
+
+def _kind(cell: Cell) -> tuple[str, str, str]:
+    return cell.problem, cell.method, cell.engine
 
 
 def run_cells(
@@ -135,60 +166,50 @@ def run_cells(
                     f"earlier are: {', '.join(seen) or 'none'}."
                 )
         seen.append(cell.key)
-    recipe = Recipe(study.target, study.make, config, run.files)
-    paths: dict[Cell, Path] = {}
-    failures: dict[Cell, str] = {}
-    broken: list[Cell] = []
-    making = _making(recipe, cells, schedule or Schedule(), progress=progress, say=say)
+    recipe, state = Recipe(study.target, study.make, config, run.files), StudyProgress(cells, say)
+    making = _making(recipe, state, schedule or Schedule(), progress=progress)
     try:
         for made in making:
             if made.failure is None:
-                paths[made.cell] = run.files.posterior_path(made.cell.key)
                 run.note(made.cell.key, status="done", seconds=made.seconds)
             else:
-                failures[made.cell] = made.failure
                 run.note(made.cell.key, status="failed", message=made.failure)
-            if made.broken:
-                broken.append(made.cell)
     except KeyboardInterrupt:
         making.close()
-        raise Interrupted(f"interrupted; {_what_is_kept(paths, cells, run)}") from None
+        raise Interrupted(f"interrupted; {_what_is_kept(state, run)}") from None
     except (WriteError, Halted) as error:
-        kept = _what_is_kept(paths, cells, run)
+        kept = _what_is_kept(state, run)
         raise StudyError(f"{str(error).removesuffix('.')}; {kept}.") from error
-    in_order = [cell for cell in cells if cell in paths]
+    every = [state.ended[cell.key] for cell in cells]
     return Outcomes(
-        {cell: paths[cell] for cell in in_order},
-        {cell: failures[cell] for cell in cells if cell in failures},
-        tuple(broken),
+        {one.cell: run.files.posterior_path(one.cell.key) for one in every if one.failure is None},
+        {one.cell: one.failure for one in every if one.failure is not None},
+        tuple(one.cell for one in every if one.broken),
     )
 
 
 def _making(
-    recipe: Recipe, cells: tuple[Cell, ...], schedule: Schedule, *, progress: bool, say: Say
+    recipe: Recipe, state: StudyProgress, schedule: Schedule, *, progress: bool
 ) -> Generator[MadeCell]:
     """Make the cells where the schedule says."""
-    told = _Told(cells, say, StudyTimeLeft(cells, time.monotonic()))
-    tries = schedule.retries + 1
+    cells, ended, tries = state.cells, state.ended, schedule.retries + 1
     at_once, cores = _shares(cells, schedule.workers)
     if schedule.scheduler == LOCAL and at_once == 1 and schedule.workers is None:
-        yield from _one_by_one(recipe, cells, tries, told, progress=progress)
+        yield from _one_by_one(recipe, state, tries, progress=progress)
         return
-    ended: dict[str, MadeCell] = {}
     for cell in cells:  # no process is started for those that an earlier run has made
         if all(key in ended for key in cell.inputs):
             inputs = [ended[key] for key in cell.inputs]
-            made = find_cell(recipe, cell, inputs, partial(told.hear, cell))
+            made = find_cell(recipe, cell, inputs, partial(state.hear, cell))
             if made is not None:
-                ended[cell.key] = made
-                told.end(made)
+                state.end(made)
                 yield made
     left = [cell for cell in cells if cell.key not in ended]
     if not left:
         return
     attempts: AbstractContextManager[Attempt]
     if schedule.scheduler == LOCAL:
-        attempts = _processes(cores, told)
+        attempts = _processes(cores, state)
     else:
         try:
             from .cluster import workers_of
@@ -198,22 +219,21 @@ def _making(
             raise StudyError(
                 lacks("`--scheduler` (`--workers` are on this machine)", "cluster")
             ) from error
-        attempts = workers_of(schedule.scheduler, left, told.say, told.pass_on)
+        attempts = workers_of(schedule.scheduler, left, state.say, state.pass_on)
         at_once = len(left)
-    yield from _at_once(recipe, left, ended, attempts, at_once, tries, told)
+    yield from _at_once(recipe, left, state, attempts, at_once, tries)
 
 
 def _at_once(
     recipe: Recipe,
     cells: Sequence[Cell],
-    ended: dict[str, MadeCell],
+    state: StudyProgress,
     attempts: AbstractContextManager[Attempt],
     at_once: int,
     tries: int,
-    told: _Told,
 ) -> Generator[MadeCell]:
-    """Make cells as soon as their inputs have `ended`, and yield them in the order in which they end themselves."""
-    waiting, at_work = list(cells), set[Future[MadeCell]]()
+    """Make cells as soon as their inputs have ended, and yield them in the order in which they end themselves."""
+    waiting, at_work, ended = list(cells), set[Future[MadeCell]](), state.ended
     with ThreadPoolExecutor(at_once) as pool, attempts as attempt:
 
         def make(cell: Cell, inputs: Sequence[MadeCell]) -> MadeCell:
@@ -228,7 +248,7 @@ def _at_once(
                     case answer:
                         raise Halted(answer["refused"])
 
-            return persist(recipe, cell, inputs, tries, once, partial(told.hear, cell))
+            return persist(recipe, cell, inputs, tries, once, partial(state.hear, cell))
 
         while waiting or at_work:
             for cell in [cell for cell in waiting if all(key in ended for key in cell.inputs)]:
@@ -237,19 +257,18 @@ def _at_once(
                     at_work.add(pool.submit(make, cell, [ended[key] for key in cell.inputs]))
             done, at_work = wait(at_work, return_when=FIRST_COMPLETED)
             for made in [future.result() for future in done]:
-                ended[made.cell.key] = made
-                told.end(made)
+                state.end(made)
                 yield made
 
 
 @contextmanager
-def _processes(cores: int, told: _Told) -> Iterator[Attempt]:
+def _processes(cores: int, state: StudyProgress) -> Iterator[Attempt]:
     """Make cells in processes of this machine; those at work end with the block."""
     cancel = threading.Event()
 
     def attempt(cell: Cell, order: bytes) -> Answer:
-        told.hear(cell, "")
-        return start_cell(order, cores=cores, cancel=cancel, hear=partial(told.pass_on, cell))
+        state.hear(cell, "")
+        return start_cell(order, cores=cores, cancel=cancel, hear=partial(state.pass_on, cell))
 
     try:
         yield attempt
@@ -258,23 +277,18 @@ def _processes(cores: int, told: _Told) -> Iterator[Attempt]:
 
 
 def _one_by_one(
-    recipe: Recipe, cells: tuple[Cell, ...], tries: int, told: _Told, *, progress: bool
+    recipe: Recipe, state: StudyProgress, tries: int, *, progress: bool
 ) -> Generator[MadeCell]:
     """Make cells in this process."""
-    ended: dict[str, MadeCell] = {}
 
     def say(text: str) -> None:
-        told.say(f"    {text}")
+        state.say(f"    {text}")
 
-    for cell in cells:
-        told.say(f"{told.name(cell)}{told.left}")
-        inputs = [ended[key] for key in cell.inputs]
-
-        def attempt(cell: Cell = cell, inputs: list[MadeCell] = inputs) -> MadeCell:
-            return make_cell(recipe, cell, inputs, progress=progress, say=say)
-
-        ended[cell.key] = made = persist(recipe, cell, inputs, tries, attempt, say)
-        told.clock.end(made)
+    for cell in state.cells:
+        state.say(f"{state.name(cell)}{state.left}")
+        inputs = [state.ended[key] for key in cell.inputs]
+        attempt = partial(make_cell, recipe, cell, inputs, progress=progress, say=say)
+        state.ended[cell.key] = made = persist(recipe, cell, inputs, tries, attempt, say)
         yield made
 
 
@@ -288,9 +302,10 @@ def _shares(cells: tuple[Cell, ...], workers: int | None) -> tuple[int, int]:
     return at_once, cores // at_once
 
 
-def _what_is_kept(paths: Mapping[Cell, Path], cells: tuple[Cell, ...], run: Run) -> str:
+def _what_is_kept(state: StudyProgress, run: Run) -> str:
+    done = sum(made.failure is None for made in state.ended.values())
     return (
-        f"{len(paths)} of {len(cells)} cells are finished and kept in {run.path}: repeat the "
+        f"{done} of {len(state.cells)} cells are finished and kept in {run.path}: repeat the "
         "command to resume"
     )
 

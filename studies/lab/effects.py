@@ -1,13 +1,9 @@
 """Effects: how much a measure changes over many data sets or splits, with an interval and a paired test.
 
 `changes` compares two levels of a factor pair by pair (the same data set, the same split), `exceeds` a measure with a
-limit. The interval is Student's, of the mean over pairs, at 95 %; of a ratio it is that of the mean logarithm. The
-p-value is Wilcoxon's, paired and two-sided. A claim holds if the whole interval lies on its side, it does not if the
+limit; see `lab.pairs` for interval and test. A claim holds if the whole interval lies on its side, it does not if the
 whole interval lies on the other, and is open otherwise. With fewer pairs than Wilcoxon's test needs it cannot be
 judged.
-
-Random splits of one data set share rows, so that the plain interval is too narrow: `overlap` widens it by the
-correction of Nadeau and Bengio 2003, Inference for the generalization error, Machine Learning 52, equation 7.
 """
 
 from __future__ import annotations
@@ -15,43 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any
 
 from onebasin.base.table import TableCell
-from onebasin.truth.pairs import CONFIDENCE, MIN_PAIRS, Pairs
 
-from .claims import Holds, Test, Trial, Void, counted, never
+from .claims import Test, Trial, Void, counted, never
 from .frame import Frames, Row, Rows, read
+from .pairs import Effect, Holds, Pairs, Scale, Side, effect_of
 from .tables import Field, RowTable, yes_no
 
 Measure = str | Callable[[Row], float | None]
 """A column, or a function of the row."""
-Side = Literal["below", "above"]
-Scale = Literal["difference", "ratio"]
-
-
-@dataclass(frozen=True)
-class Effect:
-    """A mean over pairs, and how sure it is."""
-
-    estimate: float
-    low: float
-    high: float  # `low`, `high`: ends of the interval; NaN of a single pair.
-    null: float  # What no effect would be.
-    p_value: float | None  # None with too few pairs, or no change.
-    pairs: int
-
-    def lies(self, side: Side) -> Holds:
-        """Tell whether it lies on this side of no effect; open where the interval holds it, None with too few pairs."""
-        if self.pairs < MIN_PAIRS or math.isnan(self.low):
-            return None
-        if self.high < self.null:
-            return side == "below"
-        return side == "above" if self.low > self.null else "open"
-
-
 Rule = Callable[[Pairs, Effect], Holds]
 """A test of whether a claim holds of these pairs, where that is not by the side on which the interval lies."""
 
@@ -67,32 +37,6 @@ class Measured(Trial):
     p_value: float | None = None
     pairs: int = 0  # Pairs that were compared.
     left_out: int = 0  # Pairs whose chains disagree, or that lack a number.
-
-
-def effect_of(values: Sequence[float], null: float = 0.0, *, overlap: float = 0.0) -> Effect:
-    """Measure the mean of some values against `null`; `overlap` is the test part over the training part of splits."""
-    from scipy.stats import t, wilcoxon
-
-    numbers, num = np.asarray(values, float), len(values)
-    mean, half = float(numbers.mean()), math.nan
-    if num > 1:
-        error = float(numbers.std(ddof=1)) * math.sqrt(1 / num + overlap)
-        half = float(t.ppf((1 + CONFIDENCE) / 2, num - 1)) * error
-    tested = num >= MIN_PAIRS and bool((numbers != null).any())
-    p_value = float(wilcoxon(numbers - null).pvalue) if tested else None
-    return Effect(mean, mean - half, mean + half, null, p_value, num)
-
-
-def change(
-    first: Sequence[float], second: Sequence[float], scale: Scale, *, overlap: float = 0.0
-) -> Effect:
-    """Measure the second of each pair against the first: less it, or over it."""
-    a, b = np.asarray(first, float), np.asarray(second, float)
-    if scale == "difference":
-        return effect_of((b - a).tolist(), overlap=overlap)
-    found = effect_of(np.log(b / a).tolist(), overlap=overlap)
-    estimate, low, high = (math.exp(value) for value in (found.estimate, found.low, found.high))
-    return Effect(estimate, low, high, 1.0, found.p_value, found.pairs)
 
 
 def changes(
@@ -137,13 +81,9 @@ def changes(
                 if not measured:
                     yield _nothing(name, scale, left_out)
                     continue
-                before, after = zip(*measured, strict=True)
-                effect = change(before, after, scale, overlap=overlap)
-                held = (
-                    effect.lies(holds)
-                    if isinstance(holds, str)
-                    else holds(Pairs(before, after), effect)
-                )
+                compared = Pairs(*zip(*measured, strict=True))
+                effect = compared.change(scale, overlap=overlap)
+                held = effect.lies(holds) if isinstance(holds, str) else holds(compared, effect)
                 remark = note([row for pair in pairs for row in pair])
                 yield _trial(name, effect, scale, held, left_out, remark)
 

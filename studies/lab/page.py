@@ -1,12 +1,11 @@
 """The page of a study: chapters of text, views and figures, with the layout that all studies share."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from onebasin.analysis.page.page import FigureItem, Note, Report, Section
 from onebasin.analysis.report import cost_table, describe_run, health_table
-from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Table
 
 from .cells import Cell, Outcomes
@@ -27,11 +26,12 @@ class Caution(str):
 class Chapter:
     """A section of the page."""
 
-    title: str  # Its heading; figures are given to a chapter by it.
+    title: str  # Its heading.
     text: str = ""  # Paragraphs.
     views: tuple[Tabulate, ...] = ()
     """Its tables. A chapter whose views all have no rows is left out."""
-    notes: tuple[Note, ...] = ()  # Remarks in boxes.
+    extras: Iterable[Extra] = ()
+    """What it shows besides: remarks in boxes, tables of the run, figures."""
 
 
 @dataclass(frozen=True)
@@ -41,33 +41,21 @@ class Text:
     title: str  # Heading of the page.
     headline: Callable[[Frames], Iterable[str]]
     """From the frames to the result in a few sentences; empty ones are left out."""
-    chapters: Callable[[Any, Frames], Iterable[Chapter | None]]
-    """From settings and frames to the chapters of the page; None stands for one that is left out."""
+    chapters: Callable[[Any, Outcomes, Frames], Iterable[Chapter | None]]
+    """From settings, outcomes and frames to the chapters of the page; None stands for one that is left out."""
     definitions: tuple[tuple[str, str], ...] = ()  # Terms and their definitions.
     run_name: Callable[[Cell], str | None] = lambda cell: cell.label
     """From a cell to the name under which the page says how it was made; None leaves it out."""
 
 
-def page(
-    text: Text,
-    config: Any,
-    outcomes: Outcomes,
-    frames: Frames,
-    figures: Mapping[str, Iterable[Extra]],
-) -> Report:
-    """Lay out the page; refuses figures for a chapter that the study does not have."""
-    chapters = [chapter for chapter in text.chapters(config, frames) if chapter is not None]
-    if strangers := set(figures) - {chapter.title for chapter in chapters}:
-        raise ArgumentError(
-            f"`figures` are given to {sorted(strangers)}; the chapters are: "
-            f"{', '.join(chapter.title for chapter in chapters)}."
-        )
-    sections = (_section(chapter, frames, figures.get(chapter.title, ())) for chapter in chapters)
+def page(text: Text, config: Any, outcomes: Outcomes, frames: Frames) -> Report:
+    """Lay out the page."""
+    chapters = filter(None, text.chapters(config, outcomes, frames))
     names = {cell: text.run_name(cell) for cell in outcomes}
     return Report(
         title=text.title,
         lede=" ".join(headline(text, frames)),
-        sections=tuple(section for section in sections if section is not None),
+        sections=tuple(filter(None, (_section(chapter, frames) for chapter in chapters))),
         provenance=tuple(
             describe_run(name, outcomes.tree(cell))
             for cell, name in names.items()
@@ -96,7 +84,7 @@ def failed(
     """Say which cells have no posterior; None where all have one."""
     if not frames["failures"]:
         return None
-    return Chapter("What failed", notes=(Note(text, "warn"),), views=(FAILURES,))
+    return Chapter("What failed", views=(FAILURES,), extras=(Note(text, "warn"),))
 
 
 def health(
@@ -111,15 +99,15 @@ def health(
     return health_table(diagnoses, caption=captions[0]), cost_table(diagnoses, caption=captions[1])
 
 
-def _section(chapter: Chapter, frames: Frames, extras: Iterable[Extra]) -> Section | None:
+def _section(chapter: Chapter, frames: Frames) -> Section | None:
     tables = filled(chapter.views, frames)
     if chapter.views and not tables:
         return None
-    shown = list(extras)
+    shown = list(chapter.extras)
     return Section(
         chapter.title,
         text=chapter.text,
-        notes=(*chapter.notes, *(item for item in shown if isinstance(item, Note))),
+        notes=tuple(item for item in shown if isinstance(item, Note)),
         tables=(*tables, *(item for item in shown if isinstance(item, Table))),
         figures=tuple(item for item in shown if isinstance(item, FigureItem)),
     )

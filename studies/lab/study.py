@@ -1,11 +1,11 @@
 """Studies: cells to run, measures of them, and claims about the measures.
 
-Everything but figures is said of the frames alone, so that it can be made again from the record.
+Everything but the page is said of the frames alone, so that it can be made again from the record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -21,8 +21,8 @@ from .cells import Cell, Context, Outcomes
 from .claims import Claim, Statement, tried
 from .frame import Frame, Frames
 from .options import Options
-from .page import Extra, Text, headline, page
-from .tables import VERDICTS, Tabulate, filled
+from .page import Text, headline, page
+from .tables import VERDICTS, Tabulate
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,8 +49,6 @@ class Study:
     """The tables of the record, in order; those without rows are left out."""
     text: Text  # Title, sentences and chapters.
     shown: tuple[Tabulate, ...] = (VERDICTS,)  # Tables for the terminal.
-    figures: Callable[[Any, Outcomes, Frames], Mapping[str, Iterable[Extra]]] | None = None
-    """From settings, outcomes and frames to what the chapters show besides their views, by the chapter's title."""
     make: Callable[[Any, Cell, Outcomes, Context], xr.DataTree] | None = None
     """From settings, cell, the outcomes of its inputs and a `Context` to the cell's posterior. Without it the target is
     sampled by the cell's method; `driver.sample` does the same inside a `make`. What it makes may depend on the
@@ -88,20 +86,18 @@ def measure(study: Study, config: Any, outcomes: Outcomes) -> Frames:
 def conclude(study: Study, frames: Frames) -> Findings:
     """Say what follows from the frames; from a run or from a record."""
     statements, judged = tried(study.claims, frames)
-    return Findings(
-        headline=headline(study.text, judged),
-        statements=statements,
-        shown=filled(study.shown, judged),
-        tables=filled(study.views, judged),
-        frames=frames,
+    made = {view: view(judged) for view in {*study.views, *study.shown}}
+    shown, tables = (
+        tuple(made[view] for view in views if made[view].rows)
+        for views in (study.shown, study.views)
     )
+    return Findings(headline(study.text, judged), statements, shown, tables, frames)
 
 
 def report(study: Study, config: Any, outcomes: Outcomes, frames: Frames) -> Report:
     """Lay out the page of a run."""
     _, judged = tried(study.claims, frames)
-    figures = study.figures(config, outcomes, judged) if study.figures else {}
-    return page(study.text, config, outcomes, judged, figures)
+    return page(study.text, config, outcomes, judged)
 
 
 def find(name: str) -> Study:

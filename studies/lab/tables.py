@@ -8,8 +8,9 @@ import numpy as np
 
 from onebasin.base.table import Column, Flag, Table, TableCell
 
-from .claims import Holds, Verdict
+from .claims import Verdict
 from .frame import Frames, Row, Rows, read
+from .pairs import Holds
 
 Tabulate = Callable[[Frames], Table]
 """A function that gives a table: a `View`, or a function where columns follow from the numbers."""

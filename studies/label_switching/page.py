@@ -1,6 +1,6 @@
 """The study's page: tables, words and pictures."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import xarray as xr
@@ -22,7 +22,6 @@ from ..lab import (
     FAILURES,
     TRIALS,
     Chapter,
-    Extra,
     Field,
     Frame,
     Frames,
@@ -42,11 +41,6 @@ from ..lab import (
 from ..lab.figures import plot_cells
 from .claims import APART, GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
 from .design import LabelSwitchingConfig
-
-RAW_AND_ALIGNED = "Raw and aligned"
-TRUTH = "Is it the truth?"
-OVERLAP = "How far apart is apart?"
-HEALTH = "Can the draws be trusted?"
 
 
 def _ess(column: str) -> Callable[[Row], TableCell | None]:
@@ -202,8 +196,17 @@ def headline(frames: Frames) -> Iterator[str]:
     yield count_verdicts(frames, of="claims", hold=("holds", "hold"))
 
 
-def chapters(config: LabelSwitchingConfig, frames: Frames) -> Iterator[Chapter | None]:
-    """Lay out the page."""
+def chapters(
+    config: LabelSwitchingConfig, outcomes: Outcomes, frames: Frames
+) -> Iterator[Chapter | None]:
+    """Lay out the page; every posterior is aligned once more."""
+    aligned = {cell: align(outcomes.tree(cell)) for cell in outcomes}
+    titles = {row["key"]: row["label"] for row in frames["cells"]}
+    recovered = {
+        titles[cell.key]: recover(found.posterior, truth, found.symmetry)
+        for cell, found in aligned.items()
+        if (truth := simulate(cell.problem, config.seed).truth)
+    }
     yield Chapter(
         "The question",
         "Where a model's parts are interchangeable, every mode has copies under other labels, and chains "
@@ -213,7 +216,8 @@ def chapters(config: LabelSwitchingConfig, frames: Frames) -> Iterator[Chapter |
         "told nothing of labels: no order, no start near a mode. In one the parts overlap, and one has modes "
         "that differ in more than labels: alignment must not fix that.",
     )
-    yield Chapter(RAW_AND_ALIGNED, views=(DIAGNOSTICS,))
+    drawn = rhat_figure(frames["cells"])
+    yield Chapter("Raw and aligned", views=(DIAGNOSTICS,), extras=(drawn,))
     yield Chapter("What is claimed, and what was measured", views=(CLAIMS,))
     yield Chapter(
         "Basins and labels",
@@ -222,37 +226,40 @@ def chapters(config: LabelSwitchingConfig, frames: Frames) -> Iterator[Chapter |
         views=(SWITCHING,),
     )
     yield Chapter(
-        TRUTH,
+        "Is it the truth?",
         "Distances are in posterior standard deviations. A posterior that a rule of alignment leaves too wide "
         "looks close to the truth by them, so that the last column belongs next to them.",
-        views=(RECOVERY,),
+        (RECOVERY,),
+        (recovery_figure(recovered),),
     )
     yield Chapter(
-        OVERLAP,
+        "How far apart is apart?",
         "Of real posteriors nobody knows which labels are right. So parts are drawn whose labels are known, "
         "hidden, and looked for again by every rule.",
-        views=(rates,),
+        (rates,),
+        (rates_figure(frames["rates"]),),
     )
-    yield from map(_model, frames["cells"])
+    for cell, found in aligned.items():
+        row = frames["cells"].row(key=cell.key)
+        yield _model(row, trace_figure(row, outcomes.tree(cell), found.posterior))
+    captions = ("Health of the chains, raw", "Cost, ESS raw")
     yield Chapter(
-        HEALTH, "The usual health of the chains, before alignment: R-hat and ESS condemn them all."
+        "Can the draws be trusted?",
+        "The usual health of the chains, before alignment: R-hat and ESS condemn them all.",
+        extras=health(outcomes, outcomes, name=lambda c: where(c.factors), captions=captions),
     )
     yield Chapter("Every comparison", views=(TRIALS,))
     yield failed(frames)
 
 
-def model_title(row: Row) -> str:
-    """Name the chapter of one posterior."""
-    return row["label"][0].upper() + row["label"][1:]
-
-
-def _model(row: Row) -> Chapter:
+def _model(row: Row, drawn: FigureItem) -> Chapter:
     """Show one posterior: what it is, what the diagnosis says of it, and its worst parameter."""
     remarks = (
         *(Note(sentence) for sentence in row["sentences"][1:]),  # the first says the rule
         *(Note(warning, "warn") for warning in row["warnings"]),
     )
-    return Chapter(model_title(row), PROBLEMS[row["problem"]].words, notes=remarks)
+    title = row["label"][0].upper() + row["label"][1:]
+    return Chapter(title, PROBLEMS[row["problem"]].words, extras=(*remarks, drawn))
 
 
 TEXT = Text(
@@ -261,30 +268,6 @@ TEXT = Text(
     chapters,
     definitions=_DEFINITIONS + DIAGNOSTIC_TERMS,
 )
-
-
-def figures(
-    config: LabelSwitchingConfig, outcomes: Outcomes, frames: Frames
-) -> Mapping[str, Iterable[Extra]]:
-    """Draw what the chapters show; every posterior is aligned once more."""
-    traces, recovered = {}, {}
-    for cell in outcomes:
-        (row,) = frames["cells"].where(key=cell.key)
-        tree = outcomes.tree(cell)
-        alignment = align(tree)
-        traces[model_title(row)] = [trace_figure(row, tree, alignment.posterior)]
-        if truth := simulate(cell.problem, config.seed).truth:
-            recovered[row["label"]] = recover(alignment.posterior, truth, alignment.symmetry)
-    captions = ("Health of the chains, raw", "Cost, ESS raw")
-    return {
-        RAW_AND_ALIGNED: [rhat_figure(frames["cells"])],
-        TRUTH: [recovery_figure(recovered)],
-        OVERLAP: [rates_figure(frames["rates"])],
-        **traces,
-        HEALTH: health(
-            outcomes, outcomes, name=lambda cell: where(cell.factors), captions=captions
-        ),
-    }
 
 
 def rhat_figure(cells: Frame) -> FigureItem | None:

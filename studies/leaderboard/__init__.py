@@ -7,9 +7,7 @@ the reference's, modulo symmetry, and whether that is more than Monte Carlo erro
 from ..lab import Study
 from .design import cells, configure, make, target
 from .measures import CLAIMS, measure
-from .page import SHOWN, TEXT, VIEWS, figures
+from .page import SHOWN, TEXT, VIEWS
 
-STUDY = Study(
-    configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make
-)
+STUDY = Study(configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, make=make)
 """Methods compared with the references, as cells that are kept and resumed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 from onebasin.analysis.compare.reference.differences import FALSE_ALARM, SEEN
 from onebasin.analysis.compare.reference.result import FLAGS
@@ -12,7 +12,6 @@ from onebasin.base.table import TableCell
 from .. import lab
 from ..lab import (
     Chapter,
-    Extra,
     Field,
     Frame,
     Frames,
@@ -129,7 +128,6 @@ VIEWS = (OVER_ALL, BOARD, lab.CLAIMS, lab.TRIALS, REASONS, lab.FAILURES)
 SHOWN = (BOARD, OVER_ALL, lab.FAILURES)
 
 
-ERRORS = "How far each method is from the references"
 _DEFINITIONS = (
     (
         "Mean off by, 5 and 95 % off by",
@@ -193,7 +191,9 @@ _SAID = {
 }
 
 
-def chapters(config: LeaderboardConfig, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(
+    config: LeaderboardConfig, outcomes: Outcomes, frames: Frames
+) -> Iterator[Chapter | None]:
     """Lay out the page."""
     yield Chapter(
         "The question",
@@ -201,7 +201,8 @@ def chapters(config: LeaderboardConfig, frames: Frames) -> Iterator[Chapter | No
         "was run once, from one seed, on every reference posterior that it is for.",
     )
     yield Chapter("Over all references", views=(OVER_ALL,))
-    yield Chapter(ERRORS, views=(lab.CLAIMS,))
+    title = "How far each method is from the references"
+    yield Chapter(title, views=(lab.CLAIMS,), extras=(_errors(frames),))
     for reference in config.references:
         yield Chapter(reference, f"{problem_of(reference).title}.", (board_of(reference),))
     yield Chapter("Every verdict in words", views=(REASONS,))
@@ -209,23 +210,20 @@ def chapters(config: LeaderboardConfig, frames: Frames) -> Iterator[Chapter | No
     yield failed(frames)
 
 
-def figures(
-    config: LeaderboardConfig, outcomes: Outcomes, frames: Frames
-) -> Mapping[str, Iterable[Extra]]:
+def _errors(frames: Frames) -> FigureItem | None:
     """Draw every method's worst error of a mean, by reference."""
     groups: dict[str, dict[str, float]] = {}
     for row in lab.read("cells", frames).known("worst"):
         if row["worst"] > 0:
             groups.setdefault(row["problem"], {})[row["label"]] = row["worst"]
     if not groups:
-        return {}
-    drawn = FigureItem(
+        return None
+    return FigureItem(
         plot_cells(groups, x_label="worst error of a mean, in sds", log_scale=True),
         caption="How far the worst mean of each method is from the reference's, modulo symmetry; on a "
         "logarithmic axis.",
         alt="Dot plot of the worst error of a mean of every method, a colour a reference",
     )
-    return {ERRORS: (drawn,)}
 
 
 TEXT = Text(

@@ -9,7 +9,7 @@ from .. import lab
 from .claims import CLAIMS
 from .design import cells, configure, make, target
 from .measures import measure
-from .page import COLLAPSE, PREDICTIONS, TEXT, VIEWS, figures
+from .page import COLLAPSE, PREDICTIONS, TEXT, VIEWS
 
 STUDY = lab.Study(
     configure=configure,
@@ -20,6 +20,5 @@ STUDY = lab.Study(
     views=VIEWS,
     shown=(PREDICTIONS, COLLAPSE, lab.VERDICTS),
     text=TEXT,
-    figures=figures,
     make=make,
 )

@@ -7,10 +7,9 @@ needs every statement is unclear.
 import math
 from collections.abc import Iterable, Iterator
 
-from onebasin.truth.pairs import MIN_PAIRS
-
 from ..lab import (
     METHOD_WORDS,
+    MIN_PAIRS,
     Field,
     Frames,
     Measure,
@@ -19,7 +18,6 @@ from ..lab import (
     Side,
     Test,
     Void,
-    change,
     changes,
     exceeds,
     join,
@@ -224,8 +222,7 @@ def _differences(frames: Frames) -> Iterable[Row]:
                 pairs = pair(rows, measure, "problem", "plain", variant, by="dataset")
                 row[variant] = None
                 if pairs.num:
-                    found = change(pairs.first, pairs.second, "difference")
-                    row[variant] = with_interval(found, "+.3g")
+                    row[variant] = with_interval(pairs.change(), "+.3g")
             yield row
 
 

@@ -1,18 +1,18 @@
 """The study's page: tables, words and pictures."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots import style
 from onebasin.analysis.plots.uncertainty import plot_uncertainty
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.base.table import Flag
-from onebasin.truth.pairs import MIN_PAIRS
 
 from .. import lab
 from ..lab import (
     EFFECTS,
     METHOD_WORDS,
+    MIN_PAIRS,
     Caution,
     Chapter,
     Extra,
@@ -179,9 +179,6 @@ VIEWS = (
     lab.STATEMENTS, EFFECTS, PREDICTIONS, DIFFERENCES, COLLAPSE, BY_LAYER, GAP_BY_LAYER, TRAINING, CHAINS, FROM_TRUTH,
     lab.FAILURES,
 )  # fmt: skip
-FIGURE_ONE = "Figure 1, with numbers"
-COLLAPSED = "What collapses"
-EQUATION_SIX = "The gap of equation 6"
 
 _DEFINITIONS = (
     (
@@ -273,7 +270,7 @@ def _fits(frames: Frames, condition: str) -> str:
     ) * bool(parts)
 
 
-def chapters(config: SkipsConfig, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(config: SkipsConfig, outcomes: Outcomes, frames: Frames) -> Iterator[Chapter | None]:
     """Lay out the page."""
     hidden = config.hidden
     yield Chapter(
@@ -288,24 +285,26 @@ def chapters(config: SkipsConfig, frames: Frames) -> Iterator[Chapter | None]:
         "optimiser here is Adam; the others are varied, and what fits turns on them: "
         f"{'; '.join(f'{c} ({lab.counted(c.datasets, "data set")})' for c in config.conditions)}.",
     )
-    yield Chapter(FIGURE_ONE, views=(PREDICTIONS, DIFFERENCES))
+    drawn = _figure_one(config, outcomes)
+    yield Chapter("Figure 1, with numbers", "", (PREDICTIONS, DIFFERENCES), drawn)
     yield Chapter(
         "What the paper says, and what was measured",
         "Comparisons with a sampler leave out data sets on which its chains disagree on f.",
         (lab.STATEMENTS,),
     )
     yield Chapter(
-        COLLAPSED,
+        "What collapses",
         "A unit whose weights have gone back to the prior, or whose output nobody listens to, takes no part in the "
         "function.",
         (COLLAPSE, BY_LAYER),
     )
     yield Chapter(
-        EQUATION_SIX,
+        "The gap of equation 6",
         "The ELBO of the fit's symmetric mixture is higher than the fit's by this gap, which rewards fits whose copies "
         "coincide. It is bounded on both sides, layer by layer. Networks with skips or ordered biases have no "
         "permutations, and no gap.",
         (GAP_BY_LAYER, TRAINING),
+        (_gap_figure(frames),) if frames["gaps"] else (),
     )
     yield Chapter(
         "What the samplers say of the same models",
@@ -330,28 +329,23 @@ EDGE = 2.0
 """Half the width of Figure 1; the data lie within 1."""
 
 
-def figures(
-    config: SkipsConfig, outcomes: Outcomes, frames: Frames
-) -> Mapping[str, tuple[Extra, ...]]:
-    """Draw the posteriors of the first data set under the first condition, and the gap of all."""
-    extras: dict[str, tuple[Extra, ...]] = {}
+def _figure_one(config: SkipsConfig, outcomes: Outcomes) -> tuple[Extra, ...]:
+    """Draw the posteriors of the first data set under the first condition."""
     first = (config.seed, config.conditions[0])
     shown = outcomes.keep(lambda cell: (cell.seed, getattr(cell, "condition", None)) == first)
     panels = [cell for cell in shown if cell.method in (VI, TRUTH)]
-    if panels:
-        data = dataset(panels[0].seed, config.conditions[0].frequency)
-        trees = {f"{c.problem}, {METHOD_WORDS[c.method]}": outcomes.tree(c) for c in panels}
-        figure = FigureItem(
-            plot_uncertainty(trees, x=[[-EDGE], [EDGE]], truth=data.truth),
-            caption="The paper's Figure 1 remade, first data set and condition: the predictive mean with one standard "
-            "deviation, epistemic and in all, by mean-field fits (left) and by NUTS on the same models (right), over "
-            "the data and the true function.",
-            alt=f"Predictive bands over one input, for {', '.join(trees)}",
-        )
-        extras[FIGURE_ONE] = (figure, *elbo_traces(shown))
-    if frames["gaps"]:
-        extras[EQUATION_SIX] = (_gap_figure(frames),)
-    return extras
+    if not panels:
+        return ()
+    data = dataset(panels[0].seed, config.conditions[0].frequency)
+    trees = {f"{c.problem}, {METHOD_WORDS[c.method]}": outcomes.tree(c) for c in panels}
+    figure = FigureItem(
+        plot_uncertainty(trees, x=[[-EDGE], [EDGE]], truth=data.truth),
+        caption="The paper's Figure 1 remade, first data set and condition: the predictive mean with one standard "
+        "deviation, epistemic and in all, by mean-field fits (left) and by NUTS on the same models (right), over "
+        "the data and the true function.",
+        alt=f"Predictive bands over one input, for {', '.join(trees)}",
+    )
+    return (figure, *elbo_traces(shown))
 
 
 def _gap_figure(frames: Frames) -> FigureItem:

@@ -9,9 +9,7 @@ widths with `--full`; by default of 2,000 of its images, averaged to 14 x 14, an
 from ..lab import Study
 from .design import cells, configure, target
 from .making import make, measures
-from .page import CLAIMS, SHOWN, TEXT, VIEWS, figures
+from .page import CLAIMS, SHOWN, TEXT, VIEWS
 
-STUDY = Study(
-    configure, cells, target, measures, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make
-)
+STUDY = Study(configure, cells, target, measures, CLAIMS, VIEWS, TEXT, shown=SHOWN, make=make)
 """`onebasin study permutation-invariant-vi`: a paper's experiments, next to the paper's own words."""

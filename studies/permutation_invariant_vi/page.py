@@ -1,10 +1,9 @@
 """The page: sentences, chapters, tables and figures of all parts."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 
 from .. import lab
-from ..lab import Extra
 from .classifiers import distances, nearness, widths
 from .design import InvariantConfig
 from .two_modes import page as two_modes
@@ -45,7 +44,7 @@ _QUESTION = (
     "the distance to HMC's draws."
 )
 
-# What a part has: TITLE, CLAIMS and TABLES; and `headline`, `chapter` and `figures`, which it makes of the frames.
+# What a part has: CLAIMS and TABLES; and `headline` and `chapter`, which it makes of the frames.
 PARTS = (two_modes, two_weights, widths, nearness, distances)
 CLAIMS = tuple(claim for part in PARTS for claim in part.CLAIMS)
 _TABLES = (table for part in PARTS for table in part.TABLES)
@@ -66,19 +65,13 @@ def headline(frames: lab.Frames) -> Iterator[str]:
     yield lab.count_verdicts(frames)
 
 
-def chapters(config: InvariantConfig, frames: lab.Frames) -> Iterator[lab.Chapter | None]:
+def chapters(
+    config: InvariantConfig, outcomes: lab.Outcomes, frames: lab.Frames
+) -> Iterator[lab.Chapter | None]:
     """Lay out the chapters of the page."""
     yield lab.Chapter("The question", _QUESTION)
     yield from (part.chapter(frames) for part in PARTS)
     yield from lab.verdicts(frames)
-
-
-def figures(
-    config: InvariantConfig, outcomes: lab.Outcomes, frames: lab.Frames
-) -> Mapping[str, Iterable[Extra]]:
-    """Draw the figures, by the chapter's title."""
-    drawn = {part.TITLE: tuple(part.figures(frames)) for part in PARTS}
-    return {title: items for title, items in drawn.items() if items}
 
 
 def run_name(cell: lab.Cell) -> str | None:

@@ -10,7 +10,7 @@ from .. import lab
 from .claims import CLAIMS
 from .design import cells, configure, target
 from .measures import measure
-from .page import ENGINES_AGREE, MIXING, TEXT, VIEWS, figures
+from .page import ENGINES_AGREE, MIXING, TEXT, VIEWS
 
 STUDY = lab.Study(
     configure=configure,
@@ -21,5 +21,4 @@ STUDY = lab.Study(
     views=VIEWS,
     shown=(MIXING, ENGINES_AGREE, lab.VERDICTS),
     text=TEXT,
-    figures=figures,
 )

@@ -1,18 +1,21 @@
 """Measure every posterior, and groups of those that belong together."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.predictive.heldout import predict_held_out
+from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
 from onebasin.base.errors import ArgumentError
 
-from ..lab import Frame, Frames, Outcomes, Row
+from ..lab import Cell, Frame, Frames, Outcomes, Row
 from ..lab.cells import diagnosis_columns
-from ..shared.against_nuts import agreements, from_nuts
 from ..shared.heldout import columns_of
 from .design import SEAM, TeacherConfig, data_of, target
+
+BOUND = 5.0
+"""Monte Carlo errors by which two engines' predictive means may differ."""
 
 
 def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:
@@ -49,6 +52,49 @@ def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:
             rows.append(row | from_nuts(held_out, cell))
         engines += agreements(held_out)
     return {"cells": Frame.of(rows), "engines": Frame.of(engines)}
+
+
+def from_nuts(held_out: Mapping[Cell, HeldOut], cell: Cell) -> dict[str, float]:
+    """Measure a variational cell's distance from NUTS on its problem, by its engine or else by the other.
+
+    `held_out` are the predictions of one data set. The columns are `from_nuts_in_sds` and so on; none where NUTS did
+    not run, or for NUTS itself.
+    """
+    truths = {
+        c.engine: h for c, h in held_out.items() if (c.problem, c.method) == (cell.problem, "nuts")
+    }
+    if cell.method == "nuts" or not truths:
+        return {}
+    truth = truths.get(cell.engine, next(iter(truths.values())))
+    return {f"from_nuts_{name}": v for name, v in gap(held_out[cell], truth).items()}
+
+
+def agreements(held_out: Mapping[Cell, HeldOut]) -> Iterator[Row]:
+    """Compare the engines' NUTS with each other on one data set, a row a problem that both sampled."""
+    sampled = {(cell.problem, cell.engine): cell for cell in held_out if cell.method == "nuts"}
+    for (problem, engine), cell in sampled.items():
+        other = sampled.get((problem, "stan"))
+        if engine != "stan" and other is not None:
+            where = {"data": cell.data} if cell.data else {}
+            yield {**where, "problem": problem, **agree(held_out[cell], held_out[other])}
+
+
+def agree(a: HeldOut, b: HeldOut) -> dict[str, Any]:
+    """Compare the difference of two posteriors' predictive means with its Monte Carlo error.
+
+    `largest` is the largest |difference| over the points and sigma, in units of that error, and `where` the quantity
+    that has it; `beyond` counts those of the `num_quantities` that lie beyond the bound; `rhat` is the largest R-hat of
+    either: where it is large the Monte Carlo error, and so the test, is void.
+    """
+    error = np.hypot(a.table["mcse_mean"], b.table["mcse_mean"])
+    z = ((a.table["mean"] - b.table["mean"]) / error).abs()
+    return {
+        "largest": float(z.max()),
+        "where": str(z.idxmax()),
+        "beyond": int((z > BOUND).sum()),
+        "num_quantities": len(z),
+        "rhat": max(float(one.table["rhat"].max()) for one in (a, b)),
+    }
 
 
 def seam(tree: xr.DataTree) -> tuple[float, float]:

@@ -1,7 +1,6 @@
 """The study's page: tables, words and pictures."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -12,24 +11,21 @@ from onebasin.analysis.predictive.heldout import draw_functions
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.models.data import own_split
 from onebasin.posteriors.view import as_view
-from onebasin.truth.pairs import MIN_PAIRS
 from onebasin.truth.problems.relu_networks import DEFINITION, teacher_data
 
 from .. import lab
-from ..lab import EFFECTS, Chapter, Extra, Field, Frames, RowTable, at_most
+from ..lab import EFFECTS, MIN_PAIRS, Chapter, Extra, Field, Frames, RowTable, at_most
 from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
-from ..shared import against_nuts
-from ..shared.against_nuts import BOUND, advi
-from ..shared.heldout import OF_F, PREDICTIVE, chains_that_disagree, mixing
+from ..shared.heldout import MAX_RHAT, OF_F, PREDICTIVE, RHAT, chains_that_disagree, mixing
 from ..shared.papers import averaged, posterior_name
+from .claims import SHIFT, advi
 from .design import CHARTS, FULL_DATASETS, METHODS, SEAM, TeacherConfig, target
+from .measures import BOUND
 
 SLICE = np.linspace(-5.0, 5.0, 81)
 """Values of the first input along the slice; the second is 0."""
 NEAR = 0.5
 """Training points with the second input within this of 0 are drawn next to the slice."""
-_SAMPLING = "Is the constrained posterior easier to sample?"
-_VARIATIONAL = "Can ADVI stand in for NUTS?"
 
 
 def several(frames: Frames) -> bool:
@@ -130,8 +126,43 @@ SCORES = RowTable(
     ),
     over=of_one(lab.select("cells")),
 )
-ENGINES_AGREE = replace(against_nuts.ENGINES_AGREE, over=of_one(lab.select("engines")))
-FROM_NUTS = replace(against_nuts.FROM_NUTS, over=of_one(advi()))
+ENGINES_AGREE = RowTable(
+    "NUTS in Stan against NUTS in NumPyro: means of f at the held-out points and of `sigma`, none of which notices "
+    "swapped or rescaled units",
+    (
+        Field("parametrisation", "problem"),
+        Field("compared", "num_quantities", unit="means"),
+        Field(
+            "largest difference",
+            "largest",
+            decimals=2,
+            unit="MCSE",
+            flag=at_most(BOUND),
+            note=lambda row: f"at `{row['where']}`",
+        ),
+        Field("beyond", "beyond", unit=f"{BOUND:g} MCSE", flag=at_most(0)),
+        Field("R-hat", "rhat", 3, 3, "largest", flag=at_most(RHAT, otherwise="warn")),
+    ),
+    over=of_one(lab.select("engines")),
+)
+_SDS, _TO_NUTS = "posterior sds, rms", "ratio to NUTS"
+FROM_NUTS = RowTable(
+    "ADVI against NUTS with the same parametrisation, held-out points",
+    (
+        Field("posterior", "label"),
+        Field(
+            "shift of the mean", "from_nuts_in_sds", 3, 2, _SDS, at_most(SHIFT, otherwise="warn")
+        ),
+        Field("by chance", "from_nuts_floor_in_sds", decimals=2, unit=_SDS),
+        Field("shift", "from_nuts_rms", decimals=3, unit="units of y, rms"),
+        Field("sd of f", "from_nuts_sd_ratio", decimals=2, unit=_TO_NUTS),
+        Field("predictive sd", "from_nuts_predictive_sd_ratio", decimals=2, unit=_TO_NUTS),
+        Field("k-hat", "khat", decimals=2),
+        Field("ELBO", "elbo", decimals=1, unit="nats, last"),
+        Field("converged", "converged"),
+    ),
+    over=of_one(advi()),
+)
 VIEWS = (
     lab.STATEMENTS,
     EFFECTS,
@@ -157,7 +188,7 @@ def headline(frames: Frames) -> Iterator[str]:
     else:
         yield "This is one data set, on which no statement can be decided: --full tries them on many."
     yield chains_that_disagree(frames)
-    yield against_nuts.engines_agree(frames)
+    yield engines_agree(frames["engines"])
     yield lab.count_verdicts(frames)
     if not several(frames):
         parts = []
@@ -182,20 +213,57 @@ def headline(frames: Frames) -> Iterator[str]:
     )
 
 
-def chapters(config: TeacherConfig, frames: Frames) -> Iterable[Chapter | None]:
-    """Write the chapters of the page."""
+def engines_agree(engines: lab.Frame) -> str:
+    """Say in a sentence whether the engines' NUTS agree; nothing where one engine ran."""
+    if not engines:
+        return ""
+    differ = [row for row in engines if row["beyond"]]
+    largest = max(engines.column("largest"))
+    what = "posteriors" if engines.rows[0].get("data") else "parametrisations"
+    if not differ:
+        return (
+            f"NUTS in Stan and in NumPyro agree in every predictive mean of all {len(engines)} {what}, to within "
+            f"{largest:.1f} Monte Carlo errors."
+        )
+    apart = sum(row["rhat"] > MAX_RHAT for row in differ)
+    return (
+        f"NUTS in Stan and in NumPyro differ by more than {BOUND:g} Monte Carlo errors in {len(differ)} of "
+        f"{len(engines)} {what} ({', '.join(dict.fromkeys(row['problem'] for row in differ))}; at most {largest:.1f})"
+        + (f", in {apart} of which chains of either disagree." if apart else ".")
+    )
+
+
+def chapters(
+    config: TeacherConfig, outcomes: lab.Outcomes, frames: Frames
+) -> Iterable[Chapter | None]:
+    """Write the chapters of the page; figures are of the first data set."""
+    first = next((cell.data for cell in outcomes), None)
+    outcomes = outcomes.keep(lambda cell: cell.data == first)
+    shown = panels(outcomes, ("free", "givens"), METHODS)
     yield question(config)
-    yield against_nuts.VERDICTS_CHAPTER
-    yield replace(against_nuts.AGREEMENT_CHAPTER, views=(ENGINES_AGREE,))
+    yield Chapter(
+        "What the paper says, and what was measured",
+        "Every statement is tried in several comparisons, which are listed at the end. A data set is left out where "
+        f"the chains of NUTS disagree on f (R-hat above {MAX_RHAT:g} at a held-out point): then NUTS itself is not the "
+        "truth.",
+        (lab.STATEMENTS,),
+    )
+    yield Chapter(
+        "Do the engines agree?",
+        "The same model was written twice. If both are right and both samplers have found the posterior, their "
+        "predictive means differ by Monte Carlo error alone.",
+        (ENGINES_AGREE,),
+    )
     worst = worst_chains(frames["cells"])
     traced = (
         f" The traces at the end are those of the worst cell, {worst['label']}." if worst else ""
     )
     yield Chapter(
-        _SAMPLING,
+        "Is the constrained posterior easier to sample?",
         "R-hat and ESS of single parameters condemn chains that number the units differently, although their "
         f"predictions agree; so both are shown.{traced}",
         (*OVER_DATA_SETS, SAMPLING),
+        _of_chains(outcomes, frames, shown),
     )
     if len(charts(frames).levels("problem")) > 1:
         yield Chapter(
@@ -207,10 +275,12 @@ def chapters(config: TeacherConfig, frames: Frames) -> Iterable[Chapter | None]:
             "without a seam: their chains step across it.",
             (ALONG_THE_SEAM,),
         )
+    fits = advi()(frames) and not several(frames)
     yield Chapter(
-        _VARIATIONAL,
+        "Can ADVI stand in for NUTS?",
         "Whether an approximation is biased shows against NUTS on the very same posterior.",
         (FROM_NUTS,),
+        (_slice(config, outcomes, shown), *elbo_traces(outcomes)) if fits else (),
     )
     yield Chapter("Held-out predictions", views=(SCORES,))
     yield Chapter("Every comparison", views=(EFFECTS,))
@@ -235,31 +305,38 @@ def question(config: TeacherConfig) -> Chapter:
     )
 
 
+_DEFINITIONS = (
+    (
+        "f, prediction",
+        "f is the network's output without noise; a prediction adds noise of the draw's own `sigma`. Means and "
+        "errors are those of f.",
+    ),
+    (
+        "Shift of the mean, sd of f",
+        "Difference of the posterior means of f between ADVI and NUTS at each held-out point, over NUTS's posterior "
+        "sd there, root mean square over the points; and the geometric mean of the ratio of the sds. `By chance` is "
+        "the shift that Monte Carlo error alone would give.",
+    ),
+)
 TEXT = lab.Text(
     "Two ReLU units, free and constrained",
     headline,
     chapters,
-    (DEFINITION, *against_nuts.DEFINITIONS, *DIAGNOSTICS, *PREDICTION),
+    (DEFINITION, *_DEFINITIONS, *DIAGNOSTICS, *PREDICTION),
     run_name=lambda cell: cell.label if getattr(cell, "number", 1) == 1 else None,
 )
 
 
-def figures(
-    config: TeacherConfig, outcomes: lab.Outcomes, frames: Frames
-) -> dict[str, tuple[Extra, ...]]:
-    """Draw the figures, and tabulate the health of the chains, of the first data set."""
-    first = next((cell.data for cell in outcomes), None)
-    outcomes = outcomes.keep(lambda cell: cell.data == first)
-    cells = frames["cells"].where(key=tuple(cell.key for cell in outcomes))
-    extras: dict[str, tuple[Extra, ...]] = {}
+def _of_chains(
+    outcomes: lab.Outcomes, frames: Frames, shown: dict[str, lab.Cell]
+) -> tuple[Extra, ...]:
+    """Tabulate the health of the chains, and draw what they drew."""
     sampled = [cell for cell in outcomes if cell.method == "nuts"]
-    shown = panels(outcomes, ("free", "givens"), METHODS)
-    if sampled:
-        trace = worst_trace(outcomes, cells)
-        extras[_SAMPLING] = (*lab.health(outcomes, sampled), _figure_one(outcomes, shown), trace)
-    if advi()(frames) and not several(frames):
-        extras[_VARIATIONAL] = (_slice(config, outcomes, shown), *elbo_traces(outcomes))
-    return extras
+    if not sampled:
+        return ()
+    cells = frames["cells"].where(key=tuple(cell.key for cell in outcomes))
+    trace = worst_trace(outcomes, cells)
+    return (*lab.health(outcomes, sampled), _figure_one(outcomes, shown), trace)
 
 
 def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureItem | None:

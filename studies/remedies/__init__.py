@@ -11,8 +11,6 @@ from ..lab import Study
 from .claims import CLAIMS
 from .design import cells, configure, make, target
 from .measures import measure
-from .page import SHOWN, TEXT, VIEWS, figures
+from .page import SHOWN, TEXT, VIEWS
 
-STUDY = Study(
-    configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make
-)
+STUDY = Study(configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, make=make)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from onebasin.analysis.page.page import FigureItem
@@ -11,7 +11,6 @@ from onebasin.base.table import Table
 from .. import lab
 from ..lab import (
     Chapter,
-    Extra,
     Field,
     Frames,
     Outcomes,
@@ -194,7 +193,9 @@ def headline(frames: Frames) -> Iterator[str]:
     yield count_verdicts(frames, of="statements", hold=("holds everywhere", "hold everywhere"))
 
 
-def chapters(config: RemediesConfig, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(
+    config: RemediesConfig, outcomes: Outcomes, frames: Frames
+) -> Iterator[Chapter | None]:
     """Lay out the page."""
     runs = "once" if config.runs == 1 else f"{config.runs} times, with other data and other seeds"
     yield Chapter(
@@ -208,23 +209,12 @@ def chapters(config: RemediesConfig, frames: Frames) -> Iterator[Chapter | None]
     )
     yield Chapter("What holds everywhere", views=(lab.CLAIMS,))
     for problem in config.problems:
-        yield Chapter(title_of(problem), f"{PROBLEMS[problem]}.", (TABLES[problem],))
+        drawn, text = _distances(problem, frames), f"{PROBLEMS[problem]}."
+        yield Chapter(f"The remedies on {problem}", text, (TABLES[problem],), (drawn,))
     yield Chapter("Is the truth the truth?", views=(TRUTH,))
     yield Chapter("Fits from other starts", views=(FITS,))
     yield Chapter("Every comparison", views=(lab.TRIALS,))
     yield failed(frames)
-
-
-def title_of(problem: str) -> str:
-    """Name the chapter of a data set."""
-    return f"The remedies on {problem}"
-
-
-def figures(
-    config: RemediesConfig, outcomes: Outcomes, frames: Frames
-) -> Mapping[str, Iterable[Extra]]:
-    """Draw each data set's distances."""
-    return {title_of(problem): (_distances(problem, frames),) for problem in config.problems}
 
 
 def _distances(problem: str, frames: Frames) -> FigureItem | None:

@@ -42,17 +42,6 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
 )
 """The data sets, in words."""
 
-MODELS: Mapping[str, str] = MappingProxyType(
-    {
-        "plain": "free weights and biases",
-        "ordered": "biases in increasing order",
-        "unit-norm": "incoming weights of norm 1",
-        "skips": "orthogonal skips",
-    }
-)
-"""The networks, in words. Ordering changes no function's probability, so that the truth of `plain` is that of
-`ordered`; the others are models of their own."""
-
 
 def run_seed(seed: int, run: int) -> int:
     """Seed of a run, counted from 1."""

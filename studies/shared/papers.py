@@ -3,9 +3,19 @@
 from collections.abc import Sequence
 
 from onebasin.base.errors import StudyError
-from onebasin.truth.pairs import MIN_PAIRS
 
-from ..lab import ENGINE_WORDS, METHOD_WORDS, Claim, Effect, Field, Row, Rows, RowTable, Test
+from ..lab import (
+    ENGINE_WORDS,
+    METHOD_WORDS,
+    MIN_PAIRS,
+    Claim,
+    Effect,
+    Field,
+    Row,
+    Rows,
+    RowTable,
+    Test,
+)
 from ..lab.frame import averages
 
 MOST = 99

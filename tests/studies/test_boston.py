@@ -11,9 +11,8 @@ from onebasin.studies.boston import STUDY, claims
 from onebasin.studies.boston.design import SHALLOW, SHORT, VARIATIONS, configure
 from onebasin.studies.boston.measures import data_units
 from onebasin.studies.boston.points import bounds
-from onebasin.studies.lab import Options
+from onebasin.studies.lab import Options, Pairs
 from onebasin.studies.shared.heldout import LEVELS, calibration
-from onebasin.truth.pairs import Pairs
 from onebasin.truth.problems.relu_networks import boston_split
 
 

@@ -7,7 +7,7 @@ little time. What a study measures and claims has tests of its own.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,10 @@ import pytest
 
 from onebasin.analysis.page.render import SCRIPT
 from onebasin.base.errors import StudyError
-from onebasin.base.files.seal import Seal, examine_json
-from onebasin.studies.lab import Options, Study, driver
+from onebasin.base.files.seal import FIELD, Seal, examine_json
+from onebasin.studies.lab import Frame, Frames, Options, Study, driver
 from onebasin.studies.lab.claims import tried
-from onebasin.studies.lab.frame import Frame
-from onebasin.studies.lab.record import RESULTS, rewrite
+from onebasin.studies.lab.record import RESULTS, record_text, rewrite
 from onebasin.studies.lab.rerun import Manifest, settings_of
 from onebasin.studies.lab.study import conclude, find
 from onebasin.studies.registry import STUDIES
@@ -148,52 +147,53 @@ def test_a_toy_run_is_measured_concluded_shown_and_taken_up_again(
     assert "How these numbers were made" in page
     # The same command makes nothing anew.
     calls.clear()
+    monkeypatch.setattr(driver, "report", lambda *what: None)
+    monkeypatch.setattr(driver, "write", lambda *what, **how: None)
     later = onebasin(*words)
     assert later.err.count("there already") == len(record["cells"])
     assert calls == []
     assert later.json == found
 
 
+@cache
+def recorded(path: Path) -> tuple[dict[str, Any], Study, Frames]:
+    numbers = json.loads(path.read_text(encoding="utf-8"))
+    frames = {name: Frame.from_json(kept) for name, kept in numbers["frames"].items()}
+    return numbers, find(numbers["study"]), frames
+
+
 @each("path", RECORDS)
-def test_a_recorded_page_follows_from_its_numbers_byte_for_byte(path):
+def test_a_record_and_its_page_follow_from_its_numbers_byte_for_byte(path):
+    numbers, study, _ = recorded(path)
     text = path.read_text(encoding="utf-8")
     assert len(text) < 1000 * 1024
-    numbers = json.loads(text)
     assert examine_json(numbers) is not Seal.DAMAGED
-    assert all({*kept} == {"columns", "rows"} for kept in numbers["frames"].values())
-    page, findings = rewrite(find(numbers["study"]), path.stem, numbers)
+    page, findings = rewrite(study, path.stem, numbers)
     assert page == path.with_suffix(".md").read_text(encoding="utf-8")
-    said = json.loads(json.dumps(findings.to_dict()))
-    frames = {name: Frame.from_json(kept) for name, kept in numbers["frames"].items()}
-    assert {name: Frame.from_json(kept) for name, kept in said.pop("frames").items()} == frames
-    assert {name: said[name] for name in said} == {name: numbers[name] for name in said}
+    made = {name: value for name, value in numbers.items() if name != FIELD}
+    assert record_text(made, findings) == text
 
 
 @each("path", RECORDS)
 def test_a_record_has_cells_of_the_study_with_settings_that_can_be_run_again(path):
-    numbers = json.loads(path.read_text(encoding="utf-8"))
-    study = find(numbers["study"])
+    numbers, study, frames = recorded(path)
     assert {"config", "config_hash", "versions", "machine", "commit", "command"} <= numbers.keys()
     assert numbers["seconds"] > 0
     said = Manifest(path, numbers["study"], numbers["config"], numbers["versions"], Frame())
-    settings = settings_of(study, said, Options())
-    cells = {cell.key for cell in study.cells(settings)}
-    frames = (Frame.from_json(kept) for kept in numbers["frames"].values())
-    assert {row["key"] for row in chain.from_iterable(frames) if row.get("key")} <= cells
+    cells = {cell.key for cell in study.cells(settings_of(study, said, Options()))}
+    assert {row["key"] for frame in frames.values() for row in frame if row.get("key")} <= cells
 
 
 @each("path", RECORDS)
 def test_claims_follow_the_numbers(path):
     """Without numbers nothing is decided; and no claim is tried to the same end on other numbers."""
-    numbers = json.loads(path.read_text(encoding="utf-8"))
-    claims = find(numbers["study"]).claims
-    frames = {name: Frame.from_json(kept) for name, kept in numbers["frames"].items()}
+    _, study, frames = recorded(path)
     settings = {name: frames[name] for name in ("two_weights",) if name in frames}
-    nothing, _ = tried(claims, {name: Frame() for name in frames} | settings)
+    nothing, _ = tried(study.claims, {name: Frame() for name in frames} | settings)
     assert {(s.outcome, s.verdict) for s in nothing} == {("not measured in this run", "unclear")}
-    found, _ = tried(claims, frames)
+    found, _ = tried(study.claims, frames)
     turned, _ = tried(
-        claims, {name: Frame.of(others(frame)) for name, frame in frames.items()} | settings
+        study.claims, {name: Frame.of(others(frame)) for name, frame in frames.items()} | settings
     )
     deaf = [
         before.label

@@ -35,7 +35,6 @@ class Criterion:
     holds: bool | None  # None where it was not judged.
     found: str  # What was found.
     remedy: str = ""  # What to do where it does not hold.
-    of_posterior: bool = False  # Whether it is one of posteriordb's; the others are of the files.
 
 
 @dataclass(frozen=True)
@@ -117,10 +116,9 @@ def _of_all(files: ReferenceFiles, path: Path) -> Iterator[Criterion]:
         chains * count == DRAWS,
         f"There are {chains} chains of {count} draws.",
         "Make it with 10 chains and 1,000 kept draws each.",
-        True,
     )
     yield Criterion(
-        "four chains", chains >= CHAINS, f"There are {chains} chains.", "Run 10 chains.", True
+        "four chains", chains >= CHAINS, f"There are {chains} chains.", "Run 10 chains."
     )
     values = entries(draws, list(files.summary["parameters"]))
     missing = [n for n in files.summary["parameters"] if n not in values]
@@ -130,7 +128,6 @@ def _of_all(files: ReferenceFiles, path: Path) -> Iterator[Criterion]:
         finite,
         "All draws are finite." if finite else "Draws are missing or not finite.",
         "Look at the model where it is not finite.",
-        True,
     )
     if finite:
         yield from _convergence({n: v for n, v in values.items() if np.ptp(v) > 0})
@@ -152,7 +149,6 @@ def _of_all(files: ReferenceFiles, path: Path) -> Iterator[Criterion]:
         least > EFMI,
         f"The least E-FMI of a chain is {least:.2f}, of all iterations and of the kept ones; it must be above {EFMI}.",
         "The energy moves too slowly: state the model in other parameters.",
-        True,
     )
     divergences = int(all_of_them["diverging"].sum())
     yield Criterion(
@@ -160,7 +156,6 @@ def _of_all(files: ReferenceFiles, path: Path) -> Iterator[Criterion]:
         divergences == 0,
         f"{divergences} of {all_of_them['diverging'].size:,} iterations diverged.",
         "Raise --target-acceptance, or state the model in other parameters.",
-        True,
     )
     yield from _labelled(files, draws, 1e-9)
     yield from _in_order(files, draws)
@@ -173,7 +168,6 @@ def _convergence(values: dict[str, np.ndarray]) -> Iterator[Criterion]:
         worst[1] < RHAT,
         f"The largest R-hat is {worst[1]:.4f}, of {worst[0]}; it must be below {RHAT}.",
         "Chains have not come to agree: run them longer, or look for modes that they do not share.",
-        True,
     )
     half = ESS_ERROR * float(norm.isf(norm.sf(ESS_ERRORS) / max(2 * len(values), 1)))
     for word, estimate in (("bulk", estimators.bulk_ess), ("tail", estimators.tail_ess)):
@@ -185,7 +179,6 @@ def _convergence(values: dict[str, np.ndarray]) -> Iterator[Criterion]:
             f"The {word} ESS is from {low[1]:.0f} ({low[0]}) to {high[1]:.0f} ({high[0]}); it must lie from "
             f"{DRAWS - half:.0f} to {DRAWS + half:.0f}, as that of {len(values)} quantities of independent draws does.",
             "Thin more, of as many more draws: --max-thin.",
-            True,
         )
     worst = _extreme({n: abs(estimators.lag1(v)) for n, v in values.items()}, max)
     yield Criterion(
@@ -193,7 +186,6 @@ def _convergence(values: dict[str, np.ndarray]) -> Iterator[Criterion]:
         worst[1] < LAG1,
         f"The largest is {worst[1]:.4f}, of {worst[0]}; it must be below {LAG1}.",
         "Thin more: --max-thin.",
-        True,
     )
 
 
@@ -239,7 +231,6 @@ def _of_some(files: ReferenceFiles) -> Iterator[Criterion]:
         not bad,
         f"Recorded as not passed: {', '.join(bad)}." if bad else "All are recorded as passed.",
         "It is kept for what it shows; use its invariants where they pass.",
-        True,
     )
     draws = read(files.path("draws.nc"), "posterior")
     values = entries(draws, list(files.summary["parameters"]))

@@ -4,25 +4,22 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from onebasin.truth.pairs import Pairs
-
 from ...lab import (
     Chapter,
     Claim,
     Field,
     Finding,
     Frames,
+    Pairs,
     Row,
     RowTable,
     beside,
     each,
-    gains,
     mean_of,
     read,
 )
 from .widths import where
 
-TITLE = "How far from the posterior?"
 MARGINS = {"total_variation": 0.0005, "energy": 0.01}
 """Differences of halved total variation, and of the energy distance, below which nothing is gained that matters."""
 _BIASES = (
@@ -50,7 +47,7 @@ def _claim(what: str, distance: str, measure: str) -> Claim:
         nearer = Pairs(row["other"][measure], row[measure])
         theirs, ours = nearer.means
         words = f"{ours:.4f} and {theirs:.4f}, nearer in {nearer.wins} of {nearer.num} seeds"
-        return words, gains(nearer, MARGINS[measure])
+        return words, nearer.gains(MARGINS[measure])
 
     return Claim(
         f"symmetrising brings {what} closer to the posterior",
@@ -120,9 +117,4 @@ def chapter(frames: Frames) -> Chapter:
                 f"(energy distances {prior['energy'][0]:.2f} and {np.mean(plain['energy']):.2f}), whose standard "
                 f"deviations are {np.mean(plain['sd_ratio']):.2f} of HMC's at the median."
             )
-    return Chapter(TITLE, f"{_TEXT}\n\n{basins}", (DISTANCES,))
-
-
-def figures(frames: Frames) -> tuple[()]:
-    """Draw nothing: the table says it all."""
-    return ()
+    return Chapter("How far from the posterior?", f"{_TEXT}\n\n{basins}", (DISTANCES,))

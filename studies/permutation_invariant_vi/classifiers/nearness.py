@@ -13,7 +13,6 @@ from ...lab import Chapter, Claim, Field, Frames, Row, RowTable, Trial, read
 from .measures import SOURCES
 from .widths import plain_numbers, series, set_widths
 
-TITLE = "How close is the nearest equivalent mode?"
 LEAST = 1e-3
 """Distances below this are not shown: pairs of units that training has made equal, at zero or nearly."""
 _THEOREM = (
@@ -112,12 +111,8 @@ def headline(frames: Frames) -> Iterator[str]:
 
 
 def chapter(frames: Frames) -> Chapter:
-    """Say what is bounded by what, and tabulate what was found."""
-    return Chapter(TITLE, text(frames["classifiers"].rows[0]), TABLES)
-
-
-def text(common: Row) -> str:
-    """Say what is bounded by what."""
+    """Say what is bounded by what, and tabulate and draw what was found."""
+    common = frames["classifiers"].rows[0]
     threshold, size = common["threshold"], least_useful_width(common["unit_size"])
     between = ""
     if threshold is not None:
@@ -125,7 +120,7 @@ def text(common: Row) -> str:
             f" Below a separation of {threshold:.2f} one Gaussian between two modes has no optimum but the "
             "midpoint (see above): a fit there is of two units that share one q."
         )
-    return (
+    text = (
         "Equivalent modes that are close are those between which one Gaussian comes to lie. The nearest permuted copy "
         "of a network is always one transposition away, that of its two closest units: √2 min ||u_i − u_j||.\n"
         "\nTheorem 3.1 bounds it by a volume argument, 2 d / log H! in units of ||w||, d the weights that permutations "
@@ -136,17 +131,15 @@ def text(common: Row) -> str:
         "\nRelative to ||w|| is not relative to the width of a mode. The separation is half the distance in standard "
         f"deviations of q, for the two units where it is least.{between}"
     )
+    title = "How close is the nearest equivalent mode?"
+    return Chapter(title, text, TABLES, (nearest_modes(frames),))
 
 
-def figures(frames: Frames) -> tuple[FigureItem, ...]:
-    """Draw the part's figure, where there are networks of several units."""
-    every = list(sources(frames))
-    return (nearest_modes(frames, every),) if every else ()
-
-
-def nearest_modes(frames: Frames, every: list[list[Row]]) -> FigureItem:
-    """Draw distances and separations over the width."""
-    common = frames["classifiers"].rows[0]
+def nearest_modes(frames: Frames) -> FigureItem | None:
+    """Draw distances and separations over the width, where there are networks of several units."""
+    every, common = list(sources(frames)), frames["classifiers"].rows[0]
+    if not every:
+        return None
     figure = new_figure(7.6, 3.9)
     left, right = figure.subplots(1, 2)
     style_axes(left, title="nearest copy", x_label="hidden units", y_label="distance / ||w||")

@@ -12,7 +12,6 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, SymmetricalLogLocato
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots.style import MUTED, add_legend, chain_colour, new_figure, style_axes
 from onebasin.base.table import Flag, Table, TableCell
-from onebasin.truth.pairs import Pairs
 
 from ...lab import (
     Chapter,
@@ -21,19 +20,19 @@ from ...lab import (
     Finding,
     Frame,
     Frames,
+    Holds,
+    Pairs,
     Row,
     Rows,
     RowTable,
     Trial,
     beside,
     each,
-    gains,
     mean_and_sd,
     mean_of,
     read,
 )
 
-TITLE = "Classifiers of growing width"
 LINEAR = 1.0
 """Nats up to which the axis of gains is linear; logarithmic beyond."""
 _SHIFT = 0.05
@@ -114,7 +113,7 @@ def _growth(frames: Frames) -> Iterator[Trial]:
             measured = (
                 f"{pairs[narrow].mean:+.4f} at {narrow} units, {pairs[wide].mean:+.4f} at {wide}"
             )
-            yield Trial(tried[0]["label"], measured, gains(grown, MARGINS["accuracy"]))
+            yield Trial(tried[0]["label"], measured, grown.gains(MARGINS["accuracy"]))
 
 
 def _above_claim(
@@ -125,7 +124,7 @@ def _above_claim(
 
     def tried(row: Row) -> Finding:
         pairs = gain(row, measure)
-        return pairs.write(_DECIMALS[measure]), gains(pairs, MARGINS[measure])
+        return pairs.write(_DECIMALS[measure]), pairs.gains(MARGINS[measure])
 
     rule = _RULE.format(what=words, other=than, margin=MARGINS[measure])
     return Claim(label, quote, rule, each(over, tried, where=name))
@@ -201,12 +200,13 @@ elbo_table = partial(
 
 def _difference(heading: str, measure: str, unit: str) -> Field:
     """Write paired differences with their verdicts; empty where there is nothing to compare with."""
+    flags: dict[Holds, Flag] = {True: "good", False: "bad"}
 
     def cell(row: Row) -> TableCell:
         if row["other"] is None:
             return TableCell(None)
         pairs = gain(row, measure)
-        flag: Flag = "" if pairs.above is None else "good" if pairs.above else "bad"
+        flag = flags.get(pairs.gains(), "")
         return TableCell(pairs.write(_DECIMALS[measure]), flag)
 
     return Field(heading, cell, unit=unit)
@@ -282,7 +282,7 @@ def headline(frames: Frames) -> Iterator[str]:
 
 def _changes(compared: Sequence[Row], measure: str) -> str:
     found = [gain(row, measure) for row in compared]
-    up, down = (sum(pairs.above is side for pairs in found) for side in (True, False))
+    up, down = (sum(pairs.gains() is side for pairs in found) for side in (True, False))
     mean = float(np.mean([pairs.mean for pairs in found]))
     change = "mean change " if measure == "accuracy" else ""
     return f"rises for sure at {up} of {len(found)} widths and falls for sure at {down} ({change}{mean:+.4f}"
@@ -304,12 +304,8 @@ def chapter(frames: Frames) -> Chapter:
         "Units that overlap earn less, and the term pulls them apart; among them are those that mean-field VI prunes, "
         "whose q are all equal and close to the prior. Wider networks have more of them."
     )
-    return Chapter(TITLE, text, TABLES)
-
-
-def figures(frames: Frames) -> tuple[FigureItem, ...]:
-    """Draw the part's figure, where there are fits."""
-    return (curves(frames),) if read("fits", frames) else ()
+    drawn = (curves(frames),) if read("fits", frames) else ()
+    return Chapter("Classifiers of growing width", text, TABLES, drawn)
 
 
 def curves(frames: Frames) -> FigureItem:

@@ -16,7 +16,6 @@ from onebasin.base.table import Table
 from ...lab import Chapter, Claim, Field, Frames, Row, RowTable, Trial, read
 from .measures import MEASURES, MIDWAY
 
-TITLE = "One Gaussian between two modes"
 REPORTED = {0.25: 1.25, 0.5: 2.5, 1.0: 5.0, 2.0: 10.0}
 """Thresholds that the paper's plots are said to show, by sigma; its text, as we have it, has lost them."""
 SHOWN = (1.0, 2.0, 2.3, 2.5, 2.75, 3.0, 3.5, 4.5)
@@ -68,13 +67,8 @@ def chapter(frames: Frames) -> Chapter | None:
         "early lowers it. The paper's numbers of samples and steps and its rate are missing from our text of it.",
         title="Which number is the threshold?",
     )
-    return Chapter(TITLE, _TEXT, TABLES, (note,))
-
-
-def figures(frames: Frames) -> Iterator[FigureItem]:
-    """Draw the part's figures."""
-    if read("thresholds", frames):
-        yield from (figure_three(frames), appendix(frames))
+    drawn = (note, figure_three(frames), appendix(frames))
+    return Chapter("One Gaussian between two modes", _TEXT, TABLES, drawn)
 
 
 def headline(frames: Frames) -> Iterator[str]:

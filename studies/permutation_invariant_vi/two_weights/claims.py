@@ -5,9 +5,20 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from onebasin.truth.pairs import Pairs
-
-from ...lab import Claim, Finding, Frames, Holds, Row, Trial, beside, each, join, read, select
+from ...lab import (
+    Claim,
+    Finding,
+    Frames,
+    Holds,
+    Pairs,
+    Row,
+    Trial,
+    beside,
+    each,
+    join,
+    read,
+    select,
+)
 from .design import WORDS
 from .measures import TOGETHER, relative_separation, separations
 

@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from onebasin.analysis.page.page import FigureItem
 from onebasin.base.table import TableCell
-from onebasin.truth.pairs import Pairs
 
-from ...lab import Chapter, Field, Frame, Frames, Row, RowTable, mean_and_sd, mean_of, read
+from ...lab import Chapter, Field, Frame, Frames, Pairs, Row, RowTable, mean_and_sd, mean_of, read
 from .claims import CLAIMS as CLAIMS
 from .claims import beyond, gain
 from .design import WORDS
@@ -199,7 +197,6 @@ AVERAGES = RowTable(
 TABLES = (MSE, ELBO, DIVERGENCES, OPTIMA, AVERAGES)
 
 
-TITLE = "The smallest network with a permutation"
 _NEAR = 0.001
 
 
@@ -223,13 +220,8 @@ def chapter(frames: Frames) -> Chapter | None:
         "every q, and the best q of each kind can be found without chance, as a yardstick of the fits. All errors of "
         "predictions against the true function are expected ones over x ~ N(0, 1)."
     )
-    return Chapter(TITLE, text, TABLES)
-
-
-def figures(frames: Frames) -> Iterator[FigureItem]:
-    """Draw the part's figures."""
-    if read("cases", frames):
-        yield from (contours(frames), over_alpha(frames))
+    drawn = (contours(frames), over_alpha(frames))
+    return Chapter("The smallest network with a permutation", text, TABLES, drawn)
 
 
 def headline(frames: Frames) -> Iterator[str]:

@@ -74,7 +74,7 @@ class Kitchen:
         def target(config: Config, cell: Cell) -> Target | None:
             return None if cell.inputs else Target(cell.problem)
 
-        nothing = Text("", lambda frames: (), lambda config, frames: ())
+        nothing = Text("", lambda frames: (), lambda *run: ())
         said = {"measures": lambda config, outcomes: {}, "claims": (), "views": (), "text": nothing}
         return Study(configure=Config, cells=cells, target=target, make=self.make, **said)
 

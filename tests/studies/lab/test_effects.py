@@ -1,17 +1,11 @@
-"""Effects: their intervals and tests against SciPy, and what claims make of them."""
-
-import numpy as np
-import pytest
-from scipy.stats import ttest_1samp, wilcoxon
+"""Effects: what claims make of them."""
 
 from onebasin.studies.lab import Claim, Frame
 from onebasin.studies.lab.claims import tried
-from onebasin.studies.lab.effects import EFFECTS, change, changes, effect_of, exceeds
+from onebasin.studies.lab.effects import EFFECTS, changes, exceeds
 
 from ...each import each
-
-FREE = (1.0, 1.2, 0.9, 1.1, 1.3, 0.8, 1.05)
-LOWER = (0.7, 0.9, 0.5, 0.9, 0.8, 0.55, 0.6)
+from .test_pairs import FREE, LOWER
 
 
 def frames_of(**sides: tuple[float, ...]) -> dict[str, Frame]:
@@ -29,25 +23,6 @@ def claim(holds="below", *, scale="difference", void=lambda frames, row: False) 
         scale=scale, by="split", same=("engine",), where=lambda a, b: a["engine"], void=void,
     )  # fmt: skip
     return Claim("lower", "It is lower.", "it is", test, mixed="depends")
-
-
-def test_interval_and_test_are_those_of_scipy():
-    found = change(FREE, LOWER, "difference")
-    differences = np.subtract(LOWER, FREE)
-    interval = ttest_1samp(differences, 0).confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx(tuple(interval))
-    assert found.estimate == pytest.approx(differences.mean())
-    assert found.p_value == wilcoxon(differences).pvalue
-    # Splits that share rows widen the interval.
-    shared = change(FREE, LOWER, "difference", overlap=0.25)
-    factor = np.sqrt((1 / 7 + 0.25) / (1 / 7))
-    assert shared.high - shared.low == pytest.approx(factor * (found.high - found.low))
-    assert shared.p_value == found.p_value
-    # A ratio is that of mean logarithms.
-    found, logs = change(FREE, LOWER, "ratio"), np.log(np.divide(LOWER, FREE))
-    assert found.estimate == pytest.approx(np.exp(logs.mean()))
-    interval = ttest_1samp(logs, 0).confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx(tuple(np.exp(interval)))
 
 
 @each(
@@ -93,7 +68,6 @@ def test_measure_is_held_against_a_limit():
     frames = frames_of(free=FREE, givens=LOWER, other=tuple(value - 0.7 for value in FREE))
     holds = {trial.where: trial.holds for trial in test(frames)}
     assert holds == {"free": True, "givens": True, "other": "open"}
-    assert effect_of(FREE, 0.5).p_value == wilcoxon(np.subtract(FREE, 0.5)).pvalue
     _, judged = tried((claim(),), frames_of(free=FREE, givens=LOWER))
     (row,) = EFFECTS(judged).rows
     assert [cell.value for cell in row][:3] == ["lower", "numpyro", "difference"]

@@ -9,7 +9,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from onebasin.base.table import TableCell
+from onebasin.analysis.page.page import Note
+from onebasin.base.table import Table, TableCell
 from onebasin.studies import registry
 from onebasin.studies.lab import (
     Chapter,
@@ -28,7 +29,6 @@ from onebasin.studies.lab import (
     mean_and_sd,
     mean_of,
     pair,
-    paired,
     ratio,
     read,
     record,
@@ -138,23 +138,9 @@ def test_each_asks_every_row_and_join_adds_tests():
     assert {t.holds for t in ask({"cells": CELLS.where(engine="numpyro")})} == {None}
 
 
-def test_paired_compares_what_has_a_partner():
-    test = paired(
-        "cells",
-        "ess",
-        "problem",
-        "free",
-        "tied",
-        lambda pairs: (pairs.write(0), pairs.wins == pairs.num),
-        by="seed",
-        same=("engine",),
-        where=lambda row: row["engine"],
-    )
-    trials = list(test({"cells": CELLS}))
-    assert [(t.where, t.measured, t.holds) for t in trials] == [
-        ("stan", "+65 ± 15, 2 of 2 seeds", True),
-        ("numpyro", "-10, 0 of 1 seeds", False),
-    ]
+def test_pairs_are_of_what_has_a_partner():
+    found = pair(CELLS.where(engine="stan"), "ess", "problem", "free", "tied", by="seed")
+    assert (found.first, found.second) == ((100.0, 120.0), (50.0, 40.0))
     found = pair(CELLS.where(engine="stan"), "ess", "problem", "tied", "loose", by="seed")
     assert found.num == 0
     rows = Frame.of(
@@ -202,15 +188,15 @@ def test_view_tabulates_rows_with_flags_and_notes():
     assert len(short({"cells": CELLS}).columns) == 4
 
 
-def test_chapter_without_rows_is_left_out_and_strange_figures_are_refused():
+def test_chapter_without_rows_is_left_out_and_extras_go_to_their_places():
     nothing = RowTable("", (Field("x", "x"),), over="nothing")
-    chapters = (Chapter("a", "words"), Chapter("b", "words", (nothing,)), None)
-    text = Text("t", lambda frames: ("Said.", ""), lambda config, frames: chapters)
-    made = page(text, None, Outcomes({}, {}), {}, {})
-    assert [section.title for section in made.sections] == ["a"]
+    extras = (Note("remark"), None, Table(("x",), ((1,),), ""))
+    chapters = (Chapter("a", "words", extras=extras), Chapter("b", "words", (nothing,)), None)
+    text = Text("t", lambda frames: ("Said.", ""), lambda *run: chapters)
+    made = page(text, None, Outcomes({}, {}), {})
+    (section,) = made.sections
+    assert (section.title, section.notes, section.tables) == ("a", extras[:1], extras[2:])
     assert made.lede == "Said."
-    with pytest.raises(ValueError, match=r"`figures` are given to \['c'\]; the chapters are: a, b"):
-        page(text, None, Outcomes({}, {}), {}, {"c": ()})
 
 
 AVERAGED = Frame.of(

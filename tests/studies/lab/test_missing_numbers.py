@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from onebasin.studies.lab.claims import Claim, Trial, contrast, each, paired, ratio
+from onebasin.studies.lab.claims import Claim, Trial, contrast, each, ratio
+from onebasin.studies.lab.effects import changes
 from onebasin.studies.lab.frame import Frame
 
 from ...each import each as cases
@@ -59,13 +60,13 @@ def test_rows_one_by_one(value, holds):
 
 
 @cases("value", BAD)
-def test_pairs(value):
-    test = paired(
-        "cells", "score", "level", "after", "before", lambda pairs: ("words", pairs.mean > 0),
-        by="seed", where=lambda row: "all",
+def test_pairs_without_a_number_are_left_out_and_counted(value):
+    test = changes(
+        "cells", "score", "level", [("before", "after")], "above",
+        scale="difference", by="seed", same=(), where=lambda a, b: "all",
     )  # fmt: skip
-    assert verdict(test, rows(2.0)) == "reproduces"
-    assert verdict(test, rows(value)) == "unclear"  # two good pairs are not three
+    (trial,) = test({"cells": Frame.of(rows(value))})
+    assert (trial.pairs, trial.left_out, trial.holds) == (2, 1, None)
 
 
 @cases("value", BAD)

@@ -13,17 +13,6 @@ from onebasin.studies.lab.record import RESULTS, rewrite, write_again
 from onebasin.studies.lab.study import find
 
 
-def test_record_written_again_is_the_same(tmp_path):
-    """A frame without rows, a missing number, and a column of lists are kept; so is each number, bit by bit."""
-    stem = "compact-representation"
-    for suffix in (".json", ".md"):
-        (tmp_path / f"{stem}{suffix}").write_bytes((RESULTS / f"{stem}{suffix}").read_bytes())
-    write_again(tmp_path / f"{stem}.json")
-    for suffix in (".json", ".md"):
-        written = (tmp_path / f"{stem}{suffix}").read_bytes()
-        assert written == (RESULTS / f"{stem}{suffix}").read_bytes()
-
-
 def test_record_that_was_changed_by_hand_is_not_written_again(tmp_path):
     path = tmp_path / "boston.json"
     path.write_text(json.dumps(read(BOSTON) | {"seconds": 0.0}))

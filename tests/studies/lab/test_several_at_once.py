@@ -37,7 +37,7 @@ from .toy_cells import Config, Plan, cells, make
 
 
 def study(**changes: Any) -> Study:
-    nothing = Text("", lambda frames: (), lambda config, frames: ())
+    nothing = Text("", lambda frames: (), lambda *run: ())
     said: dict[str, Any] = {"measures": lambda config, outcomes: {}, "claims": (), "views": ()}
     how = {
         "configure": Config,
@@ -180,7 +180,7 @@ def test_an_interrupt_stops_what_is_under_way(run, monkeypatch):
             threading.Thread(target=lambda: os.kill(os.getpid(), 2)).start()
 
     start_by(monkeypatch, wait)
-    monkeypatch.setattr(driver._Told, "hear", hear)
+    monkeypatch.setattr(driver.StudyProgress, "hear", hear)
     with pytest.raises(Interrupted, match="0 of 4 cells are finished and kept"):
         run()
     deadline = time.monotonic() + 10

@@ -16,19 +16,9 @@ from onebasin.studies.permutation_invariant_vi.classifiers.measures import (
 )
 from onebasin.studies.permutation_invariant_vi.design import configure
 from onebasin.studies.permutation_invariant_vi.making import moments
-from onebasin.studies.permutation_invariant_vi.two_weights.design import METHODS
 from onebasin.truth.problems.images import Images, image_split
 
-from ...each import each
-
 MODEL = BayesianNetwork(Network(3, (4,), 2, "relu"), Categorical())
-
-
-@each("options", [Options(quick=True), Options(), Options(full=True)])
-def test_every_alpha_has_a_cell_for_every_method(options):
-    config = configure(options)
-    found = [cell for cell in STUDY.cells(config) if cell.key.startswith("alpha-")]
-    assert len(found) == len(METHODS) * len(config.two_weights.alphas)
 
 
 def test_every_fit_of_a_width_has_the_seed_and_settings_of_the_others():

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import jax.numpy as jnp
 import numpy as np
@@ -39,6 +40,7 @@ def problem(noise: float, alpha: float) -> WeightsProblem:
     return WeightsProblem(replace(TOY, noise=noise, noises=(noise,)), alpha, noise)
 
 
+@cache
 def solved(noise: float, alpha: float):
     found = statistics(problem(noise, alpha).points("train"), noise)
     return found, solve(found)
