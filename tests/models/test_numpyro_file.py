@@ -99,17 +99,6 @@ def test_a_changed_source_or_data_is_another_run(run, model):
     assert Path("run.nc").read_bytes() == before
 
 
-@each("method", ["mclmc", "meanfield"])
-def test_methods_run_on_a_model(run, method):
-    few = {
-        "mclmc": [*SHORT, "--thin", "2", "--adjusted", "--length", "2"],
-        "meanfield": ["--iterations", "200", "--draws", "50", "--learning-rate", "0.05"],
-    }
-    answer = run("--force", "--method", method, *few.get(method, []), short=False)
-    assert answer.code == 0, answer.err
-    assert open_posterior("run.nc").attrs["engine"] == "numpyro"
-
-
 def test_symmetry_is_held_against_the_density(run):
     assert run("--exchangeable", "mu").code == 0
     assert run("--exchangeable", "+-mu", "--force").code == 1

@@ -40,7 +40,7 @@ NUM_OBS = 7
 IN_DIM = 4
 # No two neighbours alike, so that a matrix read the wrong way round shows; few shapes, so that few
 # operations are compiled.
-HIDDEN = {1: (3,), 2: (3, 2), 5: (3, 2, 3, 2, 3)}
+HIDDEN = {1: (3,), 2: (3, 2), 3: (3, 2, 3)}
 LIKELIHOODS = {
     "unknown-noise": (Gaussian(noise_scale=0.7), 1),
     "known-noise": (Gaussian(noise_sd=0.4), 1),
@@ -166,7 +166,7 @@ def combined(weights, biases, likelihood, depth, skip, **options):
 
 
 CHOSEN = covering(AXES, 2)
-SCALES = {1: (0.5, 1.5), 2: (0.5, 1.5, 3.0), 5: (0.5, 1.5, 3.0, 0.8, 1.2, 0.3)}
+SCALES = {1: (0.5, 1.5), 2: (0.5, 1.5, 3.0), 3: (0.5, 1.5, 3.0, 0.8)}
 """Of a prior with a scale a layer, by depth."""
 
 
