@@ -97,13 +97,13 @@ def survey(path: Path) -> Survey:
     )
 
 
-def rows_at_once(width: int, *, numbers: int | None = None) -> int:
+def rows_at_once(width: int) -> int:
     """Return the number of rows of a table of this width that are parsed at once."""
-    return max(1, (numbers or NUMBERS) // max(width, 1))
+    return max(1, NUMBERS // max(width, 1))
 
 
-def blocks(table: Survey, *, numbers: int | None = None) -> Iterator[np.ndarray]:
-    """Read the rows after the header, about so many numbers at a time, each as its text says to the last bit.
+def blocks(table: Survey) -> Iterator[np.ndarray]:
+    """Read the rows after the header, about `NUMBERS` numbers at a time, each as its text says to the last bit.
 
     A row of too few or too many numbers is refused, and so is a field that is no number; the message says where.
     """
@@ -111,7 +111,7 @@ def blocks(table: Survey, *, numbers: int | None = None) -> Iterator[np.ndarray]
     with open_table(table.path) as raw, TextIOWrapper(raw, encoding="utf-8") as file:
         lines = (line for line in file if not line.startswith("#") and not line.isspace())
         next(lines, None)
-        while lines_read := list(islice(lines, rows_at_once(width, numbers=numbers))):
+        while lines_read := list(islice(lines, rows_at_once(width))):
             try:
                 found = np.loadtxt(lines_read, delimiter=table.delimiter, comments=None, ndmin=2)
             except ValueError:  # fields may be missing

@@ -96,16 +96,9 @@ def compile_program(
     """Compile a program, or take it from the cache; return it, ready to run, and what it declares.
 
     It is compiled with ``STAN_THREADS`` if `threads`, so that `reduce_sum` can use several. `progress` is called with a
-    line of text before something that takes long.
-
-    Raises
-    ------
-    StanProgramError
-        If the program does not parse or compile, or declares no variables.
-    CmdStanNotFound, HomeBuildError
-        If there is no CmdStan and none can be assembled.
-    CacheError
-        If the cache is not the user's own.
+    line of text before something that takes long. A program that does not parse or compile, or declares no variables,
+    is a `StanProgramError`. It is `CmdStanNotFound` or `HomeBuildError` if there is no CmdStan and none can be
+    assembled, and `CacheError` if the cache is not the user's own.
     """
     from cmdstanpy import CmdStanModel
 

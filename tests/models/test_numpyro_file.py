@@ -48,9 +48,9 @@ def model(here) -> Path:
 def run(onebasin, model):
     """Sample the model, shortly."""
 
-    def sample(*words: str, short: bool = True):
+    def sample(*words: str):
         word = () if any(".py" in w for w in words) else ("my_model.py:model", "y.json")
-        return onebasin("sample", *word, "--out", "run.nc", *(SHORT if short else ()), *words)
+        return onebasin("sample", *word, "--out", "run.nc", *SHORT, *words)
 
     return sample
 
