@@ -50,10 +50,10 @@ def assemble(
 ) -> Home:
     """Build a CmdStan home in the user's cache for onebasin, or return the one that is there.
 
-    As many compilers as `jobs` run at once, by default as cores and memory allow. With `threads` the driver for programs
-    with ``STAN_THREADS`` is built as well, which otherwise happens when the first such program is compiled; with `force`
-    all is built again. `progress` is called with the name of each stage. It is a `HomeBuildError` if a tool is missing,
-    the cache cannot be written, or a compilation failed.
+    As many compilers as `jobs` run at once, by default as cores and memory allow. With `threads` the driver for
+    programs with ``STAN_THREADS`` is built as well, which otherwise happens when the first such program is compiled;
+    with `force` all is built again. `progress` is called with the name of each stage. It is a `HomeBuildError` if a
+    tool is missing, the cache cannot be written, or a compilation failed.
     """
     report = progress or (lambda stage: None)
     if jobs is not None and jobs < 1:
