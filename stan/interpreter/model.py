@@ -112,27 +112,25 @@ class Model:
             raise RunFailed(message.text)
         return point[: self.dim]
 
-    def start(self, options: Structure, arguments: Arguments, field: str = "init") -> Any:
-        """Put a command line's start into options; the result has to be kept until they are used."""
+    def start(self, options: Structure, arguments: Arguments, field: str = "init") -> None:
+        """Put a command line's start into options, which keep what they point to."""
         if isinstance(arguments.start, float):
             options.init_radius = arguments.start
-            return None
-        point = self._point(self.unconstrained(arguments.start.read_text(encoding="utf-8")))
-        setattr(options, field, ctypes.cast(point, ctypes.POINTER(c_double)))
-        return point
+        else:
+            point = self._point(self.unconstrained(arguments.start.read_text(encoding="utf-8")))
+            setattr(options, field, ctypes.cast(point, ctypes.POINTER(c_double)))
 
     def optimum(self, arguments: Arguments) -> Table:
         """Climb to an optimum by L-BFGS and say whether its criterion was met: a row of log density and columns."""
         options = arguments.options("optimize")
         if not options.jacobian:
             raise RunFailed("The interpreter cannot leave the Jacobian out of an optimum.")
-        kept = self.start(options, arguments)
+        self.start(options, arguments)
         point, row = (c_double * max(1, self.dim))(), DoubleRows(1, len(self.columns))
         level = c_double(float("nan"))
         code, words = self._call(
             "stanli_optimize", options, point, row.array, byref(level), logs=False
         )
-        del kept
         if code and not math.isfinite(level.value):
             raise RunFailed(words)
         if code:
@@ -154,13 +152,12 @@ class Model:
     def pathfinder(self, arguments: Arguments) -> Table:
         """Run one path: rows of the approximation's log density, the density, the path, and columns."""
         options = arguments.options("pathfinder")
-        kept = self.start(options, arguments, "inits")
+        self.start(options, arguments, "inits")
         most = self.library.stanli_pathfinder_max_draws(byref(options))
         rows, level = DoubleRows(most, len(self.columns)), DoubleRows(most)
         approximate, path, count = DoubleRows(most), DoubleRows(most), c_int64()
         arrays = (rows.array, level.array, approximate.array, path.array)
         self.run("stanli_pathfinder", options, *arrays, byref(count))
-        del kept
         table = _side_by_side(count.value, approximate, level, path, rows)
         return ("lp_approx__", "lp__", "path__"), table
 
@@ -168,7 +165,7 @@ class Model:
         """Fit ADVI: rows of a zero, the two log densities and columns, the mean first; write the trace of the ELBO."""
         options = arguments.options("variational")
         options.algorithm = int(arguments.values["algorithm"] == "fullrank")
-        kept = self.start(options, arguments)
+        self.start(options, arguments)
         count, began = options.output_samples, time.monotonic()
         mean, rows = DoubleRows(1, len(self.columns)), DoubleRows(count, len(self.columns))
         level, approximate = DoubleRows(count), DoubleRows(count)
@@ -180,7 +177,6 @@ class Model:
 
         arrays = (mean.array, rows.array, level.array, approximate.array)
         self.run("stanli_variational", options, *arrays, follow=follow)
-        del kept
         if file := arguments.values.get("output.diagnostic_file"):
             write_table(Path(file), ("iter", "time_in_seconds", "ELBO"), trace, 18)
         draws = [[0.0, *row] for row in _side_by_side(count, level, approximate, rows)]

@@ -6,7 +6,6 @@ import ctypes
 import json
 from ctypes import byref, c_double, c_int
 from pathlib import Path
-from typing import Any
 
 from .arguments import Arguments
 from .model import DoubleRows, Model, RunFailed
@@ -20,9 +19,9 @@ _STATS = 7
 def nuts(model: Model, arguments: Arguments) -> None:
     """Run one chain of NUTS."""
     library = model.library
-    options, adaptation = arguments.options("sample"), arguments.options("metric")
+    options, adaptation = arguments.options("sample"), _adapted(arguments, model.dim)
     options.chains = 1
-    kept = model.start(options, arguments, "inits"), _adapted(adaptation, arguments, model.dim)
+    model.start(options, arguments, "inits")
     draws = options.samples + (options.warmup if options.save_warmup else 0)
     names = [library.stanli_sampler_column_name(place).decode() for place in range(_STATS)]
     points, stats = DoubleRows(draws, max(1, model.dim)), DoubleRows(draws, _STATS)
@@ -55,20 +54,18 @@ def nuts(model: Model, arguments: Arguments) -> None:
     table = ((*stats.row(place), *rows.row(place)) for place in range(draws))
     digits = arguments.get("output.sig_figs", 8)
     write_table(arguments.output, (*names, *model.columns), table, digits, comments)
-    del kept
 
 
-def _adapted(options: Structure, arguments: Arguments, dim: int) -> Any:
-    """Put a metric into options; the result has to be kept until they are used."""
+def _adapted(arguments: Arguments, dim: int) -> Structure:
+    """Return the options of a metric, with the numbers of its file if one is given."""
+    options = arguments.options("metric")
     options.metric = _METRICS.index(arguments.get("metric", "diag_e"))
-    file = arguments.get("metric_file", "")
-    if not file:
-        return None
-    found = json.loads(Path(file).read_text(encoding="utf-8"))["inv_metric"]
-    flat = [number for row in found for number in row] if options.metric == 2 else found
-    array = (c_double * max(1, _size(options, dim)))(*flat)
-    options.inv_metric = ctypes.cast(array, ctypes.POINTER(c_double))
-    return array
+    if file := arguments.values.get("metric_file"):
+        found = json.loads(Path(file).read_text(encoding="utf-8"))["inv_metric"]
+        flat = [number for row in found for number in row] if options.metric == 2 else found
+        array = (c_double * _size(options, dim))(*flat)
+        options.inv_metric = ctypes.cast(array, ctypes.POINTER(c_double))
+    return options
 
 
 def _size(options: Structure, dim: int) -> int:
