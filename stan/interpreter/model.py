@@ -123,7 +123,7 @@ class Model:
     def optimum(self, arguments: Arguments) -> Table:
         """Climb to an optimum by L-BFGS and say whether its criterion was met: a row of log density and columns."""
         options = arguments.options("optimize")
-        if not options.jacobian:
+        if not arguments.get("jacobian", 0):
             raise RunFailed("The interpreter cannot leave the Jacobian out of an optimum.")
         self.start(options, arguments)
         point, row = (c_double * max(1, self.dim))(), DoubleRows(1, len(self.columns))
