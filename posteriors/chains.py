@@ -75,9 +75,9 @@ def bulk_ess(rows: Rows) -> PerParam:
     return _each(lambda block: _ess(_normalised(_split(block))), rows)
 
 
-def tail_ess(rows: Rows, tails: tuple[float, float] = TAILS) -> PerParam:
-    """Compute the tail ESS: the smaller one of two quantiles'; NaN for fewer than four draws."""
-    return np.minimum(*(quantile_ess(rows, tail) for tail in tails))
+def tail_ess(rows: Rows) -> PerParam:
+    """Compute the tail ESS: the smaller one of both tails'; NaN for fewer than four draws."""
+    return np.minimum(*(quantile_ess(rows, tail) for tail in TAILS))
 
 
 def quantile_ess(rows: Rows, probability: float) -> PerParam:

@@ -10,12 +10,13 @@ import csv
 import gzip
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BufferedReader, TextIOWrapper
 from itertools import islice
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -33,14 +34,50 @@ class Survey:
     """The shape, header and comments of a table, without its numbers."""
 
     path: Path  # The file.
-    header: tuple[str, ...]  # Names of the columns; empty where there are none.
+    columns: tuple[str, ...]  # Their names; empty where there are none.
     rows: int  # Number of rows.
-    comments: tuple[str, ...]  # Lines of comment, without their ``#``.
-    rows_before: dict[str, int]  # Of a comment: how many rows stand before it.
-    cut: bool  # The last row has too few fields or too many.
-    ended: bool  # The last line ends as lines do.
-    digest: str  # Of the first rows.
+    comments: tuple[str, ...] = ()  # Lines of comment, without their ``#``.
+    rows_before: Mapping[str, int] = field(default_factory=dict)  # Of a comment.
+    cut: bool = False  # The last row has too few fields or too many.
+    ended: bool = True  # The last line ends as lines do.
+    digest: str = ""  # Of the first rows.
     delimiter: str = ","  # The sign at which its fields end.
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Go through a table once, line by line; what is no text is refused with a `ValueError`."""
+        comments: list[str] = []
+        before: dict[str, int] = {}
+        header, last, line, rows = b"", b"", b"\n", -1
+        seen, digest = 0, hashlib.sha256()
+        with open_table(path) as file:
+            for line in file:
+                if line.startswith(b"#"):
+                    comments.append(line[1:].decode().strip())
+                    before.setdefault(comments[-1], max(rows, 0))
+                elif not line.isspace():
+                    if rows < 0:
+                        header = line
+                    elif seen < _HEAD:
+                        digest.update(line)
+                        seen += len(line)
+                    last, rows = line, rows + 1
+        text = header.decode().strip("\r\n ")
+        # Fields end at the sign that the header has most of, a comma in doubt.
+        bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\([^)]*\)', "", text)
+        delimiter = max(",;\t", key=bare.count)
+        names = next(csv.reader([text], delimiter=delimiter), []) if header else []
+        return cls(
+            path,
+            tuple(name.strip() for name in names),
+            max(rows, 0),
+            tuple(comments),
+            before,
+            rows > 0 and last.count(delimiter.encode()) + 1 != len(names),
+            line.endswith(b"\n"),
+            digest.hexdigest(),
+            delimiter,
+        )
 
 
 GZIP = b"\x1f\x8b"
@@ -61,57 +98,21 @@ def open_table(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
         yield file
 
 
-def survey(path: Path) -> Survey:
-    """Go through a table once, line by line; what is no text is refused with a `ValueError`."""
-    comments: list[str] = []
-    before: dict[str, int] = {}
-    header, last, line, rows = b"", b"", b"\n", -1
-    seen, digest = 0, hashlib.sha256()
-    with open_table(path) as file:
-        for line in file:
-            if line.startswith(b"#"):
-                comments.append(line[1:].decode().strip())
-                before.setdefault(comments[-1], max(rows, 0))
-            elif not line.isspace():
-                if rows < 0:
-                    header = line
-                elif seen < _HEAD:
-                    digest.update(line)
-                    seen += len(line)
-                last, rows = line, rows + 1
-    text = header.decode().strip("\r\n ")
-    # Fields end at the sign that the header has most of, a comma in doubt.
-    bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\([^)]*\)', "", text)
-    delimiter = max(",;\t", key=bare.count)
-    names = next(csv.reader([text], delimiter=delimiter), []) if header else []
-    return Survey(
-        path,
-        tuple(name.strip() for name in names),
-        max(rows, 0),
-        tuple(comments),
-        before,
-        rows > 0 and last.count(delimiter.encode()) + 1 != len(names),
-        line.endswith(b"\n"),
-        digest.hexdigest(),
-        delimiter,
-    )
-
-
-def rows_at_once(width: int, *, numbers: int | None = None) -> int:
+def rows_at_once(width: int) -> int:
     """Return the number of rows of a table of this width that are parsed at once."""
-    return max(1, (numbers or NUMBERS) // max(width, 1))
+    return max(1, NUMBERS // max(width, 1))
 
 
-def blocks(table: Survey, *, numbers: int | None = None) -> Iterator[np.ndarray]:
-    """Read the rows after the header, about so many numbers at a time, each as its text says to the last bit.
+def blocks(table: Survey) -> Iterator[np.ndarray]:
+    """Read the rows after the header, about `NUMBERS` numbers at a time, each as its text says to the last bit.
 
     A row of too few or too many numbers is refused, and so is a field that is no number; the message says where.
     """
-    width, rows = len(table.header), 0
+    width, rows = len(table.columns), 0
     with open_table(table.path) as raw, TextIOWrapper(raw, encoding="utf-8") as file:
         lines = (line for line in file if not line.startswith("#") and not line.isspace())
         next(lines, None)
-        while lines_read := list(islice(lines, rows_at_once(width, numbers=numbers))):
+        while lines_read := list(islice(lines, rows_at_once(width))):
             try:
                 found = np.loadtxt(lines_read, delimiter=table.delimiter, comments=None, ndmin=2)
             except ValueError:  # fields may be missing
@@ -126,21 +127,19 @@ def blocks(table: Survey, *, numbers: int | None = None) -> Iterator[np.ndarray]
 
 def _row(line: str, table: Survey, number: int) -> list[float]:
     fields = [field.strip().strip('"') for field in line.rstrip("\r\n").split(table.delimiter)]
-    if len(fields) != len(table.header):
+    if len(fields) != len(table.columns):
         raise ArgumentError(
-            f"row {number} has {len(fields)} of {len(table.header)} fields: the line is cut short or too long"
+            f"row {number} has {len(fields)} of {len(table.columns)} fields: the line is cut short or too long"
         )
     out = []
-    for name, field in zip(table.header, fields, strict=True):
+    for name, text in zip(table.columns, fields, strict=True):
         try:
-            word = field.lower()
-            out.append(_WORDS[word] if word in _WORDS else float(field))
+            word = text.lower()
+            out.append(_WORDS[word] if word in _WORDS else float(text))
         except ValueError:
-            comma = (
-                ": write decimal points" if field.replace(",", "").lstrip("+-").isdigit() else ""
-            )
+            comma = ": write decimal points" if text.replace(",", "").lstrip("+-").isdigit() else ""
             raise ArgumentError(
-                f"column {name!r} holds {field[:20]!r} in row {number}, which is no number"
+                f"column {name!r} holds {text[:20]!r} in row {number}, which is no number"
                 f"{comma or ': leave the column out, or write NA'}"
             ) from None
     return out

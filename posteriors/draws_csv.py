@@ -29,13 +29,13 @@ _COLUMNS = {stat: column for column, (stat, _) in reversed(STATS.items())}
 
 def is_table(file: ChainFile) -> bool:
     """Tell whether a CSV file says of every row which chain it is of."""
-    return not file.header.is_stans and any(name in file.survey.header for name in CHAIN_COLUMNS)
+    return not file.header.is_stans and any(name in file.columns for name in CHAIN_COLUMNS)
 
 
 def read(file: ChainFile, *, lazy: bool) -> xr.DataTree:
     """Read a table of all chains."""
     file.check()
-    header = file.survey.header
+    header = file.columns
     columns = layout(file)
     place = next(header.index(name) for name in CHAIN_COLUMNS if name in header)
     order = next((header.index(name) for name in ORDER_COLUMNS if name in header), None)

@@ -16,7 +16,7 @@ import numpy as np
 from onebasin.base.errors import FormatError, PosteriorFileError
 from onebasin.base.extras import lacks
 
-from .csv_blocks import Survey, rows_at_once
+from .csv_blocks import rows_at_once
 from .draws_csv import named_columns, row_block
 from .stan_csv import CHAIN_COLUMNS, ORDER_COLUMNS, ChainFile
 
@@ -49,14 +49,14 @@ class ParquetTable(ChainFile):
         else:
             for name in names:
                 _check_numbers(file.schema_arrow.field(name), path)
-        return cls(Survey(path, tuple(names), rows, (), {}, False, True, ""), long)
+        return cls(path, tuple(names), rows, long=long)
 
     def tables(self) -> Iterator[np.ndarray]:
         """Read the rows, some at a time."""
         if self.long is not None:
             yield self.long
             return
-        names = list(self.survey.header)
+        names = list(self.columns)
         with _opened(self.path) as file:
             for batch in file.iter_batches(rows_at_once(len(names)), columns=names):
                 yield np.stack([_floats(batch.column(name)) for name in names], axis=1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from gzip import BadGzipFile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -20,10 +20,10 @@ from onebasin.base.errors import FormatError
 from onebasin.base.files.claims import ClaimError
 
 from . import schema
-from .csv_blocks import Survey, blocks, rows_at_once, survey
+from .csv_blocks import Survey, blocks, rows_at_once
 from .entries import Entries, gather
 from .scratch import Scratch
-from .stan_header import Header, attributes, rows_of_warmup
+from .stan_header import ADAPTED, Header, attributes
 from .storable import storable_names
 
 if TYPE_CHECKING:
@@ -55,40 +55,37 @@ _MEANINGLESS = {"advi-meanfield": ("lp__",), "advi-fullrank": ("lp__",)}
 
 
 @dataclass(frozen=True)
-class ChainFile:
+class ChainFile(Survey):
     """One file: what is in it, and which of its rows are draws."""
 
-    survey: Survey
-
     @classmethod
-    def of(cls, path: Path) -> ChainFile:
-        """Go through a file once."""
+    def of(cls, path: Path) -> Self:
+        """Go through a file once; refuse what is no text."""
         try:
-            return cls(survey(path))
+            return super().of(path)
         except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
             raise FormatError(path, "is no text, as CSV files are") from error
-
-    @property
-    def path(self) -> Path:
-        """The file's path."""
-        return self.survey.path
 
     @cached_property
     def header(self) -> Header:
         """The settings of the run, from its comments."""
-        return Header(self.survey.comments)
+        return Header(self.comments)
 
     @property
     def skipped(self) -> int:
         """The number of leading rows that are not draws."""
         if self.header.method.startswith("advi-"):
-            return min(1, self.survey.rows)
-        return rows_of_warmup(self.header, self.survey.rows_before, self.survey.rows)
+            return min(1, self.rows)
+        if not self.header.keeps_warmup:
+            return 0
+        # Those before the line that says that adaptation has ended.
+        ends = (count for line, count in self.rows_before.items() if line.startswith(ADAPTED))
+        return next(ends, 0) or min(self.header.saved_warmup, self.rows)
 
     @property
     def draws(self) -> int:
         """The number of rows that are draws."""
-        return self.survey.rows - self.skipped
+        return self.rows - self.skipped
 
     def check(self) -> None:
         """Refuse a file that holds no draws, or not all of them."""
@@ -97,7 +94,7 @@ class ChainFile:
                 self.path,
                 f"holds {self.header.holds_instead}, and no draws: give files of a sampler",
             )
-        if not self.survey.header or not self.draws:
+        if not self.columns or not self.draws:
             raise FormatError(self.path, "holds no draws: its run wrote none, or was cut short")
         due = self.header.saved_draws
         if due is not None and self.header.method != "" and self.draws < due:
@@ -106,7 +103,7 @@ class ChainFile:
                 f"holds {max(self.draws, 0)} of the {due} draws that its run was to write: it was cut short, so "
                 "leave it out or run that chain again",
             )
-        if self.survey.cut or (self.header.is_stans and not self.survey.ended):
+        if self.cut or (self.header.is_stans and not self.ended):
             raise FormatError(
                 self.path,
                 "is cut short: its last line does not come to its end, so take another copy",
@@ -115,7 +112,7 @@ class ChainFile:
     def tables(self) -> Iterator[np.ndarray]:
         """Read the rows, draws or not, some at a time."""
         try:
-            yield from blocks(self.survey)
+            yield from blocks(self)
         except ValueError as error:
             raise FormatError(
                 self.path, f"cannot be read as a table of numbers: {error}"
@@ -157,7 +154,7 @@ def collect(
     }
     held = {name: group for name, group in groups.items() if group}
     try:
-        scratch = Scratch(*size, held, rows=rows_at_once(len(file.survey.header)))
+        scratch = Scratch(*size, held, rows=rows_at_once(len(file.columns)))
     except ClaimError as error:
         raise FormatError(file.path, str(error)) from None
     done = [0] * size[0]
@@ -180,7 +177,7 @@ Stats = dict[str, tuple[int, type]]
 
 def layout(file: ChainFile) -> tuple[dict[str, Entries], Stats]:
     """Tell variables, each with its entries, from statistics; columns that count rows are neither."""
-    names = file.survey.header
+    names = file.columns
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise FormatError(file.path, f"has two columns of the name {twice!r}: rename one")
@@ -225,7 +222,7 @@ def _check_together(files: Sequence[ChainFile]) -> None:
                 file.path,
                 f"is of the method {file.header.method}, {other} of {first.header.method}: give chains of one run",
             )
-        if (names := file.survey.header) != (known := first.survey.header):
+        if (names := file.columns) != (known := first.columns):
             lacks = next((name for name in known if name not in set(names)), None)
             more = next((name for name in names if name not in set(known)), None)
             how = "has its columns in another order" if more is None else f"has a column {more}"
@@ -233,9 +230,9 @@ def _check_together(files: Sequence[ChainFile]) -> None:
             raise FormatError(
                 file.path, f"{how}, different from {first.path}: give the chains of one model"
             )
-        own = (file.survey.digest, file.header.count("id"))
+        own = (file.digest, file.header.count("id"))
         for twin in files[:number]:
-            if own == (twin.survey.digest, twin.header.count("id")):
+            if own == (twin.digest, twin.header.count("id")):
                 raise FormatError(
                     file.path,
                     f"holds the same draws as {twin.path}: give every chain once, each with its own seed",

@@ -17,7 +17,8 @@ _NO_DRAWS = {
     "diagnose": "a check of gradients",
     "log_prob": "log densities",
 }
-_ADAPTED = "Adaptation terminated"
+ADAPTED = "Adaptation terminated"
+"""The comment after the rows of warmup."""
 
 
 @dataclass(frozen=True)
@@ -138,11 +139,3 @@ def attributes(headers: Sequence[Header], draws: int) -> dict[str, Any]:
         times = [header.seconds(phase) for header in headers]
         said[name] = times if all(time == time for time in times) else None
     return {name: schema.encode(value) for name, value in said.items() if value not in (None, "")}
-
-
-def rows_of_warmup(header: Header, before: dict[str, int], rows: int) -> int:
-    """Count a file's rows of warmup: those before the line that says that adaptation has ended."""
-    if not header.keeps_warmup:
-        return 0
-    marked = next((count for line, count in before.items() if line.startswith(_ADAPTED)), 0)
-    return marked or min(header.saved_warmup, rows)

@@ -288,14 +288,8 @@ def as_view(
 
     That is a view, a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or
     what ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's. Messages call it `argument`; a view
-    that is made here has the log density.
-
-    Raises
-    ------
-    TypeError
-        If it is nothing of the kind.
-    PosteriorFileError
-        If files hold no posterior that can be read.
+    that is made here has the log density. Anything else is a `TypeError`, and files that hold no posterior that can be
+    read are a `PosteriorFileError`.
     """
     if isinstance(posterior, View):
         return posterior

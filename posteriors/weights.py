@@ -37,19 +37,11 @@ class Tails:
 
 
 def pareto_khat(log_ratio: Float[np.ndarray, " draw"]) -> float:
-    """Return the Pareto shape of the importance ratios' right tail.
+    """Return the Pareto shape of the right tail of importance ratios: log target less log approximating density.
 
-    Parameters
-    ----------
-    log_ratio
-        log target density minus log approximating density, of draws from the approximation.
-
-    Returns
-    -------
-    float
-        k-hat by arviz_stats; 0 by convention where all ratios are equal (to 1e-8: the approximation
-        is exact), infinite where the ratios span more than a double can hold, NaN where a ratio is
-        not finite, there are fewer than 30 draws, or the largest ratios are all alike.
+    It is k-hat by arviz_stats; 0 by convention where all ratios are equal (to 1e-8: the approximation is exact),
+    infinite where the ratios span more than a double can hold, NaN where a ratio is not finite, there are fewer than 30
+    draws, or the largest ratios are all alike.
     """
     if log_ratio.size < MIN_DRAWS_FOR_KHAT or not np.isfinite(log_ratio).all():
         return float("nan")
@@ -101,12 +93,7 @@ def miss_a_region(log_ratio: LogWeights, log_weight: LogWeights) -> bool:
 
     So are those of a hierarchy whose draws end where its scale becomes small. k-hat alone comes out too small there: it
     sees the largest of the weights that were drawn, and the other part has none. Of many coordinates weights are worth
-    few draws without a long tail, and miss nothing.
-
-    Parameters
-    ----------
-    log_ratio, log_weight : array (draw,)
-        Raw and smoothed.
+    few draws without a long tail, and miss nothing. Log ratios are raw, log weights smoothed.
     """
     few = worth(log_weight) < COVERED * len(log_weight)
     return few and khat_of_weights(log_ratio) > SHORT

@@ -76,47 +76,32 @@ def examine(path: Path, data: Mapping[str, Any]) -> Accepted | Refused:
         load()
     except InterpreterMissing as reason:
         return Refused(str(reason).removesuffix("."), installed=False)
-    with working_folder("check") as folder:
-        file = write_readable(folder, data)
-        content = full_text(path, included_files(path)), file.read_bytes()
-        return _examined(path, *content, data=_Data(data))
-
-
-def write_readable(folder: Path, data: Mapping[str, Any]) -> Path:
-    """Write the data that are numbers as JSON; a program may not need the others."""
-    path = folder / "data.json"
-    numbers = {}
+    numbers = {}  # of the data; a program may not need the others
     for name, value in data.items():
         with suppress(StanError):
             check_numbers({name: value})
             numbers[name] = value
-    write_stan_json(str(path), numbers)
-    return path
-
-
-class _Data:
-    """Data with the text that stands for them; equal to any other, so that the text alone is remembered."""
-
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self.values = values
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Data)
-
-    def __hash__(self) -> int:
-        return 0
+    with working_folder("check") as folder:
+        file = folder / "data.json"
+        write_stan_json(str(file), numbers)
+        content = file.read_bytes()
+    done, result = _tried(path, full_text(path, included_files(path)), content)
+    return _refusal(path, data, done) if done.code else _accepted(path, json.loads(result))
 
 
 @lru_cache(_REMEMBERED)
-def _examined(path: Path, text: str, content: bytes, data: _Data) -> Accepted | Refused:
+def _tried(path: Path, text: str, content: bytes) -> tuple[Finished, str]:
+    """Check a program, of this text with its includes, on data in a separate process; give what it wrote."""
     with working_folder("check") as folder:
         file, result = folder / "data.json", folder / "check.json"
         file.write_bytes(content)
         words = ("data", f"file={file}", "output", f"file={result}", "method=check")
         done = run_guarded([*driver(path), *words], folder=folder)
-        if done.code:
-            return _refusal(path, data.values, done)
-        found = json.loads(result.read_text(encoding="utf-8"))
+        return done, "" if done.code else result.read_text(encoding="utf-8")
+
+
+def _accepted(path: Path, found: dict[str, Any]) -> Accepted | Refused:
+    """Take what `check` has found, if generated quantities are computed and variables keep their names."""
     if _UNAVAILABLE in found["warning"]:
         # Something keeps the interpreter from computing transformed parameters and generated quantities.
         if any(word in found["warning"] for word in _LACKS):

@@ -28,14 +28,9 @@ class Choice:
 def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Choice:
     """Choose the library for a program with its data; the user's choice stands.
 
-    Raises
-    ------
-    StanProgramError
-        If the program does not parse, or the interpreter was asked for and does not take it.
-    StanDataError
-        If it refuses the data.
-    CmdStanNotFound
-        If the interpreter refuses the program and there is no CmdStan; the message says what to do.
+    A program that does not parse, or that the interpreter was asked for and does not take, is a `StanProgramError`;
+    data that it refuses are a `StanDataError`. It is `CmdStanNotFound` if the interpreter refuses the program and there
+    is no CmdStan; the message says what to do.
     """
     if engine == CMDSTAN:
         return Choice(CMDSTAN)

@@ -108,12 +108,6 @@ def sample(
     ]
 
 
-def draw_start(files: Files, start: CommandStart) -> list[str]:
-    """Write one draw without moving from the start, whose derived quantities it holds too."""
-    method = ["method=sample", "num_samples=1", "num_warmup=0", "algorithm=fixed_param"]
-    return [*start.arguments(), *method, *files.arguments()]
-
-
 def optimise(
     files: Files, start: CommandStart, *, iterations: int, jacobian: bool = True
 ) -> list[str]:
@@ -174,10 +168,3 @@ def variational(
         *(f"tol_rel_obj={tolerance!r}", f"eval_elbo={evaluate_every}", f"output_samples={draws}"),
         *("adapt", f"engaged={int(eta is None)}"),
     ]
-
-
-def log_prob(files: Files, points: Path, *, constrained: bool, jacobian: bool) -> list[str]:
-    """Evaluate the log density and its gradient at the points of a JSON file."""
-    space = "constrained" if constrained else "unconstrained"
-    method = ["method=log_prob", f"{space}_params={points}", f"jacobian={int(jacobian)}"]
-    return [*method, *files.arguments()]

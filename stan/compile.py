@@ -18,7 +18,7 @@ import re
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,22 +51,43 @@ _SHOWN_LINES = 20
 
 @dataclass(frozen=True)
 class _Product:
-    """A file that a program is compiled to: its name, the folder where `make` runs, and what `make` is told."""
+    """A file that a program is compiled to: by which home, its name, where `make` runs, and what `make` is told."""
 
+    path: Path
+    home: Home
+    translation: Translation
     file: str
     folder: Path
     variables: tuple[str, ...] = ()
 
-    @property
-    def key(self) -> str:
-        """The addition to the key in the cache; empty for an executable."""
-        own = (self.file, str(self.folder), *self.variables)
-        return "" if self == _Product(NAME, self.folder) else "\0".join(own)
+    @classmethod
+    def of(cls, path: Path, home: Home, file: str, folder: Path, *, threads: bool) -> _Product:
+        """Translate a program that is to be compiled; refuse one that declares no variables."""
+        translation = translate(path, home)
+        check_declares(translation.info, path)
+        return cls(path, home, translation, file, folder, (_THREADS,) if threads else ())
 
     @property
     def object(self) -> _Product:
         """The object file that it is linked from, the same for an executable and a library of equal variables."""
-        return _Product(_OBJECT, Path(), self.variables)
+        return replace(self, file=_OBJECT, folder=Path())
+
+    @property
+    def entry(self) -> Path:
+        """Its folder in the cache, named also by the home's place, where it finds its libraries, and by the file."""
+        own = os.fsencode(self.home.path)
+        if (self.file, self.folder, self.variables) != (NAME, self.home.path, ()):
+            own += os.fsencode("\0".join((self.file, str(self.folder), *self.variables)))
+        source = source_key(self.translation, self.home)
+        return make_user_cache(_CACHE) / hashlib.sha256(source.encode() + own).hexdigest()[:32]
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether it is in the cache, as it was compiled."""
+        try:
+            return (self.entry / _SEAL).read_text(encoding="ascii") == _seal(self.entry / self.file)
+        except (OSError, UnicodeDecodeError):
+            return False
 
 
 def compile_program(
@@ -75,26 +96,16 @@ def compile_program(
     """Compile a program, or take it from the cache; return it, ready to run, and what it declares.
 
     It is compiled with ``STAN_THREADS`` if `threads`, so that `reduce_sum` can use several. `progress` is called with a
-    line of text before something that takes long.
-
-    Raises
-    ------
-    StanProgramError
-        If the program does not parse or compile, or declares no variables.
-    CmdStanNotFound, HomeBuildError
-        If there is no CmdStan and none can be assembled.
-    CacheError
-        If the cache is not the user's own.
+    line of text before something that takes long. A program that does not parse or compile, or declares no variables,
+    is a `StanProgramError`. It is `CmdStanNotFound` or `HomeBuildError` if there is no CmdStan and none can be
+    assembled, and `CacheError` if the cache is not the user's own.
     """
     from cmdstanpy import CmdStanModel
 
-    report = progress or (lambda line: None)
-    where = find_cmdstan(progress=progress)
-    activate(where)
-    translation = _translate(path, where)
-    product = _Product(NAME, where.path, (_THREADS,) if threads else ())
-    executable = _compiled(product, translation, path, where, report)
-    return CmdStanModel(exe_file=str(executable)), translation.info
+    home = find_cmdstan(progress=progress)
+    activate(home)
+    product = _Product.of(path, home, NAME, home.path, threads=threads)
+    return CmdStanModel(exe_file=str(_compiled(product, progress))), product.translation.info
 
 
 def compile_library(
@@ -105,34 +116,25 @@ def compile_library(
     Several threads can use one with ``STAN_THREADS`` at once; otherwise they take turns, and the library shares what is
     compiled with the program's executable.
     """
-    report = progress or (lambda line: None)
-    where = bridge_home(progress=progress)
-    translation = _translate(path, where)
-    product = _Product(f"{NAME}_model.so", bridge_folder(where), (_THREADS,) if threads else ())
-    return _compiled(product, translation, path, where, report), translation.info
+    home = bridge_home(progress=progress)
+    product = _Product.of(path, home, f"{NAME}_model.so", bridge_folder(home), threads=threads)
+    return _compiled(product, progress), product.translation.info
 
 
-def _translate(path: Path, where: Home) -> Translation:
-    translation = translate(path, where)
-    check_declares(translation.info, path)
-    return translation
-
-
-def _compiled(
-    product: _Product, translation: Translation, path: Path, where: Home, report: Progress
-) -> Path:
+def _compiled(product: _Product, progress: Progress | None) -> Path:
     """Give what a program is compiled to, from the cache if it is there."""
-    entry = _entry(product, translation, where)
+    report = progress or (lambda line: None)
+    entry = product.entry
     with building_lock(entry, report):
-        if not _is_whole(entry, product):
-            name = shown(path.name)
+        if not product.is_whole:
+            name = shown(product.path.name)
             if entry.exists():
                 report(f"the compiled {name} in the cache is damaged; it is made again")
-            if product.folder != where.path:
+            if product.folder != product.home.path:
                 build_interface(product.folder, product.variables, report)
-            if not _is_whole(_entry(product.object, translation, where), product.object):
+            if not product.object.is_whole:
                 report(f"compiling {name} (once; kept in the cache)")
-            _compile_into(entry, product, translation, path, where)
+            _compile(product)
     return entry / product.file
 
 
@@ -160,76 +162,54 @@ def source_key(translation: Translation, where: Home) -> str:
     return digest.hexdigest()
 
 
-def _is_whole(entry: Path, product: _Product) -> bool:
-    try:
-        return (entry / _SEAL).read_text(encoding="ascii") == _seal(entry / product.file)
-    except (OSError, UnicodeDecodeError):
-        return False
-
-
 def _seal(compiled: Path) -> str:
     """Give the line that the tool ``sha256sum`` writes, and checks."""
     with compiled.open("rb") as file:
         return f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {compiled.name}\n"
 
 
-def _entry(product: _Product, translation: Translation, where: Home) -> Path:
-    """Name a product's entry also by the home's place, where it finds its libraries, and by what it is compiled to."""
-    own = os.fsencode(where.path) + os.fsencode(product.key)
-    key = hashlib.sha256(source_key(translation, where).encode() + own).hexdigest()[:32]
-    return make_user_cache(_CACHE) / key
-
-
-def _compile_into(
-    entry: Path, product: _Product, translation: Translation, path: Path, where: Home
-) -> None:
-    """Fill an entry; call with its lock held.
+def _compile(product: _Product) -> None:
+    """Fill a product's entry; call with its lock held.
 
     In a home of ours a product is made from the object of the program that is kept; one that is not there is compiled,
     and kept.
     """
-    with working_folder(NAME, _plain_folder(entry.parent)) as build:
-        if where.origin != "assembled":
-            _make(build, product, translation, path, where)
+    with working_folder(NAME, _plain_folder(product.entry.parent)) as build:
+        if product.home.origin != "assembled":
+            _make(product, build)
         else:
-            kept = _entry(product.object, translation, where)
-            with building_lock(kept):  # who waits for the product is told already
-                if _is_whole(kept, product.object):
+            kept = product.object
+            with building_lock(kept.entry):  # who waits for the product is told already
+                if kept.is_whole:
                     given = build / f"kept-{_OBJECT}"
-                    shutil.copy(kept / _OBJECT, given)  # to where make can take its path
-                    _make(build, product, translation, path, where, f"MODEL_OBJECT={given}")
+                    shutil.copy(kept.entry / _OBJECT, given)  # to where make can take its path
+                    _make(product, build, f"MODEL_OBJECT={given}")
                 else:
-                    _make(build, product, translation, path, where, "KEEP_OBJECT=true")
+                    _make(product, build, "KEEP_OBJECT=true")
                     (build / f"{product.file}.o").rename(build / _OBJECT)
-                    _fill(kept, product.object, build, translation)
-        _fill(entry, product, build, translation)
+                    _fill(kept, build)
+        _fill(product, build)
 
 
-def _fill(entry: Path, product: _Product, build: Path, translation: Translation) -> None:
+def _fill(product: _Product, build: Path) -> None:
     """Fill a folder next to the entry with what was made, then move it into place."""
+    entry = product.entry
     with working_folder(entry.name, entry.parent) as temporary:
         part = temporary / "entry"
         part.mkdir()
         shutil.copy(build / product.file, part)
-        (part / f"{NAME}.stan").write_bytes(translation.source)
+        (part / f"{NAME}.stan").write_bytes(product.translation.source)
         (part / _SEAL).write_text(_seal(part / product.file), encoding="ascii")
         if entry.exists():
             shutil.rmtree(entry)
         part.rename(entry)
 
 
-def _make(
-    build: Path,
-    product: _Product,
-    translation: Translation,
-    path: Path,
-    where: Home,
-    *variables: str,
-) -> None:
+def _make(product: _Product, build: Path, *variables: str) -> None:
     """Compile the C++ in a folder whose path make can take."""
-    check_whole(where.path)
-    (build / f"{NAME}.hpp").write_bytes(translation.cpp)
-    tool = os.environ.get("MAKE") or "make"
+    check_whole(product.home.path)
+    (build / f"{NAME}.hpp").write_bytes(product.translation.cpp)
+    tool, path = os.environ.get("MAKE") or "make", product.path
     try:
         done = run_guarded(
             [tool, *product.variables, *variables, build / product.file],
@@ -248,7 +228,7 @@ def _make(
     if not (build / product.file).is_file():
         raise StanProgramError(
             f"{shown(path.name)} was compiled without an error, but nothing appeared; check the CmdStan "
-            f"directory {where.path}."
+            f"directory {product.home.path}."
         )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import json
 from ctypes import c_char_p, c_uint, c_void_p
-from functools import cached_property
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -26,6 +26,16 @@ def _HAND_ON(text: ctypes._Pointer[ctypes.c_char], size: int) -> None:
     """Hand text to the latest of the reports; the interpreter keeps one function for all models, which stays alive."""
     for report in [*_REPORTS.values()][-1:]:
         report(text, size)
+
+
+@dataclass(frozen=True)
+class _Constructed:
+    """What a model was constructed from, and the models that were constructed for it."""
+
+    data: str
+    seed: int
+    report: int
+    others: dict[str, int] = field(default_factory=dict)
 
 
 class Interpreted(Opened):
@@ -53,8 +63,7 @@ class Interpreted(Opened):
         super().__init__(file)
         self.stan_version = f"stanli {installed_version()}"
         self._program = accepted
-        self._others: dict[int, _Others] = {}
-        self._reports: dict[int, int] = {}
+        self._constructed: dict[int, _Constructed] = {}
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
         """Construct a model; see `Opened.construct`. The latest `report` receives what all models print."""
@@ -65,16 +74,15 @@ class Interpreted(Opened):
         except StanDataError:
             del _REPORTS[id(report)]
             raise
-        self._others[handle] = _Others(self, data, seed)
-        self._reports[handle] = id(report)
+        self._constructed[handle] = _Constructed(data, seed, id(report))
         return handle
 
     def destruct(self, handle: int) -> None:
         """Free a model and those that were made for it."""
-        others = self._others.pop(handle, None)
-        for other in (handle, *(() if others is None else others.made())):
-            self._library.bs_model_destruct(other)
-        _REPORTS.pop(self._reports.pop(handle, 0), None)
+        made = self._constructed.pop(handle)
+        for each in (handle, *made.others.values()):
+            self._library.bs_model_destruct(each)
+        _REPORTS.pop(made.report, None)
 
     def variables(
         self, handle: int, include_tp: bool, include_gq: bool
@@ -98,13 +106,17 @@ class Interpreted(Opened):
         self, handle: int, propto: bool, jacobian: bool
     ) -> tuple[int, int | None, bool, bool]:
         """Return the models whose log densities give a kind of log density; see `Opened.density_handles`."""
-        others = self._others[handle]
-        return (
-            handle if propto else others.with_constants,
-            None if jacobian else others.jacobian,
-            True,
-            True,
-        )
+        model = handle if propto else self._other(handle, "with constants")
+        return model, None if jacobian else self._other(handle, "jacobian"), True, True
+
+    def _other(self, handle: int, kind: Literal["with constants", "jacobian"]) -> int:
+        made = self._constructed[handle]
+        if kind not in made.others:
+            form = self._program.jacobian
+            if kind == "with constants":
+                form = with_constants(self._program.form)
+            made.others[kind] = self._new(form, made.data, made.seed)
+        return made.others[kind]
 
     def _new(self, form: str, data: str, seed: int) -> int:
         """Construct a model of a form; refuse data that it does not take."""
@@ -114,25 +126,3 @@ class Interpreted(Opened):
         if not handle:
             raise StanDataError(self.take(error))
         return int(handle)
-
-
-class _Others:
-    """The two further models of a program with its data."""
-
-    def __init__(self, library: Interpreted, data: str, seed: int) -> None:
-        self._library, self._data, self._seed = library, data, seed
-
-    @cached_property
-    def with_constants(self) -> int:
-        """The model that keeps all constants."""
-        form = with_constants(self._library._program.form)
-        return self._library._new(form, self._data, self._seed)
-
-    @cached_property
-    def jacobian(self) -> int:
-        """The model whose density is the log Jacobian."""
-        return self._library._new(self._library._program.jacobian, self._data, self._seed)
-
-    def made(self) -> list[int]:
-        """List the handles of those that were made."""
-        return [handle for name, handle in vars(self).items() if not name.startswith("_")]

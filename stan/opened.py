@@ -26,15 +26,6 @@ class Opened(ABC):
     """A loaded library; a base class for the kinds of libraries.
 
     A handle is the address of a model: a program with its data.
-
-    Attributes
-    ----------
-    file : Path
-        The library.
-    stan_version : str
-        The version of Stan that it implements.
-    lenient : bool
-        True if a negative code can mean that the program rejects a point; False if only positive codes do.
     """
 
     functions: ClassVar[Signatures] = {
@@ -48,8 +39,9 @@ class Opened(ABC):
     }
     """The functions that Python calls. A kind of library adds its own."""
 
-    stan_version: str
+    stan_version: str  # The version of Stan that it implements.
     lenient: bool
+    """Whether a negative code, too, can mean that the program rejects a point, and not positive ones alone."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

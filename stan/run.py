@@ -135,14 +135,8 @@ def run(
     """Run a program to its end in a folder; return what was printed, of much the beginning and the end.
 
     The arguments are as `command` composes them. What the program says of itself is given in its own names. Its end
-    comes early once `cancel` is set; `watch` is called with lines as they are printed, several at a time.
-
-    Raises
-    ------
-    StanRunError
-        If the program fails; the message holds its own last words.
-    RunCancelled
-        If it was stopped.
+    comes early once `cancel` is set; `watch` is called with lines as they are printed, several at a time. A program
+    that fails is a `StanRunError` with its own last words, one that was stopped `RunCancelled`.
     """
     try:
         done = run_guarded(

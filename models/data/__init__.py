@@ -6,32 +6,23 @@
 ((405, 13), (101, 13))
 """
 
-from .dataset import Dataset, Task, Truth, Units
-from .folders import CorruptDataError, MissingDataError
-from .splitting import Split, own_split, split
-from .standardising import StandardisedSplit, Standardiser, standardise
-from .synthetic import AbsoluteValue, ReluTeacher, Sinc
-from .table import TABLE, Loader, load_data, missing, names
-
-__all__ = [
-    "TABLE",
-    "AbsoluteValue",
-    "CorruptDataError",
-    "Dataset",
-    "Loader",
-    "MissingDataError",
-    "ReluTeacher",
-    "Sinc",
-    "Split",
-    "StandardisedSplit",
-    "Standardiser",
-    "Task",
-    "Truth",
-    "Units",
-    "load_data",
-    "missing",
-    "names",
-    "own_split",
-    "split",
-    "standardise",
-]
+from .dataset import Dataset as Dataset
+from .dataset import Task as Task
+from .dataset import Truth as Truth
+from .dataset import Units as Units
+from .folders import CorruptDataError as CorruptDataError
+from .folders import MissingDataError as MissingDataError
+from .splitting import Split as Split
+from .splitting import own_split as own_split
+from .splitting import split as split
+from .standardising import StandardisedSplit as StandardisedSplit
+from .standardising import Standardiser as Standardiser
+from .standardising import standardise as standardise
+from .synthetic import AbsoluteValue as AbsoluteValue
+from .synthetic import ReluTeacher as ReluTeacher
+from .synthetic import Sinc as Sinc
+from .table import TABLE as TABLE
+from .table import Loader as Loader
+from .table import load_data as load_data
+from .table import missing as missing
+from .table import names as names

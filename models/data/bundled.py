@@ -42,6 +42,8 @@ def auto_mpg() -> Dataset:
 def boston() -> Dataset:
     """Load Boston Housing: the median value of owner-occupied homes in 506 census tracts.
 
+    Source: Harrison and Rubinfeld 1978, "Hedonic prices and the demand for clean air".
+
     CRIM crime rate per head; ZN share of land zoned for large lots; INDUS share of industrial
     land; CHAS whether the tract bounds the river; NOX nitric oxides (parts per 10 million); RM
     rooms per dwelling; AGE share of units built before 1940; DIS distance to employment centres;
@@ -49,10 +51,6 @@ def boston() -> Dataset:
     transform of the share of Black residents, which makes the set unfit for anything but a
     comparison with old papers; LSTAT share of lower-status population. The target MEDV is in
     $1,000 and cut off at 50.
-
-    References
-    ----------
-    Harrison and Rubinfeld 1978, "Hedonic prices and the demand for clean air".
     """
     from mlxtend.data import boston_housing_data
 

@@ -1,15 +1,10 @@
 """Symmetries as data, and the groups that they generate."""
 
-from .blocks import Complement, Counterparts, Exchangeable, Flip, Rescalable, Rotation, Symmetry
-from .group import Group
-
-__all__ = [
-    "Complement",
-    "Counterparts",
-    "Exchangeable",
-    "Flip",
-    "Group",
-    "Rescalable",
-    "Rotation",
-    "Symmetry",
-]
+from .blocks import Complement as Complement
+from .blocks import Counterparts as Counterparts
+from .blocks import Exchangeable as Exchangeable
+from .blocks import Flip as Flip
+from .blocks import Rescalable as Rescalable
+from .blocks import Rotation as Rotation
+from .blocks import Symmetry as Symmetry
+from .group import Group as Group

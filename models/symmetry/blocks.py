@@ -23,32 +23,14 @@ from typing import Any
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.jsonable import parse_json
 
-from .block import Axes, Block, axes_of
+from .block import Axes as Axes
+from .block import Block
+from .block import axes_of as axes_of
 from .counterparts import Counterparts
 from .exchangeable import Exchangeable
 from .rescalable import Rescalable
 from .rotation import Rotation
 from .whole import Complement, Flip
-
-__all__ = [
-    "KINDS",
-    "Axes",
-    "Block",
-    "Complement",
-    "Counterparts",
-    "Exchangeable",
-    "Flip",
-    "Rescalable",
-    "Rotation",
-    "Symmetry",
-    "axes_of",
-    "blocks_of",
-    "check_blocks",
-    "discrete",
-    "equal_modes",
-    "from_json",
-    "to_json",
-]
 
 Symmetry = tuple[Block[Any], ...]
 

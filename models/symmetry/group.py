@@ -25,12 +25,8 @@ from .elements import Element, Part, Shapes
 class Group:
     """The group of a symmetry.
 
-    Raises
-    ------
-    ValueError
-        If a block names a variable that is not there, an axis that the variable does not have, axes
-        of unequal length, or an axis that another block already moves in its turn; or if
-        `complements` stands with other than two parts.
+    Refused is a block that names a variable that is not there, an axis that the variable does not have, axes of unequal
+    length, or an axis that another block already moves in its turn; and `complements` with other than two parts.
     """
 
     symmetry: Symmetry  # Its blocks.

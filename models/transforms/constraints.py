@@ -6,8 +6,6 @@ moves in, since NumPyro looks up the transform by the constraint's type.
 
 from __future__ import annotations
 
-import math
-
 import jax
 import jax.numpy as jnp
 import numpyro  # noqa: F401 - whole, before a part of it
@@ -41,27 +39,6 @@ class UnitVectorColumns(UnitColumnsConstraint):
     """Unit-norm columns, to be sampled as normalised Gaussians."""
 
 
-class Angles(constraints.ParameterFreeConstraint):
-    """Angles (in - 1, hidden): row 0 in (-pi, pi), the others in (-pi/2, pi/2)."""
-
-    event_dim = 2
-
-    def __call__(self, x: jax.Array) -> jax.Array:
-        """Tell whether every angle is inside its open interval."""
-        return jnp.all(jnp.abs(x) < half_widths(x), axis=(-2, -1))
-
-    def feasible_like(self, prototype: jax.Array) -> jax.Array:
-        """Return zeros: the first unit vector."""
-        return jnp.zeros_like(prototype)
-
-
-angles = Angles()
 givens_columns = GivensColumns()
 seamless_givens_columns = SeamlessGivensColumns()
 unit_vector_columns = UnitVectorColumns()
-
-
-def half_widths(angles: jax.Array) -> jax.Array:
-    """Half the range of each row of angles (..., in - 1, hidden), as (..., in - 1, 1)."""
-    shape = (*(1 for _ in angles.shape[:-2]), angles.shape[-2], 1)
-    return jnp.full(shape, math.pi / 2, angles.dtype).at[..., 0, :].set(math.pi)

@@ -27,14 +27,8 @@ class UnitColumns(dist.Distribution):
     """Matrices (in, hidden) with independent columns, each uniform on the unit sphere.
 
     A normal prior N(0, s^2) restricted to unit vectors is this distribution for every s, since its
-    density is constant on the sphere. The density is with respect to area.
-
-    Parameters
-    ----------
-    in_dim, hidden_dim : int
-        Rows and columns; `in_dim` is at least 2.
-    chart : str
-        The coordinates that a sampler moves in: one of `UNIT_COLUMN_CHARTS`.
+    density is constant on the sphere. The density is with respect to area. `in_dim` is at least 2;
+    `chart`, one of `UNIT_COLUMN_CHARTS`, names the coordinates that a sampler moves in.
     """
 
     pytree_aux_fields = ("chart",)
@@ -64,14 +58,7 @@ class OrderedNormal(dist.Distribution):
     """Independent N(0, scale^2) entries, given that they increase: b(1) < b(2) < ... < b(H).
 
     Pourzanjani et al. 2017, section 3.1. Sampled through the logarithms of the differences
-    (NumPyro's `OrderedTransform`).
-
-    Parameters
-    ----------
-    scale : float
-        Standard deviation before ordering.
-    size : int
-        Number of entries H.
+    (NumPyro's `OrderedTransform`). `scale` is the standard deviation before ordering, `size` is H.
     """
 
     support = constraints.ordered_vector

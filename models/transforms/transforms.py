@@ -5,12 +5,13 @@ chart maps an unconstrained array to such a matrix; its `log_abs_det_jacobian` i
 on the unconstrained space, that gives the columns the measure of area on their spheres when nothing
 else is said.
 
-`GivensTransform` is the chart of Pourzanjani et al. 2017, section 3.2: from K - 1 angles a column,
+The Givens chart is that of Pourzanjani et al. 2017, section 3.2: from K - 1 angles a column,
 
     w_1 = cos t_1 cos t_2 ... cos t_{K-1},   w_{i+1} = sin t_i cos t_{i+1} ... cos t_{K-1},
 
 with the longitude t_1 in (-pi, pi), the latitudes t_i in (-pi/2, pi/2), and the log area element
-sum_i (i - 1) log cos t_i. Being a bijection, its Jacobian is a true one.
+sum_i (i - 1) log cos t_i. `UnconstrainedGivensTransform` puts a scaled logistic function before each
+angle. Being a bijection, its Jacobian is a true one.
 
 The open interval of the longitude has a seam: two neighbouring unit vectors on either side of +-pi
 are infinitely far apart in the unconstrained space, so a posterior that touches the seam is split
@@ -33,13 +34,10 @@ from numpyro.distributions.constraints import Constraint, real_matrix
 from numpyro.distributions.transforms import ParameterFreeTransform
 
 from .constraints import (
-    Angles,
     GivensColumns,
     SeamlessGivensColumns,
     UnitVectorColumns,
-    angles,
     givens_columns,
-    half_widths,
     seamless_givens_columns,
     unit_vector_columns,
 )
@@ -58,14 +56,6 @@ Raw = Float[Array, "*batch raw hidden"]
 Theta = Float[Array, "*batch angle hidden"]
 Columns = Float[Array, "*batch in hidden"]
 LogDensity = Float[Array, "*batch"]
-
-
-def _columns_from_parts(cos: Theta, sin: Theta) -> Columns:
-    """Build unit columns from the cosines and sines of their angles, longitude first."""
-    ones = jnp.ones_like(cos[..., :1, :])
-    # tails[i] = cos t_{i+1} ... cos t_{K-1}, the product that is still to come.
-    tails = jnp.concatenate([jnp.flip(jnp.cumprod(jnp.flip(cos, -2), -2), -2), ones], -2)
-    return tails * jnp.concatenate([ones, sin], -2)
 
 
 def _powers(latitudes: Theta) -> Float[Array, "*ones angle 1"]:
@@ -88,7 +78,7 @@ def _log_slope_jvp(at: tuple[Raw], along: tuple[Raw]) -> tuple[Raw, Raw]:
     return _log_slope(x), -jnp.tanh(x / 2) * dx
 
 
-def _log_derivative(x: Raw, half_width: Array | float) -> Raw:
+def _log_derivative(x: Raw, half_width: float) -> Raw:
     """Log derivative of the scaled logistic function half_width * tanh(x / 2)."""
     return jnp.log(2 * half_width) + _log_slope(x)
 
@@ -136,7 +126,15 @@ def _columns_from_reals(direction: Theta, latitudes: Raw) -> Columns:
     return tails * jnp.concatenate([direction, sin], -2)
 
 
-def _interval_inverse(y: Theta, half_width: Array | float) -> Raw:
+def _angles_of(y: Columns) -> tuple[Theta, Raw]:
+    """Return the longitude of unit columns, one row, and the reals of their latitudes."""
+    longitude = jnp.arctan2(y[..., 1:2, :], y[..., :1, :])
+    # The latitude t_i is the elevation of component i + 1 over the span of those before it.
+    before = jnp.sqrt(jnp.cumsum(y * y, -2))[..., 1:-1, :]
+    return longitude, _interval_inverse(jnp.arctan2(y[..., 2:, :], before), math.pi / 2)
+
+
+def _interval_inverse(y: Theta, half_width: float) -> Raw:
     return 2 * jnp.arctanh(y / half_width)
 
 
@@ -155,51 +153,8 @@ class _ColumnTransform(ParameterFreeTransform):
         return (*shape[:-2], shape[-2] + self.extra_rows, shape[-1])
 
 
-class AnglesTransform(_ColumnTransform):
-    """From reals (in - 1, hidden) to a longitude and latitudes a column, by scaled logistics."""
-
-    domain = real_matrix
-    codomain = angles
-
-    def __call__(self, x: Raw) -> Theta:
-        """Angles, each in its interval."""
-        return half_widths(x) * jnp.tanh(x / 2)
-
-    def _inverse(self, y: Theta) -> Raw:
-        return _interval_inverse(y, half_widths(y))
-
-    def log_abs_det_jacobian(self, x: Raw, y: Theta, intermediates: object = None) -> LogDensity:
-        """Sum of the logistics' log derivatives."""
-        return jnp.sum(_log_derivative(x, half_widths(x)), (-2, -1))
-
-
-class GivensTransform(_ColumnTransform):
-    """From angles (in - 1, hidden) to unit columns; Pourzanjani et al. 2017, section 3.2."""
-
-    domain = angles
-    codomain = givens_columns
-    extra_rows = -1
-
-    def __call__(self, x: Theta) -> Columns:
-        """Unit-norm columns."""
-        return _columns_from_parts(jnp.cos(x), jnp.sin(x))
-
-    def _inverse(self, y: Columns) -> Theta:
-        longitude = jnp.arctan2(y[..., 1:2, :], y[..., :1, :])
-        # The latitude t_i is the elevation of component i + 1 over the span of those before it.
-        before = jnp.sqrt(jnp.cumsum(y * y, -2))[..., 1:-1, :]
-        return jnp.concatenate([longitude, jnp.arctan2(y[..., 2:, :], before)], -2)
-
-    def log_abs_det_jacobian(
-        self, x: Theta, y: Columns, intermediates: object = None
-    ) -> LogDensity:
-        """Log area element, sum_i (i - 1) log cos t_i."""
-        latitudes = x[..., 1:, :]
-        return jnp.sum(_powers(latitudes) * jnp.log(jnp.cos(latitudes)), (-2, -1))
-
-
 class UnconstrainedGivensTransform(_ColumnTransform):
-    """Reals (in - 1, hidden) to unit columns: `AnglesTransform`, then `GivensTransform`."""
+    """Reals (in - 1, hidden) to unit columns, by angles; Pourzanjani et al. 2017, section 3.2."""
 
     domain = real_matrix
     codomain = givens_columns
@@ -212,7 +167,8 @@ class UnconstrainedGivensTransform(_ColumnTransform):
         return _columns_from_reals(direction, x[..., 1:, :])
 
     def _inverse(self, y: Columns) -> Raw:
-        return AnglesTransform()._inverse(GivensTransform()._inverse(y))
+        longitude, latitudes = _angles_of(y)
+        return jnp.concatenate([_interval_inverse(longitude, math.pi), latitudes], -2)
 
     def log_abs_det_jacobian(self, x: Raw, y: Columns, intermediates: object = None) -> LogDensity:
         """Log area element of the composition."""
@@ -238,10 +194,8 @@ class SeamlessGivensTransform(_ColumnTransform):
         return _columns_from_reals(direction, latitudes)
 
     def _inverse(self, y: Columns) -> Raw:
-        theta = GivensTransform()._inverse(y)
-        longitude, latitudes = theta[..., :1, :], theta[..., 1:, :]
-        rest = _interval_inverse(latitudes, math.pi / 2)
-        return jnp.concatenate([jnp.cos(longitude), jnp.sin(longitude), rest], -2)
+        longitude, latitudes = _angles_of(y)
+        return jnp.concatenate([jnp.cos(longitude), jnp.sin(longitude), latitudes], -2)
 
     def log_abs_det_jacobian(self, x: Raw, y: Columns, intermediates: object = None) -> LogDensity:
         """Log density of the latitudes and of the redundant radius."""
@@ -285,4 +239,3 @@ def _register(constraint: type[Constraint], transform: type[ParameterFreeTransfo
 _register(GivensColumns, UnconstrainedGivensTransform)
 _register(SeamlessGivensColumns, SeamlessGivensTransform)
 _register(UnitVectorColumns, UnitVectorTransform)
-_register(Angles, AnglesTransform)

@@ -43,38 +43,23 @@ class _Order:
 
 def assemble(
     *,
-    cache_dir: Path | None = None,
     jobs: int | None = None,
     threads: bool = False,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Home:
-    """Build a CmdStan home in the cache, or return the one that is there.
+    """Build a CmdStan home in the user's cache for onebasin, or return the one that is there.
 
-    Parameters
-    ----------
-    cache_dir
-        Where homes are kept; by default ``cmdstan`` in the user's cache for onebasin.
-    jobs
-        Compilers at once; by default as many as cores and memory allow.
-    threads
-        Build the driver for programs with ``STAN_THREADS`` as well, which otherwise happens when the
-        first such program is compiled.
-    force
-        Build again even if the home is there.
-    progress
-        Called with the name of each stage.
-
-    Raises
-    ------
-    HomeBuildError
-        A tool is missing, the cache cannot be written, or a compilation failed.
+    As many compilers as `jobs` run at once, by default as cores and memory allow. With `threads` the driver for
+    programs with ``STAN_THREADS`` is built as well, which otherwise happens when the first such program is compiled;
+    with `force` all is built again. `progress` is called with the name of each stage. It is a `HomeBuildError` if a
+    tool is missing, the cache cannot be written, or a compilation failed.
     """
     report = progress or (lambda stage: None)
     if jobs is not None and jobs < 1:
         raise ArgumentError(f"`jobs` is {jobs}; it has to be 1 or more.")
     toolchain, wheel = find_parts()
-    root = cache_dir or default_cache()
+    root = default_cache()
     target = root / folder_name(toolchain, wheel)
     check_home_path(target.absolute(), "assembled")
     if jobs is None:
@@ -85,7 +70,7 @@ def assemble(
         jobs = max(1, min(available_cores(), memory // _BYTES_PER_JOB))
     order = _Order(toolchain, wheel, jobs, report)
     try:
-        root = cache_dir or make_user_cache(PART)
+        make_user_cache(PART)
         with building_lock(target, report):
             _sweep(target)
             if force or not is_complete(target):

@@ -44,13 +44,13 @@ def default_cache() -> Path:
     return user_cache(PART)
 
 
-def assembled_path(cache_dir: Path | None = None) -> Path | None:
+def assembled_path() -> Path | None:
     """Return the path of the home for this machine's compiler and wheel, existing or not; None where one is missing."""
     try:
         name = folder_name(find_toolchain(), find_wheel())
     except HomeBuildError:
         return None
-    return (cache_dir or default_cache()) / name
+    return default_cache() / name
 
 
 def folder_name(toolchain: Toolchain, wheel: Wheel) -> str:
@@ -78,11 +78,11 @@ def is_complete(path: Path) -> bool:
     return os.path.isfile(path / MARKER)  # unlike Path.is_file, false where it may not look
 
 
-def assembled_homes(cache_dir: Path | None = None) -> list[AssembledHome]:
+def assembled_homes() -> list[AssembledHome]:
     """List the homes in the cache whose build was completed, in the order of their names."""
-    current = assembled_path(cache_dir)
+    current = assembled_path()
     homes = []
-    for path in sorted((cache_dir or default_cache()).glob("cmdstan-*")):
+    for path in sorted(default_cache().glob("cmdstan-*")):
         facts = read_marker(path) if is_complete(path) else None
         if not facts or not {"toolchain", "stan", "httpstan"} <= facts.keys():  # it is damaged
             continue
@@ -101,7 +101,7 @@ def assembled_homes(cache_dir: Path | None = None) -> list[AssembledHome]:
     return homes
 
 
-def remove(cache_dir: Path | None = None, *, keep_current: bool = False) -> list[Path]:
+def remove(*, keep_current: bool = False) -> list[Path]:
     """Delete assembled homes with their logs, and what killed builds left; return the folders that are gone.
 
     Programs that were compiled with a home stop working, since they load a library from there. A home that somebody is
@@ -109,8 +109,8 @@ def remove(cache_dir: Path | None = None, *, keep_current: bool = False) -> list
     """
     from filelock import FileLock, Timeout
 
-    root = cache_dir or default_cache()
-    spared = assembled_path(cache_dir) if keep_current else None
+    root = default_cache()
+    spared = assembled_path() if keep_current else None
     names = {entry.name.lstrip(".").removesuffix(".lock") for entry in root.glob("*.lock")}
     names |= {entry.name for entry in root.glob("cmdstan-*") if entry.is_dir()}
     removed: list[Path] = []

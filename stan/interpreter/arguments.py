@@ -6,7 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .runtime import Structure, new_options
+
 _SECTIONS = ("data", "output", "random", "adapt")
+_SAME = (
+    *("save_warmup", "max_depth", "iter", "jacobian", "draws", "num_elbo_draws", "max_lbfgs_iters"),
+    *("history_size", "grad_samples", "elbo_samples", "eta", "tol_rel_obj", "eval_elbo"),
+    "output_samples",
+)
+_FIELDS = dict(zip(_SAME, _SAME, strict=True)) | {
+    "random.seed": "seed",
+    "id": "chain_id",
+    "num_warmup": "warmup",
+    "num_samples": "samples",
+    "adapt.delta": "delta",
+    "adapt.engaged": "adapt_engaged",
+    "stepsize": "step_size",
+    "num_psis_draws": "num_draws",
+}
+"""The numbers of a command line, and the interpreter's options that they are."""
 
 
 @dataclass(frozen=True)
@@ -15,15 +33,15 @@ class Arguments:
 
     values: Mapping[str, str]
 
-    @property
-    def method(self) -> str:
-        """The method."""
-        return self.values["method"]
+    def get[T: (str, int, float)](self, key: str, default: T) -> T:
+        """Return a value as what its default is."""
+        return type(default)(self.values.get(key, default))
 
     @property
-    def data(self) -> Path | None:
-        """The JSON file of the data."""
-        return self._path("data.file")
+    def data(self) -> str:
+        """The data as JSON."""
+        file = self.values.get("data.file")
+        return "{}" if file is None else Path(file).read_text(encoding="utf-8")
 
     @property
     def output(self) -> Path:
@@ -31,24 +49,9 @@ class Arguments:
         return Path(self.values["output.file"])
 
     @property
-    def diagnostics(self) -> Path | None:
-        """The CSV file for the method's trace."""
-        return self._path("output.diagnostic_file")
-
-    @property
-    def digits(self) -> int:
-        """Significant figures of the numbers that are written."""
-        return self.whole("output.sig_figs", 8)
-
-    @property
     def seed(self) -> int:
         """The seed of all random numbers."""
-        return self.whole("random.seed", 1)
-
-    @property
-    def chain(self) -> int:
-        """The chain's number, from 1."""
-        return self.whole("id", 1)
+        return self.get("random.seed", 1)
 
     @property
     def start(self) -> Path | float:
@@ -59,20 +62,14 @@ class Arguments:
         except ValueError:
             return Path(text)
 
-    def text(self, key: str, default: str | None = None) -> str:
-        """Return a value as text."""
-        return self.values[key] if default is None else self.values.get(key, default)
-
-    def whole(self, key: str, default: int) -> int:
-        """Return a value as a whole number."""
-        return int(self.values.get(key, default))
-
-    def number(self, key: str, default: float) -> float:
-        """Return a value as a number."""
-        return float(self.values.get(key, default))
-
-    def _path(self, key: str) -> Path | None:
-        return Path(self.values[key]) if key in self.values else None
+    def options(self, name: str) -> Structure:
+        """Return the options of a function: the numbers that the command line says, and the library's defaults."""
+        options = new_options(name)
+        for key, text in ({"random.seed": "1", "id": "1"} | dict(self.values)).items():
+            field = _FIELDS.get(key, "")
+            if hasattr(options, field):
+                setattr(options, field, type(getattr(options, field))(text))
+        return options
 
 
 def parse(words: Sequence[str]) -> Arguments:

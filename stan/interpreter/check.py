@@ -44,7 +44,7 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
             "stanli compile: a function whose name ends in _lp, outside the model block"
         )
     jacobian = compiled(emptied(text, "model"), program.parent)
-    data = "{}" if arguments.data is None else arguments.data.read_text(encoding="utf-8")
+    data = arguments.data
     given = json.loads(data)
     wanted = declared_data(compiled(until_data(text), program.parent))
     if absent := [name for name in wanted if name not in given]:

@@ -4,7 +4,8 @@
 with the same words. So one implementation runs, watches and reads both. A program that crashes, loops or exhausts
 memory ends this process and no other. Random streams are CmdStan's; draws agree up to rounding.
 
-What it lacks: static HMC, optima without the Jacobian, and several paths of Pathfinder in one run.
+What it lacks: static HMC, draws that do not move, optima without the Jacobian, and several paths of Pathfinder in a
+run.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from .arguments import Arguments, parse
@@ -20,7 +21,7 @@ from .model import Model, RunFailed
 from .process import bound_memory
 from .runtime import InterpreterMissing
 from .source import ProgramRefused
-from .tables import RowFile, say
+from .tables import say, write_table
 
 
 def main(words: Sequence[str] = ()) -> int:
@@ -37,7 +38,7 @@ def main(words: Sequence[str] = ()) -> int:
 
 
 def _run(program: Path, arguments: Arguments) -> None:
-    method, out = arguments.method, arguments.output
+    method, out = arguments.values["method"], arguments.output
     if method == "check":
         from .check import check
 
@@ -45,34 +46,18 @@ def _run(program: Path, arguments: Arguments) -> None:
         return
     model = Model.of(program, arguments, constants=method == "variational")
     if method == "sample":
-        from .sampling import fixed, nuts
+        from .sampling import nuts
 
-        run = fixed if arguments.text("algorithm", "hmc") == "fixed_param" else nuts
-        run(model, arguments)
-    elif method == "optimize":
-        point, level, met = model.optimum(arguments)
-        _write(out, ("lp__", *model.columns), [(level, *model.values(point))], arguments.digits)
-        say("Convergence detected" if met else "The search ended before it met its criterion")
-    elif method == "laplace":
-        mode = model.unconstrained(Path(arguments.text("mode")).read_text(encoding="utf-8"))
-        columns = ("log_p__", "log_q__", *model.columns)
-        _write(out, columns, model.laplace(mode, arguments), arguments.digits)
-    elif method == "pathfinder":
-        columns = ("lp_approx__", "lp__", "path__", *model.columns)
-        _write(out, columns, model.pathfinder(arguments), arguments.digits)
-    else:
-        rows, trace = model.variational(arguments)
-        _write(out, ("lp__", "log_p__", "log_g__", *model.columns), rows, arguments.digits)
-        if arguments.diagnostics is not None:
-            _write(arguments.diagnostics, ("iter", "time_in_seconds", "ELBO"), trace, 18)
-
-
-def _write(
-    path: Path, columns: Sequence[str], rows: Iterable[Sequence[float]], digits: int
-) -> None:
-    with RowFile(path, columns, digits) as table:
-        for row in rows:
-            table.row(row)
+        nuts(model, arguments)
+        return
+    algorithms = {
+        "optimize": model.optimum,
+        "laplace": model.laplace,
+        "pathfinder": model.pathfinder,
+        "variational": model.variational,
+    }
+    columns, rows = algorithms[method](arguments)
+    write_table(out, (*columns, *model.columns), rows, arguments.get("output.sig_figs", 8))
 
 
 if __name__ == "__main__":

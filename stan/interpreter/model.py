@@ -18,9 +18,9 @@ from typing import Any
 from onebasin.base.errors import OnebasinError
 
 from .arguments import Arguments
-from .runtime import LOG, Message, ModelOptions, Structure, load, new_options
+from .runtime import LOG, Message, Structure, load, new_options
 from .source import compiled, with_constants
-from .tables import say
+from .tables import say, write_table
 
 _EVALUATING = "Error evaluating the log probability"
 """The program's own words follow such a line, after "Exception: " in CmdStan."""
@@ -44,6 +44,10 @@ class DoubleRows:
         return self.array[number * self.width : (number + 1) * self.width]
 
 
+Table = tuple[tuple[str, ...], list[list[float]]]
+"""Names of the columns before the program's own, and all rows."""
+
+
 class Model:
     """A program with its data, both as text; made by `of`.
 
@@ -52,8 +56,8 @@ class Model:
 
     def __init__(self, form: str, data: str, *, seed: int, chain: int = 1) -> None:
         self.library = load()
-        options = ModelOptions(seed % 2**32, 1, 0)
-        message = Message()
+        options, message = new_options("model"), Message()
+        options.seed = seed % 2**32
         handle = self.library.stanli_model_new_with_opts(
             form.encode(), data.encode(), byref(options), *message.arguments
         )
@@ -61,12 +65,11 @@ class Model:
             raise RunFailed(message.text)
         self.handle = c_void_p(handle)
         self.dim: int = self.library.stanli_n_unconstrained(self.handle)
-        written = self.library.stanli_wa_n_columns(self.handle)
-        name = (
-            self.library.stanli_wa_column_name if written else self.library.stanli_constrained_name
-        )
-        count = written or self.library.stanli_n_constrained(self.handle)
-        self._by_writing = bool(written)
+        name, self._write = self.library.stanli_wa_column_name, self.library.stanli_wa_row
+        count = self.library.stanli_wa_n_columns(self.handle)
+        if not count:
+            count = self.library.stanli_n_constrained(self.handle)
+            name, self._write = self.library.stanli_constrained_name, self.library.stanli_constrain
         self.columns: tuple[str, ...] = tuple(
             name(self.handle, c_int64(place)).decode() for place in range(count)
         )
@@ -78,9 +81,8 @@ class Model:
     def of(cls, program: Path, arguments: Arguments, *, constants: bool = False) -> Model:
         """Open a program as a command line says; with the constants that `~` drops, as Stan's ADVI has it, if asked."""
         form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
-        data = "{}" if arguments.data is None else arguments.data.read_text(encoding="utf-8")
         form = with_constants(form) if constants else form
-        return cls(form, data, seed=arguments.seed, chain=arguments.chain)
+        return cls(form, arguments.data, seed=arguments.seed, chain=arguments.get("id", 1))
 
     @property
     def warning(self) -> str:
@@ -96,8 +98,7 @@ class Model:
     def values(self, point: Sequence[float]) -> list[float]:
         """Compute a row of the columns; NaN where generated quantities cannot be computed."""
         row = DoubleRows(1, len(self.columns))
-        write = self.library.stanli_wa_row if self._by_writing else self.library.stanli_constrain
-        write(self.handle, self._point(point), row.array)
+        self._write(self.handle, self._point(point), row.array)
         return row.row(0)
 
     def unconstrained(self, values: str) -> list[float]:
@@ -111,80 +112,60 @@ class Model:
             raise RunFailed(message.text)
         return point[: self.dim]
 
-    def start(self, options: Structure, arguments: Arguments, field: str = "init") -> Any:
-        """Put a command line's start into options; the result has to be kept until they are used."""
+    def start(self, options: Structure, arguments: Arguments, field: str = "init") -> None:
+        """Put a command line's start into options, which keep what they point to."""
         if isinstance(arguments.start, float):
             options.init_radius = arguments.start
-            return None
-        point = self._point(self.unconstrained(arguments.start.read_text(encoding="utf-8")))
-        setattr(options, field, ctypes.cast(point, ctypes.POINTER(c_double)))
-        return point
+        else:
+            point = self._point(self.unconstrained(arguments.start.read_text(encoding="utf-8")))
+            setattr(options, field, ctypes.cast(point, ctypes.POINTER(c_double)))
 
-    def optimum(self, arguments: Arguments) -> tuple[list[float], float, bool]:
-        """Climb to an optimum by L-BFGS: its place, its log density, and whether the criterion was met."""
-        options = seeded("optimize", arguments)
-        options.iter = arguments.whole("iter", 2000)
-        options.jacobian = arguments.whole("jacobian", 0)
-        if not options.jacobian:
+    def optimum(self, arguments: Arguments) -> Table:
+        """Climb to an optimum by L-BFGS and say whether its criterion was met: a row of log density and columns."""
+        options = arguments.options("optimize")
+        if not arguments.get("jacobian", 0):
             raise RunFailed("The interpreter cannot leave the Jacobian out of an optimum.")
-        kept = self.start(options, arguments)
+        self.start(options, arguments)
         point, row = (c_double * max(1, self.dim))(), DoubleRows(1, len(self.columns))
         level = c_double(float("nan"))
         code, words = self._call(
             "stanli_optimize", options, point, row.array, byref(level), logs=False
         )
-        del kept
         if code and not math.isfinite(level.value):
             raise RunFailed(words)
         if code:
             say(words)
-        return point[: self.dim], level.value, code == 0
+        say("The search ended before it met its criterion" if code else "Convergence detected")
+        return ("lp__",), [[level.value, *self.values(point[: self.dim])]]
 
-    def laplace(self, mode: Sequence[float], arguments: Arguments) -> list[list[float]]:
+    def laplace(self, arguments: Arguments) -> Table:
         """Draw from the Gaussian at a mode: rows of log density, log density of the Gaussian, and columns."""
-        options = new_options("laplace")
-        options.seed, options.draws = arguments.seed % 2**32, arguments.whole("draws", 1000)
+        options = arguments.options("laplace")
+        mode = self.unconstrained(Path(arguments.values["mode"]).read_text(encoding="utf-8"))
         count = options.draws
         rows = DoubleRows(count, len(self.columns))
         level, approximate = DoubleRows(count), DoubleRows(count)
         arrays = (rows.array, level.array, approximate.array)
         self.run("stanli_laplace_sample", options, self._point(mode), *arrays)
-        return [[level.array[i], approximate.array[i], *rows.row(i)] for i in range(count)]
+        return ("log_p__", "log_q__"), _side_by_side(count, level, approximate, rows)
 
-    def pathfinder(self, arguments: Arguments) -> list[list[float]]:
+    def pathfinder(self, arguments: Arguments) -> Table:
         """Run one path: rows of the approximation's log density, the density, the path, and columns."""
-        options = seeded("pathfinder", arguments)
-        options.num_draws = arguments.whole("num_psis_draws", 1000)
-        options.num_elbo_draws = arguments.whole("num_elbo_draws", 25)
-        options.max_lbfgs_iters = arguments.whole("max_lbfgs_iters", 1000)
-        options.history_size = arguments.whole("history_size", 5)
-        kept = self.start(options, arguments, "inits")
+        options = arguments.options("pathfinder")
+        self.start(options, arguments, "inits")
         most = self.library.stanli_pathfinder_max_draws(byref(options))
         rows, level = DoubleRows(most, len(self.columns)), DoubleRows(most)
         approximate, path, count = DoubleRows(most), DoubleRows(most), c_int64()
         arrays = (rows.array, level.array, approximate.array, path.array)
         self.run("stanli_pathfinder", options, *arrays, byref(count))
-        del kept
-        return [
-            [approximate.array[i], level.array[i], path.array[i], *rows.row(i)]
-            for i in range(count.value)
-        ]
+        table = _side_by_side(count.value, approximate, level, path, rows)
+        return ("lp_approx__", "lp__", "path__"), table
 
-    def variational(
-        self, arguments: Arguments
-    ) -> tuple[list[list[float]], list[tuple[int, float, float]]]:
-        """Fit ADVI: rows of a zero, the two log densities and columns, the mean first; and the trace of the ELBO."""
-        options = seeded("variational", arguments)
-        options.algorithm = int(arguments.text("algorithm") == "fullrank")
-        options.iter = arguments.whole("iter", 10_000)
-        options.grad_samples = arguments.whole("grad_samples", 1)
-        options.elbo_samples = arguments.whole("elbo_samples", 100)
-        options.eta = arguments.number("eta", 1.0)
-        options.adapt_engaged = arguments.whole("adapt.engaged", 1)
-        options.tol_rel_obj = arguments.number("tol_rel_obj", 0.01)
-        options.eval_elbo = arguments.whole("eval_elbo", 100)
-        options.output_samples = arguments.whole("output_samples", 1000)
-        kept = self.start(options, arguments)
+    def variational(self, arguments: Arguments) -> Table:
+        """Fit ADVI: rows of a zero, the two log densities and columns, the mean first; write the trace of the ELBO."""
+        options = arguments.options("variational")
+        options.algorithm = int(arguments.values["algorithm"] == "fullrank")
+        self.start(options, arguments)
         count, began = options.output_samples, time.monotonic()
         mean, rows = DoubleRows(1, len(self.columns)), DoubleRows(count, len(self.columns))
         level, approximate = DoubleRows(count), DoubleRows(count)
@@ -196,9 +177,10 @@ class Model:
 
         arrays = (mean.array, rows.array, level.array, approximate.array)
         self.run("stanli_variational", options, *arrays, follow=follow)
-        del kept
-        draws = [[0.0, level.array[i], approximate.array[i], *rows.row(i)] for i in range(count)]
-        return [[0.0, 0.0, 0.0, *mean.row(0)], *draws], trace
+        if file := arguments.values.get("output.diagnostic_file"):
+            write_table(Path(file), ("iter", "time_in_seconds", "ELBO"), trace, 18)
+        draws = [[0.0, *row] for row in _side_by_side(count, level, approximate, rows)]
+        return ("lp__", "log_p__", "log_g__"), [[0.0, 0.0, 0.0, *mean.row(0)], *draws]
 
     def run(self, function: str, options: Structure, *arrays: Any, follow: Any = None) -> None:
         """Call an algorithm whose failure is an error."""
@@ -230,11 +212,9 @@ class Model:
         return (c_double * max(1, self.dim))(*point)
 
 
-def seeded(name: str, arguments: Arguments) -> Structure:
-    """Return the options of an algorithm with the seed and the chain of a command line."""
-    options = new_options(name)
-    options.seed, options.chain_id = arguments.seed % 2**32, arguments.chain
-    return options
+def _side_by_side(count: int, *parts: DoubleRows) -> list[list[float]]:
+    """Join the first rows of arrays."""
+    return [[number for part in parts for number in part.row(place)] for place in range(count)]
 
 
 def _flattened(value: list[Any]) -> list[float]:

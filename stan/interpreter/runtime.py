@@ -39,125 +39,63 @@ class InterpreterMissing(OnebasinError):
     """The interpreter is not installed, cannot be loaded, or is of a version that was not compared with CmdStan."""
 
 
-class ModelOptions(Structure):
-    """Options of a model's construction."""
-
-    _fields_ = (("seed", c_uint32), ("threads_per_chain", c_int), ("fast_math", c_int))
+_KINDS = {"u": c_uint32, "i": c_int, "n": c_int64, "d": c_double, "p": POINTER(c_double)}
 
 
-class SampleOptions(Structure):
-    """Options of NUTS."""
-
-    _fields_ = (
-        ("seed", c_uint32),
-        ("chains", c_int),
-        ("chain_id", c_int),
-        ("warmup", c_int),
-        ("samples", c_int),
-        ("thin", c_int),
-        ("delta", c_double),
-        ("max_depth", c_int),
-        ("save_warmup", c_int),
-        ("init_radius", c_double),
-        ("inits", POINTER(c_double)),
-        ("num_threads", c_int),
+def _layout(fields: str) -> type[Structure]:
+    """Return a structure of these fields, such as `u:seed`, in their order."""
+    pairs = [field.split(":") for field in fields.split()]
+    return type(
+        "Fields", (Structure,), {"_fields_": [(name, _KINDS[kind]) for kind, name in pairs]}
     )
 
 
-class MetricOptions(Structure):
-    """Metric and step size of NUTS, before and after the warmup."""
+OPTIONS: dict[str, tuple[type[Structure], dict[str, float]]] = {
+    "model": (_layout("u:seed i:threads_per_chain i:fast_math"), {"threads_per_chain": 1}),
+    "sample": (
+        _layout(
+            "u:seed i:chains i:chain_id i:warmup i:samples i:thin d:delta i:max_depth i:save_warmup d:init_radius "
+            "p:inits i:num_threads"
+        ),
+        {"warmup": 1000, "delta": 0.8, "max_depth": 10, "init_radius": 2.0},
+    ),
+    "metric": (
+        _layout(
+            "i:metric p:inv_metric d:step_size i:adapt_engaged p:adapted_step_size p:adapted_inv_metric"
+        ),
+        {"metric": 1, "step_size": 1.0, "adapt_engaged": 1},
+    ),
+    "optimize": (
+        _layout(
+            "u:seed i:chain_id i:iter i:jacobian d:init_alpha d:tol_obj d:tol_rel_obj d:tol_grad d:tol_rel_grad "
+            "d:tol_param i:history_size d:init_radius p:init"
+        ),
+        {"iter": 2000, "tol_rel_obj": 1e4, "history_size": 5},
+    ),
+    "laplace": (
+        _layout("u:seed i:draws i:jacobian i:calculate_lp i:refresh"),
+        {"draws": 1000, "jacobian": 1, "calculate_lp": 1},
+    ),
+    "pathfinder": (
+        _layout(
+            "u:seed i:chain_id i:num_paths i:num_draws i:num_psis_draws i:num_elbo_draws i:max_lbfgs_iters "
+            "i:history_size d:init_alpha d:tol_obj d:tol_rel_obj d:tol_grad d:tol_rel_grad d:tol_param d:init_radius "
+            "p:inits i:psis_resample i:calculate_lp i:refresh"
+        ),
+        {"num_draws": 1000, "num_elbo_draws": 25, "init_radius": 2.0, "psis_resample": 1},
+    ),
+    "variational": (
+        _layout(
+            "u:seed i:chain_id i:algorithm i:iter i:grad_samples i:elbo_samples d:eta i:adapt_engaged i:adapt_iter "
+            "d:tol_rel_obj i:eval_elbo i:output_samples d:init_radius p:init"
+        ),
+        {"iter": 10000, "eta": 1.0, "adapt_iter": 50, "tol_rel_obj": 0.01, "init_radius": 2.0},
+    ),
+}
+"""The options of each function, with some of the defaults that the library fills in; they are CmdStan's."""
 
-    _fields_ = (
-        ("metric", c_int),
-        ("inv_metric", POINTER(c_double)),
-        ("step_size", c_double),
-        ("adapt_engaged", c_int),
-        ("adapted_step_size", POINTER(c_double)),
-        ("adapted_inv_metric", POINTER(c_double)),
-    )
-
-
-class SampleReport(Structure):
-    """Times and problems of a chain."""
-
-    _fields_ = (
-        ("warmup_seconds", c_double),
-        ("sampling_seconds", c_double),
-        ("n_divergent", c_int64),
-        ("n_max_treedepth", c_int64),
-    )
-
-
-class FixedOptions(Structure):
-    """Options of draws that do not move."""
-
-    _fields_ = (
-        ("seed", c_uint32),
-        ("chains", c_int),
-        ("chain_id", c_int),
-        ("samples", c_int),
-        ("thin", c_int),
-        ("init_radius", c_double),
-        ("inits", POINTER(c_double)),
-        ("refresh", c_int),
-    )
-
-
-class OptimizeOptions(Structure):
-    """Options of L-BFGS."""
-
-    _fields_ = (
-        ("seed", c_uint32),
-        ("chain_id", c_int),
-        ("iter", c_int),
-        ("jacobian", c_int),
-        *((name, c_double) for name in ("init_alpha", "tol_obj", "tol_rel_obj", "tol_grad")),
-        *((name, c_double) for name in ("tol_rel_grad", "tol_param")),
-        ("history_size", c_int),
-        ("init_radius", c_double),
-        ("init", POINTER(c_double)),
-    )
-
-
-class LaplaceOptions(Structure):
-    """Options of Laplace's approximation."""
-
-    _fields_ = (
-        ("seed", c_uint32),
-        *((name, c_int) for name in ("draws", "jacobian", "calculate_lp", "refresh")),
-    )
-
-
-class PathfinderOptions(Structure):
-    """Options of Pathfinder."""
-
-    _fields_ = (
-        ("seed", c_uint32),
-        *((name, c_int) for name in ("chain_id", "num_paths", "num_draws", "num_psis_draws")),
-        *((name, c_int) for name in ("num_elbo_draws", "max_lbfgs_iters", "history_size")),
-        *((name, c_double) for name in ("init_alpha", "tol_obj", "tol_rel_obj", "tol_grad")),
-        *((name, c_double) for name in ("tol_rel_grad", "tol_param", "init_radius")),
-        ("inits", POINTER(c_double)),
-        *((name, c_int) for name in ("psis_resample", "calculate_lp", "refresh")),
-    )
-
-
-class VariationalOptions(Structure):
-    """Options of ADVI."""
-
-    _fields_ = (
-        ("seed", c_uint32),
-        *((name, c_int) for name in ("chain_id", "algorithm", "iter", "grad_samples")),
-        ("elbo_samples", c_int),
-        ("eta", c_double),
-        ("adapt_engaged", c_int),
-        ("adapt_iter", c_int),
-        ("tol_rel_obj", c_double),
-        ("eval_elbo", c_int),
-        ("output_samples", c_int),
-        ("init_radius", c_double),
-        ("init", POINTER(c_double)),
-    )
+SampleReport = _layout("d:warmup_seconds d:sampling_seconds n:n_divergent n:n_max_treedepth")
+"""Times and problems of a chain."""
 
 
 class Message:
@@ -175,24 +113,6 @@ class Message:
         """The words."""
         return self._buffer.value.decode(errors="replace")
 
-
-OPTIONS: dict[str, tuple[type[Structure], dict[str, float]]] = {
-    "model": (ModelOptions, {"threads_per_chain": 1}),
-    "sample": (SampleOptions, {"warmup": 1000, "delta": 0.8, "max_depth": 10, "init_radius": 2.0}),
-    "metric": (MetricOptions, {"metric": 1, "step_size": 1.0, "adapt_engaged": 1}),
-    "fixed_param": (FixedOptions, {"chains": 4, "samples": 1000, "thin": 1, "init_radius": 2.0}),
-    "optimize": (OptimizeOptions, {"iter": 2000, "tol_rel_obj": 1e4, "history_size": 5}),
-    "laplace": (LaplaceOptions, {"draws": 1000, "jacobian": 1, "calculate_lp": 1}),
-    "pathfinder": (
-        PathfinderOptions,
-        {"num_draws": 1000, "num_elbo_draws": 25, "init_radius": 2.0, "psis_resample": 1},
-    ),
-    "variational": (
-        VariationalOptions,
-        {"iter": 10000, "eta": 1.0, "adapt_iter": 50, "tol_rel_obj": 0.01, "init_radius": 2.0},
-    ),
-}
-"""Options by name, with some of the defaults that the library fills in; they are CmdStan's."""
 
 PROGRESS = ctypes.CFUNCTYPE(None, ctypes.c_int32, c_int64, c_int64, ctypes.c_int32, c_void_p)
 LOG = ctypes.CFUNCTYPE(None, ctypes.c_int32, c_char_p, c_void_p)

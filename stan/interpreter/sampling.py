@@ -1,4 +1,4 @@
-"""NUTS, and draws that do not move, in the driver's process; a chain's draws are written when it has ended."""
+"""NUTS in the driver's process; a chain's draws are written when it has ended."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import ctypes
 import json
 from ctypes import byref, c_double, c_int
 from pathlib import Path
-from typing import Any
 
 from .arguments import Arguments
-from .model import DoubleRows, Model, RunFailed, seeded
-from .runtime import PROGRESS, Message, SampleReport, Structure, new_options
-from .tables import RowFile, say
+from .model import DoubleRows, Model, RunFailed
+from .runtime import PROGRESS, Message, SampleReport, Structure
+from .tables import say, write_table
 
 _METRICS = ("unit_e", "diag_e", "dense_e")
 _STATS = 7
@@ -20,14 +19,9 @@ _STATS = 7
 def nuts(model: Model, arguments: Arguments) -> None:
     """Run one chain of NUTS."""
     library = model.library
-    options, adaptation = seeded("sample", arguments), new_options("metric")
+    options, adaptation = arguments.options("sample"), _adapted(arguments, model.dim)
     options.chains = 1
-    options.warmup = arguments.whole("num_warmup", 1000)
-    options.samples = arguments.whole("num_samples", 1000)
-    options.save_warmup = arguments.whole("save_warmup", 0)
-    options.delta = arguments.number("adapt.delta", 0.8)
-    options.max_depth = arguments.whole("max_depth", 10)
-    kept = model.start(options, arguments, "inits"), _adapted(adaptation, arguments, model.dim)
+    model.start(options, arguments, "inits")
     draws = options.samples + (options.warmup if options.save_warmup else 0)
     names = [library.stanli_sampler_column_name(place).decode() for place in range(_STATS)]
     points, stats = DoubleRows(draws, max(1, model.dim)), DoubleRows(draws, _STATS)
@@ -45,53 +39,33 @@ def nuts(model: Model, arguments: Arguments) -> None:
     callback = PROGRESS(progress)
     failed = library.stanli_sample_multi_metric(
         *(model.handle, byref(options), byref(adaptation)),
-        c_int(max(1, arguments.whole("refresh", 100))),
+        c_int(max(1, arguments.get("refresh", 100))),
         *(points.array, stats.array, rows.array, callback, None, None, None),
         *(byref(c_int()), byref(report), *message.arguments),
     )
     if failed:
         raise RunFailed(message.text)
-    with RowFile(arguments.output, (*names, *model.columns), arguments.digits) as table:
-        for place in range(draws):
-            table.row((*stats.row(place), *rows.row(place)))
-        table.comment("Adaptation terminated", f"Step size = {step_size.value!r}")
-        table.comment(*_metric(adaptation, metric, model.dim))
-        table.comment(
-            f" Elapsed Time: {report.warmup_seconds:.6g} seconds (Warm-up)",
-            f"               {report.sampling_seconds:.6g} seconds (Sampling)",
-        )
-    del kept
+    comments = [
+        *("Adaptation terminated", f"Step size = {step_size.value!r}"),
+        *_metric(adaptation, metric, model.dim),
+        f" Elapsed Time: {report.warmup_seconds:.6g} seconds (Warm-up)",
+        f"               {report.sampling_seconds:.6g} seconds (Sampling)",
+    ]
+    table = ((*stats.row(place), *rows.row(place)) for place in range(draws))
+    digits = arguments.get("output.sig_figs", 8)
+    write_table(arguments.output, (*names, *model.columns), table, digits, comments)
 
 
-def fixed(model: Model, arguments: Arguments) -> None:
-    """Write draws that stay at the start; random quantities differ."""
-    options = seeded("fixed_param", arguments)
-    options.chains = 1
-    options.samples = arguments.whole("num_samples", 1000)
-    kept = model.start(options, arguments, "inits")
-    rows, seconds = DoubleRows(options.samples, len(model.columns)), c_double()
-    model.run("stanli_fixed_param", options, rows.array, byref(seconds))
-    del kept
-    with RowFile(
-        arguments.output, ("lp__", "accept_stat__", *model.columns), arguments.digits
-    ) as table:
-        for place in range(options.samples):
-            table.row((0.0, 0.0, *rows.row(place)))
-
-
-def _adapted(options: Structure, arguments: Arguments, dim: int) -> Any:
-    """Put a metric and a step size into options; the result has to be kept until they are used."""
-    options.metric = _METRICS.index(arguments.text("metric", "diag_e"))
-    options.adapt_engaged = arguments.whole("adapt.engaged", 1)
-    options.step_size = arguments.number("stepsize", 1.0)
-    file = arguments.text("metric_file", "")
-    if not file:
-        return None
-    found = json.loads(Path(file).read_text(encoding="utf-8"))["inv_metric"]
-    flat = [number for row in found for number in row] if options.metric == 2 else found
-    array = (c_double * max(1, _size(options, dim)))(*flat)
-    options.inv_metric = ctypes.cast(array, ctypes.POINTER(c_double))
-    return array
+def _adapted(arguments: Arguments, dim: int) -> Structure:
+    """Return the options of a metric, with the numbers of its file if one is given."""
+    options = arguments.options("metric")
+    options.metric = _METRICS.index(arguments.get("metric", "diag_e"))
+    if file := arguments.values.get("metric_file"):
+        found = json.loads(Path(file).read_text(encoding="utf-8"))["inv_metric"]
+        flat = [number for row in found for number in row] if options.metric == 2 else found
+        array = (c_double * _size(options, dim))(*flat)
+        options.inv_metric = ctypes.cast(array, ctypes.POINTER(c_double))
+    return options
 
 
 def _size(options: Structure, dim: int) -> int:

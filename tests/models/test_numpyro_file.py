@@ -48,9 +48,9 @@ def model(here) -> Path:
 def run(onebasin, model):
     """Sample the model, shortly."""
 
-    def sample(*words: str, short: bool = True):
+    def sample(*words: str):
         word = () if any(".py" in w for w in words) else ("my_model.py:model", "y.json")
-        return onebasin("sample", *word, "--out", "run.nc", *(SHORT if short else ()), *words)
+        return onebasin("sample", *word, "--out", "run.nc", *SHORT, *words)
 
     return sample
 
@@ -97,17 +97,6 @@ def test_a_changed_source_or_data_is_another_run(run, model):
     model.write_text(MODEL.replace("2.0)", "2.5)"))
     assert run().code == 1
     assert Path("run.nc").read_bytes() == before
-
-
-@each("method", ["mclmc", "meanfield"])
-def test_methods_run_on_a_model(run, method):
-    few = {
-        "mclmc": [*SHORT, "--thin", "2", "--adjusted", "--length", "2"],
-        "meanfield": ["--iterations", "200", "--draws", "50", "--learning-rate", "0.05"],
-    }
-    answer = run("--force", "--method", method, *few.get(method, []), short=False)
-    assert answer.code == 0, answer.err
-    assert open_posterior("run.nc").attrs["engine"] == "numpyro"
 
 
 def test_symmetry_is_held_against_the_density(run):

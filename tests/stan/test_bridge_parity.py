@@ -69,9 +69,8 @@ def test_a_library_is_the_program_that_cmdstan_runs(both, rng):
     place = ready.data.with_name("points.json")
     for jacobian in (True, False):
         place.write_text(json.dumps({"params_r": points.tolist()}))
-        found = output(
-            ready, command.log_prob(files, place, constrained=False, jacobian=jacobian)
-        ).method["lp__"]
+        words = ["method=log_prob", f"unconstrained_params={place}", f"jacobian={int(jacobian)}"]
+        found = output(ready, [*words, *files.arguments()]).method["lp__"]
         values, gradients = library.log_density_gradient(points, jacobian=jacobian)
         np.testing.assert_allclose(values, found, rtol=1e-12)
         columns = np.loadtxt(files.output, delimiter=",", comments="#", dtype=str)
@@ -82,7 +81,9 @@ def test_a_library_is_the_program_that_cmdstan_runs(both, rng):
     np.testing.assert_allclose(library.unconstrain(constrained), points, rtol=1e-9, atol=1e-9)
     start = library.unpack(library.constrain(points[0], include_tp=True), include_tp=True)
     place.write_text(json.dumps({n: start[n].tolist() for n in ready.info.parameters}))
-    drawn = output(ready, command.draw_start(files, command.CommandStart(seed=4, init=place)))
+    words = ["method=sample", "num_samples=1", "num_warmup=0", "algorithm=fixed_param"]
+    where = command.CommandStart(seed=4, init=place).arguments()
+    drawn = output(ready, [*where, *words, *files.arguments()])
     for name, value in start.items():
         np.testing.assert_allclose(value, drawn.variables[name][0], rtol=1e-12, atol=1e-14)
 

@@ -175,7 +175,7 @@ def test_bridgestan_says_what_the_compiler_says(folder, tmp_path):
 def test_a_library_is_a_target(model):
     target = ob.target(model)
     assert target.name == "program_model"
-    posterior = ob.nuts(target, chains=2, warmup=200, draws=500, seed=1)
+    posterior = ob.nuts(target, chains=2, warmup=100, draws=200, seed=1)
     row = ob.diagnose(posterior).parameters.loc["unconstrained[0]"]
     theta = posterior["posterior"]["theta"].values
     known = beta(4, 3)  # three successes of five, uniform prior, with the Jacobian of the logit

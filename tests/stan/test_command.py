@@ -62,11 +62,6 @@ CASES = {
         "save_warmup=1 adapt delta=0.9 algorithm=hmc engine=nuts max_depth=9 metric=diag_e",
     ),
     "static": (command.static_hmc(trajectory_length=0.1), "engine=static int_time=0.1"),
-    "a draw of the start": (
-        command.draw_start(FILES, command.CommandStart(seed=1, init=Path("/i.json"))),
-        "random seed=1 init=/i.json method=sample num_samples=1 num_warmup=0 "
-        f"algorithm=fixed_param {COMMON}",
-    ),
     "optimise, with the Jacobian": (
         command.optimise(FILES, command.CommandStart(seed=1, init=2.0), iterations=7),
         f"random seed=1 init=2.0 {COMMON} method=optimize jacobian=1 algorithm=lbfgs iter=7",
@@ -82,14 +77,6 @@ CASES = {
     ),
     "variational, searching its step size": (variational(None), ADVI.format("", 1)),
     "variational with a step size": (variational(0.1), ADVI.format(" eta=0.1", 0)),
-    "the density of constrained values": (
-        command.log_prob(FILES, Path("/near"), constrained=True, jacobian=False),
-        f"method=log_prob constrained_params=/near jacobian=0 {COMMON}",
-    ),
-    "the density of unconstrained values": (
-        command.log_prob(FILES, Path("/far"), constrained=False, jacobian=True),
-        f"method=log_prob unconstrained_params=/far jacobian=1 {COMMON}",
-    ),
 }  # fmt: skip
 
 

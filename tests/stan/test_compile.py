@@ -84,9 +84,14 @@ def write(path: Path, text: str = SOURCE) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def plain(own_home) -> Path:
+    """A program of a plain name, compiled."""
+    return compiled(PROGRAMS / "bernoulli.stan")
+
+
 @each("name", NAMES)
-def test_a_name_is_never_more_than_a_name(name, own_home, tmp_path):
-    plain = compiled(PROGRAMS / "bernoulli.stan")
+def test_a_name_is_never_more_than_a_name(name, plain, own_home, tmp_path):
     whole = (PROGRAMS / "bernoulli.stan").read_text()
     first, rest = whole.split("\n", 1)
     folder = tmp_path / name

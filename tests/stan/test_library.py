@@ -17,6 +17,7 @@ from onebasin.stan.home.errors import StanDataError, StanProgramError, StanRunEr
 from onebasin.stan.home.toolchain import find_toolchain
 from onebasin.stan.library import StanLibrary, open_library
 from onebasin.stan.opened import Interface
+from onebasin.stan.translation import ProgramInfo
 
 from ..each import each
 
@@ -151,14 +152,23 @@ def test_a_library_older_than_its_program_is_refused(own_home, tmp_path):
     assert open_library(moved, DATA).dim == 1
 
 
-def test_a_library_of_another_stan_version_is_refused(own_home, tmp_path):
-    other, source = tmp_path / "other_model.so", tmp_path / "other.c"
-    empty = "".join(
-        f"void {name}(void) {{}}\n" for name in Interface.functions if "version" not in name
+def false_library(folder: Path, version: str = "", construct: str = "") -> Path:
+    """A library whose functions do nothing, but for what is given."""
+    other, source = folder / "other_model.so", folder / "other.c"
+    bodies = {name: ("void", "") for name in Interface.functions} | {
+        "onebasin_stan_version": ("const char *", f'return "{version}";'),
+        "onebasin_construct": ("void", construct),
+    }
+    source.write_text(
+        "".join(f"{kind} {name}(void) {{ {body} }}\n" for name, (kind, body) in bodies.items())
     )
-    source.write_text(f'{empty}const char *onebasin_stan_version(void) {{ return "2.30.1"; }}\n')
     compiler = find_toolchain().compiler
     subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", source, "-o", other], check=True)
+    return other
+
+
+def test_a_library_of_another_stan_version_is_refused(own_home, tmp_path):
+    other = false_library(tmp_path, version="2.30.1")
     words = (
         r"other_model.so, a library of Stan 2.30.1, and this is Stan 2.39.0; give the .stan file"
     )
@@ -180,12 +190,12 @@ def test_both_engines_have_the_same_densities(own_home, rng, propto, jacobian):
     np.testing.assert_allclose(one[1], other[1], rtol=1e-10, atol=1e-12)
 
 
-def test_a_program_that_crashes_ends_no_process_but_its_own(own_home, tmp_path):
+def test_a_program_that_crashes_ends_no_process_but_its_own(own_home, tmp_path, monkeypatch):
     program = tmp_path / "deep.stan"
-    program.write_text(
-        "functions { real f(real x); real f(real x) { return 1 + f(x + 1); } }\n"
-        "parameters { real x; } model { target += f(x); }"
-    )
+    program.write_text("parameters { real x; } model { x ~ std_normal(); }")
+    crashing = false_library(tmp_path, construct="*(volatile int *)0 = 1;")
+    made = crashing, ProgramInfo((), ("x",), (), (), ())
+    monkeypatch.setattr("onebasin.stan.library.compile_library", lambda path, **how: made)
     with pytest.raises(
         StanRunError, match=r"^deep was ended by SIGSEGV, a memory error or endless"
     ):

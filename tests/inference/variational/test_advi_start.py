@@ -23,10 +23,11 @@ from onebasin.networks import (
     NormalPrior,
     Parametrisation,
 )
-from onebasin.stan import command
+from onebasin.posteriors.entries import gather
+from onebasin.stan.interpreter.model import Model
 from onebasin.stan.network import read_draws
-from onebasin.stan.output import read
-from onebasin.stan.run import make_ready, run
+from onebasin.stan.program import definition
+from onebasin.stan.run import make_ready
 
 from ...each import each
 from ..known import known_target, linear_target
@@ -151,12 +152,11 @@ def test_stans_init_file_holds_the_start(parametrisation, tmp_path):
     target = small_target(parametrisation)
     start = natural_start(target)
     program = make_ready(target, tmp_path, engine="stanli")
-    init = write(tmp_path, init_values(target, program.info, start))
-    csv = tmp_path / "draws.csv"
-    files = command.Files(data=program.data, output=csv)
-    arguments = command.draw_start(files, command.CommandStart(seed=1, init=init))
-    run(program, arguments, tmp_path)
-    for name, value in read_draws(target, read(csv).variables).items():
+    init = write(tmp_path, init_values(target, program.info, start)).read_text()
+    model = Model(definition(target).chosen().accepted.form, program.data.read_text(), seed=1)
+    row = np.array([model.values(model.unconstrained(init))])
+    variables = {name: entries.take(row) for name, entries in gather(model.columns).items()}
+    for name, value in read_draws(target, variables).items():
         np.testing.assert_allclose(value[0], start[name], rtol=1e-10)
 
 

@@ -1,7 +1,6 @@
 """A data set refuses parts that do not fit together."""
 
 import pickle
-from dataclasses import FrozenInstanceError
 
 import jaxtyping
 import numpy as np
@@ -43,11 +42,6 @@ def test_annotations_are_checked_in_tests(request):
     request.getfixturevalue("unchecked")
     with pytest.raises(ValueError, match=r"`x` has shape \(3,\)"):
         Standardiser.fit(regression()).transform_x(x)
-
-
-def test_dataset_cannot_be_changed():
-    with pytest.raises(FrozenInstanceError):
-        regression().name = "other"
 
 
 def test_dataset_leaves_the_callers_array_writeable():

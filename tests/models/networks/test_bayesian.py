@@ -157,6 +157,7 @@ DESCRIBED = [
     ),
     BayesianNetwork(Network(3, (4,), 5, "tanh", biases=False), Categorical()),
     BayesianNetwork(Network(1, (2,), 1, biases=False, readout="sum"), Gaussian(noise_sd=1.0)),
+    BayesianNetwork(Network(2, (4,), 2), Gaussian("predicted", noise_scale=0.6)),
 ]
 
 

@@ -1,14 +1,10 @@
-"""Every chart gives the same posterior: uniform columns alone, the same moments with a likelihood."""
+"""Every chart gives the same posterior: the same evidence and the same moments."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import pytest
-from numpyro.infer import MCMC, NUTS
-from scipy import stats
 
-from onebasin.models.transforms.distributions import UNIT_COLUMN_CHARTS, UnitColumns
 from onebasin.models.transforms.transforms import (
     SeamlessGivensTransform,
     UnconstrainedGivensTransform,
@@ -16,34 +12,6 @@ from onebasin.models.transforms.transforms import (
 )
 
 from ...each import each
-
-DRAWS, THIN, COLUMNS = 4000, 4, 2
-
-
-@pytest.fixture(scope="module")
-def prior_draws():
-    """NUTS draws of a column in R^3, under every chart at once, by chart."""
-
-    def model():
-        for chart in UNIT_COLUMN_CHARTS:
-            numpyro.sample(chart, UnitColumns(3, COLUMNS, chart))
-
-    mcmc = MCMC(NUTS(model), num_warmup=500, num_samples=DRAWS, thinning=THIN, progress_bar=False)
-    mcmc.run(jax.random.key(3))
-    return mcmc.get_samples()
-
-
-@pytest.mark.slow
-@each("chart", UNIT_COLUMN_CHARTS)
-def test_columns_are_uniform_without_data(prior_draws, chart):
-    w = np.asarray(prior_draws[chart])
-    assert w.shape == (DRAWS // THIN, 3, COLUMNS)
-    for row, column in np.ndindex(3, COLUMNS):
-        square = w[:, row, column] ** 2
-        assert stats.kstest(square, stats.beta(0.5, 1.0).cdf).pvalue > 1e-5
-        # Thinned draws are close to independent; the variance of w_i^2 in R^3 is 4/45.
-        assert abs(square.mean() - 1 / 3) < 5 * np.sqrt(4 / 45 / len(w))
-        assert abs(w[:, row, column].mean()) < 5 * np.sqrt(1 / 3 / len(w))
 
 
 def circle(num):

@@ -6,9 +6,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from onebasin.posteriors.entries import gather
 from onebasin.stan import command
 from onebasin.stan.acceptance import driver
 from onebasin.stan.home.errors import StanRunError
+from onebasin.stan.interpreter.model import Model
+from onebasin.stan.interpreter.source import compiled
 from onebasin.stan.output import Output, read, read_adaptation
 from onebasin.stan.run import ReadyProgram, run
 from onebasin.stan.translation import ProgramInfo
@@ -85,17 +88,17 @@ def test_seed_and_chain_decide_the_draws(drive):
         assert not np.any(first == other)
 
 
-def test_a_draw_of_the_start_has_what_follows_from_it(drive, tmp_path):
+def test_a_start_has_the_values_that_its_file_gives():
     values = {"m": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "a": [[0.5, 1.5], [2.5, 3.5]], "tau": 2.0}
-    (tmp_path / "plain.stan").write_text(
+    text = (
         "parameters { matrix[2, 3] m; array[2] vector[2] a; real<lower=0> tau; }\n"
         "model { tau ~ exponential(1); }\ngenerated quantities { real twice = 2 * tau; }"
     )
-    (tmp_path / "init.json").write_text(json.dumps(values))
-    start = command.CommandStart(seed=1, init=tmp_path / "init.json")
-    found = drive(command.draw_start, program=tmp_path / "plain", start=start).variables
+    model = Model(compiled(text, PROGRAMS), "{}", seed=1)
+    row = np.array([model.values(model.unconstrained(json.dumps(values)))])
+    found = {name: entries.take(row)[0] for name, entries in gather(model.columns).items()}
     for name, value in {**values, "twice": 4.0}.items():
-        np.testing.assert_allclose(found[name][0], value, rtol=1e-12, err_msg=name)
+        np.testing.assert_allclose(found[name], value, rtol=1e-12, err_msg=name)
 
 
 def test_optimum_and_laplace(drive, tmp_path):
