@@ -40,7 +40,7 @@ from .moving import (
 from .partial import companions, is_mirrored_elsewhere, unlike
 from .proposals import CLEAR_ELEMENTS, Proposal, beside, is_part, judge, rank
 from .rotations import find_turning
-from .slots import Features, Lens, Slot, Values, slots
+from .slots import Features, Lens, Slot, Values, exchanging, slots
 from .sorting import (
     FEW,
     Gain,
@@ -88,6 +88,17 @@ def discover(
     """
     bad = {name: np.asarray(each).ravel() > BAD_RHAT for name, each in (known or {}).items()}
     bad |= {n: bad_entries(v, rhat) for n, v in values.items() if n not in bad}
+    found = _of_whole_variables(values, bad, rhat, seed)
+    moved = {name for candidate in found if candidate.certain for name in candidate.values}
+    some = _of_some_places({n: v for n, v in values.items() if n not in moved}, bad, rhat, seed)
+    moved = {name for candidate in some for name in candidate.values}
+    return (*(c for c in found if moved.isdisjoint(c.values)), *some) if some else found
+
+
+def _of_whole_variables(
+    values: Values, bad: Mapping[str, np.ndarray], rhat: Rhat, seed: int
+) -> tuple[Candidate, ...]:
+    """Search with all components of every variable, then for separate parameters too, if anything speaks for them."""
     found = _in_rounds(values, bad, rhat, seed)
     certain = [candidate for candidate in found if candidate.certain]
     several = any(are_tied(a.labels, b.labels) for a, b in combinations(certain, 2))
@@ -104,6 +115,23 @@ def discover(
     wider = _in_rounds(values, bad, rhat, seed, tuples)
     alone = [candidate for candidate in wider if candidate.certain]
     return wider if alone and not (certain and companions(alone, values)) else found
+
+
+def _of_some_places(
+    values: Values, bad: Mapping[str, np.ndarray], rhat: Rhat, seed: int
+) -> list[Candidate]:
+    """Search components that change places within chains while others stay; no word has those of a square."""
+    found: list[Candidate] = []
+    for size, places in exchanging({name: thinned(value) for name, value in values.items()}):
+        shapes = {n: v.shape[2:] for n, v in values.items()}
+        axes = {n: shape.index(size) for n, shape in shapes.items() if shape.count(size) == 1}
+        some = {n: v.take(places, axes[n] + 2) if n in axes else v for n, v in values.items()}
+        own = {n: bad[n].reshape(shape) for n, shape in shapes.items()}
+        own = {n: each.take(places, axes[n]) if n in axes else each for n, each in own.items()}
+        candidates = _in_rounds(some, {n: each.ravel() for n, each in own.items()}, rhat, seed)
+        certain = (c for c in candidates if c.certain and c.values.keys() <= axes.keys())
+        found += [c for each in certain if (c := each.among(places, values, size)) is not None]
+    return found
 
 
 def _in_rounds(
