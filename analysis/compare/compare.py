@@ -34,7 +34,13 @@ from ..predictive.points import (
     distances,
     predict_points,
 )
-from .comparable import check_comparable, shared_variables, stored_points, unlike_weights
+from .comparable import (
+    check_comparable,
+    share_chains,
+    shared_variables,
+    stored_points,
+    unlike_weights,
+)
 from .frame import CommonFrame, fit_frame, halves
 from .moments import MomentComparison, compare_moments
 from .result import MOMENTS, WEIGHTS, Comparison
@@ -171,6 +177,7 @@ def compare(
         obstacles=obstacles,
         shared=shared,
         caveat=resolved.caveat if frame and frame.alignment else "",
+        copies=tuple(n for n, v in views.items() if n != truth and share_chains(v, views[truth])),
     )
     notes, warnings = tuple(say(setting, table)), tuple(warn(setting, table))
     return Comparison(kind, truth, table, notes, warnings, moments, frame)

@@ -51,6 +51,8 @@ class Setting:
         Which variables were compared; None where they were chosen or are a network's weights.
     caveat
         What nobody has checked of the symmetry, in a sentence; empty where nothing is left.
+    copies
+        Names of the posteriors that have a chain of the truth.
     """
 
     truth: str
@@ -63,6 +65,7 @@ class Setting:
     obstacles: Mapping[str, str]
     shared: Shared | None = None
     caveat: str = ""
+    copies: tuple[str, ...] = ()
 
 
 def say(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
@@ -113,6 +116,11 @@ def warn(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
         yield (
             f"Targets have other names than that of `{setting.truth}` ({ours}): "
             f"{', '.join(other)}. Are they the same model of the same data?"
+        )
+    for name in setting.copies:
+        yield (
+            f"`{name}` and `{setting.truth}` have the same draws in a chain: that they agree is no evidence. Compare "
+            "runs with seeds of their own."
         )
     if setting.shared is not None and setting.shared.with_labels:
         yield (

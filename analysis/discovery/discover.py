@@ -89,8 +89,15 @@ def discover(
     bad = {name: np.asarray(each).ravel() > BAD_RHAT for name, each in (known or {}).items()}
     bad |= {n: bad_entries(v, rhat) for n, v in values.items() if n not in bad}
     found = _of_whole_variables(values, bad, rhat, seed)
-    moved = {name for candidate in found if candidate.certain for name in candidate.values}
-    some = _of_some_places({n: v for n, v in values.items() if n not in moved}, bad, rhat, seed)
+    kept = [candidate for candidate in found if candidate.certain]
+    moved = {name for candidate in kept for name in candidate.values}
+    some: list[Candidate] = []
+    for each in _of_some_places(
+        {n: v for n, v in values.items() if n not in moved}, bad, rhat, seed
+    ):
+        # What moves with another candidate is no block of its own.
+        if not any(are_tied(each.labels, other.labels) for other in (*kept, *some)):
+            some.append(each)
     moved = {name for candidate in some for name in candidate.values}
     return (*(c for c in found if moved.isdisjoint(c.values)), *some) if some else found
 
@@ -278,7 +285,13 @@ class _Search:
             lenses = [seed, *self._along(seed, sorting)]
             start = (sorting.permutation, sorting.signs)
             sorting = sort(joined(lenses, self.searched), mask_of(lenses), start)
-        if seed.slot.signed and not _signs_change(sorting):
+        found = self._judged(lenses, sorting, alone)
+        if found is None and len(lenses) > 1:  # of another group, which came closer by chance
+            return self._judged([seed], alone.sorting, alone)
+        return found
+
+    def _judged(self, lenses: list[Lens], sorting: Sorting, alone: Gain) -> Proposal | None:
+        if lenses[0].slot.signed and not _signs_change(sorting):
             return None
         features = joined(lenses, self.searched)
         gain = gain_together(alone, features, mask_of(lenses), self.rng, sorting)

@@ -136,8 +136,14 @@ def finish(
     moving = moving.like_first(values)
     elements = moving.elements(values)
     others = (lens.slot for lens in lenses)
-    found = [*moving.slots, *closer(moving.slots, others, values, elements)]
-    own = {slot.name: moved_values(slot, values[slot.name], elements) for slot in found}
+    own = {s.name: moved_values(s, values[s.name], elements) for s in moving.slots}
+    found = list(moving.slots)
+    for slot in closer(moving.slots, others, values, elements):
+        moved = moved_values(slot, values[slot.name], elements)
+        apart_still = split_rhat(_flat(moved)) > BAD_RHAT
+        if not bad[slot.name].any() or not np.mean(apart_still) > 1 - MENDED:  # by chance
+            own[slot.name] = moved
+            found.append(slot)
     numbers = _numbers(gain, _closest(moving), own, values, bad, rhat)
     permutation, signs = (np.stack(each) for each in zip(*elements, strict=True))
     ordered, moved = _in_order(found, values), apart(found, own)

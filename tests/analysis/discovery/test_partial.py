@@ -59,6 +59,9 @@ def test_what_moves_together_is_not_aligned_in_part(make_mcmc, rng, switch, name
     assert resolved.reason == "`log_share` differs between labellings in the same way."
     with pytest.raises(ob.OnebasinError, match=r"cannot be aligned.*in the same way"):
         align(tree)
+    tree.attrs[schema.SYMMETRY_FOUND] = json.dumps({"blocks": []})
+    with pytest.raises(ob.OnebasinError, match="found nothing to declare: they may be separate"):
+        align(tree)
     found = diagnose(tree)
     # Scalars that differ between the same chains may as well be those of another mode.
     first = "modes" if switch is by_chain and "mu1" in names else "labels"
