@@ -23,7 +23,7 @@ import numpy as np
 
 from .errors import ArgumentError, ArgumentTypeError
 
-_LARGEST = 2**63
+LARGEST = 2**63
 """Whole numbers that arrays hold are below."""
 
 
@@ -174,7 +174,7 @@ _PLAIN: dict[type, Kind] = {
     NoneType: Kind(lambda value: value is None, "None"),
     bool: Kind(_is_bool, "true or false"),
     int: Kind(
-        lambda v: isinstance(v, Integral) and not _is_bool(v) and abs(int(v)) < _LARGEST,
+        lambda v: isinstance(v, Integral) and not _is_bool(v) and abs(int(v)) < LARGEST,
         "a whole number",
     ),
     float: Kind(

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_o
 from pydantic import ConfigDict, Field, ValidationError, WrapValidator
 from pydantic.dataclasses import dataclass
 
-from .arguments import kind_of
+from .arguments import LARGEST, kind_of
 from .checks import MOST, choose
 from .docstrings import entries
 from .errors import MAX_SEED, ArgumentError, ArgumentTypeError
@@ -32,9 +32,9 @@ class Rule:
 
 
 def _as_given(value: Any, check: Callable[[Any], Any]) -> Any:
-    """Check without converting: pydantic would make 1.0 of 1."""
-    check(value)
-    return value
+    """Check without converting, as pydantic would make 1.0 of 1; a number that no array holds as an integer is real."""
+    number = check(value)
+    return value if abs(value) < LARGEST else number
 
 
 _KEPT = WrapValidator(_as_given)

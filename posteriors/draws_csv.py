@@ -32,18 +32,32 @@ def is_table(file: ChainFile) -> bool:
     return not file.header.is_stans and any(name in file.columns for name in CHAIN_COLUMNS)
 
 
+def numbers_rows(file: ChainFile) -> bool:
+    """Tell whether a CSV file says of every row which draw it is."""
+    return not file.header.is_stans and any(name in file.columns for name in ORDER_COLUMNS)
+
+
 def read(file: ChainFile, *, lazy: bool) -> xr.DataTree:
-    """Read a table of all chains."""
+    """Read a table of all chains, or of one that names none."""
     file.check()
     header = file.columns
     columns = layout(file)
-    place = next(header.index(name) for name in CHAIN_COLUMNS if name in header)
+    place = next((header.index(name) for name in CHAIN_COLUMNS if name in header), None)
     order = next((header.index(name) for name in ORDER_COLUMNS if name in header), None)
     chains, in_order = _scan(file, place, order)
-    tables = file.tables()
+    tables = _tables(file, place)
+    place = -1 if place is None else place
     if order is not None and not in_order:  # all rows at once, in the order of their chains' draws
         whole = np.concatenate(list(tables))
-        tables = iter([whole[np.lexsort((whole[:, order], whole[:, place]))]])
+        whole = whole[np.lexsort((whole[:, order], whole[:, place]))]
+        same = (np.diff(whole[:, [place, order]], axis=0) == 0).all(axis=1)
+        if same.any():
+            raise FormatError(
+                file.path,
+                f"has several draws of the number {whole[same.argmax(), order]:g} in one chain: give each chain a "
+                "number of its own in a column `.chain`",
+            )
+        tables = iter([whole])
     rows = (
         (number, table[table[:, place] == label])
         for table in tables
@@ -52,20 +66,27 @@ def read(file: ChainFile, *, lazy: bool) -> xr.DataTree:
     return collect(file, columns, (len(chains), next(iter(chains.values()))), rows, {}, lazy=lazy)
 
 
-def _scan(file: ChainFile, place: int, order: int | None) -> tuple[dict[float, int], bool]:
+def _tables(file: ChainFile, place: int | None) -> Iterator[np.ndarray]:
+    """Give the rows, some at a time; where no column has their chain, a last one has zero."""
+    for table in file.tables():
+        yield table if place is not None else np.pad(table, ((0, 0), (0, 1)))
+
+
+def _scan(file: ChainFile, place: int | None, order: int | None) -> tuple[dict[float, int], bool]:
     """Count each chain's draws, in the order in which they begin; tell whether all are numbered upwards."""
     sizes: dict[float, int] = {}
     last: dict[float, float] = {}
     in_order = True
-    for table in file.tables():
+    tables, place = _tables(file, place), -1 if place is None else place
+    for table in tables:
         if np.isnan(table[:, place]).any():
             raise FormatError(file.path, "does not say of every row which chain it is of")
         for label, count in zip(*np.unique(table[:, place], return_counts=True), strict=True):
             sizes[float(label)] = sizes.get(float(label), 0) + int(count)
             if order is not None and in_order:
                 numbers = table[table[:, place] == label, order]
-                upwards = (np.diff(numbers) >= 0).all()
-                in_order = bool(upwards and numbers[0] >= last.get(label, -np.inf))
+                upwards = (np.diff(numbers) > 0).all()
+                in_order = bool(upwards and numbers[0] > last.get(label, -np.inf))
                 last[label] = numbers[-1]
     if len(set(sizes.values())) > 1:
         least, most = min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)

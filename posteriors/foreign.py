@@ -131,6 +131,11 @@ def _of_table(table: Any, argument: str) -> dict[str, np.ndarray]:
             f"`{argument}` has chains of {min(each)} and of {max(each)} draws, and all need equally many."
         )
     rows = np.lexsort((order, chain)).reshape(len(each), -1)
+    if (order[rows][:, 1:] == order[rows][:, :-1]).any():
+        raise ArgumentError(
+            f"`{argument}` has several draws of one number in a chain: give each chain a number of its own in a "
+            "column `.chain`."
+        )
     return gathered({n: column[rows] for n, column in columns.items() if n not in COUNTING})
 
 

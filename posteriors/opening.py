@@ -103,19 +103,24 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
             return draws_json.read(path)
         if is_csv(path) or head.startswith(GZIP) or b"stan_version" in head:
             return _table(stan_csv.ChainFile.of(path), lazy=lazy)
-    return netcdf.read_tree(
-        path, schema.POSTERIOR, error=PosteriorFileError, writer=_WRITER, lazy=lazy
-    )
+    tree = netcdf.read_tree(path, None, error=PosteriorFileError, writer=_WRITER, lazy=lazy)
+    return _with_draws(tree, path)
 
 
 def _table(file: stan_csv.ChainFile, *, lazy: bool) -> xr.DataTree:
-    if draws_csv.is_table(file):
+    if draws_csv.is_table(file) or draws_csv.numbers_rows(file):
         return draws_csv.read(file, lazy=lazy)
     return stan_csv.read([file], lazy=lazy)
 
 
 def _with_draws(tree: xr.DataTree, path: Path) -> xr.DataTree:
-    if schema.POSTERIOR not in tree.children:
+    """Return a tree with its group of draws, or make one of a dataset that was written without a group."""
+    if schema.POSTERIOR in tree.children:
+        return tree
+    alone = tree.to_dataset()
+    if not set(schema.SAMPLE_DIMS) <= set(alone.sizes):
         tree.close()
-        raise FormatError(path, f"holds no group `{schema.POSTERIOR}`")
-    return tree
+        raise FormatError(path, f"holds no group '{schema.POSTERIOR}', the draws of a posterior")
+    made = type(tree).from_dict({schema.POSTERIOR: alone})
+    made.set_close(tree.close)
+    return made

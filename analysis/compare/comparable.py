@@ -93,6 +93,17 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     return Shared(kept, only_in, with_labels)
 
 
+def share_chains(view: View, other: View) -> bool:
+    """Tell whether two posteriors have a chain in common, draw for draw, in the variables of both."""
+    names = [name for name in view.variables if shape_of(other, name) == shape_of(view, name)]
+
+    def chains(each: View) -> set[bytes]:
+        arrays = [np.asarray(each.arrays[n].transpose(*schema.SAMPLE_DIMS, ...)) for n in names]
+        return {b"".join(a[chain].tobytes() for a in arrays) for chain in range(each.num_chains)}
+
+    return bool(names) and not chains(view).isdisjoint(chains(other))
+
+
 def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:
     """Tell why the weights of two networks cannot be compared; empty where they can."""
     ours, theirs = model.parametrisation.label, other.parametrisation.label

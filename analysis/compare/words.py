@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,8 +88,13 @@ def warn(
     own_points: bool,
     weighed: bool,
     shared: Shared | None,
+    copies: Sequence[str],
 ) -> Iterator[str]:
-    """Tell what to beware of; `targets` names each posterior's target, `weighed` says whether draws were compared."""
+    """Tell what to beware of.
+
+    `targets` names each posterior's target, `weighed` says whether draws were compared, and `copies` are the posteriors
+    that have a chain of the truth.
+    """
     if own_points and points is not None:
         yield "The points are training data, where scores are optimistic; give other points to see predictions."
     ours = targets[truth]
@@ -98,6 +103,11 @@ def warn(
         yield (
             f"Targets have other names than that of `{truth}` ({ours}): "
             f"{', '.join(other)}. Are they the same model of the same data?"
+        )
+    for name in copies:
+        yield (
+            f"`{name}` and `{truth}` have the same draws in a chain: that they agree is no evidence. Compare runs with "
+            "seeds of their own."
         )
     if shared is not None and shared.with_labels:
         yield (

@@ -40,6 +40,7 @@ MEANS, SPREADS = 0.1, 1.1
 """Components are equal if their means differ by less than this share of their sd, and their sds by this factor."""
 MOST_PARTS = 64
 """Variables with more components are no labels' ones."""
+_STOPPED = {"stuck": "a chain stands still", "copies": "chains are copies of one another"}
 _SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)
 BLAMES = {
     "funnel": ("divergences", "E-BFMI"),
@@ -51,10 +52,10 @@ BLAMES = {
 
 
 def of_stopped(facts: Facts, *causes: Reason) -> Verdict:
-    """Draws that are not finite, or chains that stand still: nothing else is looked at."""
+    """Draws that are not finite, chains that stand still or are copies: nothing else is looked at."""
     first, last = causes[0], causes[-1]
     broken = last.name == "not-finite"
-    why = "draws are not finite" if broken else "a chain stands still"
+    why = "draws are not finite" if broken else _STOPPED[last.name]
     rows = (
         Reason(LABELS, "not judged", "labels unjudged", {"why": why}),
         replace(first, name=PREDICTIONS),
@@ -104,7 +105,7 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
         numbers: dict[str, Any] = {
             "least": "at least " if labels.found else "",
             "names": labels.variables,
-            "move": "move together" if len(labels.variables) > 1 else "moves",
+            "move": _moves(labels),
             "before": case.before.worst_rhat.value,
             "after": case.after.worst_rhat.value,
             "limits": raw.numbers.limits_of("rhat"),
@@ -123,6 +124,12 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
     if raw.outcome_of(BIAS) == "not judged":
         known = bounds(raw.sampler) if raw.sampler is not None else {}
         yield Reason(BIAS, "not judged", "bias bounded" if known else "bias unknown", known)
+
+
+def _moves(labels: Labels) -> str:
+    if len(labels.variables) == 1:
+        return "moves"
+    return "move together" if len(labels.symmetry) == 1 else "move"
 
 
 def _usable(case: Case) -> Iterator[Reason]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ _AT_A_TIME = 256
 
 
 def stuck(facts: Facts) -> Reason | None:
-    """Find chains that stand still."""
+    """Find chains that stand still, or that are another chain once more."""
     entries = set(facts.table.index)
     moved = facts.moved_steps
     worst: tuple[str, EqualRun] | None = None
@@ -102,6 +103,9 @@ def stuck(facts: Facts) -> Reason | None:
             return _cause("stuck", "chain never moves", name=name, chain=run.chain)
         place = {"chain": run.chain, "first": first, "length": length, "draws": draws}
         return _cause("stuck", "chain repeats", name=name, **place)
+    for one, other in combinations(range(facts.raw.num_chains), 2):
+        if facts.values and all(np.array_equal(v[one], v[other]) for v in facts.values.values()):
+            return _cause("copies", "chains equal", chains=(one, other))
     narrow = narrow_chains(facts.values)
     if not narrow:
         return None

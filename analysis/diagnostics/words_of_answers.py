@@ -43,6 +43,10 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "{chains:chains} hardly {verb}: the variance of {names:names} is less than a thousandth of other chains' there",
         _MOVE,
     ),
+    "chains equal": (
+        "{chains:chains} have the same draws, so that they are one chain",
+        "Give each chain its own seed and sample again, or leave the copies out",
+    ),
     "funnel": (
         "where `{scale}` is {side}, `{vector}` becomes narrow (rank correlation {correlation:.2f})[[; {there} of "
         "{divergences} divergences lie in that quarter of the draws]][[; E-BFMI is {bfmi:digits 2}]][[; `{scale}` has "

@@ -78,6 +78,29 @@ class Candidate:
             return None
         return replace(self, places=tuple(int(k) for k in np.flatnonzero(changes)))
 
+    def among(
+        self, places: Int[np.ndarray, " place"], whole: Values, size: int
+    ) -> Candidate | None:
+        """Give the exchange of some places, found in these alone, as one of variables of more components."""
+        still = np.broadcast_to(np.arange(size), (*self.permutation.shape[:2], size))
+        permutation, signs = still.copy(), np.ones(still.shape)
+        permutation[..., places], signs[..., places] = places[self.permutation], self.signs
+        values = {}
+        for slot in self.slots:
+            values[slot.name] = whole[slot.name].copy()
+            front = np.moveaxis(values[slot.name], slot.axes[0] + 2, 0)
+            front[places] = np.moveaxis(self.values[slot.name], slot.axes[0] + 2, 0)
+        first, second = self.closest
+        moved = replace(
+            self,
+            slots=tuple(replace(slot, size=size) for slot in self.slots),
+            values=values,
+            permutation=permutation,
+            signs=signs,
+            closest=(int(places[first]), int(places[second])),
+        )
+        return moved.few_places
+
     @property
     def word(self) -> str:
         """The text to declare with ``--exchangeable``."""

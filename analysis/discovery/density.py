@@ -177,6 +177,11 @@ def advice(view: View) -> str:
     words = [f"`{word}`" for word in view.found_symmetry.get("exchangeable") or ()]
     if words:
         return f"Declare {' and '.join(words)}, found on the log density before sampling."
+    if view.found_symmetry.get("blocks") == []:
+        return (
+            "The search on the log density found nothing to declare: they may be separate modes, whose masses "
+            "`ob.sample_modes` estimates."
+        )
     return "Declare all that moves together in one block; `onebasin symmetry` looks for it in a program with its data."
 
 

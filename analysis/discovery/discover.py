@@ -41,7 +41,7 @@ from .proposals import (
     rank,
 )
 from .rotations import find_turning
-from .slots import Features, Lens, Slot, Values, slots
+from .slots import Features, Lens, Slot, Values, exchanging, slots
 from .sorting import (
     FEW,
     Gain,
@@ -84,6 +84,20 @@ def discover(
     """
     bad = {name: np.asarray(each).ravel() > BAD_RHAT for name, each in (known or {}).items()}
     bad |= {n: bad_entries(v) for n, v in values.items() if n not in bad}
+    found = _of_whole_variables(values, bad)
+    kept = [candidate for candidate in found if candidate.certain]
+    moved = {name for candidate in kept for name in candidate.values}
+    some: list[Candidate] = []
+    for each in _of_some_places({n: v for n, v in values.items() if n not in moved}, bad):
+        # What moves with another candidate is no block of its own.
+        if not any(are_tied(each.labels, other.labels) for other in (*kept, *some)):
+            some.append(each)
+    moved = {name for candidate in some for name in candidate.values}
+    return (*(c for c in found if moved.isdisjoint(c.values)), *some) if some else found
+
+
+def _of_whole_variables(values: Values, bad: Bad) -> tuple[Candidate, ...]:
+    """Search with all components of every variable, then for separate parameters too, if anything speaks for them."""
     found = _in_rounds(values, bad)
     certain = [candidate for candidate in found if candidate.certain]
     several = any(are_tied(a.labels, b.labels) for a, b in combinations(certain, 2))
@@ -100,6 +114,21 @@ def discover(
     wider = _in_rounds(values, bad, tuples)
     alone = [candidate for candidate in wider if candidate.certain]
     return wider if alone and not (certain and companions(alone, values)) else found
+
+
+def _of_some_places(values: Values, bad: Bad) -> list[Candidate]:
+    """Search components that change places within chains while others stay; no word has those of a square."""
+    found: list[Candidate] = []
+    for size, places in exchanging({name: thinned(value) for name, value in values.items()}):
+        shapes = {n: v.shape[2:] for n, v in values.items()}
+        axes = {n: shape.index(size) for n, shape in shapes.items() if shape.count(size) == 1}
+        some = {n: v.take(places, axes[n] + 2) if n in axes else v for n, v in values.items()}
+        own = {n: bad[n].reshape(shape) for n, shape in shapes.items()}
+        own = {n: each.take(places, axes[n]) if n in axes else each for n, each in own.items()}
+        candidates = _in_rounds(some, {n: each.ravel() for n, each in own.items()})
+        certain = (c for c in candidates if c.certain and c.values.keys() <= axes.keys())
+        found += [c for each in certain if (c := each.among(places, values, size)) is not None]
+    return found
 
 
 def _in_rounds(
@@ -240,7 +269,13 @@ class _Search:
             lenses = [seed, *self._along(seed, sorting)]
             start = (sorting.permutation, sorting.signs)
             sorting = sort(joined(lenses, self.searched), mask_of(lenses), start)
-        if seed.slot.signed and not _signs_change(sorting):
+        found = self._judged(lenses, sorting, alone)
+        if found is None and len(lenses) > 1:  # of another group, which came closer by chance
+            return self._judged([seed], alone.sorting, alone)
+        return found
+
+    def _judged(self, lenses: list[Lens], sorting: Sorting, alone: Gain) -> Proposal | None:
+        if lenses[0].slot.signed and not _signs_change(sorting):
             return None
         features = joined(lenses, self.searched)
         gain = gain_together(alone, features, mask_of(lenses), self.rng, sorting)

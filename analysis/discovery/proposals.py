@@ -139,17 +139,24 @@ def finish(
     sorting = _like_first(proposal, values)
     elements = elements_of(proposal.lenses, sorting, values)
     others = (lens.slot for lens in lenses)
-    found = [*proposal.slots, *closer(proposal.slots, others, values, elements)]
+    found = list(proposal.slots)
     own = {slot.name: moved_values(slot, values[slot.name], elements) for slot in found}
+    for slot in closer(proposal.slots, others, values, elements):  # by chance, where R-hat stays bad
+        moved = moved_values(slot, values[slot.name], elements)
+        if not bad[slot.name].any() or not np.mean(split_rhat(flat(moved)) > BAD_RHAT) > 1 - MENDED:
+            own[slot.name] = moved
+            found.append(slot)
     if not _are_repaired(own, bad):
         return None
+    permutation, signs = (np.stack(each) for each in zip(*elements, strict=True))
     return Candidate(
         _in_order(found, values),
         proposal.gain,
         proposal.certain,
         False,
         apart(found, own),
-        *(np.stack(each) for each in zip(*elements, strict=True)),
+        permutation,
+        signs,
         *_closest(sorting, mask_of(proposal.lenses)),
     )
 

@@ -35,7 +35,7 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
             drawn = view.arrays[name].isel(draw=rows * step)
             array = np.asarray(drawn.transpose(*schema.SAMPLE_DIMS, ...).values, np.float64)
             values |= {name: array} if array.size and np.isfinite(array).all() else {}
-    possible = list(_possible(values, candidate.size))
+    possible = list(_possible(values, candidate))
     values = with_tuples(values, [slot.members for slot in possible if slot.members])
     places = [s for s in possible if values[s.name].var(axis=(0, 1)).mean() > 0]
     elements = list(zip(candidate.permutation[:, rows], candidate.signs[:, rows], strict=True))
@@ -60,7 +60,7 @@ def with_alike(candidate: Candidate, values: Values) -> Candidate:
     counted = {numbers_in(slot.members) for slot in candidate.slots} - {()}
     possible = [
         slot
-        for slot in _possible(others, candidate.size)
+        for slot in _possible(others, candidate)
         if slot.axes
         and not slot.signed
         and (not slot.members or numbers_in(slot.members) in counted)
@@ -80,10 +80,18 @@ def with_alike(candidate: Candidate, values: Values) -> Candidate:
     return replace(candidate, slots=tuple(every), values={**candidate.values, **moved_too})
 
 
-def _possible(values: Values, size: int) -> Iterator[Slot]:
-    """Yield slots in which quantities may have that many components, or mirror two."""
+def _possible(values: Values, candidate: Candidate) -> Iterator[Slot]:
+    """Yield slots in which quantities may have as many components, or mirror two.
+
+    Where some places alone change, these are arrays with one axis of components: no word has places of others.
+    """
+    size = candidate.size
     flat = {name: v.reshape(-1, *v.shape[2:]) for name, v in values.items()}
-    yield from (slot for slot in slots(flat) if slot.size == size)
+    alike_slots = (slot for slot in slots(flat) if slot.size == size)
+    if candidate.places:
+        yield from (slot for slot in alike_slots if len(slot.axes) == 1)
+        return
+    yield from alike_slots
     shapes: dict[tuple[int, ...], list[str]] = {}
     for name, v in flat.items():
         shapes.setdefault(v.shape[1:], []).append(name)

@@ -132,7 +132,11 @@ def judged(
     changed = changed_by(view, [each.block for each in candidates])
     if changed == "":
         return candidates, "", False
-    wider = tuple(with_alike(each, values) for each in candidates)
+    taken = {name for candidate in candidates for name in candidate.values}
+    wider = tuple(
+        with_alike(each, {n: v for n, v in values.items() if n in each.values or n not in taken})
+        for each in candidates
+    )
     if changed:
         kept = [_kept(view, *both) for both in zip(candidates, wider, strict=True)]
         if None not in kept:

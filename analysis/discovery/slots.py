@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from jaxtyping import Float, Int, Num
@@ -23,6 +24,9 @@ MOST = 64
 
 FEW_ANGLES, LEAST = 16, 40
 """Entries of a variable at most that may be angles, and draws on each side that are needed to tell."""
+FEW_PARTS, EVENLY, TWO_SIDED = 16, 0.2, 0.2
+"""Components among which pairs that change places are looked for at most; and of such a pair's difference, over its
+mean square, the square of its mean, and the variance of its absolute value, at most. A Gaussian's is 0.36."""
 _ROWS = 600
 """About how many draws of components the directions are found from."""
 
@@ -185,3 +189,33 @@ def slots(values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Iterator[Slot]
             yield Slot(name, (0, 1), shape[0])
         if both_signs and not is_cut_circle(drawn):
             yield Slot(name, (), 1, signed=True)
+
+
+def exchanging(
+    values: Mapping[str, Float[np.ndarray, "draw ..."]],
+) -> Iterator[tuple[int, Int[np.ndarray, " place"]]]:
+    """Find numbers of components, and some of them that change places in draws while others do not.
+
+    Two of them differ about as often in one direction as in the other, and hardly ever by little.
+    """
+    pairs: dict[int, np.ndarray] = {}
+    for slot in slots(values):
+        if slot.signed or len(slot.axes) != 1 or not 2 < slot.size <= FEW_PARTS:
+            continue
+        features = Lens.of(slot, values[slot.name])(values[slot.name])
+        found = pairs.setdefault(slot.size, np.eye(slot.size, dtype=bool))
+        for first, second in combinations(range(slot.size), 2):
+            apart = features[:, first] - features[:, second]
+            along = apart @ np.linalg.svd(apart, full_matrices=False)[2][:1].T
+            square = np.mean(along**2)
+            two_sided = np.abs(along).var() < TWO_SIDED * square
+            found[first, second] |= two_sided and along.mean() ** 2 < EVENLY * square
+    for size, own in pairs.items():
+        if own.sum() == size:
+            continue
+        from scipy.sparse.csgraph import connected_components  # here: it takes long to import
+
+        number, group = connected_components(own, directed=False)
+        for places in (np.flatnonzero(group == each) for each in range(number)):
+            if 1 < len(places) < size:
+                yield size, places

@@ -51,9 +51,9 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
 
 
 def read_tree(
-    path: Path, group: str, *, error: type[Exception], writer: str, lazy: bool = False
+    path: Path, group: str | None, *, error: type[Exception], writer: str, lazy: bool = False
 ) -> xr.DataTree:
-    """Read a tree that has a group of this name; a file without a seal may be anybody's.
+    """Read a tree that has a group of this name, if one is asked for; a file without a seal may be anybody's.
 
     It is read into memory, or, if `lazy`, stays in its file, and arrays are read piece by piece when they are asked
     for. A file that does not exist, is damaged or no NetCDF file, or has no such group is refused with `error`; the
@@ -86,7 +86,7 @@ def read_tree(
         raise error(
             f"{wanted} is not a NetCDF file that can be read: it is cut short, damaged or of another kind."
         ) from reason
-    if group not in tree.children:
+    if group is not None and group not in tree.children:
         raise error(f"{wanted} holds no group `{group}`.")
     return tree
 

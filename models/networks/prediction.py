@@ -91,6 +91,7 @@ def predict_with_noise(
     >>> mean.shape == sd.shape == (4, 300, 5, 1)
     True
     """
+    check_class("model", model, BayesianNetwork, remedy="give a BayesianNetwork")
     mean, sd = mean_and_sd(model, draws, x, batch_size=batch_size)
     return mean, np.broadcast_to(sd, mean.shape)
 

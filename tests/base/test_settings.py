@@ -106,6 +106,7 @@ def test_values_are_kept_as_they_were_given() -> None:
     assert [type(kept[name]) for name in ("above", "least", "inside", "share")] == [
         *(int, int, float, int)
     ]
+    assert type(Plain(above=10**30).above) is float  # which no array holds as a whole number
     assert replace(Plain(), count=5) == Plain(5) != Plain()
     assert hash(Plain(5)) == hash(Plain(count=5))
     with pytest.raises(AttributeError, match="count"):

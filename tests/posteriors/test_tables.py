@@ -8,6 +8,7 @@ import pytest
 
 from onebasin.base.errors import PosteriorFileError
 from onebasin.posteriors.opening import open_tree
+from onebasin.posteriors.view import as_view
 
 from ..each import each
 
@@ -83,6 +84,11 @@ def test_a_field_without_a_number_is_nan(tmp_path, table):
             "of every row which chain",
         ),
         (lambda f: f.drop(index=f.index[-1]), "19 draws of chain 3 and 20 of chain 1"),
+        (
+            lambda f: f.drop(columns=".chain"),
+            "several draws of the number 1 in one chain: .*`.chain`",
+        ),
+        (lambda f: f.assign(**{".chain": 1}), "several draws of the number 1 in one chain"),
     ],
 )
 def test_a_table_that_cannot_be_read_is_refused_with_the_reason(tmp_path, table, change, said):
@@ -90,3 +96,13 @@ def test_a_table_that_cannot_be_read_is_refused_with_the_reason(tmp_path, table,
     path.write_bytes(_text(change(table[0]), sep=";"))
     with pytest.raises(PosteriorFileError, match=said):
         open_tree([path])
+
+
+def test_rows_of_one_chain_are_put_in_the_order_of_their_draws(tmp_path, table):
+    frame, mu = table
+    one = frame[:DRAWS].drop(columns=[".chain", ".draw"])
+    (tmp_path / "one.csv").write_bytes(_text(one[::-1]))
+    found = open_tree([tmp_path / "one.csv"])["posterior"]
+    np.testing.assert_allclose(found["mu"].values, mu[:1], rtol=1e-12)
+    with pytest.raises(ValueError, match="several draws of one number in a chain"):
+        as_view(pd.concat([one, one]))

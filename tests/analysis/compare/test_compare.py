@@ -148,6 +148,15 @@ def test_posteriors_of_no_network_have_moments_and_weight_space(make_mcmc, rng):
         compare(trees, truth="one", x=np.zeros((3, 1)))
 
 
+def test_draws_that_both_have_are_no_evidence(make_mcmc, rng):
+    mu = rng.normal(size=(2, 2, 60, 3))
+    one = make_mcmc({"mu": mu[0]})
+    mixed = make_mcmc({"mu": np.stack([mu[1, 0], mu[0, 1]])})
+    found = compare({"one": one, "two": make_mcmc({"mu": mu[1]}), "mixed": mixed}, permutations=9)
+    (warning,) = (each for each in found.warnings if "evidence" in each)
+    assert warning.startswith("`mixed` and `one` have the same draws in a chain")
+
+
 def test_a_symmetry_is_given_in_words(make_mcmc, rng):
     places = np.array([-5.0, 5.0]) + rng.normal(size=(2, 40, 2))
     swapped = np.concatenate([places[:1], places[1:, :, ::-1]])

@@ -96,6 +96,17 @@ def test_a_stuck_chain_is_named_with_its_run(make_mcmc, rng):
     assert found.judgement.rows[2].outcome == "failed"
 
 
+def test_chains_with_the_same_draws_are_no_evidence(make_mcmc, rng):
+    values = regression(rng)
+    for drawn in values.values():
+        drawn[3] = drawn[1]
+    found = diagnose(make_mcmc(values))
+    assert (found.verdict, found.causes) == ("unusable", ("copies",))
+    assert "Chains 1 and 3 have the same draws" in found.judgement.sentence
+    values["beta"][3, 7] += 1e-9
+    assert diagnose(make_mcmc(values)).causes == ()
+
+
 def test_a_probability_that_rounds_to_one_is_not_stuck(make_mcmc, rng):
     share = np.minimum(1 - 10 ** rng.normal(-6.0, 0.5, size=(*SHAPE, 2)), 1.0)
     share[2, 100:260, 1] = 1.0

@@ -65,6 +65,9 @@ def test_what_moves_together_is_not_aligned_in_part(make_mcmc, rng, switch, name
     assert resolved.reason == "`log_share` differs between labellings in the same way."
     with pytest.raises(ob.OnebasinError, match=r"cannot be aligned.*in the same way"):
         align(tree)
+    tree.attrs[schema.SYMMETRY_FOUND] = json.dumps({"blocks": []})
+    with pytest.raises(ob.OnebasinError, match="found nothing to declare: they may be separate"):
+        align(tree)
     found = diagnose(tree)
     # Scalars that differ between the same chains may as well be those of another mode.
     first = "modes" if switch is by_chain and "mu1" in names else "labels"
@@ -191,3 +194,58 @@ def test_quantities_computed_of_components_move_along(make_mcmc, rng):
         *("mu1~mu2", "theta", "resp:1", "half1~half2", "+-gap:", "1-odds")
     }
     assert diagnose(tree).exchangeable == (word,)
+
+
+def three_components(rng, size=3):
+    """Components far apart, of which the last two change places at random draws; shares sum to one."""
+    swap = rng.random(SHAPE)[..., None] < 0.5
+    order = np.where(swap, [0, 2, 1], [0, 1, 2])
+    share = rng.dirichlet([40.0, 60.0, 100.0], SHAPE)
+    centre = [-3.0, 0.0, 3.0] + 0.2 * rng.normal(size=(*SHAPE, 3))
+    return order, {
+        n: np.take_along_axis(v, order, axis=2) for n, v in (("share", share), ("mu", centre))
+    }
+
+
+def test_components_that_change_places_while_another_stays_are_found(make_mcmc, rng):
+    _, draws = three_components(rng)
+    tree = make_mcmc(draws | {"tau": rng.normal(size=SHAPE)})
+    found = diagnose(tree)
+    words = "share[1]~share[2],mu[1]~mu[2]"
+    assert (found.verdict, found.exchangeable) == ("aligned", (words,))
+    means = align(tree, symmetry=words).posterior["posterior"]["mu"].mean(("chain", "draw"))
+    assert sorted(means.values) == pytest.approx([-3, 0, 3], abs=0.1)
+
+
+def test_some_components_of_a_square_are_not_aligned_without_it(make_mcmc, rng):
+    order, draws = three_components(rng)
+    stays = np.eye(3) * [0.9, 0.8, 0.5] + 0.02 * rng.normal(size=(*SHAPE, 3, 3))
+    rows = np.take_along_axis(stays, order[..., None], axis=2)
+    draws["move"] = np.take_along_axis(rows, order[:, :, None], axis=3)
+    resolved = resolve(make_mcmc(draws), look=True)
+    assert (resolved.source, resolved.blocks) == ("partial", ())
+    assert resolved.reason == "`move` differs between labellings in the same way."
+
+
+def test_two_groups_of_as_many_components_are_two_blocks(make_mcmc, rng):
+    centre = [-3.0, 0.0, 3.0] + 0.2 * rng.normal(size=(2, *SHAPE, 3))
+    orders = np.array(
+        [[[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1]], [[2, 1, 0], [0, 1, 2], [0, 1, 2], [1, 0, 2]]]
+    )
+    mu, nu = (
+        np.stack([c[..., o] for c, o in zip(*each, strict=True)])
+        for each in zip(centre, orders, strict=True)
+    )
+    found = diagnose(make_mcmc({"mu": mu, "nu": nu}))
+    assert (found.verdict, sorted(found.exchangeable)) == ("aligned", ["mu", "nu"])
+
+
+@each("pair", ["apart", "alike"])
+def test_two_equal_entries_without_labels_stay_where_they_are(make_mcmc, rng, pair):
+    """Each has two modes of its own, or one is about the other's mirror image: no order of the two is one mode."""
+    both = np.where(rng.random((*SHAPE, 3)) < 0.5, -3.0, 3.0) + rng.normal(size=(*SHAPE, 3))
+    if pair == "alike":
+        both[..., 0] = rng.normal(size=SHAPE)
+        both[..., 1] = 0.1 * rng.normal(size=SHAPE) - both[..., 0]
+    both[..., 2] = 9 + rng.normal(size=SHAPE)
+    assert resolve(make_mcmc({"beta": both}), look=True).source == "none"
