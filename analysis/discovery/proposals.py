@@ -143,14 +143,11 @@ def finish(
     own = {slot.name: moved_values(slot, values[slot.name], elements) for slot in found}
     if not _are_repaired(own, bad):
         return None
+    permutation, signs = (np.stack(each) for each in zip(*elements, strict=True))
+    ordered, moved = _in_order(found, values), apart(found, own)
+    closest = _closest(sorting, mask_of(proposal.lenses))
     return Candidate(
-        _in_order(found, values),
-        proposal.gain,
-        proposal.certain,
-        False,
-        apart(found, own),
-        *(np.stack(each) for each in zip(*elements, strict=True)),
-        *_closest(sorting, mask_of(proposal.lenses)),
+        ordered, proposal.gain, proposal.certain, False, moved, permutation, signs, *closest
     )
 
 
