@@ -28,14 +28,14 @@ def setting_options(methods: Mapping[str, type[Method]]) -> list[inspect.Paramet
 
     A field of several methods is one option; None, that it was not given, leaves the field's default.
     """
-    holders: dict[str, dict[str, type[Method]]] = {}
+    holders: dict[str, dict[str, Any]] = {}
     for method, cls in methods.items():
         for field in fields(cls):
             if field.name not in cls.networks_alone:
                 holders.setdefault(field.name, {})[method] = cls
     options = []
     for name, held in holders.items():
-        annotations = [cls.__pydantic_fields__[name].annotation for cls in held.values()]  # type: ignore[attr-defined]
+        annotations = [cls.__pydantic_fields__[name].annotation for cls in held.values()]
         literals = [get_args(a) for a in annotations if get_origin(a) is Literal]
         words = tuple(dict.fromkeys(word for each in literals for word in each))
         meaning = descriptions(next(iter(held.values())))[name].partition(". ")[0].rstrip(".")

@@ -11,16 +11,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 4_250,
-    "models": 6_300,
+    "base": 4_150,
+    "models": 6_200,
     "posteriors": 4_400,
-    "stan": 5_050,
-    "analysis": 24_900,
-    "inference": 23_600,
-    "truth": 4_050,
-    "studies": 15_250,
-    "cli": 3_800,
-    "tests": 52_600,
+    "stan": 4_800,
+    "analysis": 23_600,
+    "inference": 22_050,
+    "truth": 3_950,
+    "studies": 15_100,
+    "cli": 3_850,
+    "tests": 51_250,
 }
 GOALS = {
     "base": 2_600,

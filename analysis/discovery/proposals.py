@@ -149,15 +149,10 @@ def finish(
     if not _are_repaired(own, bad):
         return None
     permutation, signs = (np.stack(each) for each in zip(*elements, strict=True))
+    ordered, moved = _in_order(found, values), apart(found, own)
+    closest = _closest(sorting, mask_of(proposal.lenses))
     return Candidate(
-        _in_order(found, values),
-        proposal.gain,
-        proposal.certain,
-        False,
-        apart(found, own),
-        permutation,
-        signs,
-        *_closest(sorting, mask_of(proposal.lenses)),
+        ordered, proposal.gain, proposal.certain, False, moved, permutation, signs, *closest
     )
 
 
