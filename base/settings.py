@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from dataclasses import dataclass as plain_dataclass
-from functools import cache, wraps
+from functools import wraps
 from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_origin
 
 from pydantic import ConfigDict, Field, ValidationError, WrapValidator
@@ -99,7 +99,6 @@ def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
     return given
 
 
-@cache
 def descriptions(cls: type) -> dict[str, str]:
     """The meaning of every field in one line, from the class's docstring; empty where `python -OO` keeps none."""
     if sys.flags.optimize > 1:
