@@ -102,7 +102,7 @@ def test_chains_with_the_same_draws_are_no_evidence(make_mcmc, rng):
         drawn[3] = drawn[1]
     found = diagnose(make_mcmc(values))
     assert (found.verdict, found.causes) == ("unusable", ("copies",))
-    assert "Chains 1 and 3 have the same draws" in found.judgement.sentence
+    assert "Chains 1, 3 have the same draws" in found.judgement.sentence
     values["beta"][3, 7] += 1e-9
     assert diagnose(make_mcmc(values)).causes == ()
 
