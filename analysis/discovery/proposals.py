@@ -141,7 +141,9 @@ def finish(
     others = (lens.slot for lens in lenses)
     found = list(proposal.slots)
     own = {slot.name: moved_values(slot, values[slot.name], elements) for slot in found}
-    for slot in closer(proposal.slots, others, values, elements):  # by chance, where R-hat stays bad
+    for slot in closer(
+        proposal.slots, others, values, elements
+    ):  # by chance, where R-hat stays bad
         moved = moved_values(slot, values[slot.name], elements)
         if not bad[slot.name].any() or not np.mean(split_rhat(flat(moved)) > BAD_RHAT) > 1 - MENDED:
             own[slot.name] = moved
