@@ -141,12 +141,11 @@ def finish(
     others = (lens.slot for lens in lenses)
     found = list(proposal.slots)
     own = {slot.name: moved_values(slot, values[slot.name], elements) for slot in found}
-    for slot in closer(
-        proposal.slots, others, values, elements
-    ):  # by chance, where R-hat stays bad
-        moved = moved_values(slot, values[slot.name], elements)
-        if not bad[slot.name].any() or not np.mean(split_rhat(flat(moved)) > BAD_RHAT) > 1 - MENDED:
-            own[slot.name] = moved
+    for slot in closer(proposal.slots, others, values, elements):
+        drawn = moved_values(slot, values[slot.name], elements)
+        still_bad = np.mean(split_rhat(flat(drawn)) > BAD_RHAT) > 1 - MENDED
+        if not (bad[slot.name].any() and still_bad):  # else it came closer by chance
+            own[slot.name] = drawn
             found.append(slot)
     if not _are_repaired(own, bad):
         return None
