@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from benchmarks.verdicts import broken, labels, plain
 from benchmarks.verdicts.simulation import relabelled
 from onebasin.analysis.discovery import discover, proposals
 from onebasin.analysis.discovery.proposals import split_rhat
-from onebasin.analysis.discovery.sorting import best_sorting, gain_of
+from onebasin.analysis.discovery.sorting import best_sorting, gain_of, identity, sort
 from onebasin.analysis.summaries.deciding import rhat_of_entries
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import read
@@ -167,3 +168,12 @@ def test_nothing_is_gained_where_nothing_switches(rng):
     found = gain_of(features, signed, rng, best_sorting(features, signed, rng))
     assert found.gain == pytest.approx(1.0, abs=1e-9)
     assert found.switching < 0.1
+
+
+def test_certainty_of_a_sign_is_its_probability(rng):
+    features = rng.normal(0.5, 1.0, size=(500, 1, 1))
+    found = sort(features, np.ones(1, bool), identity(features))
+    aligned, sd = found.signs[..., None] * features, np.sqrt(found.variance)
+    chosen, other = (norm.pdf(aligned, sign * found.mean, sd) for sign in (1, -1))
+    assert found.certainty == pytest.approx((chosen / (chosen + other)).mean(), rel=1e-12)
+    assert found.certainty < 0.95
