@@ -17,7 +17,6 @@ from .options import Json, Progress, Quick, Record, Seed, argument, option, word
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onebasin.studies.lab.rerun import Manifest
     from onebasin.studies.lab.study import Findings
     from onebasin.studies.registry import StudyEntry
 
@@ -115,10 +114,21 @@ def study(
         chosen = restricted(chosen, words_in(only) or (), run)
 
     def write(findings: Findings) -> None:
-        if manifest is not None:
-            _write_against(manifest, findings)
-        else:
+        if manifest is None:
             write_findings(run, findings, json=json)
+            return
+        from onebasin.studies.lab.rerun import AGAINST, held_against
+
+        against = held_against(manifest, findings.frames)
+        console.write_table(AGAINST({"against": against}))
+        other = sum(not row["same"] for row in against)
+        if other or not against:
+            versions = ", ".join(f"{name} {number}" for name, number in manifest.versions.items())
+            raise StudyError(
+                f"`--rerun` has other numbers than {manifest.path} in {other} of {len(against)} cells; "
+                f"that was made with {versions}."
+            )
+        console.write_remark(f"all numbers of {len(against)} cells are those recorded", "good")
 
     carry_out(
         chosen,
@@ -130,22 +140,6 @@ def study(
         record=None if not record else "quick" if quick else "full" if full else "",
         write=write,
     )
-
-
-def _write_against(manifest: Manifest, findings: Findings) -> None:
-    """Say whether a rerun has the recorded numbers; refuse where it has not."""
-    from onebasin.studies.lab.rerun import AGAINST, held_against
-
-    against = held_against(manifest, findings.frames)
-    console.write_table(AGAINST({"against": against}))
-    other = sum(not row["same"] for row in against)
-    if other or not against:
-        versions = ", ".join(f"{name} {number}" for name, number in manifest.versions.items())
-        raise StudyError(
-            f"`--rerun` has other numbers than {manifest.path} in {other} of {len(against)} cells; "
-            f"that was made with {versions}."
-        )
-    console.write_remark(f"all numbers of {len(against)} cells are those recorded", "good")
 
 
 def _write_list(json: bool) -> None:

@@ -96,7 +96,17 @@ def definition_of(
         {n: (constraints.real if c is None else c, shape) for n, (c, shape) in sites.items()},
         results,
     )
-    return stated, *_axes(model, [*sites, *names])
+    # Names of the variables' axes, and the labels of those axes.
+    own = {*sites, *names}
+    dims = {
+        name: tuple(axes)
+        for name, axes in model.named_vars_to_dims.items()
+        if name in own and all(axes)
+    }
+    used = {axis for axes in dims.values() for axis in axes}
+    labels = model.coords.items()
+    coords = {axis: list(given) for axis, given in labels if axis in used and given is not None}
+    return stated, dims, coords
 
 
 def _constraint(model: Any, variable: Any, transform: Any) -> Any:
@@ -170,17 +180,3 @@ def _differentiable(log_density: Any, inputs: Sequence[Any]) -> Callable[..., An
         return found, sum(jnp.sum(s * a) for s, a in zip(slopes, along, strict=True))
 
     return density
-
-
-def _axes(
-    model: Any, names: Sequence[str]
-) -> tuple[dict[str, tuple[str, ...]], dict[str, list[Any]]]:
-    """Names of the axes of these variables, and the labels of those axes."""
-    dims = {
-        name: tuple(axes)
-        for name, axes in model.named_vars_to_dims.items()
-        if name in names and all(axes)
-    }
-    used = {axis for axes in dims.values() for axis in axes}
-    labels = model.coords.items()
-    return dims, {axis: list(given) for axis, given in labels if axis in used and given is not None}

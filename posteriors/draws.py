@@ -216,7 +216,14 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
     for part, values in zip(draws.parts(), draws.blocks(), strict=True):
         bad[part] = (~np.isfinite(values)).sum(axis=(0, 1))
         if eps[part].any():
-            fixed[part] = _fixed(values, _ROUNDING * eps[part])
+            # What varies by no more than rounding, in 20 bits, so that it is one number in every posterior.
+            relative = _ROUNDING * eps[part]
+            low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
+            with np.errstate(over="ignore", invalid="ignore"):  # of what is not finite: NaN below
+                still = high - low <= relative * np.maximum(np.abs(low), np.abs(high))
+            mantissa, exponent = np.frexp(low / 2 + high / 2)
+            rounded = np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)
+            fixed[part] = np.where(still & (relative > 0), rounded, np.nan)
     steady = None if np.isnan(fixed).all() else fixed
     if not bad.any():
         return replace(draws, source=Columns(variables, None, steady))
@@ -228,18 +235,6 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
         undefined=tuple(names[i] for i in np.flatnonzero(never)),
         broken={names[i]: int(bad[i]) for i in np.flatnonzero((bad > 0) & ~never)},
     )
-
-
-def _fixed(
-    values: Float[np.ndarray, "chain draw param"], relative: Float[np.ndarray, " param"]
-) -> Float[np.ndarray, " param"]:
-    """Give what varies by no more than rounding, in 20 bits, so that it is one number in every posterior; else NaN."""
-    low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
-    with np.errstate(over="ignore", invalid="ignore"):  # of what is not finite, which is NaN below
-        still = high - low <= relative * np.maximum(np.abs(low), np.abs(high))
-    mantissa, exponent = np.frexp(low / 2 + high / 2)
-    rounded = np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)
-    return np.where(still & (relative > 0), rounded, np.nan)
 
 
 def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:

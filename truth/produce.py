@@ -196,9 +196,15 @@ def _info(made: Made) -> dict[str, Any]:
         "checks_of_invariants": made.checks(made.invariants),
     }
     info["status"] = status_of(info)
+    in_words = []
+    for block in made.symmetry:
+        try:
+            in_words.append(words.spell(block))
+        except ValueError:
+            in_words.append(str(block.describe()))
     return info | {
         "symmetry": json.loads(to_json(made.symmetry)),
-        "symmetry_in_words": [_word(block) for block in made.symmetry],
+        "symmetry_in_words": in_words,
         "symmetry_described": [block.describe() for block in made.symmetry],
         "labelling": None if made.labelling is None else made.labelling.to_json(),
         "quotient": None if made.quotient is None else made.quotient.to_json(),
@@ -215,13 +221,6 @@ def _info(made: Made) -> dict[str, Any]:
         "versions": provenance.versions(),
         "machine": provenance.machine(order.engine),
     }
-
-
-def _word(block: Any) -> str:
-    try:
-        return words.spell(block)
-    except ValueError:
-        return str(block.describe())
 
 
 def _write_json(path: Path, value: Any, *, indent: int | None = 1) -> None:

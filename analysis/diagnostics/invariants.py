@@ -76,7 +76,12 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     else:
         blocks = equal_modes(symmetry)
         names = tuple(dict.fromkeys(name for block in blocks for name in block.variables))
-        units = _largest(view, names, blocks)
+        # In units of the largest absolute value of each variable, and of counterparts together.
+        largest = [
+            {name: np.abs(v).max(initial=0.0) for name, v in stack(blocks, piece, 2).items()}
+            for piece in _pieces(view, names)
+        ]
+        units = {name: float(np.max([each[name] for each in largest])) for name in largest[0]}
         stacked = stacked_blocks(blocks)
 
         def measure(draws: Piece) -> list[tuple[str, np.ndarray]]:
@@ -220,15 +225,6 @@ def _unit(largest: float) -> float:
     """One, as a rule, so that quantities of two posteriors can be compared; a power of two for extreme numbers."""
     ordinary = largest == 0 or _LEAST <= largest <= 1 / _LEAST
     return 1.0 if ordinary else float(power_of_two(np.asarray(largest)))
-
-
-def _largest(view: View, names: Sequence[str], blocks: Symmetry) -> Units:
-    """The largest absolute value of each variable, and of counterparts together."""
-    every = [
-        {name: np.abs(v).max(initial=0.0) for name, v in stack(blocks, piece, 2).items()}
-        for piece in _pieces(view, names)
-    ]
-    return {name: float(np.max([each[name] for each in every])) for name in every[0]}
 
 
 def chosen_inputs(count: int) -> np.ndarray:

@@ -52,7 +52,11 @@ def of_another(candidates: Sequence[Candidate], values: Values) -> tuple[str, ..
 
     Some of their components may move with it, as two places of a simplex of three do.
     """
-    unclear = [each for each in candidates if not _is_by_chain(each)]
+    unclear = []
+    for each in candidates:
+        of_chain, _ = of_chains(each.labels)
+        if np.mean(each.labels == of_chain[:, None]) <= MOSTLY:
+            unclear.append(each)
     return tuple(
         name
         for each in unclear
@@ -60,11 +64,6 @@ def of_another(candidates: Sequence[Candidate], values: Values) -> tuple[str, ..
         if one is not each
         for name in followers([one.labels], {n: values[n] for n in each.values}, sure=True)
     )
-
-
-def _is_by_chain(candidate: Candidate) -> bool:
-    of_chain, _ = of_chains(candidate.labels)
-    return bool(np.mean(candidate.labels == of_chain[:, None]) > MOSTLY)
 
 
 def is_mirrored_elsewhere(candidate: Candidate) -> bool:

@@ -136,7 +136,13 @@ def finish(
     proposal: Proposal, values: Values, lenses: Sequence[Lens], bad: Bad
 ) -> Candidate | None:
     """Move all draws, with slots that come a little closer; None where R-hat of all entries is not repaired."""
-    sorting = _like_first(proposal, values)
+    # The sorting gets the labels that the first draw of all has.
+    sorting = proposal.gain.sorting
+    start = {name: drawn[:1, :1] for name, drawn in values.items()}
+    (permutation, *_), (signs, *_) = elements_of(proposal.lenses, sorting, start)[0]
+    back, signed = np.argsort(permutation), mask_of(proposal.lenses)
+    mean = np.where(signed, signs[:, None] * sorting.mean, sorting.mean)
+    sorting = replace(sorting, mean=mean[back], variance=sorting.variance[back])
     elements = elements_of(proposal.lenses, sorting, values)
     others = (lens.slot for lens in lenses)
     found = list(proposal.slots)
@@ -151,7 +157,7 @@ def finish(
         return None
     permutation, signs = (np.stack(each) for each in zip(*elements, strict=True))
     ordered, moved = _in_order(found, values), apart(found, own)
-    closest = _closest(sorting, mask_of(proposal.lenses))
+    closest = _closest(sorting, signed)
     return Candidate(
         ordered, proposal.gain, proposal.certain, False, moved, permutation, signs, *closest
     )
@@ -166,16 +172,6 @@ def finish_turning(turning: Turning, values: Values, bad: Bad) -> Candidate | No
     return Candidate(
         _in_order(turning.slots, values), turning.gain, False, True, own, still, still + 1.0
     )
-
-
-def _like_first(proposal: Proposal, values: Values) -> Sorting:
-    """The sorting with the labels that the first draw of all has."""
-    lenses, sorting = proposal.lenses, proposal.gain.sorting
-    first = {name: drawn[:1, :1] for name, drawn in values.items()}
-    (permutation, *_), (signs, *_) = elements_of(lenses, sorting, first)[0]
-    back = np.argsort(permutation)
-    mean = np.where(mask_of(lenses), signs[:, None] * sorting.mean, sorting.mean)
-    return replace(sorting, mean=mean[back], variance=sorting.variance[back])
 
 
 def _are_repaired(own: Values, bad: Bad) -> bool:

@@ -45,7 +45,14 @@ def describe(draws: Draws, *, independent: bool = False) -> pd.DataFrame:
         quantiles = np.quantile(rows, list(QUANTILES.values()), axis=1)
         places = np.concatenate([[rows.mean(axis=1)], [rows.std(axis=1, ddof=1)], quantiles])
         if independent:
-            errors = _independent(rows, places)
+            # Of the sd by the delta method from the fourth moment.
+            size, (mean, sd) = rows.shape[1], places[:2]
+            fourth = ((rows - mean[:, None]) ** 4).mean(axis=1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                of_sd = np.sqrt(np.maximum(fourth - sd**4, 0) / size) / (2 * sd)
+            ordered, every = np.sort(rows, axis=1), np.full(len(rows), float(size))
+            of_quantiles = [_quantile_error(ordered, q, every) for q in QUANTILES.values()]
+            errors = np.stack([sd / np.sqrt(size), of_sd, *of_quantiles])
         else:
             ordered = np.sort(rows, axis=1)
             found = [of_free(scaled, error) for error in (chains.mcse_mean, chains.mcse_sd)]
@@ -67,19 +74,6 @@ def describe(draws: Draws, *, independent: bool = False) -> pd.DataFrame:
     return pd.DataFrame(
         np.concatenate(blocks), pd.Index(draws.names, name="quantity"), list(DESCRIBED)
     )
-
-
-def _independent(
-    rows: Rows, places: Float[np.ndarray, "place param"]
-) -> Float[np.ndarray, "place param"]:
-    """Errors of independent draws; of the sd by the delta method from the fourth moment."""
-    count, (mean, sd) = rows.shape[1], places[:2]
-    fourth = ((rows - mean[:, None]) ** 4).mean(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        of_sd = np.sqrt(np.maximum(fourth - sd**4, 0) / count) / (2 * sd)
-    ordered, all_of_them = np.sort(rows, axis=1), np.full(len(rows), float(count))
-    of_quantiles = [_quantile_error(ordered, q, all_of_them) for q in QUANTILES.values()]
-    return np.stack([sd / np.sqrt(count), of_sd, *of_quantiles])
 
 
 def _quantile_error(

@@ -80,8 +80,13 @@ def weight_moments(
         if name == "sigma":
             continue
         if name in ordered_biases(model):
-            coordinates[name] = (own[0], own[1])
-            own = list(_of_ordered(*own))
+            loc, scale = own
+            coordinates[name] = (loc, scale)
+            # Moments of z_1, z_1 + exp(z_2), ...: sums of a normal and of independent lognormals.
+            steps = np.exp(loc[1:] + scale[1:] ** 2 / 2)
+            variances = np.expm1(scale[1:] ** 2) * steps**2
+            variances = np.cumsum(np.concatenate([scale[:1] ** 2, variances]))
+            own = [np.cumsum(np.concatenate([loc[:1], steps])), np.sqrt(variances)]
         mean[name], sd[name] = own
     return WeightMoments(mean, sd, True, coordinates)
 
@@ -117,11 +122,3 @@ def ordered_biases(model: BayesianNetwork) -> dict[str, Layer]:
     if model.parametrisation.biases != "ordered":
         return {}
     return {layer.bias: layer for layer in model.network.layers if layer.hidden and layer.bias}
-
-
-def _of_ordered(loc: Vector, scale: Vector) -> tuple[Vector, Vector]:
-    """Moments of z_1, z_1 + exp(z_2), ...: sums of a normal and of independent lognormals."""
-    steps = np.exp(loc[1:] + scale[1:] ** 2 / 2)
-    variances = np.expm1(scale[1:] ** 2) * steps**2
-    mean = np.cumsum(np.concatenate([loc[:1], steps]))
-    return mean, np.sqrt(np.cumsum(np.concatenate([scale[:1] ** 2, variances])))

@@ -88,7 +88,15 @@ class BudgetedDensity:
             raise OutOfBudget
         self.count += len(points)
         names = self.density.shapes
-        stacked = {name: _stacked([point[name] for point in points]) for name in names}
+        stacked = {}
+        for name in names:
+            # Most points have the same array, which is written to all rows at once.
+            first = points[0][name]
+            stacked[name] = np.empty((len(points), *first.shape))
+            stacked[name][:] = first
+            for row, point in enumerate(points):
+                if point[name] is not first:
+                    stacked[name][row] = point[name]
         found = np.asarray(self.density.log_density(stacked), dtype=np.float64)
         return np.where(np.isfinite(found), found, -np.inf)
 
@@ -115,16 +123,6 @@ class BudgetedDensity:
             Probe(point, float(value), float(slack))
             for point, value, slack in zip(points, here, tolerance, strict=True)
         ]
-
-
-def _stacked(values: Sequence[np.ndarray]) -> np.ndarray:
-    """One array of the values of many points, of which most have the same."""
-    out = np.empty((len(values), *values[0].shape))
-    out[:] = values[0]
-    for row, value in enumerate(values):
-        if value is not values[0]:
-            out[row] = value
-    return out
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,14 @@ class Network(Brief):
         if self.skip is None:
             return ()
         rng = np.random.default_rng(self.skip_seed)
-        return tuple(_semi_orthogonal(rng, a.in_dim, a.out_dim) for a in self.layers)
+        found = []
+        for layer in self.layers:
+            rows, columns = layer.in_dim, layer.out_dim
+            tall = rng.standard_normal((max(rows, columns), min(rows, columns)))
+            q, r = np.linalg.qr(tall)
+            q = q * np.sign(np.diagonal(r))  # without this the factor is not uniformly distributed
+            found.append(q if rows >= columns else q.T)
+        return tuple(found)
 
     def apply(
         self, weights: Mapping[str, jax.Array], x: Float[Array, "obs in"]
@@ -223,10 +230,3 @@ class Network(Brief):
                 after = after + jnp.asarray(skips[i].T, x.dtype) @ h
             h, before = after, f(after)
         return h.T
-
-
-def _semi_orthogonal(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
-    tall = rng.standard_normal((max(rows, columns), min(rows, columns)))
-    q, r = np.linalg.qr(tall)
-    q = q * np.sign(np.diagonal(r))  # without this the factor is not uniformly distributed
-    return q if rows >= columns else q.T

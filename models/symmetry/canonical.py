@@ -31,8 +31,23 @@ def canonical(symmetry: Symmetry, values: Values) -> dict[str, np.ndarray]:
     """
     out = dict(values)
     for block in sorted(equal_modes(symmetry), key=lambda block: block.turn):
-        moved = _simple(block, out) if isinstance(block, Rotation) else block.stack(out, 1)
-        moved = _in_order(block.discrete.stacked, moved) if block.axes else _larger(block, moved)
+        if isinstance(block, Rotation):
+            # From their principal axes, which do not depend on the rotation that the draws came with.
+            first = axes_of(block.axes[block.loadings])[0] + 1
+            front = np.moveaxis(out[block.loadings], first, 1).astype(np.float64)
+            loadings = front.reshape(*front.shape[:2], -1)
+            axes = np.swapaxes(np.linalg.eigh(loadings @ np.swapaxes(loadings, 1, 2))[1], 1, 2)
+            moved = block.act(out, varimax(axes @ loadings) @ axes)
+        else:
+            moved = block.stack(out, 1)
+        if block.axes:
+            moved = _in_order(block.discrete.stacked, moved)
+        else:  # it moves as a whole or not at all
+            name = block.variables[0]
+            draws = len(moved[name])
+            whole = block.act(moved, np.ones(draws, bool))
+            here, there = (each[name].reshape(draws, -1)[:, 0] for each in (moved, whole))
+            moved = block.act(moved, there > here)
         out = block.unstack(moved, 1)
     return out
 
@@ -57,27 +72,8 @@ def _in_order(block: Block, values: Values) -> dict[str, np.ndarray]:
     return block.act(values, *Permuted(order, signs))
 
 
-def _simple(block: Rotation, values: Values) -> dict[str, np.ndarray]:
-    """Rotate draws from their principal axes, which do not depend on the rotation that they came with, by varimax."""
-    first = axes_of(block.axes[block.loadings])[0] + 1
-    front = np.moveaxis(values[block.loadings], first, 1).astype(np.float64)
-    loadings = front.reshape(*front.shape[:2], -1)
-    axes = np.swapaxes(np.linalg.eigh(loadings @ np.swapaxes(loadings, 1, 2))[1], 1, 2)
-    return block.act(values, varimax(axes @ loadings) @ axes)
-
-
 def _number_of_each(block: Block, name: str, values: Values) -> np.ndarray:
     """A number of each component, (draw, component): the first that a variable has."""
     first = axes_of(block.axes[name])[0] + 1
     moved = np.moveaxis(values[name], first, 1)
     return moved.reshape(*moved.shape[:2], -1)[:, :, 0]
-
-
-def _larger(block: Block, values: Values) -> dict[str, np.ndarray]:
-    """Move a block that is all or nothing."""
-    name = block.variables[0]
-    draws = len(values[name])
-    here = values[name].reshape(draws, -1)[:, 0]
-    moved = block.act(values, np.ones(draws, bool))
-    there = moved[name].reshape(draws, -1)[:, 0]
-    return block.act(values, there > here)

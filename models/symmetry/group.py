@@ -37,7 +37,12 @@ class Group:
         """Check the symmetry against the shapes."""
         for block in self.symmetry:
             block.check(self.shapes)
-        _check_axes_are_free(self.symmetry)
+        taken: dict[int, set[tuple[str, int]]] = {}
+        for block in self.symmetry:
+            others = taken.setdefault(block.turn, set())
+            for name, axis in sorted(block.moved & others):
+                raise ArgumentError(f"`symmetry` has two blocks that move axis {axis} of {name}.")
+            others |= block.moved
         self._check_counterparts_are_free()
 
     def _check_counterparts_are_free(self) -> None:
@@ -125,12 +130,3 @@ class Group:
                 if permutation is not None:
                     return permutation
         return None
-
-
-def _check_axes_are_free(symmetry: Symmetry) -> None:
-    taken: dict[int, set[tuple[str, int]]] = {}
-    for block in symmetry:
-        others = taken.setdefault(block.turn, set())
-        for name, axis in sorted(block.moved & others):
-            raise ArgumentError(f"`symmetry` has two blocks that move axis {axis} of {name}.")
-        others |= block.moved

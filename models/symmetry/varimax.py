@@ -51,7 +51,13 @@ def varimax(loadings: Loadings) -> Rotations:
         largest = 0.0
         for pair in combinations(range(size), 2):
             first, second = (both[:, at].copy() for at in pair)
-            angle = _angle(first[:, :rows], second[:, :rows])
+            # The angle by which the plane of the two components is turned to the optimum.
+            one, other = first[:, :rows], second[:, :rows]
+            u, v = one**2 - other**2, 2 * one * other
+            a, b = u.sum(axis=1), v.sum(axis=1)
+            sine = 2 * ((u * v).sum(axis=1) - a * b / rows)
+            cosine = (u**2 - v**2).sum(axis=1) - (a**2 - b**2) / rows
+            angle = np.arctan2(sine, cosine) / 4
             largest = max(largest, float(np.abs(angle).max(initial=0.0)))
             cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
             both[:, pair[0]], both[:, pair[1]] = (
@@ -61,18 +67,6 @@ def varimax(loadings: Loadings) -> Rotations:
         if largest < TURNED:
             break
     return both[:, :, rows:]
-
-
-def _angle(
-    first: Float[np.ndarray, "draw row"], second: Float[np.ndarray, "draw row"]
-) -> Float[np.ndarray, " draw"]:
-    """The angle by which the plane of two components is turned to the optimum."""
-    u, v = first**2 - second**2, 2 * first * second
-    a, b = u.sum(axis=1), v.sum(axis=1)
-    rows = first.shape[1]
-    sine = 2 * ((u * v).sum(axis=1) - a * b / rows)
-    cosine = (u**2 - v**2).sum(axis=1) - (a**2 - b**2) / rows
-    return np.asarray(np.arctan2(sine, cosine) / 4)
 
 
 def refine(loadings: Loadings, start: Rotations) -> Rotations:

@@ -64,7 +64,13 @@ def read(word: str) -> Block:
     if word.lstrip().startswith("@"):
         return _rotation(word)
     texts = [text.strip() for text in _COMMA.split(word)]
-    tuples = {text: _members(text, word) for text in texts if "~" in text}
+    tuples: dict[str, tuple[str, ...]] = {}
+    for text in (text for text in texts if "~" in text):
+        # `+-` stands before the members where a component may change their sign.
+        own = tuple(member.strip() for member in text.removeprefix("+-").split("~"))
+        if not all(MEMBER.fullmatch(member) for member in own):
+            raise ArgumentError(f"`exchangeable` has the part {text!r} in {word!r}; {_SYNTAX}.")
+        tuples[text] = own
     parts = [_part(text, word) for text in texts if "~" not in text]
     names = [part.name for part in parts]
     names += [m for own in tuples.values() for m in dict.fromkeys(m.lstrip("-") for m in own)]
@@ -179,14 +185,6 @@ def _rotation(word: str) -> Rotation:
             f"{_SYNTAX}."
         )
     return Rotation(axes)
-
-
-def _members(text: str, word: str) -> tuple[str, ...]:
-    """The members of ``mu1~mu2``, with ``+-`` before it where a component may change their sign."""
-    own = tuple(member.strip() for member in text.removeprefix("+-").split("~"))
-    if not all(MEMBER.fullmatch(member) for member in own):
-        raise ArgumentError(f"`exchangeable` has the part {text!r} in {word!r}; {_SYNTAX}.")
-    return own
 
 
 def _part(text: str, word: str) -> _Part:

@@ -19,8 +19,14 @@ _STATS = 7
 def nuts(model: Model, arguments: Arguments) -> None:
     """Run one chain of NUTS."""
     library = model.library
-    options, adaptation = arguments.options("sample"), _adapted(arguments, model.dim)
+    options, adaptation = arguments.options("sample"), arguments.options("metric")
     options.chains = 1
+    adaptation.metric = _METRICS.index(arguments.get("metric", "diag_e"))
+    if file := arguments.values.get("metric_file"):
+        found = json.loads(Path(file).read_text(encoding="utf-8"))["inv_metric"]
+        flat = [number for row in found for number in row] if adaptation.metric == 2 else found
+        given = (c_double * _size(adaptation, model.dim))(*flat)
+        adaptation.inv_metric = ctypes.cast(given, ctypes.POINTER(c_double))
     model.start(options, arguments, "inits")
     draws = options.samples + (options.warmup if options.save_warmup else 0)
     names = [library.stanli_sampler_column_name(place).decode() for place in range(_STATS)]
@@ -54,18 +60,6 @@ def nuts(model: Model, arguments: Arguments) -> None:
     table = ((*stats.row(place), *rows.row(place)) for place in range(draws))
     digits = arguments.get("output.sig_figs", 8)
     write_table(arguments.output, (*names, *model.columns), table, digits, comments)
-
-
-def _adapted(arguments: Arguments, dim: int) -> Structure:
-    """Return the options of a metric, with the numbers of its file if one is given."""
-    options = arguments.options("metric")
-    options.metric = _METRICS.index(arguments.get("metric", "diag_e"))
-    if file := arguments.values.get("metric_file"):
-        found = json.loads(Path(file).read_text(encoding="utf-8"))["inv_metric"]
-        flat = [number for row in found for number in row] if options.metric == 2 else found
-        array = (c_double * _size(options, dim))(*flat)
-        options.inv_metric = ctypes.cast(array, ctypes.POINTER(c_double))
-    return options
 
 
 def _size(options: Structure, dim: int) -> int:

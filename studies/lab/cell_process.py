@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import StudyError, WriteError
 from onebasin.base.files.leftovers import working_folder
-from onebasin.base.processes.children import Finished, run_guarded
+from onebasin.base.processes.children import run_guarded
 from onebasin.base.processes.command import DONE, run_as_process
 
 if TYPE_CHECKING:
@@ -74,7 +74,17 @@ def start_cell(order: bytes, *, cores: int, cancel: threading.Event, hear: Hear)
             cancel=cancel,
             watch=watch,
         )
-    return answers[-1] if answers else {"broken": _how_it_ended(ended), "trace": ended.printed}
+    if answers:
+        return answers[-1]
+    if ended.code < 0:
+        name = signal.Signals(-ended.code).name
+        memory = ", perhaps because memory ran out" if -ended.code == signal.SIGKILL else ""
+        broken = f"its process was ended by {name}{memory}"
+    else:
+        last = ended.printed.strip()[-_LAST_CHARACTERS:].splitlines()
+        broken = f"its process ended with code {ended.code}"
+        broken += f" and said: {last[-1]}" if last else ""
+    return {"broken": broken, "trace": ended.printed}
 
 
 def environment(cores: int) -> dict[str, str]:
@@ -126,15 +136,6 @@ def _versions() -> dict[str, str | None]:
     from onebasin.inference.runs.provenance import package_versions
 
     return dict(package_versions(*NUMPYRO_VERSIONS))
-
-
-def _how_it_ended(ended: Finished) -> str:
-    if ended.code < 0:
-        name = signal.Signals(-ended.code).name
-        memory = ", perhaps because memory ran out" if -ended.code == signal.SIGKILL else ""
-        return f"its process was ended by {name}{memory}"
-    last = ended.printed.strip()[-_LAST_CHARACTERS:].splitlines()
-    return f"its process ended with code {ended.code}" + (f" and said: {last[-1]}" if last else "")
 
 
 class _HandingOn(logging.Handler):

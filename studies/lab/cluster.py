@@ -101,10 +101,23 @@ def workers_of(
             priority=-places[cell.key],
         )
         futures.append(future)
-        return _answer(future)
+        try:
+            return cast(Answer, future.result())
+        except KilledWorker as error:
+            message = "the workers that made it were killed, perhaps because memory ran out"
+            return {"broken": message, "trace": str(error)}
+        except CancelledError:
+            raise Halted("`--scheduler` was lost: its process has ended, or the network.") from None
+        except Exception as error:
+            raise Halted(f"`--scheduler` has a worker that cannot make cells: {error}.") from error
 
     with client:
-        cores = _cores(client, len(cells), say)
+        threads = sum(client.nthreads().values())
+        if not threads:
+            there = client.scheduler_info()["address"]
+            say(f"waits for workers at {there}: start some with `dask worker`")
+        # The cores of a cell: one, a thread of a worker, and more where there are fewer cells than threads.
+        cores = max(1, threads // max(1, len(cells)))
         client.register_plugin(Stops())
         client.subscribe_topic(topic, heard)
         try:
@@ -113,25 +126,3 @@ def workers_of(
             client.cancel(futures, force=True)
             with suppress(Exception):  # a scheduler that is gone
                 client.unsubscribe_topic(topic)
-
-
-def _cores(client: Client, cells: int, say: Callable[[str], None]) -> int:
-    """Return the cores of a cell: one, a thread of a worker, and more where there are fewer cells than threads."""
-    threads = sum(client.nthreads().values())
-    if not threads:
-        address = client.scheduler_info()["address"]
-        say(f"waits for workers at {address}: start some with `dask worker`")
-    return max(1, threads // max(1, cells))
-
-
-def _answer(future: Future) -> Answer:
-    """Wait for a task, and return its answer, or what to say of a task that has none."""
-    try:
-        return cast(Answer, future.result())
-    except KilledWorker as error:
-        message = "the workers that made it were killed, perhaps because memory ran out"
-        return {"broken": message, "trace": str(error)}
-    except CancelledError:
-        raise Halted("`--scheduler` was lost: its process has ended, or the network.") from None
-    except Exception as error:
-        raise Halted(f"`--scheduler` has a worker that cannot make cells: {error}.") from error

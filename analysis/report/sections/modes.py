@@ -90,7 +90,15 @@ def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
     if of is None or len(np.unique(of)) < 2:
         return None
     quantities = subject.several(subject.worst[:LOOKED_AT])
-    apart = {name: _apart(values, of) for name, values in quantities.items()}
+    # Squared distances of the modes' means, pair by pair, over the mean of their variances.
+    apart = {}
+    for name, values in quantities.items():
+        parts = [values[of == k] for k in np.unique(of)]
+        means = np.array([part.mean() for part in parts])
+        within = float(np.mean([part.var() for part in parts]))
+        one, other = np.triu_indices(len(means), 1)
+        squares = (means[one] - means[other]) ** 2
+        apart[name] = squares / within if within > 0 else np.zeros(len(squares))
     likely = sorted(apart, key=lambda name: -float(apart[name].sum()))[:CANDIDATES]
     if len(likely) < 2:
         return None
@@ -113,12 +121,3 @@ def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
         caption=f"`{x}` and `{y}`, which tell the modes apart best, one colour a mode{counted}.",
         alt=f"{'; '.join(told)}.",
     )
-
-
-def _apart(values: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """Squared distances of the modes' means, pair by pair, over the mean of their variances."""
-    parts = [values[of == k] for k in np.unique(of)]
-    means = np.array([part.mean() for part in parts])
-    within = float(np.mean([part.var() for part in parts]))
-    first, second = np.triu_indices(len(means), 1)
-    return (means[first] - means[second]) ** 2 / within if within > 0 else np.zeros(len(first))

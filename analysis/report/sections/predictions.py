@@ -281,7 +281,12 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
         (schema.LOG_PRIOR, prior[list(scaled)], chosen[1]),
         (schema.LOG_LIKELIHOOD, likelihood, chosen[2]),
     ):
-        groups[word] = dataset_of(_totals(group, places))
+        totals = {}  # over all that is not a draw
+        for name in map(str, group.data_vars):
+            values = group[name].transpose(*schema.SAMPLE_DIMS, ...)[:, places].values
+            flat = np.asarray(values, dtype=np.float64).reshape(*values.shape[:2], -1)
+            totals[name] = flat.sum(axis=2)
+        groups[word] = dataset_of(totals)
     tree, found = xr.DataTree.from_dict(groups), {}
     try:
         for word in ("prior", "likelihood"):
@@ -293,10 +298,14 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
         return
     numbers = [(n, float(found["prior"][n]), float(found["likelihood"][n])) for n in posterior]
     numbers.sort(key=lambda row: -max(row[1], row[2]))
-    rows: tuple[Row, ...] = tuple(
-        (f"`{name}`", of_prior, of_likelihood, _diagnosed(of_prior, of_likelihood))
-        for name, of_prior, of_likelihood in numbers[:SENSITIVE]
-    )
+    rows: list[Row] = []
+    for name, of_prior, of_likelihood in numbers[:SENSITIVE]:
+        said = TableCell("prior and data may disagree", "warn")
+        if of_prior < _MATTERS:
+            said = TableCell("as it should be")
+        elif of_likelihood < _MATTERS:
+            said = TableCell("strong prior or weak data", "warn")
+        rows.append((f"`{name}`", of_prior, of_likelihood, said))
     yield Table(
         (
             "parameter",
@@ -304,7 +313,7 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
             Column("likelihood", decimals=3),
             "what it says",
         ),
-        rows,
+        tuple(rows),
         f"Power-scaling sensitivity, the {len(rows)} largest of {len(numbers)}: how far each parameter moves as "
         f"the weight of the likelihood or of the priors of {listed(scaled)} changes; from {_MATTERS} on it matters.",
     )
@@ -323,25 +332,6 @@ def _scaled(prior: xr.Dataset) -> tuple[str, ...]:
         return tuple(name for name in names if name in told)
     stated = tuple(name for name in names if name in _STATED)
     return stated or (names if len(names) == 1 else ())
-
-
-def _diagnosed(prior: float, likelihood: float) -> TableCell:
-    if prior < _MATTERS:
-        return TableCell("as it should be")
-    if likelihood < _MATTERS:
-        return TableCell("strong prior or weak data", "warn")
-    return TableCell("prior and data may disagree", "warn")
-
-
-def _totals(group: xr.Dataset, draws: np.ndarray) -> dict[str, np.ndarray]:
-    """Sums over all that is not a draw, of some draws."""
-    totals = {}
-    for name in map(str, group.data_vars):
-        values = group[name].transpose(*schema.SAMPLE_DIMS, ...)[:, draws].values
-        totals[name] = (
-            np.asarray(values, dtype=np.float64).reshape(*values.shape[:2], -1).sum(axis=2)
-        )
-    return totals
 
 
 def _common_draws(subject: Subject, *groups: xr.Dataset) -> tuple[np.ndarray, ...] | None:

@@ -274,18 +274,18 @@ def headline(frames: Frames) -> Iterator[str]:
             f"most {max(apart):.2f} nats at any width and K."
         )
     if compared := list(beside_mfvi(frames, method="recommended")):
-        accuracy, score = (_changes(compared, name) for name in ("accuracy", "log_score"))
+        said = []
+        for measure, words in (("accuracy", "mean change "), ("log_score", "")):
+            found = [gain(row, measure) for row in compared]
+            up, down = (sum(pairs.gains() is side for pairs in found) for side in (True, False))
+            mean = float(np.mean([pairs.mean for pairs in found]))
+            said.append(
+                f"rises for sure at {up} of {len(found)} widths and falls for sure at {down} ({words}{mean:+.4f}"
+            )
+        accuracy, score = said
         yield (
             f"Predictions: with the recommended estimator the test accuracy {accuracy}), the log score {score} nats)."
         )
-
-
-def _changes(compared: Sequence[Row], measure: str) -> str:
-    found = [gain(row, measure) for row in compared]
-    up, down = (sum(pairs.gains() is side for pairs in found) for side in (True, False))
-    mean = float(np.mean([pairs.mean for pairs in found]))
-    change = "mean change " if measure == "accuracy" else ""
-    return f"rises for sure at {up} of {len(found)} widths and falls for sure at {down} ({change}{mean:+.4f}"
 
 
 def chapter(frames: Frames) -> Chapter:
@@ -326,7 +326,9 @@ def curves(frames: Frames) -> FigureItem:
         for place, name in enumerate(names):
             if mine := [row for row in every if row["method"] == name]:
                 there = [values(row) for row in mine]
-                bar = [_bar(v, of_mean=values is _gains) for v in there]
+                bar = [float(np.std(v, ddof=1)) if len(v) > 1 else 0.0 for v in there]
+                if values is _gains:  # with the standard error of their mean
+                    bar = [float(sd / np.sqrt(len(v))) for sd, v in zip(bar, there, strict=True)]
                 series(axes, mine, [np.mean(v) for v in there], (bar, bar), place, len(names))
         set_widths(axes, widths(fits))
     panels[0].axhline(0, color=MUTED, linewidth=0.8)
@@ -386,9 +388,3 @@ def _gains(row: Row) -> Sequence[float]:
 def _shares(fit: Row) -> Sequence[float]:
     """Mutual information over its largest value, log |G|."""
     return list(np.array(fit["lower"]) / fit["log_order"])
-
-
-def _bar(values: Sequence[float], *, of_mean: bool) -> float:
-    if len(values) < 2:
-        return 0.0
-    return float(np.std(values, ddof=1) / (np.sqrt(len(values)) if of_mean else 1.0))
