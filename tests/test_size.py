@@ -12,14 +12,14 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 4_150,
-    "models": 6_200,
+    "models": 6_150,
     "posteriors": 4_400,
     "stan": 4_800,
-    "analysis": 23_600,
+    "analysis": 23_550,
     "inference": 22_050,
     "truth": 3_950,
-    "studies": 15_100,
-    "cli": 3_850,
+    "studies": 15_050,
+    "cli": 3_800,
     "tests": 51_250,
 }
 GOALS = {
