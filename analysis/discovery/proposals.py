@@ -179,7 +179,7 @@ def _are_repaired(own: Values, bad: Bad) -> bool:
     if not any(bad[name].any() for name in own):
         return True
     left = np.concatenate([bad_entries(drawn) for drawn in own.values()])
-    return left.sum() <= (1 - MENDED) * left.size
+    return bool(left.sum() <= (1 - MENDED) * left.size)
 
 
 def _in_order(slots: Sequence[Slot], values: Values) -> tuple[Slot, ...]:
