@@ -11,7 +11,7 @@ import shutil
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -59,10 +59,11 @@ class Scratch:
         self._entries = max(entries, _LEAST_CHUNK // self._rows)
         self.folder = temporary_folder("draws", parent)
         self.path = self.folder / "draws.nc"
+        self._open = ExitStack()
         try:
             self._check_room(chains * draws, groups)
-            self._sink = Sink(self.path)
-            self._file = h5netcdf.File(self._sink, "w")
+            sink = self._open.enter_context(Sink(self.path))
+            self._file = self._open.enter_context(h5netcdf.File(sink, "w"))
             for name, variables in groups.items():
                 self._make_group(name, variables, (chains, draws))
         except BaseException:
@@ -120,8 +121,7 @@ class Scratch:
         from onebasin.base.files.hdf5 import load_tree, open_tree
 
         try:
-            self._file.close()
-            self._sink.close()
+            self._open.close()
             tree = (open_tree if lazy else load_tree)(self.path)
         except BaseException:
             self.remove()
@@ -135,6 +135,8 @@ class Scratch:
 
     def remove(self) -> None:
         """Remove it from the disk."""
+        with suppress(Exception):  # what could not be written is not wanted any more
+            self._open.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

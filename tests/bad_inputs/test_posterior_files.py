@@ -72,8 +72,8 @@ NOT_READABLE: dict[str, File | None] = {
         )
     ),
     "no-posterior": _without("posterior"),
-    "flat-dataset": lambda path: xr.Dataset(
-        {"mu": (("chain", "draw"), np.zeros((2, 10)))}
+    "flat-dataset-without-chains": lambda path: xr.Dataset(
+        {"mu": (("draw",), np.zeros(10))}
     ).to_netcdf(path, engine="h5netcdf"),
 }
 """Files that cannot be read, or hold no group of draws."""
