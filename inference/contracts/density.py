@@ -14,7 +14,15 @@ Values = dict[str, jax.Array]
 
 @runtime_checkable
 class LogDensity(Protocol):
-    """A log density over vectors, in functions that JAX can differentiate, vectorise and compile."""
+    """A log density over vectors, in functions that JAX can differentiate, vectorise and compile.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The variables.
+    size : int
+        Coordinates of a vector.
+    """
 
     @property
     def names(self) -> tuple[str, ...]:
