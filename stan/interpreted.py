@@ -30,7 +30,7 @@ def _HAND_ON(text: ctypes._Pointer[ctypes.c_char], size: int) -> None:
 
 @dataclass(frozen=True)
 class _Constructed:
-    """What a model was constructed from, and the models that were constructed for it."""
+    """Data and seed of a model, and the models that were constructed for it."""
 
     data: str
     seed: int

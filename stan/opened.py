@@ -41,7 +41,7 @@ class Opened(ABC):
 
     stan_version: str  # The version of Stan that it implements.
     lenient: bool
-    """Whether a negative code, too, can mean that the program rejects a point, and not positive ones alone."""
+    """True where a negative code, too, can mean that the program rejects a point, and not positive ones alone."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

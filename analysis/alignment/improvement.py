@@ -81,7 +81,7 @@ def solve_among(
 def _turns(
     symmetry: Symmetry, place: int, block: Block, values: Values, parts: Parts
 ) -> dict[str, Permuted]:
-    """How one other block moved the other axis of a block's variables, undone."""
+    """Undo how one other block moved the other axis of a block's variables."""
     if method(block, {name: values[name].shape[1:] for name in block.variables}) != "assignment":
         return {}
     turns = {}

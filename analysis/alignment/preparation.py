@@ -52,7 +52,7 @@ def choose_inputs(
 def mean_of(
     other: Posterior, find: Callable[[View], Features], own: Features
 ) -> dict[str, np.ndarray]:
-    """Return the mean of another posterior's features, in the units and of the shapes of one's own."""
+    """Return the mean of another posterior's features, in the units and of the shapes of `own`."""
     view = as_view(other, "reference")
     shapes = event_shapes(view.posterior, own.reader.names)
     for name, shape in own.reader.shapes.items():

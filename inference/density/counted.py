@@ -20,7 +20,7 @@ Heights = Float[np.ndarray, " point"]
 
 
 def in_blocks(function: Callable[..., Any], *values: Any, size: int) -> Any:
-    """What a compiled function gives of values (point, ...), of as many points at a time as it was compiled for."""
+    """Call a compiled function with values (point, ...), of as many points at a time as it was compiled for."""
     count = len(jax.tree.leaves(values)[0])
     parts = []
     for first in range(0, count, size):

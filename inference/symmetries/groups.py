@@ -21,7 +21,7 @@ AT_FEW = 2
 
 
 class Reach(NamedTuple):
-    """How far a set of generators on the first part, or the first two, extends: whether all parts do the same."""
+    """The extent of a set of generators on the first part, or the first two: all parts may do the same."""
 
     everywhere: bool
     orbit: tuple[int, ...]  # the parts that do

@@ -47,7 +47,7 @@ class StackedSearch(Search):
         return {name: np.asarray(view[name]) for name in self.shapes}
 
     def _log_density(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Where a parameter and its negative do not agree is outside the support."""
+        """Log density; points at which a parameter and its negative do not agree are outside the support."""
         own = self.outer.measured.density.shapes
         count = len(next(iter(values.values())))
         blank = {n: np.zeros((count, *shape)) for n, shape in own.items() if n not in values}

@@ -70,7 +70,7 @@ class Schedule:
 
 @dataclass
 class StudyProgress:
-    """What became of a study's cells, and how far it is in words."""
+    """Outcomes of a study's cells, and its progress in words."""
 
     cells: tuple[Cell, ...]
     say: Say

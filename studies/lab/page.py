@@ -31,7 +31,7 @@ class Chapter:
     views: tuple[Tabulate, ...] = ()
     """Its tables. A chapter whose views all have no rows is left out."""
     extras: Iterable[Extra] = ()
-    """What it shows besides: remarks in boxes, tables of the run, figures."""
+    """Shown after the tables: remarks in boxes, tables of the run, figures."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Known:
     draws: View  # Some of its draws, in the canonical labelling; predictions are made of them.
     symmetry: Symmetry  # Blocks that make equal modes.
     labelling: AlignmentTarget | None
-    """What draws are matched with, to be in the canonical labelling; None without a symmetry."""
+    """Draws are matched with it to be in the canonical labelling; None without a symmetry."""
     parameters: pd.DataFrame
     """A row an entry in the canonical labelling, columns of `summaries.quantiles.DESCRIBED`, at least `NEEDED`."""
     invariants: pd.DataFrame
