@@ -103,8 +103,13 @@ def stuck(facts: Facts) -> Reason | None:
             return _cause("stuck", "chain never moves", name=name, chain=run.chain)
         place = {"chain": run.chain, "first": first, "length": length, "draws": draws}
         return _cause("stuck", "chain repeats", name=name, **place)
+    varying = [drawn for drawn in facts.values.values() if drawn.size and np.ptp(drawn) > 0]
     for one, other in combinations(range(facts.raw.num_chains), 2):
-        if facts.values and all(np.array_equal(v[one], v[other]) for v in facts.values.values()):
+        # First draws first: of many chains, hardly two have the same one.
+        places = (slice(1), slice(None))
+        if varying and all(
+            np.array_equal(v[one, rows], v[other, rows]) for rows in places for v in varying
+        ):
             return _cause("copies", "chains equal", chains=(one, other))
     narrow = narrow_chains(facts.values)
     if not narrow:

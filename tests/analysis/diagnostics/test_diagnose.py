@@ -105,6 +105,8 @@ def test_chains_with_the_same_draws_are_no_evidence(make_mcmc, rng):
     assert "Chains 1, 3 have the same draws" in found.judgement.sentence
     values["beta"][3, 7] += 1e-9
     assert diagnose(make_mcmc(values)).causes == ()
+    constant = diagnose(make_mcmc({"mu": np.ones((4, 100))}))
+    assert "copies" not in constant.causes
 
 
 def test_a_probability_that_rounds_to_one_is_not_stuck(make_mcmc, rng):
