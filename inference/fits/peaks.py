@@ -21,7 +21,9 @@ FULL = 200
 APART = 1.5
 """Standard deviations, by the curvature of either, from which on two optima are distinct."""
 REACHES = (4.0, 8.0, 12.0, 24.0)
-"""Standard deviations of an optimum, a coordinate, at which other optima are sought, on both of its sides."""
+"""Standard deviations of an optimum, a coordinate, at which other optima are sought."""
+DIRECTIONS, ALIKE = 64, 0.5
+"""Directions in which they are sought, and the cosine from which on two of them lead to the same place."""
 BELOW = 25.0
 """Nats below the highest Laplace evidence from which on an optimum is left out."""
 MOST = 8
@@ -77,7 +79,8 @@ def find_peaks(
     """Climb from random points; the distinct ends, the largest evidence first.
 
     One half of the starts are uniform, every other one three times as far out. The others lie around the best end so
-    far, many of its standard deviations away: what is far depends on the units of the data. Once a peak is known, its
+    far, many of its standard deviations away (what is far depends on the units of the data), where the log density is
+    the highest of many directions. Once a peak is known, its
     curvature whitens the coordinates of all further climbs.
     """
     climber, peaks, number = _Climber(counted), list[Peak](), 0
@@ -217,11 +220,23 @@ def square_root(precision: Matrix) -> tuple[Matrix, bool]:
 
 
 def _around(counted: CountedDensity, peak: Peak, count: int, rng: np.random.Generator) -> Points:
-    """Points with a finite log density, by some distances in standard deviations of the curvature."""
-    half = rng.standard_normal((counted.BLOCK // 2, counted.size))
+    """Points at some distances in standard deviations of the curvature: the highest of many directions.
+
+    A log density that is higher in one direction than in others, at the same distance, may belong to another optimum.
+    """
+    half = rng.standard_normal((DIRECTIONS // 2, counted.size))
     half *= counted.size**0.5 / np.linalg.norm(half, axis=1)[:, None]
-    half *= np.resize(REACHES, len(half))[:, None]
-    standard = np.stack([half, -half], axis=1).reshape(-1, counted.size)
-    root = peak.root
-    points = peak.vector + (standard * root if root.ndim == 1 else standard @ root.T)
+    standard = np.concatenate([half, -half])
+    ways = standard * peak.root if peak.root.ndim == 1 else standard @ peak.root.T
+    cosines = standard @ standard.T / counted.size
+    chosen: list[Points] = []
+    for reach in REACHES:
+        points = peak.vector + reach * ways
+        heights = counted.log_density(points)
+        for _ in range(-(-count // len(REACHES))):
+            best = int(heights.argmax())
+            if np.isfinite(heights[best]):
+                chosen.append(points[best][None])
+            heights[cosines[best] > ALIKE] = -np.inf
+    points = np.concatenate([np.empty((0, counted.size)), *chosen])
     return points[np.isfinite(counted.gradient(points)[0])][:count]

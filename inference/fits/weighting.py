@@ -39,6 +39,8 @@ DEAD = 5.0
 """Draws that weights are worth after two rounds, below which no further round is worth its price."""
 NEGLIGIBLE = 50.0
 """Nats below the largest weight from which on a draw whose variables are no numbers has none."""
+EVEN, MOST, NEW_SHARE = 0.6, 12, 0.2
+"""Share of the draws that weights are worth, below which a component is added; the most components; its share."""
 LEAST_SHARE = 0.05
 """Share of a round's draws that the components share evenly, whatever their weights."""
 
@@ -154,9 +156,12 @@ def weigh(
         if number == 2 and worth(lp - log_q) < DEAD:
             break
         current = _adapted(current, vectors, lp - log_q)
+        few = worth(lp - log_q) < EVEN * len(lp)  # a component more may change that
+        if few and not tails and len(current.components) < MOST:
+            current = _with_heaviest(current, vectors, lp - log_q)
         if number == most < rounds + more_rounds + tail_rounds and not tails:
             worst = worst_khat(counted.constrain(vectors), lp - log_q)
-            if number == rounds and GOOD < worst < LOST:
+            if number == rounds and (few if worst >= LOST else worst > GOOD):
                 most += more_rounds
             elif SURE < worst < np.inf and not miss_a_region(lp - log_q, lp - log_q):
                 most, tails = most + tail_rounds, True
@@ -205,6 +210,28 @@ def _with_tails(
         shares=np.concatenate([(1 - TAIL_SHARE) * current.shares, shares]),
         tails=len(there),
     )
+
+
+def _with_heaviest(current: _Round, points: Points, log_ratio: LogWeights) -> _Round:
+    """Add a component where the weight is largest, with the spread of the draws next to it.
+
+    A mixture that grows where its density is too low follows a curved posterior, which one component a optimum does not
+    (incremental mixture importance sampling, Raftery and Bao 2010).
+    """
+    size, weights = points.shape[1], np.exp(_tempered(log_ratio, 1.0))
+    whole = moments(points, np.exp(_tempered(log_ratio, min(10 * size + 50, len(points) / 2))))
+    if whole is None:
+        return current
+    standard = whole.standard(points)
+    centre = int(weights.argmax())
+    near = np.square(standard - standard[centre]).sum(axis=1)
+    near = np.argsort(near)[: min(20 * size + 50, len(points) // 4)]
+    found = moments(points[near], weights[near] + 1 / len(points))
+    if found is None:
+        return current
+    found = replace(found, loc=points[centre])
+    shares = np.append((1 - NEW_SHARE) * current.shares, NEW_SHARE)
+    return replace(current, components=(*current.components, found), shares=shares)
 
 
 def _adapted(current: _Round, points: Points, log_weights: LogWeights) -> _Round:

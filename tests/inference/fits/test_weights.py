@@ -12,6 +12,7 @@ from onebasin.base.precision import precision
 from onebasin.inference.density.counted import CountedDensity
 from onebasin.inference.density.network import density_of
 from onebasin.inference.fits.gaussian import NormalFit
+from onebasin.inference.fits.peaks import find_peaks
 from onebasin.inference.fits.weighting import GOOD, HEAVY, weigh
 from onebasin.posteriors.weights import worst_khat
 
@@ -114,3 +115,32 @@ def test_draws_far_out_whose_variables_are_no_numbers_have_no_weight():
     assert len(found.lp) < counted.heights
     assert np.isfinite(found.values["x"]).all()
     assert np.exp(found.log_weight) @ found.values["x"] == pytest.approx(np.exp(0.5), rel=0.1)
+
+
+def test_a_narrow_mode_far_away_is_found():
+    places, sds = jnp.array([[0.0] * 3, [12.7] * 3]), jnp.array([[1.0] * 3, [0.64] * 3])
+
+    def model() -> None:
+        parts = dist.Independent(dist.Normal(places, sds), 1)
+        shares = dist.Categorical(jnp.array([0.63, 0.37]))
+        numpyro.sample("x", dist.MixtureSameFamily(shares, parts))
+
+    with precision("float64"):
+        counted = CountedDensity(density_of(ob.numpyro_model(model, name="far")))
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            peaks = find_peaks(counted, starts=16, radius=2.0, rng=rng)
+            np.testing.assert_allclose([p.vector.mean() for p in peaks], [0, 12.7], atol=1e-3)
+
+
+def test_both_arms_of_a_curved_posterior_have_weight():
+    def model() -> None:
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(3 / (1 + 0.67 * x**2), 0.14))
+
+    tree = ob.dadvi(ob.numpyro_model(model, name="ridge"), weights=True, seed=1)
+    weights = np.exp(tree["variational"]["log_weight"].to_numpy())
+    x = tree["weighted"]["x"].to_numpy()
+    assert weights @ x == pytest.approx(0, abs=0.1)  # one arm alone: -0.5
+    assert weights @ x**2 == pytest.approx(1, abs=0.1)
+    assert tree.attrs["worth"] > 2000
