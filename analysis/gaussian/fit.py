@@ -74,7 +74,7 @@ def fit_gaussian(
     Returns
     -------
     GaussianFit
-        Sampling, log density, moments, saving.
+        Sampling, log density, moments.
 
     Raises
     ------
