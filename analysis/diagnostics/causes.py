@@ -73,6 +73,29 @@ def longest_run(
     return max(long, key=lambda run: run.length, default=None)
 
 
+def copied_chains(
+    values: Sequence[np.ndarray], others: Sequence[np.ndarray]
+) -> Iterator[tuple[int, int]]:
+    """Give pairs of chains with the same draws of all variables (chain, draw, *event), of one side and of the other.
+
+    Chains that stand still are left out. First draws are compared first: of many chains, hardly two have the same one.
+    """
+
+    def first_draws(side: Sequence[np.ndarray]) -> Iterator[tuple[int, bytes]]:
+        for chain in range(len(side[0]) if side else 0):
+            yield chain, b"".join(variable[chain, :1].tobytes() for variable in side)
+
+    alike: dict[bytes, list[int]] = {}
+    for chain, first in first_draws(others):
+        alike.setdefault(first, []).append(chain)
+    for chain, first in first_draws(values):
+        for other in alike.get(first, ()):
+            pairs = [(a[chain], b[other]) for a, b in zip(values, others, strict=True)]
+            same = all(a.tobytes() == b.tobytes() for a, b in pairs)
+            if same and any((a != a[:1]).any() for a, _ in pairs):
+                yield chain, other
+
+
 def narrow_chains(values: Mapping[str, np.ndarray]) -> dict[str, int]:
     """Name variables (chain, draw, *event) that hardly vary in one chain of three or more, with that chain."""
     found = {}
