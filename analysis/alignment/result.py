@@ -183,9 +183,8 @@ class Alignment(Shown):
             schema.ALIGNMENT_SWEEPS: self.sweeps,
             schema.ALIGNMENT_CONVERGED: int(self.converged),
         }
-        if not resolve(
-            self.source, self.symmetry
-        ).in_file:  # the source's evidence is of another one
+        if not resolve(self.source, self.symmetry).in_file:
+            # The source's evidence is of another one.
             tree.attrs.pop(schema.SYMMETRY_EVIDENCE, None)
         return tree
 
