@@ -17,7 +17,7 @@ import xarray as xr
 from jaxtyping import Bool, Float
 
 from onebasin.base.errors import ArgumentError
-from onebasin.posteriors.draws import checked, entry_names
+from onebasin.posteriors.draws import checked
 from onebasin.posteriors.schema import SAMPLE_DIMS
 
 Rows = Float[np.ndarray, "chain draw param"]
@@ -116,18 +116,6 @@ class VariableLayout:
             {v.name: ((*SAMPLE_DIMS, *v.dims), arrays[v.name]) for v in self.variables},
             coords={**coords, **self.coords},
         )
-
-    def name_of(self, param: int) -> str:
-        """Name of a scalar parameter, such as `W1[0,1]`, by labels where there are some."""
-        for variable in self.variables:
-            if param < variable.size:
-                labels = {dim: self.coords[dim] for dim in variable.dims if dim in self.coords}
-                array = xr.DataArray(
-                    np.empty(variable.shape), labels, variable.dims, name=variable.name
-                )
-                return list(entry_names(array))[param]
-            param -= variable.size
-        raise IndexError(f"there are {self.size} parameters")
 
 
 def layout_of(dataset: xr.Dataset, names: Sequence[str], positive: Sequence[str]) -> VariableLayout:
