@@ -250,12 +250,6 @@ def compare_heights(means: Sequence[float], errors: Sequence[float]) -> Heights:
     return Heights(tuple(means), tuple(errors), int(lowest), int(highest), unlike)
 
 
-def chain_ess(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "chain param"]:
-    """Bulk ESS of every chain by itself."""
-    rows = [np.ascontiguousarray(np.moveaxis(chain, -1, 0))[:, None] for chain in values]
-    return np.stack([bulk_ess(chain) for chain in rows])
-
-
 def settled(
     values: Float[np.ndarray, "chain draw param"], half_rhat: Float[np.ndarray, "chain param"]
 ) -> tuple[bool, bool]:
@@ -263,7 +257,8 @@ def settled(
 
     By the worst entries, and R-hat between the two halves of every chain.
     """
-    ess = float(np.nanmedian(chain_ess(values)))
+    rows = (np.ascontiguousarray(np.moveaxis(chain, -1, 0))[:, None] for chain in values)
+    ess = float(np.nanmedian(np.stack([bulk_ess(chain) for chain in rows])))  # of every chain alone
     worst = np.fmax.reduce(half_rhat, axis=0)  # NaN of what is constant in every chain
     known = worst[~np.isnan(worst)]
     agrees = known.size > 0 and float(np.median(known)) < SETTLED_RHAT
