@@ -2,12 +2,10 @@
 
 - `align` moves every draw to a reference and returns an `Alignment`;
 - `switching` measures how much components change places within chains, and whether alignment brought
-  draws closer than it brings noise;
-- `element_of` reads saved elements back.
+  draws closer than it brings noise.
 """
 
 from .align import align
-from .moving import element_of
 from .result import Alignment
 from .rule import AlignmentRule
 from .switching import Switching, switching
@@ -17,6 +15,5 @@ __all__ = [
     "AlignmentRule",
     "Switching",
     "align",
-    "element_of",
     "switching",
 ]

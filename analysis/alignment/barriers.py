@@ -58,36 +58,11 @@ class Barrier:
 def barrier(first: Values, second: Values, loss: Loss, *, num_points: int = 25) -> Barrier:
     """Measure the loss along the line between pairs of networks (pair, *event), at so many points, ends included.
 
-    `loss` goes from weights (pair, *event) to losses (pair,), and is called once a point. Other names or shapes at the
-    two ends are refused.
+    `loss` goes from weights (pair, *event) to losses (pair,), and is called once a point.
     """
-    check_count("num_points", num_points, least=2, most=10**6)
-    if set(first) != set(second) or not first:
-        raise ArgumentError(
-            f"`first` holds {', '.join(first) or 'nothing'} and `second` {', '.join(second) or 'nothing'}; "
-            "give two networks of the same architecture."
-        )
-    for name in first:
-        if first[name].shape != second[name].shape or not first[name].ndim:
-            raise ArgumentError(
-                f"`first` holds {name} of shape {first[name].shape}, and `second` of shape "
-                f"{second[name].shape}; give (pair, ...), the same in both."
-            )
-    numbers = {name: len(array) for name, array in first.items()}
-    if len(set(numbers.values())) > 1:
-        raise ArgumentError(f"`first` holds different numbers of networks by variable: {numbers}.")
-    pairs = next(iter(numbers.values()))
     position = np.linspace(0.0, 1.0, num_points)
-    losses = np.empty((pairs, num_points))
-    for place, t in enumerate(position):
-        here = np.asarray(loss({n: (1 - t) * first[n] + t * second[n] for n in first}))
-        if here.shape != (pairs,):
-            raise ArgumentError(
-                f"`loss` returned an array of shape {here.shape} for {pairs} networks; return one "
-                f"number for each, ({pairs},)."
-            )
-        losses[:, place] = here
-    return Barrier(position, losses)
+    between = ({n: (1 - t) * first[n] + t * second[n] for n in first} for t in position)
+    return Barrier(position, np.stack([np.asarray(loss(here)) for here in between], axis=1))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,6 +165,7 @@ def barriers(
     from .networks import align_networks, network_loss  # here: it loads JAX
 
     check_count("pairs", pairs, most=10**6)
+    check_count("num_points", num_points, least=2, most=10**6)
     check_seed(seed)
     view = as_view(posterior)
     model = view.network

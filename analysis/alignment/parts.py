@@ -41,11 +41,6 @@ def copy(parts: Parts) -> Parts:
     return tuple(on_arrays(part, np.array) for part in parts)
 
 
-def lead_by(element: Element, lead: tuple[int, ...]) -> Element:
-    """Give flat parts (draw, ...) the leading axes (chain, draw)."""
-    return tuple(on_arrays(part, lambda a: a.reshape(*lead, *a.shape[1:])) for part in element)
-
-
 def flatten(element: Element) -> Parts:
     """Put chains one after the other: (chain, draw, ...) becomes (draw, ...)."""
     return tuple(on_arrays(part, lambda a: a.reshape(-1, *a.shape[2:])) for part in element)

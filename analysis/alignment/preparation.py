@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from onebasin.base.checks import check_inputs, check_positive
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.elements import Element, Part, Permuted, as_rotation
+from onebasin.models.symmetry.elements import Element, Part, Permuted, as_rotation, on_arrays
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -22,7 +22,7 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from ..discovery.density import advice
 from ..discovery.resolve import Resolved, resolve
 from .features import Features
-from .parts import Parts, lead_by
+from .parts import Parts
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
@@ -84,7 +84,8 @@ def whole_element(features: Features, parts: Parts) -> Element:
             continue
         first.append(still if block.keeps_density else next(scaled))
         then.append(next(moving) if block.keeps_density else still)
-    return lead_by(group.compose(tuple(first), tuple(then)), features.reader.lead)
+    lead, flat = features.reader.lead, group.compose(tuple(first), tuple(then))
+    return tuple(on_arrays(part, lambda a: a.reshape(*lead, *a.shape[1:])) for part in flat)
 
 
 def choose_symmetry(view: View, symmetry: Any) -> Resolved:

@@ -2,8 +2,7 @@
 
 Convention: arrays of elements are (chain, draw, component); entry j of a permutation is the component, as
 numbered in the draw as it came, that has become component j. Draws are moved in memory where they are there, else a
-piece at a time from their file to a scratch. `Alignment.to_dataset` is a group for the posterior's file, `element_of`
-reads it back.
+piece at a time from their file to a scratch. `Alignment.to_dataset` is a group for the posterior's file.
 """
 
 from __future__ import annotations
@@ -184,9 +183,8 @@ class Alignment(Shown):
             schema.ALIGNMENT_SWEEPS: self.sweeps,
             schema.ALIGNMENT_CONVERGED: int(self.converged),
         }
-        if not resolve(
-            self.source, self.symmetry
-        ).in_file:  # the source's evidence is of another one
+        if not resolve(self.source, self.symmetry).in_file:
+            # The source's evidence is of another one.
             tree.attrs.pop(schema.SYMMETRY_EVIDENCE, None)
         return tree
 

@@ -239,13 +239,6 @@ def assign(
     return np.where(better[:, None], best, present)
 
 
-def price(
-    costs: Float[np.ndarray, "draw place component"], assigned: Int[np.ndarray, "draw place"]
-) -> Float[np.ndarray, " draw"]:
-    """Cost of one assignment a draw."""
-    return _taken(costs, assigned).sum(axis=1)
-
-
 def _taken(costs: np.ndarray, assigned: np.ndarray) -> np.ndarray:
     return np.take_along_axis(costs, assigned[:, :, None], axis=2)[:, :, 0].astype(np.float64)
 

@@ -21,8 +21,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int, Num
 
-from onebasin.base.checks import check_count
-from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, axes_of, equal_modes
 from onebasin.models.symmetry.counterparts import stack, stacked_blocks
 from onebasin.models.symmetry.elements import Element, labels_of
@@ -72,23 +70,16 @@ def switching(
     """Measure switching of labels, and the gain of alignment by weights in comparison with its gain on noise.
 
     A `ratio` close to `noise_ratio` says that draws are no closer to one mode than noise is. Aligning noise, shuffled
-    draws, takes as long as the alignment did; after an alignment by activations it is refused. `lags` are distances
-    between draws of one chain.
+    draws, takes as long as the alignment did; shuffled components have no activations to be aligned by. `lags` are
+    distances between draws of one chain.
     """
-    for lag in lags:
-        check_count("lags", lag)
-    if noise and alignment.rule.cost != "weights":
-        raise ArgumentError(
-            f"`noise` is true, but draws were aligned by {alignment.rule.cost}, which shuffled components "
-            "do not have; align by weights, or give noise=False."
-        )
     moving = stacked_blocks(equal_modes(alignment.symmetry))
     aligned = _canonical(alignment)
     group = Group(moving, {name: values.shape[2:] for name, values in aligned.items()})
     rng = np.random.default_rng(seed)
     distances = [_distance(block, aligned) for block in moving]
     return Switching(
-        reassigned={int(lag): reassigned(alignment.element, lag) for lag in lags},
+        reassigned={lag: reassigned(alignment.element, lag) for lag in lags},
         labellings=tuple(len(np.unique(c, axis=0)) for c in _discrete(alignment.element)),
         ratio=_ratio(alignment, aligned, group, rng),
         noise_ratio=_noise_ratio(alignment, aligned, group, rng) if noise else None,

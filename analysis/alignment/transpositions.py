@@ -93,13 +93,6 @@ def count_transpositions(
 ) -> Int[np.ndarray, "*lead"]:
     """Count the transpositions of permutations of 0, 1, ..., n - 1: n less the number of cycles."""
     size = permutation.shape[-1]
-    if not np.array_equal(
-        np.sort(permutation, axis=-1), np.broadcast_to(np.arange(size), permutation.shape)
-    ):
-        raise ArgumentError(
-            f"`permutation` has a row that does not hold each of 0 to {size - 1} once; give "
-            "permutations of places, such as an element's."
-        )
     # Each component learns the smallest number in its cycle: after k rounds, among the next 2^k components.
     smallest, ahead = np.broadcast_to(np.arange(size), permutation.shape), permutation
     for _ in range(max(size - 1, 0).bit_length()):
@@ -114,10 +107,6 @@ def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " 
 
     Each exchange joins two cycles, so that none undoes another.
     """
-    if not 0 <= num < size:
-        raise ArgumentError(
-            f"`num` is {num}, and must lie between 0 and {size - 1} for {size} parts."
-        )
     permutation, cycle = np.arange(size), np.arange(size)
     for _ in range(num):
         first = rng.integers(size)

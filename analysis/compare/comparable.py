@@ -19,6 +19,8 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import checked, entry_names
 from onebasin.posteriors.view import View, as_view
 
+from ..diagnostics.causes import copied_chains
+
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
 
@@ -75,10 +77,8 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     moved = {variable for block in symmetry for variable in block.variables}
     carriers: set[str] = set()
     if moved:  # the computed quantities that no check found to be the same under every labelling
-        computed, evidence = (
-            {*reference.kinds.named("transformed", "generated")},
-            reference.symmetry_evidence,
-        )
+        computed = {*reference.kinds.named("transformed", "generated")}
+        evidence = reference.symmetry_evidence
         if evidence is None or evidence.skipped or not (evidence.points or evidence.draws):
             carriers = computed - {*(evidence.derived if evidence else ())}
         else:
@@ -96,12 +96,11 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
 def share_chains(view: View, other: View) -> bool:
     """Tell whether two posteriors have a chain in common, draw for draw, in the variables of both."""
     names = [name for name in view.variables if shape_of(other, name) == shape_of(view, name)]
-
-    def chains(each: View) -> set[bytes]:
-        arrays = [np.asarray(each.arrays[n].transpose(*schema.SAMPLE_DIMS, ...)) for n in names]
-        return {b"".join(a[chain].tobytes() for a in arrays) for chain in range(each.num_chains)}
-
-    return bool(names) and not chains(view).isdisjoint(chains(other))
+    values, others = (
+        [np.asarray(each.arrays[n].transpose(*schema.SAMPLE_DIMS, ...)) for n in names]
+        for each in (view, other)
+    )
+    return any(copied_chains(values, others))
 
 
 def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:
@@ -121,9 +120,8 @@ def _facts(model: BayesianNetwork | None) -> dict[str, object]:
     if model is None:
         return {"network": None}
     network = asdict(model.network)
-    del network[
-        "heads"
-    ]  # noise may be predicted by one and not by another: their predictions are compared
+    # Noise may be predicted by one and not by another: their predictions are compared.
+    del network["heads"]
     return {"likelihood": type(model.likelihood).__name__} | network
 
 

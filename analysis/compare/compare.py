@@ -40,7 +40,7 @@ from .frame import CommonFrame, fit_frame, halves
 from .moments import MomentComparison, compare_moments
 from .result import MOMENTS, WEIGHTS, Comparison
 from .two_sample import two_sample
-from .words import FLOOR, say, warn
+from .words import FLOOR, Account
 
 Progress = Callable[[int, int], None]
 Rows = dict[str, dict[str, Any]]
@@ -161,30 +161,22 @@ def compare(
     filled = {c: [row.get(c) for row in rows.values()] for c in (*_COLUMNS[kind], *WEIGHTS)}
     table = pd.DataFrame(filled, index=pd.Index(rows, name="posterior"))
     table = table.astype({c: float for c in table if c != "verdict"})
-    own, aligned_by = x is None, frame.alignment if frame else None
-    notes = say(
+    aligned_by = frame.alignment if frame else None
+    account = Account(
         table,
         truth,
+        targets={name: str(view.attribute(schema.TARGET, "")) for name, view in views.items()},
         points=points,
-        own_points=own,
+        own_points=x is None,
         rule=aligned_by.text if aligned_by else "",
         caveat=resolved.caveat if aligned_by else "",
         permutations=permutations if weights else 0,
         shared=shared,
         obstacles=obstacles,
-    )
-    targets = {name: str(view.attribute(schema.TARGET, "")) for name, view in views.items()}
-    warnings = warn(
-        table,
-        truth,
-        targets=targets,
-        points=points,
-        own_points=own,
-        weighed=weights,
-        shared=shared,
         copies=[n for n, v in views.items() if n != truth and share_chains(v, views[truth])],
     )
-    return Comparison(kind, truth, table, tuple(notes), tuple(warnings), moments, frame)
+    told = tuple(account.notes()), tuple(account.warnings())
+    return Comparison(kind, truth, table, *told, moments, frame)
 
 
 def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
@@ -271,7 +263,6 @@ def _weigh(
     pairs = {name: (samples[truth], other) for name, other in samples.items() if name != truth}
     first, second = (frame.sample(half) for half in halves(aligned[truth]))
     for name, pair in (pairs | {FLOOR: (first, second)}).items():
-        distance = two_sample(*pair, permutations=permutations, seed=seed)
-        rows[name] |= {column: getattr(distance, column) for column in WEIGHTS[:-1]}
+        rows[name] |= two_sample(*pair, permutations=permutations, seed=seed)._asdict()
         rows[name]["num_draws"] = len(pair[1])
     rows[truth]["num_draws"] = len(samples[truth])

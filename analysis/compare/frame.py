@@ -36,7 +36,7 @@ from ..alignment import Alignment, align
 from ..discovery.resolve import resolve
 from ..summaries.units import units_of
 from .comparable import labelled_as, shape_of
-from .thinning import MAX_DRAWS, thin
+from .thinning import thin
 
 Progress = Callable[[int, int], None]
 
@@ -65,10 +65,8 @@ class CommonFrame:
         aligned = align(view, self.symmetry, reference=self.alignment, progress=progress)
         return as_view(aligned.posterior, view.argument)
 
-    def sample(
-        self, aligned: Posterior, *, max_draws: int = MAX_DRAWS
-    ) -> Float[np.ndarray, "kept param"]:
-        """Divide aligned draws by the scale, and keep about `max_draws` at most that are nearly independent.
+    def sample(self, aligned: Posterior) -> Float[np.ndarray, "kept param"]:
+        """Divide aligned draws by the scale, and keep about 1000 at most that are nearly independent.
 
         Every k-th draw of each chain, k by `thinning.stride`; all of a fit and of an ensemble.
         """
@@ -79,7 +77,7 @@ class CommonFrame:
                 f"`{view.argument}` and the truth differ in which entries are finite: compare posteriors of the same "
                 "model, or choose variables with `var_names`."
             )
-        kept = thin(draws, autocorrelated=not view.is_independent, max_draws=max_draws)
+        kept = thin(draws, autocorrelated=not view.is_independent)
         still = np.isfinite(self.fixed)
         size = np.abs(self.fixed[still])
         kept = kept / self.scale

@@ -2,14 +2,15 @@
 
 Convention: `z` is the difference of means over sqrt(mcse_a^2 + mcse_b^2), `d` the same difference over the pooled sd.
 R-hat and ESS are a gate that comes first: a stuck chain inflates the Monte Carlo error, and then any difference passes
-as chance. The verdict "differ" rests on z alone, with a Bonferroni bound for the number of means compared, so that two
-samples of one distribution are called different in at most `ERRORS` of all comparisons, whatever their size. Where |d|
-is above `d_bound` and |z| is not, there are too few draws: "undecided". `power` says how surely a shift would be seen.
+as chance. A variational fit has no R-hat and passes on ESS; a single Markov chain has none either and does not pass.
+The verdict "differ" rests on z alone, with a Bonferroni bound for the number of means compared, so that two samples of
+one distribution are called different in at most `ERRORS` of all comparisons, whatever their size. Where |d| is above
+`D_BOUND` and |z| is not, there are too few draws: "undecided". `power` says how surely a shift would be seen.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,6 @@ from onebasin.posteriors.view import Posterior, as_view
 from ..summaries.sampler import NAN
 from ..summaries.summary import summary
 from ..summaries.units import in_rows, units_of
-from .comparable import labelled_as
 
 ERRORS = 0.02
 """Share of comparisons of equal distributions that may be called different by their means.
@@ -31,6 +31,10 @@ ERRORS = 0.02
 Monte Carlo errors of 200 to 300 effective draws come out 2 to 3 % too small: of 2,000 means this share becomes 0.04.
 `compare` adds the energy test at 0.01. Together they call equal distributions different in at most 5 % of comparisons.
 """
+MAX_RHAT, MIN_ESS = 1.05, 200.0
+"""Gate: the largest R-hat and the smallest bulk ESS of either posterior with which a parameter is compared."""
+D_BOUND = 0.1
+"""Largest |d| that may still be called agreement."""
 SHIFT = 0.2
 """Shift in sds whose power is reported."""
 POWER = 0.8
@@ -47,7 +51,6 @@ class MomentComparison:
     max_abs_z: float  # Largest among the parameters that passed the gate; NaN where none did.
     max_abs_d: float
     z_bound: float  # Bonferroni bound on |z| for that many parameters, at `ERRORS` for the family.
-    d_bound: float  # Bound on |d|.
     gated: tuple[str, ...]  # Parameters that failed the gate.
     power: float
     """Probability to see a shift of 0.2 sds in the least precise parameter of those that passed the gate; NaN where
@@ -55,6 +58,8 @@ class MomentComparison:
     verdict: str
     """`differ`, if a |z| is above its bound. `agree`, if none is, every parameter passed the gate, every |d| is within
     its bound, and `power` is at least 0.8. Else `undecided`: there are too few effective draws to tell."""
+
+    d_bound: ClassVar[float] = D_BOUND  # On |d|.
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain types for JSON, numbers that are not finite as None."""
@@ -67,27 +72,14 @@ def compare_moments(
     a: Posterior,
     b: Posterior,
     *,
-    var_names: str | Sequence[str] | None = None,
-    rhat_max: float = 1.05,
-    min_ess: float = 200.0,
-    d_bound: float = 0.1,
+    var_names: Sequence[str] | None = None,
 ) -> MomentComparison:
     """Compare the means of two posteriors, parameter by parameter, in the variables that both have or that are chosen.
 
-    The gate: a parameter is compared only where both posteriors' R-hat is at most `rhat_max`, and their bulk ESS at
-    least `min_ess`. A variational fit has no R-hat and passes on ESS; a single Markov chain has none either and does
-    not pass. `d_bound` is the largest |d| that may still be called agreement.
+    Their entries have the same names.
     """
     first, second = as_view(a, "a"), as_view(b, "b")
-    names = (
-        [n for n in first.variables if n in second.variables] if var_names is None else var_names
-    )
-    if not names and var_names is None:
-        raise ArgumentError(
-            f"`a` and `b` share no variable: `a` has {', '.join(first.variables)}, `b` "
-            f"has {', '.join(second.variables)}."
-        )
-    second = labelled_as(second, first, [names] if isinstance(names, str) else names)
+    names = var_names or [n for n in first.variables if n in second.variables]
     draws_a, draws_b = first.draws(names), second.draws(names)
     if draws_a.names != draws_b.names:
         unlike = sorted(set(draws_a.names) ^ set(draws_b.names))
@@ -96,7 +88,7 @@ def compare_moments(
             "compare posteriors of the same model, or choose variables with `var_names`."
         )
     free = (first.is_independent, second.is_independent)
-    table = _table(draws_a, draws_b, free, rhat_max, min_ess)
+    table = _table(draws_a, draws_b, free)
     trusted = table.loc[~table["gated"]]
     z_bound = float(-ndtri(ERRORS / 2 / max(len(trusted), 1)))
     largest_z, largest_d = _largest(trusted["z"]), _largest(trusted["d"])
@@ -107,14 +99,12 @@ def compare_moments(
     if largest_z > z_bound:
         verdict = "differ"
     # Constants have no error and no power: equal ones alone say nothing about two posteriors.
-    elif not gated and largest_d <= d_bound and power >= POWER:
+    elif not gated and largest_d <= D_BOUND and power >= POWER:
         verdict = "agree"
-    return MomentComparison(table, largest_z, largest_d, z_bound, d_bound, gated, power, verdict)
+    return MomentComparison(table, largest_z, largest_d, z_bound, gated, power, verdict)
 
 
-def _table(
-    draws_a: Draws, draws_b: Draws, free: tuple[bool, bool], max_rhat: float, min_ess: float
-) -> pd.DataFrame:
+def _table(draws_a: Draws, draws_b: Draws, free: tuple[bool, bool]) -> pd.DataFrame:
     left, right = summary(draws_a), summary(draws_b)
     table = pd.DataFrame({"mean_a": left["mean"], "mean_b": right["mean"]})
     table["difference"], fixed = _differences(draws_a, draws_b)
@@ -129,9 +119,9 @@ def _table(
     rhats = [side["rhat"] for side, skip in zip((left, right), free, strict=True) if not skip]
     table["rhat"] = pd.concat(rhats, axis=1).max(axis=1, skipna=False) if rhats else NAN
     table["ess"] = np.minimum(left["ess_bulk"], right["ess_bulk"])
-    mixed = (table["rhat"] <= max_rhat) if rhats else pd.Series(True, index=table.index)
+    mixed = (table["rhat"] <= MAX_RHAT) if rhats else pd.Series(True, index=table.index)
     known = table["z"].notna() & table["d"].notna()  # what cannot be computed agrees with nothing
-    table["gated"] = ~(known & ((mixed & (table["ess"] >= min_ess)) | fixed))
+    table["gated"] = ~(known & ((mixed & (table["ess"] >= MIN_ESS)) | fixed))
     return table
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.base.checks import check_count
 from onebasin.posteriors.chains import bulk_ess
 from onebasin.posteriors.draws import Draws
 
@@ -17,26 +16,14 @@ EXCESS = 0.05
 _ENTRIES = 500
 
 
-def independent_draws(
-    values: Float[np.ndarray, "chain draw param"],
-    *,
-    autocorrelated: bool = True,
-    max_draws: int = MAX_DRAWS,
-) -> Float[np.ndarray, "kept param"]:
-    """Take every k-th draw of each chain, so far apart that they may be permuted, each chain's last draw among them.
-
-    All draws (chain, draw, param) are taken, up to `max_draws`, where they are not autocorrelated; comparing takes
-    memory with the square of their number.
-    """
-    draws = Draws(("",) * values.shape[2], values)
-    return thin(draws, autocorrelated=autocorrelated, max_draws=max_draws)
-
-
 def thin(
     draws: Draws, *, autocorrelated: bool = True, max_draws: int = MAX_DRAWS
 ) -> Float[np.ndarray, "kept param"]:
-    """Take every k-th draw of each chain as `independent_draws` does, of draws that need not be in memory."""
-    check_count("max_draws", max_draws)
+    """Take every k-th draw of each chain, so far apart that they may be permuted, each chain's last draw among them.
+
+    All draws are taken, up to `max_draws`, where they are not autocorrelated; comparing takes memory with the square of
+    their number.
+    """
     least = -(-draws.num_chains * draws.num_draws // max_draws)
     return draws.every(max(stride(draws) if autocorrelated else 1, least))
 

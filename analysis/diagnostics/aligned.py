@@ -66,13 +66,7 @@ def diagnose_aligned(
     moved = list(dict.fromkeys(name for block in blocks for name in block.variables))
     if raw is None or not set(moved) <= set(raw.variables):
         raw = measure(view)
-    aligned = measure(
-        aligned_view,
-        var_names=moved,
-        rhat_max=raw.limits.rhat,
-        ess_threshold=raw.limits.ess,
-        bfmi_threshold=raw.limits.bfmi,
-    )
+    aligned = measure(aligned_view, var_names=moved, limits=raw.limits)
     integers = [name for name in alignment.allocations if name in raw.variables]
     before = raw.parameters["sd"].reindex(aligned.parameters.index)
     diagnosis = AlignedDiagnosis(

@@ -102,10 +102,11 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
     if answer == "usable":
         yield from _usable(case)
     elif answer == "aligned":
+        move = "move together" if len(labels.symmetry) == 1 else "move"
         numbers: dict[str, Any] = {
             "least": "at least " if labels.found else "",
             "names": labels.variables,
-            "move": _moves(labels),
+            "move": "moves" if len(labels.variables) == 1 else move,
             "before": case.before.worst_rhat.value,
             "after": case.after.worst_rhat.value,
             "limits": raw.numbers.limits_of("rhat"),
@@ -124,12 +125,6 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
     if raw.outcome_of(BIAS) == "not judged":
         known = bounds(raw.sampler) if raw.sampler is not None else {}
         yield Reason(BIAS, "not judged", "bias bounded" if known else "bias unknown", known)
-
-
-def _moves(labels: Labels) -> str:
-    if len(labels.variables) == 1:
-        return "moves"
-    return "move together" if len(labels.symmetry) == 1 else "move"
 
 
 def _usable(case: Case) -> Iterator[Reason]:

@@ -73,6 +73,29 @@ def longest_run(
     return max(long, key=lambda run: run.length, default=None)
 
 
+def copied_chains(
+    values: Sequence[np.ndarray], others: Sequence[np.ndarray]
+) -> Iterator[tuple[int, int]]:
+    """Give pairs of chains with the same draws of all variables (chain, draw, *event), of one side and of the other.
+
+    Chains that stand still are left out. First draws are compared first: of many chains, hardly two have the same one.
+    """
+
+    def first_draws(side: Sequence[np.ndarray]) -> Iterator[tuple[int, bytes]]:
+        for chain in range(len(side[0]) if side else 0):
+            yield chain, b"".join(variable[chain, :1].tobytes() for variable in side)
+
+    alike: dict[bytes, list[int]] = {}
+    for chain, first in first_draws(others):
+        alike.setdefault(first, []).append(chain)
+    for chain, first in first_draws(values):
+        for other in alike.get(first, ()):
+            pairs = [(a[chain], b[other]) for a, b in zip(values, others, strict=True)]
+            same = all(a.tobytes() == b.tobytes() for a, b in pairs)
+            if same and any((a != a[:1]).any() for a, _ in pairs):
+                yield chain, other
+
+
 def narrow_chains(values: Mapping[str, np.ndarray]) -> dict[str, int]:
     """Name variables (chain, draw, *event) that hardly vary in one chain of three or more, with that chain."""
     found = {}
@@ -227,12 +250,6 @@ def compare_heights(means: Sequence[float], errors: Sequence[float]) -> Heights:
     return Heights(tuple(means), tuple(errors), int(lowest), int(highest), unlike)
 
 
-def chain_ess(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "chain param"]:
-    """Bulk ESS of every chain by itself."""
-    rows = [np.ascontiguousarray(np.moveaxis(chain, -1, 0))[:, None] for chain in values]
-    return np.stack([bulk_ess(chain) for chain in rows])
-
-
 def settled(
     values: Float[np.ndarray, "chain draw param"], half_rhat: Float[np.ndarray, "chain param"]
 ) -> tuple[bool, bool]:
@@ -240,7 +257,8 @@ def settled(
 
     By the worst entries, and R-hat between the two halves of every chain.
     """
-    ess = float(np.nanmedian(chain_ess(values)))
+    rows = (np.ascontiguousarray(np.moveaxis(chain, -1, 0))[:, None] for chain in values)
+    ess = float(np.nanmedian(np.stack([bulk_ess(chain) for chain in rows])))  # of every chain alone
     worst = np.fmax.reduce(half_rhat, axis=0)  # NaN of what is constant in every chain
     known = worst[~np.isnan(worst)]
     agrees = known.size > 0 and float(np.median(known)) < SETTLED_RHAT

@@ -26,7 +26,7 @@ from .labels import Labels, look_for_labels
 from .measure import Facts, gather, measure
 from .points import points_at
 from .result import AlignedDiagnosis, Diagnosis
-from .verdict import said_once
+from .verdict import Limits, said_once
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,19 +109,14 @@ def diagnose(
     """
     view = as_view(posterior, log_density=log_density)
     given = None if symmetry is None else view.as_symmetry(symmetry)
-    raw = measure(
-        view,
-        var_names=var_names,
-        rhat_max=rhat_max,
-        ess_threshold=ess_threshold,
-        bfmi_threshold=bfmi_threshold,
-    )
+    limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
+    raw = measure(view, var_names=var_names, limits=limits)
     facts = gather(view, raw)
     options: dict[str, Any] = {"held_out": held_out, "progress": progress}
     cause = not_finite(facts)
     aligned: AlignedDiagnosis | None = None
     several = raw.has_chains and raw.num_chains > 1
-    points = None if x is None else points_at(view, x, raw.limits, raw.num_chains if several else 0)
+    points = None if x is None else points_at(view, x, limits, raw.num_chains if several else 0)
     deciding = raw.deciding
     if cause is not None:
         verdict = of_stopped(facts, cause)

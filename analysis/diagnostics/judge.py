@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from .causes import (
     EqualRun,
     Funnel,
     Heights,
+    copied_chains,
     find_funnel,
     longest_run,
     narrow_chains,
@@ -103,13 +103,9 @@ def stuck(facts: Facts) -> Reason | None:
             return _cause("stuck", "chain never moves", name=name, chain=run.chain)
         place = {"chain": run.chain, "first": first, "length": length, "draws": draws}
         return _cause("stuck", "chain repeats", name=name, **place)
-    varying = [drawn for drawn in facts.values.values() if drawn.size and np.ptp(drawn) > 0]
-    for one, other in combinations(range(facts.raw.num_chains), 2):
-        # First draws first: of many chains, hardly two have the same one.
-        places = (slice(1), slice(None))
-        if varying and all(
-            np.array_equal(v[one, rows], v[other, rows]) for rows in places for v in varying
-        ):
+    values = list(facts.values.values())
+    for one, other in copied_chains(values, values):
+        if one < other:
             return _cause("copies", "chains equal", chains=(one, other))
     narrow = narrow_chains(facts.values)
     if not narrow:
@@ -270,7 +266,14 @@ class Case:
             return (_cause("modes", "integers apart", **numbers),)
         if self.answer == "partly" and self.points is not None:
             return (self.points.cause,)
-        return weights or (self._why(),)
+        if weights:
+            return weights
+        if (cause := self.funnel_cause) is not None:
+            return (cause,)
+        if self.sampler_fails:
+            return self.sampler_fails[:1]
+        agree = self._chains_agree
+        return (self._modes() if not agree and self._settled() else self._short(agree),)
 
     @cached_property
     def sampler_fails(self) -> tuple[Reason, ...]:
@@ -310,14 +313,6 @@ class Case:
         if (ess := self.before.table["ess_bulk"].get(found.scale, math.inf)) < raw.min_ess:
             numbers["ess"] = ess
         return _cause("funnel", "funnel", **numbers)
-
-    def _why(self) -> Reason:
-        if (cause := self.funnel_cause) is not None:
-            return cause
-        if self.sampler_fails:
-            return self.sampler_fails[0]
-        agree = self._chains_agree
-        return self._modes() if not agree and self._settled() else self._short(agree)
 
     @property
     def _chains_agree(self) -> bool:

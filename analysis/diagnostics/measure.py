@@ -37,16 +37,13 @@ def measure(
     posterior: Posterior,
     *,
     var_names: str | Sequence[str] | None = None,
-    rhat_max: float = 1.01,
-    ess_threshold: float | None = None,
-    bfmi_threshold: float = 0.3,
+    limits: Limits | None = None,
 ) -> Diagnosis:
     """Diagnose one posterior as its draws came, without an answer to whether it may be used.
 
-    Arguments and errors are those of `diagnose`. R-hat is the rank-normalised split one of Vehtari et al. 2021, E-BFMI
+    Errors are those of `diagnose`. R-hat is the rank-normalised split one of Vehtari et al. 2021, E-BFMI
     that of Betancourt 2016.
     """
-    limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
     view = as_view(posterior)
     # What is finite in some draws only is laid out too, unless nothing is finite in any.
     draws = view.draws(var_names, finite=False)
@@ -78,7 +75,7 @@ def measure(
         symmetry_caveat="" if view.is_aligned else resolve(view).caveat,
         has_chains=sampler is not None and not view.is_ensemble,
         density_heights=None if sampler is None else _density_heights(view, sampler),
-        limits=limits,
+        limits=limits or Limits(),
         deciding=decide,
         left_out=left_out,
         rhat=Extreme.of(table["rhat"]),

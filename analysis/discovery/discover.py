@@ -181,7 +181,11 @@ class _Search:
 
     def best(self) -> Candidate | None:
         """The best: certain, then repairing most, then leaving least relative to noise; else one that turns."""
-        turning = self._turning()
+        # Slots whose components turn into one another, which no order sorts.
+        free = [lens.slot for lens in self.lenses]
+        every = find_turning(free, self.searched, self.rng, some_bad=self.num_bad > 0)
+        turned = [finish_turning(each, self.values, self.bad) for each in every]
+        turning = [candidate for candidate in turned if candidate is not None]
         found = self._found([slot for each in turning for slot in each.slots])
         if turning and not any(candidate.certain for candidate in found):
             return turning[0]
@@ -192,13 +196,6 @@ class _Search:
         )
         kept = (c for c in finished if c and not (c.certain and is_mirrored_elsewhere(c)))
         return next(kept, None)
-
-    def _turning(self) -> list[Candidate]:
-        """Slots whose components turn into one another, which no order sorts."""
-        free = [lens.slot for lens in self.lenses]
-        every = find_turning(free, self.searched, self.rng, some_bad=self.num_bad > 0)
-        turned = [finish_turning(t, self.values, self.bad) for t in every]
-        return [candidate for candidate in turned if candidate is not None]
 
     def _found(self, turning: Sequence[Slot]) -> list[Proposal]:
         """Candidates from every seed that does not turn."""
@@ -349,9 +346,8 @@ def thinned(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray,
     """The draws that are searched, evenly of all chains."""
     chains, draws = values.shape[:2]
     rows = np.linspace(0, draws - 1, min(draws, max(SEARCHED // chains, 2))).round().astype(int)
-    return np.concatenate(
-        list(values[:, rows])
-    )  # a reshape does not know how many rows have no entries
+    # A reshape does not know how many rows have no entries.
+    return np.concatenate(list(values[:, rows]))
 
 
 def _signs_change(sorting: Sorting) -> bool:

@@ -24,6 +24,7 @@ from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
+from onebasin.posteriors.draws import entry_names
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..summaries.units import is_constant, units_of
@@ -74,7 +75,7 @@ def fit_gaussian(
     Returns
     -------
     GaussianFit
-        Sampling, log density, moments, saving.
+        Sampling, log density, moments.
 
     Raises
     ------
@@ -166,10 +167,11 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
         raise ArgumentError(
             f"`posterior` holds {values.shape[0] * values.shape[1]} draw(s); a variance needs at least 2."
         )
-    _refuse(~np.isfinite(values), layout, "that are not finite; find out why the model makes them")
+    names = [entry for v in layout.variables for entry in entry_names(dataset[v.name])]
+    _refuse(~np.isfinite(values), names, "that are not finite; find out why the model makes them")
     _refuse(
         (values <= 0) & layout.is_log,
-        layout,
+        names,
         "that are not positive, where a logarithm is taken; take the variable out of `positive`",
     )
     rows = layout.take_logs(values)
@@ -177,18 +179,18 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
     if constant.size:
         raise ArgumentError(
             f"`posterior` holds {constant.size} parameter(s) that do not vary, first "
-            f"{layout.name_of(int(constant[0]))}: there is no density along them. Leave the variable out "
+            f"{names[constant[0]]}: there is no density along them. Leave the variable out "
             "with `var_names`."
         )
     return rows
 
 
-def _refuse(bad: np.ndarray, layout: VariableLayout, what: str) -> None:
+def _refuse(bad: np.ndarray, names: Sequence[str], what: str) -> None:
     if bad.any():
         chain, draw, param = (int(i) for i in np.argwhere(bad)[0])
         raise ArgumentError(
             f"`posterior` holds {bad.sum()} value(s) {what}, or leave it out with `var_names`. First: "
-            f"{layout.name_of(param)} in chain {chain}, draw {draw}."
+            f"{names[param]} in chain {chain}, draw {draw}."
         )
 
 

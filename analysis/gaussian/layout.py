@@ -17,7 +17,7 @@ import xarray as xr
 from jaxtyping import Bool, Float
 
 from onebasin.base.errors import ArgumentError
-from onebasin.posteriors.draws import checked, entry_names
+from onebasin.posteriors.draws import checked
 from onebasin.posteriors.schema import SAMPLE_DIMS
 
 Rows = Float[np.ndarray, "chain draw param"]
@@ -117,27 +117,13 @@ class VariableLayout:
             coords={**coords, **self.coords},
         )
 
-    def name_of(self, param: int) -> str:
-        """Name of a scalar parameter, such as `W1[0,1]`, by labels where there are some."""
-        for variable in self.variables:
-            if param < variable.size:
-                labels = {dim: self.coords[dim] for dim in variable.dims if dim in self.coords}
-                array = xr.DataArray(
-                    np.empty(variable.shape), labels, variable.dims, name=variable.name
-                )
-                return list(entry_names(array))[param]
-            param -= variable.size
-        raise IndexError(f"there are {self.size} parameters")
 
-
-def layout_of(
-    dataset: xr.Dataset, names: Sequence[str], positive: Sequence[str], argument: str = "posterior"
-) -> VariableLayout:
+def layout_of(dataset: xr.Dataset, names: Sequence[str], positive: Sequence[str]) -> VariableLayout:
     """Lay out some variables of a dataset; refuse one without chain and draw, or not of floating point."""
     variables: list[Variable] = []
     coords: dict[str, np.ndarray] = {}
     for name in names:
-        array = _floats(dataset[name], argument)
+        array = _floats(dataset[name], "posterior")
         dims = tuple(str(dim) for dim in array.dims[2:])
         variables.append(Variable(name, array.shape[2:], dims, name in positive))
         coords |= {dim: array.coords[dim].values for dim in dims if dim in array.coords}

@@ -66,9 +66,8 @@ def body(table: Table) -> Markup:
 
     def written(row: Row, scope: str = "row") -> str:
         first, *others = (_cell(cell, *column) for cell, column in zip(row, columns, strict=True))
-        if (
-            scope == "rowgroup"
-        ):  # what does not apply to all of its rows stays blank, and is no dash
+        # In a group's heading what does not apply to all of its rows stays blank, and is no dash.
+        if scope == "rowgroup":
             others = [("", "") if text == EMPTY else (kind, text) for kind, text in others]
         entries = (
             f'<td class="{k}">{text}</td>' if k else f"<td>{text}</td>" for k, text in others

@@ -70,9 +70,8 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
             base64.b64encode(buffer.getvalue()).decode("ascii"), shown(alt), width
         )
     head = '<svg role="img" aria-label="{}" style="--natural:{}px" viewBox="{}">{}</svg>'
-    return Markup(head).format(
-        shown(alt), width, view_box, Markup(body)
-    )  # matplotlib escapes its text
+    # Matplotlib escapes its text.
+    return Markup(head).format(shown(alt), width, view_box, Markup(body))
 
 
 @contextmanager

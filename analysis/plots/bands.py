@@ -54,11 +54,6 @@ def predictive_band(
     `mean` is the predictive mean where it is known without the error that noise brings; by default the draws'.
     """
     coordinate, draws = np.asarray(coordinate, np.float64), np.asarray(draws, np.float64)
-    if draws.ndim != 3 or coordinate.shape != draws.shape[2:]:
-        raise ArgumentError(
-            f"`coordinate` has shape {coordinate.shape} and `draws` has {draws.shape}; (obs,) and "
-            "(chain, draw, obs) are needed. Choose one output, such as `draws[..., 0]`."
-        )
     order = np.argsort(coordinate)
     draws = draws[..., order]
     inner, outer = (central_interval(draws[..., None], probability=p) for p in (0.5, 0.95))
@@ -76,8 +71,8 @@ def network_bands(
     """Predict along the one input of regression networks, with noise, by the posterior's name."""
     bands = {}
     for name, view in views.items():
-        drawn = draw_regression(view, places[:, None], output=output, seed=seed)
-        bands[name] = predictive_band(places, drawn.draws, mean=drawn.mean)
+        mean, draws = draw_regression(view, places[:, None], output=output, seed=seed)
+        bands[name] = predictive_band(places, draws, mean=mean)
     return bands
 
 
@@ -90,8 +85,6 @@ def draw_predictive_bands(
     columns: int = 2,
 ) -> Picture:
     """Draw predictive bands, one panel a posterior, over the data and the true function."""
-    if not bands:
-        raise ArgumentError("`bands` is empty: give the band of at least one posterior.")
     figure, panels = band_panels(bands, columns=columns, x_label=x_label)
     for axes, band in zip(panels, bands.values(), strict=True):
         ends = ((*band.outer, 0.18, "95 %"), (*band.inner, 0.34, "50 %"))

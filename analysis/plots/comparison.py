@@ -148,11 +148,8 @@ def _draw(table: pd.DataFrame, rows: Sequence[str], truth: str) -> Picture:
                     ha="center",
                     fontsize=TEXT_SIZE - 2,
                     color=INK,
-                    bbox={
-                        "facecolor": PAPER,
-                        "edgecolor": "none",
-                        "pad": 0.5,
-                    },  # ends the dashed line
+                    # Its ground ends the dashed line.
+                    bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
                 )
         marked = _IDEAL.get(str(measure), limit if is_distance else own)
         if np.isfinite(marked):

@@ -7,7 +7,6 @@ from jaxtyping import Int
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.patches import Patch
 
-from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 
 from .style import CHAIN_COLOURS, GRID, Picture, add_legend, new_figure, style_axes
@@ -20,8 +19,6 @@ STRIP = 700
 
 def draw_labellings(numbers: Int[np.ndarray, "chain draw"]) -> Picture:
     """Draw the labelling of every draw: 0 is the most frequent one, 1 the next, ..."""
-    if not numbers.size:
-        raise ArgumentError("`numbers` is empty: give the labelling of at least one draw.")
     chains, draws = numbers.shape
     known = min(int(numbers.max()) + 1, NAMED)
     colours = [*CHAIN_COLOURS[:known], GRID]

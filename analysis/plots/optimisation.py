@@ -7,13 +7,11 @@ magnitude; the axis then starts where the last two thirds of every trace fit, an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.arguments import checks_arguments
-from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 
 from ..summaries.elbo import Elbo, elbo
@@ -31,6 +29,8 @@ from .style import (
     style_axes,
 )
 
+ElboTrace = tuple[Float[np.ndarray, " evaluation"], Float[np.ndarray, " evaluation"]]
+"""The steps of one fit at which the ELBO was evaluated, and its values."""
 MOST_LINES = 50
 """Members of an ensemble whose loss is drawn."""
 
@@ -67,36 +67,26 @@ def plot_elbo(posteriors: Posteriors | Elbo | Mapping[str, Elbo]) -> Picture:
         found = given if isinstance(given, Elbo) else elbo(given)
         for k, values in enumerate(found.trace):
             fit = f"fit {k}" if len(several) == 1 else f"{name}, fit {k}"
-            traces[fit if len(found.trace) > 1 else name] = ElboTrace(found.iteration, values)
+            traces[fit if len(found.trace) > 1 else name] = (found.iteration, values)
     told = [elbo_in_words(name, trace) for name, trace in traces.items()]
     return draw_elbo(traces).on_paper(" ".join(told))
 
 
-@dataclass(frozen=True, eq=False)
-class ElboTrace:
-    """The recorded values of one fit."""
-
-    iteration: Float[np.ndarray, " evaluation"]
-    elbo: Float[np.ndarray, " evaluation"]
-
-
 def draw_elbo(traces: Mapping[str, ElboTrace]) -> Picture:
     """Draw ELBO traces, by the name of the fit."""
-    if not traces or not any(np.size(trace.elbo) for trace in traces.values()):
-        raise ArgumentError("`traces` holds no ELBO: give at least one fit with recorded values.")
     figure = new_figure(7.6, 3.2)
     axes = figure.subplots()
-    for place, trace in enumerate(traces.values()):
+    for place, (iteration, values) in enumerate(traces.values()):
         axes.plot(
-            trace.iteration,
-            trace.elbo,
+            iteration,
+            values,
             color=chain_colour(place),
             linewidth=1.1,
             linestyle="-" if place < len(CHAIN_COLOURS) else (0, (4, 2)),
-            marker="." if np.size(trace.elbo) < 40 else "",
+            marker="." if np.size(values) < 40 else "",
         )
     lower, upper = elbo_range(traces)
-    hidden = sum(int((np.asarray(trace.elbo) < lower).sum()) for trace in traces.values())
+    hidden = sum(int((values < lower).sum()) for _, values in traces.values())
     style_axes(axes, x_label="iteration", y_label="ELBO (nats)")
     axes.set_ylim(lower, upper)
     if hidden:
@@ -112,7 +102,7 @@ def draw_elbo(traces: Mapping[str, ElboTrace]) -> Picture:
 
 def elbo_range(traces: Mapping[str, ElboTrace]) -> tuple[float, float]:
     """Return an axis range in which the last two thirds of every trace fit, with a margin."""
-    late = [np.asarray(trace.elbo)[np.size(trace.elbo) // 3 :] for trace in traces.values()]
+    late = [values[np.size(values) // 3 :] for _, values in traces.values()]
     values = np.concatenate(late)
     values = values[np.isfinite(values)]
     if not values.size:
@@ -123,17 +113,16 @@ def elbo_range(traces: Mapping[str, ElboTrace]) -> tuple[float, float]:
 
 def elbo_in_words(name: str, trace: ElboTrace) -> str:
     """Say where an ELBO begins, and where it ends."""
-    known = np.asarray(trace.elbo)[np.isfinite(trace.elbo)]
+    iteration, values = trace
+    known = values[np.isfinite(values)]
     if not known.size:
         return f"{name}: no ELBO is finite."
     first, last = format_number(float(known[0])), format_number(float(known[-1]))
-    return f"{name}: the ELBO goes from {first} to {last} in {format_number(int(trace.iteration[-1]))} iterations."
+    return f"{name}: the ELBO goes from {first} to {last} in {format_number(int(iteration[-1]))} iterations."
 
 
 def draw_loss(loss: Float[np.ndarray, "member epoch"]) -> Picture:
     """Draw the training loss of the members of an ensemble, the first 50 of many."""
-    if not loss.size:
-        raise ArgumentError("`loss` is empty: give the loss of at least one member at one epoch.")
     figure = new_figure(7.6, 2.8)
     axes = style_axes(figure.subplots(), x_label="epoch", y_label="loss")
     shown = loss[:MOST_LINES]

@@ -118,8 +118,6 @@ def draw_pairs(
     columns: int = 3,
 ) -> Picture:
     """Draw two quantities against each other, a panel a posterior; axes that are not shared are labelled in each."""
-    if not pairs:
-        raise ArgumentError("`pairs` is empty: give the draws of at least one posterior.")
     figure, panels = new_panels(
         pairs,
         columns=columns,
@@ -165,8 +163,6 @@ def draw_modes(
     points: Mapping[str, Float[np.ndarray, "draw 2"]], *, x_label: str, y_label: str
 ) -> Picture:
     """Draw two quantities, one colour a mode, by its name in the legend, the heaviest mode first."""
-    if not points:
-        raise ArgumentError("`points` is empty: give the draws of at least one mode.")
     figure = new_figure(4.6, 3.9)
     axes = style_axes(figure.subplots(), x_label=x_label, y_label=y_label)
     draw_points(axes, [(drawn[:, 0], drawn[:, 1]) for drawn in points.values()], _colour)

@@ -109,9 +109,8 @@ def plot_predictive(
     if model.is_classifier:
         return _reliability(views, points)
     if model.network.in_dim == 1:
-        fitted = (
-            first.x is not None and points.y is None
-        )  # then their data are drawn at new `x` too
+        # The data that networks were fitted to are drawn at new `x` too, where these have none.
+        fitted = first.x is not None and points.y is None
         data = Points.of(model, first.x, first.y) if fitted else points
         return _bands(views, points.x, data, truth, output, seed)
     if truth is not None:
@@ -156,8 +155,8 @@ def _intervals(views: Mapping[str, View], points: Points, output: int, seed: int
     figure, panels = _squares(titled(views), x_label="observed y", y_label="predicted y")
     told = []
     for axes, (name, view) in zip(panels, views.items(), strict=True):
-        drawn = draw_regression(view, points.x[::every], output=output, seed=seed)
-        low, high = np.quantile(drawn.draws, [0.025, 0.975], axis=(0, 1))
+        mean, draws = draw_regression(view, points.x[::every], output=output, seed=seed)
+        low, high = np.quantile(draws, [0.025, 0.975], axis=(0, 1))
         inside = (low <= observed) & (observed <= high)
         _draw_equal(axes, float(observed.min()), float(observed.max()))
         for chosen, colour, words in (
@@ -168,9 +167,9 @@ def _intervals(views: Mapping[str, View], points: Points, output: int, seed: int
             axes.vlines(
                 observed[chosen], *ends, color=colour, linewidth=1.0, alpha=0.6, label=words
             )
-        axes.plot(observed, drawn.mean, "o", color=INK, markersize=2.5, label="mean")
+        axes.plot(observed, mean, "o", color=INK, markersize=2.5, label="mean")
         axes.locator_params(nbins=5)
-        error = float(np.sqrt(np.mean((drawn.mean - observed) ** 2)))
+        error = float(np.sqrt(np.mean((mean - observed) ** 2)))
         told.append(
             f"{name}: {100 * inside.mean():.0f} % of {observed.size} observations lie in their 95 % intervals; the "
             f"root mean squared error of the mean is {format_number(error)}."

@@ -86,14 +86,9 @@ def plot_traces(
 
 
 def rank_shares(
-    name: str, draws: Float[np.ndarray, "chain draw"], *, bins: int = 20
+    draws: Float[np.ndarray, "chain draw"], *, bins: int = 20
 ) -> Float[np.ndarray, "chain bin"]:
     """Rank the draws of one quantity over all chains; return, per chain, bins' heights relative to a flat histogram."""
-    if draws.ndim != 2 or not draws.size or not np.isfinite(draws).all():
-        raise ArgumentError(
-            f"`draws` of `{name}` have shape {draws.shape} and must be finite numbers by "
-            "(chain, draw)."
-        )
     ranks = mean_ranks(draws.ravel()).reshape(draws.shape)
     edges = np.linspace(0.5, draws.size + 0.5, bins + 1)
     counts = np.stack([np.histogram(chain, bins=edges)[0] for chain in ranks])
@@ -110,7 +105,7 @@ def draw_traces(quantities: Mapping[str, Float[np.ndarray, "chain draw"]]) -> Pi
     for row, (name, draws) in enumerate(quantities.items()):
         last = row == rows - 1
         trace, ranks = grid[row]
-        rank_share = rank_shares(name, draws)
+        rank_share = rank_shares(draws)
         style_axes(trace, y_label=shortened(name, LONGEST), x_label="draw" if last else "")
         style_axes(ranks, y_label="density", x_label="rank among all draws" if last else "")
         ranks.axhline(1.0, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))

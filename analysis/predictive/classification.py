@@ -17,12 +17,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import log_softmax, logsumexp, xlogy
 
-from onebasin.base.checks import check_count, choose
-from onebasin.base.errors import ArgumentError
+from .regression import Predictions
 
-from .regression import Predictions, checked_draws
-
-BINS = ("equal-width", "equal-mass")
+BINS = 15
+"""Bins of the calibration error, of equal width in confidence."""
 
 Probabilities = Float[np.ndarray, "obs out"]
 DrawProbabilities = Float[np.ndarray, "chain draw obs out"]
@@ -32,8 +30,6 @@ Labels = Int[np.ndarray, " obs"]
 def accuracy(logits: Predictions, labels: Labels) -> float:
     """Return the share of points whose most probable class, averaged over draws, is theirs."""
     log_probability = class_log_probability(logits)
-    labels = np.asarray(labels)
-    _check_labels(labels, log_probability)
     if np.isnan(log_probability).any():
         return float("nan")
     return float((log_probability.argmax(axis=-1) == labels).mean())
@@ -41,19 +37,17 @@ def accuracy(logits: Predictions, labels: Labels) -> float:
 
 def class_log_probability(logits: Predictions) -> Float[np.ndarray, "obs out"]:
     """Return the log of each class's probability, averaged over draws."""
-    logits = checked_draws(logits, name="logits")
-    per_draw = log_softmax(logits, axis=-1)
+    per_draw = log_softmax(np.asarray(logits, np.float64), axis=-1)
     return logsumexp(per_draw, axis=(0, 1)) - np.log(logits.shape[0] * logits.shape[1])
 
 
 def class_probability_by_draw(logits: Predictions) -> Predictions:
     """Return each class's probability given each draw."""
-    return np.exp(log_softmax(checked_draws(logits, name="logits"), axis=-1))
+    return np.exp(log_softmax(np.asarray(logits, np.float64), axis=-1))
 
 
 def agreement(p: Probabilities, q: Probabilities) -> float:
     """Return the share of observations with the same most probable class (equation 1)."""
-    p, q = _alike(p, q)
     if not (np.isfinite(p).all() and np.isfinite(q).all()):
         return float("nan")
     return float((p.argmax(axis=-1) == q.argmax(axis=-1)).mean())
@@ -64,7 +58,6 @@ def total_variation(p: Probabilities, q: Probabilities, *, halved: bool) -> floa
 
     Halved, it goes from 0 to 1, as in the published table; equation 2 as printed is not halved, from 0 to 2.
     """
-    p, q = _alike(p, q)
     sums = np.abs(p - q).sum(axis=-1)
     return float(sums.mean() / 2 if halved else sums.mean())
 
@@ -92,78 +85,40 @@ def entropy(probability: Float[np.ndarray, "*lead out"]) -> Float[np.ndarray, "*
     return np.asarray(-xlogy(probability, probability).sum(axis=-1))
 
 
-def calibration_error(
-    probability: Probabilities, labels: Labels, *, num_bins: int = 15, bins: str = "equal-width"
-) -> float:
+def calibration_error(probability: Probabilities, labels: Labels) -> float:
     """Return the expected calibration error of the most probable class, from 0 to 1; NaN if a probability is.
 
     The mean over bins of confidence, weighted by how many observations each has, of the absolute difference between its
-    accuracy and its mean confidence. It is biased upwards where bins hold few observations. Bins are of equal width in
-    confidence, or of as many observations each (as far as that goes).
+    accuracy and its mean confidence. It is biased upwards where bins hold few observations.
     """
-    check_count("num_bins", num_bins)
-    choose("bins", bins, BINS)
-    _check_labels(labels, probability)
     if np.isnan(probability).any():
         return float("nan")
     confidence = probability.max(axis=-1)
     right = probability.argmax(axis=-1) == labels
-    if bins == "equal-width":
-        place = np.minimum((confidence * num_bins).astype(np.int64), num_bins - 1)
-    else:
-        rank = np.empty(len(confidence), dtype=np.int64)
-        rank[np.argsort(confidence, kind="stable")] = np.arange(len(confidence))
-        place = rank * num_bins // len(confidence)
+    place = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
     # A bin's share times the gap of its means is the gap of its sums over all observations.
-    gaps = np.bincount(place, weights=right - confidence, minlength=num_bins)
+    gaps = np.bincount(place, weights=right - confidence, minlength=BINS)
     return float(np.abs(gaps).sum() / len(labels))
 
 
 def brier_score(probability: Probabilities, labels: Labels) -> float:
     """Return the mean squared distance of probabilities from the truth, summed over classes: 0 to 2."""
-    _check_labels(labels, probability)
     truth = np.eye(probability.shape[1])[labels]
     return float(np.square(probability - truth).sum(axis=-1).mean())
 
 
-def set_coverage(probability: Probabilities, labels: Labels, *, level: float = 0.95) -> float:
+def set_coverage(probability: Probabilities, labels: Labels, *, level: float) -> float:
     """Return the share of observations whose class is in the smallest set of classes that has this probability.
 
     What the coverage of an interval is to a regression; NaN if a probability is. A set holds whole classes, so that it
     has more than the level asks for: where a class is nearly certain, the share is that of right predictions. Classes
     that are equally probable are taken in the order of their numbers.
     """
-    _check_labels(labels, probability)
-    if not 0 <= level <= 1:
-        raise ArgumentError(f"`level` is {level}; give a probability from 0 to 1, such as 0.95.")
     if np.isnan(probability).any():
         return float("nan")
     order = np.argsort(-probability, axis=1, kind="stable")
     ranked = np.take_along_axis(probability, order, axis=1)
     place = (order == labels[:, None]).argmax(axis=1)
-    before = np.pad(
-        np.cumsum(ranked, axis=1), ((0, 0), (1, 0))
-    )  # of the classes that are more probable
+    # Of the classes that are more probable.
+    before = np.pad(np.cumsum(ranked, axis=1), ((0, 0), (1, 0)))
     return float((before[np.arange(len(labels)), place] < level).mean())
-
-
-def _alike(p: Probabilities, q: Probabilities) -> tuple[Probabilities, Probabilities]:
-    if p.shape != q.shape:
-        raise ArgumentError(
-            f"`p` has shape {p.shape} and `q` {q.shape}; give class probabilities (obs, out) of the same "
-            "observations."
-        )
-    return p, q
-
-
-def _check_labels(labels: Labels, probability: Probabilities) -> None:
-    if labels.shape != probability.shape[:-1] or not labels.size or labels.dtype.kind not in "iu":
-        raise ArgumentError(
-            f"`labels` has shape {labels.shape} and type {labels.dtype}; integers (obs,) are needed, one per "
-            f"observation of class probabilities (obs, out) of shape {probability.shape}, at least one."
-        )
-    if labels.min() < 0 or labels.max() >= probability.shape[1]:
-        raise ArgumentError(
-            f"`labels` run from {labels.min()} to {labels.max()}, and there are classes 0 to "
-            f"{probability.shape[1] - 1}."
-        )

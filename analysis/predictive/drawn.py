@@ -6,8 +6,6 @@ a band along a line has smooth edges.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from jaxtyping import Float
 
@@ -17,18 +15,13 @@ DRAWS = 1000
 """Draws of all chains that are taken at most."""
 
 
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """Predictions of one output at some points."""
-
-    mean: Float[np.ndarray, " obs"]  # Mean of the network's output over draws, without noise.
-    draws: Float[np.ndarray, "chain draw obs"]  # With noise.
-
-
 def draw_regression(
-    view: View, x: Float[np.ndarray, "obs in"], *, output: int = 0, seed: int = 0
-) -> Drawn:
-    """Predict one output at some points, with noise, by a posterior of a network with a Gaussian likelihood."""
+    view: View, x: Float[np.ndarray, "obs in"], *, output: int, seed: int
+) -> tuple[Float[np.ndarray, " obs"], Float[np.ndarray, "chain draw obs"]]:
+    """Predict one output at some points by a posterior of a network with a Gaussian likelihood.
+
+    Returns its mean over draws, without noise, and draws with noise.
+    """
     from onebasin.models.networks.prediction import predict_with_noise  # here: it loads JAX
 
     assert view.network is not None
@@ -38,7 +31,7 @@ def draw_regression(
     )
     noise = np.random.default_rng(seed).normal(size=function.shape[:2])
     predicted = function + sigma * noise[..., None]
-    return Drawn(function.mean(axis=(0, 1)), predicted)
+    return function.mean(axis=(0, 1)), predicted
 
 
 def few_draws(view: View) -> dict[str, np.ndarray]:

@@ -46,10 +46,8 @@ CLASS_SCORES = (
 )
 REGRESSION_DISTANCES = ("mean_distance",)
 REGRESSION_SCORES = ("rmse", "coverage_50", "coverage_95", "crps", "log_score")
-_AVERAGED = (
-    "mse",
-    *REGRESSION_SCORES[1:],
-)  # means over points, the root taken of the first at the end
+_AVERAGED = ("mse", *REGRESSION_SCORES[1:])
+"""Means over points; the root is taken of the first at the end."""
 
 _AT_ONCE = 2**22
 """Outputs that are computed at a time, draws times points times outputs."""

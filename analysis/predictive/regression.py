@@ -153,26 +153,37 @@ def score_predictions(
     >>> 0.8 < scores.coverage_95 <= 1.0
     True
     """
-    draws, y = _matching(draws, y)
+    draws, y = as_numbers("draws", draws), as_numbers("y", y)
+    if draws.ndim != 4 or not draws.size:
+        raise ArgumentError(
+            f"`draws` has shape {draws.shape}, and (chain, draw, obs, out) with at least one entry is needed."
+        )
+    if y.shape != draws.shape[2:]:
+        raise ArgumentError(
+            f"`y` has shape {y.shape}, and the draws' (obs, out) = {draws.shape[2:]} is needed; "
+            "a single output is a column, `y[:, None]`."
+        )
     num_draws, num_obs = draws.shape[0] * draws.shape[1], draws.shape[2]
     if log_likelihood is not None and np.shape(log_likelihood)[2:] != (num_obs,):
         raise ArgumentError(
             f"`log_likelihood` has shape {np.shape(log_likelihood)}, and (chain, draw, {num_obs}) "
             "is needed: one value per draw and observation."
         )
-    squared, coverage = mse(draws, y), interval_coverage(draws, y, probability=0.95)
+    squared = mse(draws, y)
+    coverage_50, width_50 = coverage_and_width(draws, y, probability=0.5)
+    coverage_95, width_95 = coverage_and_width(draws, y, probability=0.95)
     return PredictiveScores(
         num_obs=num_obs,
         num_draws=num_draws,
         rmse=float(np.sqrt(squared)),
         mse=squared,
         log_score=None if log_likelihood is None else log_score(log_likelihood),
-        coverage_50=interval_coverage(draws, y, probability=0.5),
-        coverage_95=coverage,
-        outside_95=1.0 - coverage,
-        width_50=interval_width(draws, probability=0.5),
-        width_95=interval_width(draws, probability=0.95),
-        crps=crps(draws, y, fair=True) if num_draws > 1 else float("nan"),
+        coverage_50=coverage_50,
+        coverage_95=coverage_95,
+        outside_95=1.0 - coverage_95,
+        width_50=width_50,
+        width_95=width_95,
+        crps=float(pointwise_crps(draws, y).mean()) if num_draws > 1 else float("nan"),
         explained_variance=explained_variance(squared, y),
     )
 
@@ -207,13 +218,7 @@ def score_function(
 
 def mse(draws: Predictions, y: Targets) -> float:
     """Return the mean squared error of the predictive mean, in the units of `y` squared."""
-    draws, y = _matching(draws, y)
-    return float(np.mean((draws.mean(axis=(0, 1)) - y) ** 2))
-
-
-def rmse(draws: Predictions, y: Targets) -> float:
-    """Return the root mean squared error of the predictive mean, in the units of `y`."""
-    return float(np.sqrt(mse(draws, y)))
+    return float(np.mean((np.asarray(draws, np.float64).mean(axis=(0, 1)) - y) ** 2))
 
 
 def explained_variance(squared: float, y: Targets) -> float | None:
@@ -233,67 +238,44 @@ def log_score(log_likelihood: LogLikelihood) -> float:
 def pointwise_log_score(log_likelihood: LogLikelihood) -> Float[np.ndarray, " obs"]:
     """Return the log predictive density of each observation, in nats."""
     values = np.asarray(log_likelihood, dtype=np.float64)
-    if values.ndim != 3 or not values.size:
-        raise ArgumentError(
-            f"`log_likelihood` has shape {values.shape}, and (chain, draw, obs) with at least one "
-            "entry is needed."
-        )
     return logsumexp(values, axis=(0, 1)) - np.log(values.shape[0] * values.shape[1])
 
 
-def interval_coverage(draws: Predictions, y: Targets, *, probability: float) -> float:
-    """Return the share of observed values, of all outputs, inside the central interval of this probability.
+def coverage_and_width(
+    draws: Predictions, y: Targets, *, probability: float
+) -> tuple[float, float]:
+    """Return the share of observed values inside the central interval of this probability, and its mean width.
 
-    NaN if a draw or a value is NaN.
+    The share is over all outputs, and NaN if a draw or a value is.
     """
-    draws, y = _matching(draws, y)
     lower, upper = central_interval(draws, probability=probability)
     inside: Bool[np.ndarray, "obs out"] = (lower <= y) & (y <= upper)
     defined = np.isfinite(lower) & np.isfinite(upper) & np.isfinite(y)
-    return float(inside.mean()) if defined.all() else float("nan")
-
-
-def interval_width(draws: Predictions, *, probability: float) -> float:
-    """Return the mean width of the central predictive interval, in the units of the draws."""
-    lower, upper = central_interval(draws, probability=probability)
-    return float(np.mean(upper - lower))
+    return float(inside.mean()) if defined.all() else float("nan"), float(np.mean(upper - lower))
 
 
 def central_interval(draws: Predictions, *, probability: float) -> tuple[Targets, Targets]:
     """Return the ends of the central interval that holds `probability` of the draws."""
-    if not 0 < probability < 1:
-        raise ArgumentError(
-            f"`probability` is {probability}, and must lie between 0 and 1, such as 0.95."
-        )
     tail = (1 - probability) / 2
-    lower, upper = np.quantile(checked_draws(draws), [tail, 1 - tail], axis=(0, 1))
+    lower, upper = np.quantile(draws, [tail, 1 - tail], axis=(0, 1))
     return lower, upper
 
 
-def crps(draws: Predictions, y: Targets, *, fair: bool = True) -> float:
-    """Return the continuous ranked probability score, mean over points and outputs, in the units of `y`.
+def pointwise_crps(draws: Predictions, y: Targets) -> Targets:
+    """Return the continuous ranked probability score of each observation, in the units of `y`, of two draws or more.
 
-    E|x - y| - E|x - x'| / 2; of a point forecast the absolute error. The fair form estimates the score of the
-    distribution that the draws are of, without bias where they are independent, and needs two draws; the other is the
-    score of the draws themselves.
+    E|x - y| - E|x - x'| / 2, in the fair form, which estimates the score of the distribution that the draws are of,
+    without bias where they are independent. Draws are sorted, a few points at a time.
 
     References
     ----------
     Gneiting and Raftery 2007, Strictly proper scoring rules, JASA 102(477), equation 21. Zamo and Naveau 2018,
-    Mathematical Geosciences 50: the two estimators.
+    Mathematical Geosciences 50: the estimator.
     """
-    return float(pointwise_crps(draws, y, fair=fair).mean())
-
-
-def pointwise_crps(draws: Predictions, y: Targets, *, fair: bool = True) -> Targets:
-    """Return the score that `crps` is the mean of, point by point; draws are sorted, a few points at a time."""
-    draws, y = _matching(draws, y)
     pooled, num_draws = draws.reshape(-1, *y.shape), draws.shape[0] * draws.shape[1]
-    if fair and num_draws < 2:
-        raise ArgumentError("`draws` is a single draw, which has no fair score; use `fair=False`.")
     # Over sorted draws the sum of |x - x'| is one of x with weights that rise by 2 from draw to draw.
     rising = 2.0 * np.arange(num_draws) - (num_draws - 1)
-    weight = rising / (num_draws * (num_draws - 1 if fair else num_draws))
+    weight = rising / (num_draws * (num_draws - 1))
     score = np.empty(y.shape)
     step = max(1, _AT_ONCE // (num_draws * y.shape[1]))
     for first in range(0, len(y), step):
@@ -301,24 +283,3 @@ def pointwise_crps(draws: Predictions, y: Targets, *, fair: bool = True) -> Targ
         away = np.sort(pooled[:, rows] - y[rows], axis=0)
         score[rows] = np.abs(away).mean(axis=0) - np.tensordot(weight, away, axes=1)
     return score
-
-
-def checked_draws(draws: Predictions, *, name: str = "draws") -> Predictions:
-    """Return predictions in float64, refused unless they are (chain, draw, obs, out) of something."""
-    draws = as_numbers(name, draws)
-    if draws.ndim != 4 or not draws.size:
-        raise ArgumentError(
-            f"`{name}` has shape {draws.shape}, and (chain, draw, obs, out) with at least one "
-            "entry is needed."
-        )
-    return draws
-
-
-def _matching(draws: Predictions, y: Targets) -> tuple[Predictions, Targets]:
-    draws, y = checked_draws(draws), as_numbers("y", y)
-    if y.shape != draws.shape[2:]:
-        raise ArgumentError(
-            f"`y` has shape {y.shape}, and the draws' (obs, out) = {draws.shape[2:]} is needed; "
-            "a single output is a column, `y[:, None]`."
-        )
-    return draws, y

@@ -133,20 +133,27 @@ def predictive_uncertainty(posterior: Posterior, x: Any = None) -> PredictiveUnc
             f"`{view.argument}` lacks {', '.join(absent)} of its network; it holds {', '.join(view.variables)}. Give "
             "draws of all its parameters."
         )
-    moments = _Moments()
+    # Of the draws so far: their number, mean, squared deviations from it, and summed noise.
+    count, centre, squares, noise = 0, *np.zeros((3, 1, 1))
     for draws in _pieces(view, names, len(x) * model.network.widths[-1]):
         if model.is_classifier:
             mean = class_probability_by_draw(predict(model, draws, x))
-            moments = moments.with_draws(mean, mean * (1 - mean))
+            variance = mean * (1 - mean)
         else:
-            mean, sd = mean_and_sd(model, draws, x)
-            variance = np.asarray(sd, np.float64) ** 2
-            moments = moments.with_draws(mean.astype(np.float64), variance)
+            function, sd = mean_and_sd(model, draws, x)
+            mean, variance = function.astype(np.float64), np.asarray(sd, np.float64) ** 2
+        more, own = mean.shape[0] * mean.shape[1], mean.mean(axis=(0, 1))
+        apart = own - centre
+        squares = squares + np.square(mean - own).sum(axis=(0, 1))
+        squares = squares + apart**2 * (count * more / (count + more))
+        count += more
+        centre = centre + apart * (more / count)
+        noise = noise + np.broadcast_to(variance, mean.shape).sum(axis=(0, 1))
     return PredictiveUncertainty(
-        mean=moments.mean,
-        epistemic=np.sqrt(moments.squares / moments.count),
-        aleatoric=np.sqrt(moments.noise / moments.count),
-        num_draws=moments.count,
+        mean=centre,
+        epistemic=np.sqrt(squares / count),
+        aleatoric=np.sqrt(noise / count),
+        num_draws=count,
     )
 
 
@@ -164,27 +171,3 @@ def _pieces(view: View, names: list[str], outputs: int) -> Iterator[dict[str, np
         for first in range(0, draws, length):
             rows = (slice(chain, chain + together), slice(first, first + length))
             yield {name: variable[rows].values for name, variable in variables.items()}
-
-
-@dataclass(frozen=True)
-class _Moments:
-    """Moments of the draws so far: their number, mean, squared deviations from it, and summed noise."""
-
-    count: int = 0
-    mean: Any = 0.0
-    squares: Any = 0.0
-    noise: Any = 0.0
-
-    def with_draws(self, mean: np.ndarray, variance: np.ndarray) -> _Moments:
-        """Take in conditional means and variances (chain, draw, ...)."""
-        more = mean.shape[0] * mean.shape[1]
-        count, centre = self.count + more, mean.mean(axis=(0, 1))
-        apart = centre - self.mean
-        within = np.square(mean - centre).sum(axis=(0, 1))
-        noise = np.broadcast_to(variance, mean.shape).sum(axis=(0, 1))
-        return _Moments(
-            count,
-            self.mean + apart * (more / count),
-            self.squares + within + apart**2 * (self.count * more / count),
-            self.noise + noise,
-        )

@@ -118,11 +118,11 @@ def definitions_of(subjects: Sequence[Subject]) -> tuple[tuple[str, str], ...]:
     """Choose the definitions of the words that stand on a page."""
     from onebasin.posteriors import schema
 
-    chains = any(subject.has_chains for subject in subjects)
+    chains = any(subject.diagnosis.has_chains for subject in subjects)
     fits = any(subject.view.is_variational for subject in subjects)
     left = set(() if chains else _OF_CHAINS) | set(() if fits else _OF_FITS)
     chosen = tuple(entry for entry in DIAGNOSTICS if entry[0] not in left)
-    if any(subject.aligned for subject in subjects):
+    if any(subject.diagnosis.aligned for subject in subjects):
         chosen += ALIGNMENT
     if any(subject.view.group(schema.LOG_LIKELIHOOD) is not None for subject in subjects):
         chosen += CROSS_VALIDATION

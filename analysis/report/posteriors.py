@@ -73,7 +73,7 @@ def posterior_report(
         sections=tuple(s for s in (*sections, programs) if s is not None),
         provenance=tuple(describe_run(subject.name, subject.view) for subject in subjects),
         definitions=definitions_of(subjects),
-        answers=tuple(card for card in cards if card is not None),
+        answers=tuple(cards),
     )
 
 
@@ -85,7 +85,7 @@ def _made(subject: Subject) -> str:
     diagnosis = subject.diagnosis
     chains = "1 chain" if diagnosis.num_chains == 1 else f"{diagnosis.num_chains} chains"
     draws = format_number(diagnosis.num_draws)
-    size = f"{chains} of {draws} draws" if subject.has_chains else f"{draws} draws"
+    size = f"{chains} of {draws} draws" if subject.diagnosis.has_chains else f"{draws} draws"
     target = f" of `{diagnosis.target}`" if diagnosis.target else ""
     method = f" by {_METHODS.get(diagnosis.method, diagnosis.method)}" if diagnosis.method else ""
     engine = f" on {_ENGINES.get(diagnosis.engine, diagnosis.engine)}" if diagnosis.engine else ""

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float
 
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws, variable_of
+from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import View, as_view
 
-from ..diagnostics.result import AlignedDiagnosis, Diagnosis
+from ..diagnostics.result import Diagnosis
 from ..diagnostics.verdict import Verdict
 from ..page.page import Note
 
@@ -34,90 +33,55 @@ class Subject:
 
     name: str
     view: View
-    diagnosis: Diagnosis  # Its numbers, and the answer where there is one.
+    diagnosis: Diagnosis  # With the answer.
 
     @property
-    def verdict(self) -> Verdict | None:
-        """The answer to whether it may be used; None where nobody asked."""
+    def verdict(self) -> Verdict:
+        """The answer to whether it may be used."""
+        assert self.diagnosis.judgement is not None
         return self.diagnosis.judgement
-
-    @property
-    def aligned(self) -> AlignedDiagnosis | None:
-        """The diagnosis modulo the symmetry that is declared or was found."""
-        return self.diagnosis.aligned
-
-    @property
-    def is_shown_aligned(self) -> bool:
-        """Tell whether parameters that the symmetry moves are shown aligned."""
-        return self.diagnosis.is_shown_aligned
 
     @cached_property
     def moved(self) -> frozenset[str]:
         """Parameters that the symmetry moves."""
-        return (
-            frozenset(map(str, self.aligned.aligned.parameters.index))
-            if self.aligned
-            else frozenset()
-        )
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """The table of parameters, with the aligned rows where those are shown."""
-        return self.diagnosis.shown
+        aligned = self.diagnosis.aligned
+        return frozenset(map(str, aligned.aligned.parameters.index) if aligned else ())
 
     @cached_property
     def raw_draws(self) -> Draws:
-        """All parameters as they came."""
-        return self.view.draws(self._chosen, finite=False)
+        """All parameters as they came; the diagnosis has laid them out already where it looked at all variables."""
+        asked = self.diagnosis.variables
+        whole = len(asked) >= len(self.view.variables)
+        return self.view.draws(None if whole else asked, finite=False)
 
     @cached_property
     def aligned_draws(self) -> Draws | None:
         """The parameters that the symmetry moves, aligned."""
-        if self.aligned is None:
+        aligned = self.diagnosis.aligned
+        if aligned is None:
             return None
-        names = dict.fromkeys(
-            variable_of(name, self.diagnosis.kinds.of)
-            for name in self.aligned.aligned.parameters.index
-        )
-        return as_view(self.aligned.alignment.posterior).draws(tuple(names), finite=False)
-
-    def draws_of(self, name: str) -> Quantity:
-        """Draws of one parameter, as they are shown."""
-        if self.is_shown_aligned and name in self.moved and self.aligned_draws is not None:
-            return self.aligned_draws.of(name)
-        return self.raw_draws.of(name)
+        view = as_view(aligned.alignment.posterior)
+        return view.draws(aligned.aligned.variables, finite=False)
 
     def several(self, names: Iterable[str]) -> dict[str, Quantity]:
         """Draws of some parameters, as they are shown; without those that never vary or have no finite squares."""
-        values = {name: self.draws_of(name) for name in names}
+        aligned = self.aligned_draws if self.diagnosis.is_shown_aligned else None
+        values = {
+            name: (aligned if aligned and name in self.moved else self.raw_draws).of(name)
+            for name in names
+        }
         return {n: v for n, v in values.items() if np.abs(v).max() < _LARGE and np.ptp(v) > 0}
-
-    @property
-    def _chosen(self) -> tuple[str, ...] | None:
-        """The variables that were asked for; None where all were, which the diagnosis has laid out already."""
-        asked = tuple(
-            dict.fromkeys(
-                variable_of(name, self.diagnosis.kinds.of)
-                for name in self.diagnosis.parameters.index
-            )
-        )
-        return None if len(asked) >= len(self.view.variables) else asked
 
     @cached_property
     def worst(self) -> tuple[str, ...]:
         """Parameters that decide, largest R-hat first and then smallest bulk ESS; others only where there are none."""
         own = self.diagnosis.numbers.decisive
-        table = own if len(own) else self.table
+        table = own if len(own) else self.diagnosis.shown
         varying = table[np.isfinite(table["sd"]) & ~table.index.isin(self.diagnosis.constants)]
         ranked = varying.sort_values(
             ["rhat", "ess_bulk"], ascending=[False, True], na_position="last"
         )
         return tuple(map(str, ranked.index))
-
-    @property
-    def has_chains(self) -> bool:
-        """Tell whether the draws are Markov chains."""
-        return self.diagnosis.has_chains
 
     def stat(self, name: str) -> Quantity | None:
         """A statistic of the draws that is finite throughout; None where there is none."""
@@ -145,10 +109,9 @@ def thinned(values: np.ndarray, most: int) -> np.ndarray:
 
 def findings(subject: Subject) -> tuple[Note, ...]:
     """Show what checks found and neither the answer nor its rows tell."""
-    remarks = () if subject.verdict is None else subject.verdict.own_remarks
     return tuple(
         Note(sentence, reason.flag)
-        for reason in remarks
+        for reason in subject.verdict.own_remarks
         if reason.outcome in ("warned", "failed")
         for sentence in reason.sentences
     )

@@ -214,9 +214,8 @@ def _health_row(name: str, diagnosis: Diagnosis) -> Row:
 
     lp = NAN if sampler is None else sampler.lp_rhat
     lp_outcome = diagnosis.outcome_of("log density")
-    if not math.isnan(
-        lp
-    ):  # the log density also fails by its ESS, and its R-hat is a number of its own
+    # The log density also fails by its ESS, and its R-hat is a number of its own.
+    if not math.isnan(lp):
         lp_outcome = diagnosis.limits.outcome("rhat", lp)
     return (
         TableCell(name, note=" ".join((diagnosis.engine, diagnosis.method, draws)).strip()),

@@ -15,7 +15,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import View
 
-from .summary import bulk_ess, rhat_of
+from .summary import bulk_ess, rhats
 
 NAN = float("nan")
 SAME = 0.01
@@ -138,7 +138,7 @@ def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
     if (lp := recorded(view, schema.LP)) is not None:
         with np.errstate(invalid="ignore"):  # both infinities in one chain
             found["lp_means"] = _floats(lp.mean(axis=1))
-        found["lp_rhat"] = rhat_of(lp) if np.isfinite(lp).all() else NAN
+        found["lp_rhat"] = float(rhats(lp[..., None])[0])
         found["lp_errors"] = _floats(mean_errors(lp)) if np.isfinite(lp).all() else ()
         found["lp_ess"] = float(bulk_ess(lp[..., None])[0])
     if (acceptance := recorded(view, schema.ACCEPTANCE_RATE)) is not None:

@@ -70,12 +70,6 @@ def _rows(
     return out, still
 
 
-def rhat_of(values: Float[np.ndarray, "chain draw"]) -> float:
-    """Return the rank-normalised split R-hat of one quantity; NaN if constant or of one chain."""
-    values = values[..., None]
-    return float("nan") if is_constant(values)[0] else float(rhats(values)[0])
-
-
 def rhats(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
     """Return the rank-normalised split R-hat of quantities; NaN where constant or not finite, or of one chain."""
     return of_free(values, chains.rhat)

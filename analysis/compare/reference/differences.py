@@ -67,9 +67,8 @@ def differences(known: pd.DataFrame, run: pd.DataFrame, *, chains: int) -> pd.Da
     errors = {}
     for name in TESTED:
         difference = run[name] - known[name]
-        alike = np.isclose(
-            run[name], known[name], rtol=1e-10, atol=0.0
-        )  # of constants, up to rounding
+        # Of constants, up to rounding.
+        alike = np.isclose(run[name], known[name], rtol=1e-10, atol=0.0)
         difference = difference.where(~alike | ~still, 0.0)
         errors[name] = np.hypot(run[f"mcse_{name}"], known[f"mcse_{name}"])
         out[f"d_{name}"] = _over(difference, unit)

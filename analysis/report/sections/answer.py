@@ -11,10 +11,8 @@ from ...page.page import AnswerCard, Stat
 from ..subject import Subject
 
 
-def answer_card(subject: Subject, *, named: bool) -> AnswerCard | None:
-    """Give the card that a page begins with; None where nobody asked for an answer."""
-    if subject.verdict is None:
-        return None
+def answer_card(subject: Subject, *, named: bool) -> AnswerCard:
+    """Give the card that a page begins with."""
     return AnswerCard(subject.verdict, subject.name if named else "", tuple(key_figures(subject)))
 
 
@@ -22,7 +20,7 @@ def key_figures(subject: Subject) -> list[Stat]:
     """The numbers that the answer rests on, aligned where parameters are shown so."""
     diagnosis, fit = subject.diagnosis, subject.diagnosis.variational
     chains, draws = diagnosis.num_chains, diagnosis.num_draws
-    if subject.has_chains:
+    if subject.diagnosis.has_chains:
         note = f"{chains} chain{'s' if chains > 1 else ''} of {format_number(draws)}"
     else:
         note = "members" if subject.view.is_ensemble else "of the fit"
@@ -35,10 +33,10 @@ def key_figures(subject: Subject) -> list[Stat]:
         stats.append(Stat("k-hat", khat, flag, f"limit {at_most}"))
         stats.append(Stat("ELBO", fit.elbo, note="nats, last"))
         return stats
-    if not subject.has_chains:
+    if not subject.diagnosis.has_chains:
         return stats
     numbers = diagnosis.numbers
-    aligned = "aligned" if subject.is_shown_aligned else "largest"
+    aligned = "aligned" if subject.diagnosis.is_shown_aligned else "largest"
     for label, column, note in (("R-hat", "rhat", aligned), ("bulk ESS", "ess_bulk", "smallest")):
         worst = Extreme.of(numbers.decisive[column], smallest=column != "rhat")
         if worst.parameter is not None:

@@ -28,7 +28,7 @@ MOST_CHAINS = 8
 
 def chains(subject: Subject) -> Section | None:
     """Show how the chains of the worst parameters moved; None where there are no chains."""
-    if not subject.has_chains:
+    if not subject.diagnosis.has_chains:
         return None
     quantities = _worst(subject)
     if not quantities:
@@ -53,7 +53,7 @@ def chains(subject: Subject) -> Section | None:
 
 def traces(subject: Subject) -> FigureItem | None:
     """Show densities and traces of the worst parameters; None where there are no chains."""
-    quantities = _worst(subject) if subject.has_chains else {}
+    quantities = _worst(subject) if subject.diagnosis.has_chains else {}
     return _traced(quantities) if quantities else None
 
 
@@ -72,7 +72,8 @@ def _which(subject: Subject, quantities: Mapping[str, Quantity]) -> str:
     if len(names) == len(subject.worst):
         which = f"Shown are all {of} parameters" if len(names) > 1 else f"Shown is {listed(names)}"
     density = ", and the log density `lp`" if schema.LP in quantities else ""
-    aligned = ", aligned where the symmetry moves them" if subject.is_shown_aligned else ""
+    moved = ", aligned where the symmetry moves them"
+    aligned = moved if subject.diagnosis.is_shown_aligned else ""
     more = subject.view.num_chains - MOST_CHAINS
     some = (
         f" Of {subject.view.num_chains} chains the first {MOST_CHAINS} are drawn."
@@ -111,7 +112,7 @@ def _traced(quantities: Mapping[str, Quantity]) -> FigureItem:
 def _ranks(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
     from arviz_plots import plot_rank
 
-    rhats = {name: float(subject.table["rhat"].get(name, np.nan)) for name in quantities}
+    rhats = {name: float(subject.diagnosis.shown["rhat"].get(name, np.nan)) for name in quantities}
     figure = drawn(
         plot_rank,
         few(quantities),
@@ -133,15 +134,15 @@ def _ranks(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
 def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
     from arviz_plots import plot_ess_evolution
 
-    limit = subject.diagnosis.min_ess
+    limit, shown = subject.diagnosis.min_ess, subject.diagnosis.shown
     figure = drawn(
         plot_ess_evolution, few(quantities), height=2.4, min_ess=limit, legend=("bulk", "tail")
     )
     told = []
     for name, values in quantities.items():
         of = f"of {format_number(values.size)} draws"
-        if name in subject.table.index:
-            bulk, tail = (float(subject.table[column][name]) for column in ("ess_bulk", "ess_tail"))
+        if name in shown.index:
+            bulk, tail = (float(shown[column][name]) for column in ("ess_bulk", "ess_tail"))
             side = "above" if min(bulk, tail) >= limit else "below"
             told.append(
                 f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)}, tail ESS to "

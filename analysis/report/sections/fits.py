@@ -11,7 +11,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 
 from ...page.page import FigureItem, Section
-from ...plots.optimisation import ElboTrace, draw_elbo, draw_loss, elbo_in_words
+from ...plots.optimisation import draw_elbo, draw_loss, elbo_in_words
 from ...summaries.variational import elbo_trace
 from ..subject import Subject, findings
 
@@ -23,7 +23,7 @@ def fits(subject: Subject) -> Section | None:
         for item in (elbo_figure({subject.name: subject.view}), _loss(subject))
         if item is not None
     ]
-    notes = () if subject.has_chains else findings(subject)
+    notes = () if subject.diagnosis.has_chains else findings(subject)
     if not items and not notes:
         return None
     return Section("Optimisation", notes=notes, figures=tuple(items))
@@ -32,11 +32,7 @@ def fits(subject: Subject) -> Section | None:
 def elbo_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
     """Draw the ELBO of all variational fits that recorded it."""
     recorded = {name: elbo_trace(as_view(posterior)) for name, posterior in posteriors.items()}
-    traces = {
-        name: ElboTrace(*trace)
-        for name, trace in recorded.items()
-        if trace is not None and trace[1].size
-    }
+    traces = {n: trace for n, trace in recorded.items() if trace is not None and trace[1].size}
     if not traces:
         return None
     return FigureItem(

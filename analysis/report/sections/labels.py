@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from onebasin.base.numbers import format_number
-from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.draws import Draws, variable_of
 
 from ...page.page import Details, FigureItem, Note, Part, Section
 from ...plots.labellings import draw_labellings, labellings_in_words
 from ...plots.traces import traces_in_words
 from ...summaries.modes import modes_of
 from ..parameter_tables import grouped_table, quantity_table
-from ..subject import Quantity, Subject, listed, variable_of
+from ..subject import Quantity, Subject, listed
 from .chains import draw_chains
 
 DRAWN = 4
@@ -25,12 +25,11 @@ INVARIANTS = 12
 
 def labels(subject: Subject) -> Section | None:
     """Show what alignment did to a posterior; None where there is no symmetry, or draws came in one labelling."""
-    aligned = subject.aligned
+    aligned = subject.diagnosis.aligned
     if aligned is None or subject.aligned_draws is None:
         return None
     # Draws that have the labelling of their mode may be used so: another rule would mix modes again.
-    usable = subject.verdict is not None and subject.verdict.answer == "usable"
-    if usable and modes_of(subject.view) is not None:
+    if subject.verdict.answer == "usable" and modes_of(subject.view) is not None:
         return None
     moved = list(map(str, aligned.aligned.parameters.index))
     rhat = aligned.raw.parameters["rhat"].reindex(moved).fillna(0.0)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from onebasin.base.numbers import format_number
+from onebasin.posteriors.draws import variable_of
 
 from ...page.page import Details, FigureItem, Part, Section
 from ...plots.marginals import draw_forest, intervals_in_words
 from ...summaries.summary import COLUMNS
 from ..parameter_tables import grouped_table
-from ..subject import Subject, listed, thinned, variable_of
+from ..subject import Subject, listed, thinned
 
 IN_FOREST = 24
 """Parameters that the forest shows at most."""
@@ -25,16 +26,16 @@ _KINDS = {
 def parameters(subject: Subject) -> Section:
     """Tabulate all parameters by variable, and draw where the first of them lie."""
     parts: list[Part] = []
-    diagnosis, table = subject.diagnosis, subject.table
+    diagnosis, table = subject.diagnosis, subject.diagnosis.shown
     constant = [name for name in diagnosis.constants if name in table.index]
     table = table.drop(index=constant)[[name for name in COLUMNS if name in table]]
     limits = diagnosis.limits
     marked = (
         f" R-hat above {limits.rhat:g} and effective sample sizes below {diagnosis.min_ess:g} are marked."
-        if subject.has_chains
+        if diagnosis.has_chains
         else ""
     )
-    if subject.is_shown_aligned:
+    if diagnosis.is_shown_aligned:
         names = tuple(dict.fromkeys(map(variable_of, sorted(subject.moved))))
         parts.append(f"{listed(names)}: see the table of aligned parameters above.")
         table = table.drop(index=[name for name in table.index if name in subject.moved])
@@ -52,14 +53,14 @@ def parameters(subject: Subject) -> Section:
             count = f"{format_number(len(chosen))}, not used for the verdict"
             parts.append(Details(heading, (tabulated,), note=count))
     decisive = set(subject.worst)
-    first = [n for n in map(str, subject.table.index) if n in decisive][:IN_FOREST]
+    first = [n for n in map(str, diagnosis.shown.index) if n in decisive][:IN_FOREST]
     quantities = {n: thinned(v, DRAWS) for n, v in subject.several(first).items()}
     if quantities:
-        rows = subject.table.loc[list(quantities)]
+        rows = diagnosis.shown.loc[list(quantities)]
         ends = (rows[column].tolist() for column in ("q5", "median", "q95"))
         shown, of = len(quantities), len(decisive)
         which = "All" if shown == of else f"The first {shown} of {of}"
-        aligned = " They are aligned." if subject.is_shown_aligned else ""
+        aligned = " They are aligned." if diagnosis.is_shown_aligned else ""
         parts.append(
             FigureItem(
                 draw_forest(quantities),

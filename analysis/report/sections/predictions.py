@@ -202,7 +202,7 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
     )
     known = subject.diagnosis.parameters["ess_bulk"].dropna()
     efficiency = 1.0  # effective draws a draw, as PSIS asks for
-    if subject.has_chains and not known.empty:
+    if subject.diagnosis.has_chains and not known.empty:
         efficiency = float(min(known.mean() / subject.diagnosis.total_draws, 1.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of large k: told below

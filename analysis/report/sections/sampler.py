@@ -11,11 +11,12 @@ from matplotlib.ticker import MaxNLocator
 
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
+from onebasin.posteriors.draws import variable_of
 
 from ...page.page import Details, FigureItem, Part, Section
 from ...plots.style import ACCENT, CHAIN_COLOURS, new_panels
 from ...plots.theme import dataset_of, drawn, few
-from ..subject import Quantity, Subject, findings, listed, variable_of
+from ..subject import Quantity, Subject, findings, listed
 
 PAIRED = 3
 """Parameters that are drawn against each other."""
@@ -25,7 +26,7 @@ POINTS = 1500
 
 def sampler(subject: Subject) -> Section | None:
     """Show pairs with divergences, and the energy; None where there are no chains."""
-    if not subject.has_chains:
+    if not subject.diagnosis.has_chains:
         return None
     parts: list[Part] = list(findings(subject))
     if (paired := _pairs(subject)) is not None:

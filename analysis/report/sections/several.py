@@ -46,7 +46,7 @@ def several(
     views = {subject.name: subject.view for subject in subjects}
     beside = _comparison(views, truth, symmetry, var_names)
     diagnoses = {subject.name: subject.diagnosis for subject in subjects}
-    aligned = [subject.name for subject in subjects if subject.is_shown_aligned]
+    aligned = [subject.name for subject in subjects if subject.diagnosis.is_shown_aligned]
     after = f" Of {listed(aligned)} aligned draws are judged." if aligned else ""
     health = health_table(
         diagnoses,
@@ -66,9 +66,10 @@ def one_of_several(subject: Subject) -> Section:
         if check.outcome in ("warned", "failed")
         for text in check.sentences
     ]
-    table = subject.table.drop(index=[n for n in diagnosis.constants if n in subject.table.index])
+    shown = diagnosis.shown
+    table = shown.drop(index=[name for name in diagnosis.constants if name in shown.index])
     caption = f"R-hat above {diagnosis.limits.rhat:g} and too small an ESS are marked."
-    aligned = ", aligned where the symmetry moves them" if subject.is_shown_aligned else ""
+    aligned = ", aligned where the symmetry moves them" if diagnosis.is_shown_aligned else ""
     count = f"{format_number(len(table))}{aligned}"
     parts.append(
         Details("Parameters", (grouped_table(diagnosis, table, caption=caption),), note=count)

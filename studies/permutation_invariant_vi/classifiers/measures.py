@@ -21,13 +21,14 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.compare.thinning import independent_draws
+from onebasin.analysis.compare.thinning import thin
 from onebasin.analysis.compare.two_sample import energy_distance
 from onebasin.analysis.predictive.classification import agreement, total_variation
 from onebasin.analysis.predictive.points import Points, predict_points
 from onebasin.models import BayesianNetwork
 from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
+from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.schema import LOG_GROUP_ORDER, MODEL, MUTUAL_INFORMATION, WALL_TIME
 from onebasin.truth.problems.images import classifier, image_split
 from onebasin.truth.proximity import Nearest, nearest
@@ -288,7 +289,7 @@ def weight_distance(
     true_mean, true_sd = truth.mean(axis=(0, 1)), truth.std(axis=(0, 1))
     log_ratio = np.log(sd / true_sd)
     some, others = (
-        independent_draws(x, autocorrelated=False, max_draws=settings.max_draws)
+        thin(Draws(("",) * x.shape[2], x), autocorrelated=False, max_draws=settings.max_draws)
         for x in (draws, truth)
     )
     return {

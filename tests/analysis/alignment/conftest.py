@@ -121,3 +121,9 @@ def equal(first: Element, second: Element) -> bool:
 def permutations_of(element: Element) -> list[np.ndarray]:
     """The permutations of every block."""
     return [part.permutation for part in element if isinstance(part, Permuted)]
+
+
+def price(costs: np.ndarray, assigned: np.ndarray) -> np.ndarray:
+    """Cost of one assignment a draw."""
+    taken = np.take_along_axis(costs, assigned[:, :, None], axis=2)[:, :, 0]
+    return taken.astype(np.float64).sum(axis=1)

@@ -1,14 +1,12 @@
 """Barriers of losses whose shape along a line is known."""
 
 import numpy as np
-import pytest
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.barriers import barrier
 from onebasin.models import BayesianNetwork, Network, predict
 from onebasin.models.symmetry.group import Group
 
-from ...each import each
 from .conftest import dataset
 
 
@@ -67,33 +65,3 @@ def test_nan_is_not_hidden():
     ends = {"w": np.zeros((1, 1))}, {"w": np.ones((1, 1))}
     found = barrier(*ends, lambda v: np.where(v["w"][:, 0] == 0.5, np.nan, 0.0), num_points=3)
     assert np.isnan(found.height).all()
-
-
-@each(
-    ("first", "second", "loss", "points", "message"),
-    [
-        (
-            {"w": (2, 1)},
-            {"v": (2, 1)},
-            None,
-            5,
-            "`first` holds w and `second` v; give two networks",
-        ),
-        ({}, {}, None, 5, "`first` holds nothing"),
-        (
-            {"w": (2, 1)},
-            {"w": (2, 3)},
-            None,
-            5,
-            r"w of shape \(2, 1\), and `second` of shape \(2, 3\)",
-        ),
-        ({"w": ()}, {"w": ()}, None, 5, r"give \(pair, ...\)"),
-        ({"w": (2,), "v": (3,)}, {"w": (2,), "v": (3,)}, None, 5, "different numbers of networks"),
-        ({"w": (2, 1)}, {"w": (2, 1)}, None, 1, "`num_points` must be a whole number, at least 2"),
-        ({"w": (2, 1)}, {"w": (2, 1)}, lambda v: 0.0, 5, r"`loss` returned an array of shape \(\)"),
-    ],
-)
-def test_bad_input_is_refused(first, second, loss, points, message):
-    ends = [{n: np.zeros(shape) for n, shape in end.items()} for end in (first, second)]
-    with pytest.raises(ValueError, match=message):
-        barrier(*ends, loss or double_well, num_points=points)

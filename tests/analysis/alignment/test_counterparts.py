@@ -70,9 +70,11 @@ def test_components_apart_are_aligned_as_those_of_arrays(both, both_aligned):
 
 
 def test_what_is_said_of_switching_is_that_of_arrays(both_aligned):
-    expected, found = (switching(alignment, lags=(1, 20)) for alignment in both_aligned)
+    expected, found = (switching(alignment) for alignment in both_aligned)
     assert found.labellings == expected.labellings
-    assert found.reassigned == expected.reassigned
+    assert [found.reassigned[lag] for lag in (1, 20)] == [
+        expected.reassigned[lag] for lag in (1, 20)
+    ]
     assert found.ratio == pytest.approx(expected.ratio, rel=1e-10)
     assert found.noise_ratio == pytest.approx(expected.noise_ratio, rel=0.05)
 

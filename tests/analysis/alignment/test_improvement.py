@@ -13,14 +13,14 @@ from onebasin.analysis.alignment.costs import (
 )
 from onebasin.analysis.alignment.improvement import improve
 from onebasin.analysis.alignment.parts import move
-from onebasin.analysis.alignment.solving import assign, price
+from onebasin.analysis.alignment.solving import assign
 from onebasin.models.symmetry.arrays import gather
 from onebasin.models.symmetry.blocks import Exchangeable, axes_of
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
 from ...each import each
-from .conftest import CASES, chain, plant
+from .conftest import CASES, chain, plant, price
 
 
 @each("by_entry", [False, True])

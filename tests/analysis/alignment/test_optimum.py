@@ -6,13 +6,13 @@ import pytest
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.costs import AlignmentReference, cost_matrices, distance, targets
 from onebasin.analysis.alignment.parts import move
-from onebasin.analysis.alignment.solving import assign, price
+from onebasin.analysis.alignment.solving import assign
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
 from ...each import each
-from .conftest import CASES, chain, dataset, plant
+from .conftest import CASES, chain, dataset, plant, price
 
 EXACT = ["mixture", "tanh network", "factors", "complements", "complement", "hidden Markov"]
 

@@ -70,11 +70,7 @@ def test_expected_number_of_a_random_permutation(rng):
     assert abs(count_transpositions(orders).mean() - expected) < 5 * 0.0085
 
 
-def test_what_is_no_permutation_is_refused():
-    with pytest.raises(
-        ValueError, match="`permutation` has a row that does not hold each of 0 to 2"
-    ):
-        count_transpositions(np.array([[0, 1, 2], [0, 0, 2]]))
+def test_what_has_no_permutation_is_refused():
     with pytest.raises(ValueError, match="`element` has no permutation"):
         transpositions_of((Scaled(np.ones(3)),))
 
@@ -84,5 +80,3 @@ def test_swapped_takes_as_many_transpositions_as_asked(size, rng):
     for num in range(size):
         found = np.stack([swapped(rng, size, num) for _ in range(20)])
         np.testing.assert_array_equal(count_transpositions(found), num)
-    with pytest.raises(ValueError, match=f"`num` is {size}, and must lie between 0 and {size - 1}"):
-        swapped(rng, size, size)

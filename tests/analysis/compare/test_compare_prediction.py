@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from onebasin.analysis.predictive import points as compare_prediction
 from onebasin.analysis.predictive.points import Points, distances, predict_points
-from onebasin.analysis.predictive.regression import crps, interval_coverage
+from onebasin.analysis.predictive.regression import coverage_and_width, pointwise_crps
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network
 
 from ...each import each
@@ -92,10 +92,11 @@ def test_coverage_and_crps_are_of_predictions_with_noise(draw, known):
     sigma = tree["posterior"]["sigma"].values.reshape(1, -1, 1, 1) if known is None else known
     noisy = function + sigma * np.random.default_rng(99).normal(size=function.shape)
     # Noise from two seeds: the CRPS of 6000 draws differed by up to 0.009 over ten pairs.
-    assert found["crps"] == pytest.approx(crps(noisy, TARGETS), abs=0.02)
-    assert abs(found["crps"] - crps(function, TARGETS)) > 0.04  # what it would be without noise
+    assert found["crps"] == pytest.approx(pointwise_crps(noisy, TARGETS).mean(), abs=0.02)
+    without_noise = pointwise_crps(function, TARGETS).mean()
+    assert abs(found["crps"] - without_noise) > 0.04
     for mass in (50, 95):
-        covered = interval_coverage(noisy, TARGETS, probability=mass / 100)
+        covered, _ = coverage_and_width(noisy, TARGETS, probability=mass / 100)
         assert found[f"coverage_{mass}"] == pytest.approx(covered, abs=1 / 7 + 1e-9)
 
 

@@ -78,9 +78,6 @@ def test_compare_moments_takes_the_shared_variables(make_mcmc, rng):
     assert list(compare_moments(a, b).table.index) == ["mu"]
     with pytest.raises(ValueError, match=r"`var_names` asks for `only_a`.*only_b, mu"):
         compare_moments(a, b, var_names=["only_a"])
-    other = make_mcmc({"tau": rng.normal(size=(2, 9))})
-    with pytest.raises(ValueError, match="share no variable: `a` has only_b, mu, `b` has tau"):
-        compare_moments(b, other)
     two, three = (make_mcmc({"b1": rng.normal(size=(2, 9, width))}) for width in (2, 3))
     with pytest.raises(ValueError, match=r"different entries .*b1\[2\]"):
         compare_moments(two, three)
@@ -115,6 +112,6 @@ def test_equal_constants_alone_are_no_agreement(make_mcmc):
 def test_compare_moments_needs_enough_effective_draws_of_both(make_mcmc, rng):
     long, short = (make_mcmc({"mu": rng.normal(size=(4, draws, 3))}) for draws in (1000, 20))
     for a, b in ((long, short), (short, long)):
-        comparison = compare_moments(a, b, rhat_max=1.5)
+        comparison = compare_moments(a, b)
         assert comparison.gated == ("mu[0]", "mu[1]", "mu[2]")
         assert (comparison.table["ess"] < 200).all()

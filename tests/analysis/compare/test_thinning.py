@@ -3,12 +3,11 @@
 import numpy as np
 
 from onebasin.analysis.compare import thinning
-from onebasin.analysis.compare.thinning import independent_draws
 from onebasin.analysis.compare.two_sample import two_sample
 from onebasin.posteriors.draws import Draws
 
 from ...each import each
-from .conftest import autoregression
+from .conftest import autoregression, independent_draws
 
 
 def stride(values):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from onebasin.analysis import diagnose
+from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.points import JudgedPoints
 from onebasin.analysis.diagnostics.verdict import Limits
 from onebasin.base.errors import ArgumentError

@@ -19,11 +19,8 @@ from onebasin.analysis.predictive.classification import (
     total_variation,
 )
 
-from ...each import each
-
 P = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]])
 Q = np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
-LOGITS = np.zeros((1, 4, 2, 3))
 
 
 def test_two_classes_by_hand():
@@ -96,26 +93,3 @@ def test_every_score_is_nan_where_a_draw_is():
 def test_log_probabilities_do_not_overflow():
     logits = np.asarray([[[[1e4, -1e4, 0.0]]]])
     assert class_log_probability(logits)[0, 1] == pytest.approx(-2e4)
-
-
-@pytest.mark.usefixtures("unchecked")
-@each(
-    ("call", "message"),
-    [
-        (lambda: agreement(P, Q[:2]), r"`p` has shape \(3, 2\) and `q` \(2, 2\)"),
-        (lambda: total_variation(P, Q[:2], halved=True), r"`p` has shape \(3, 2\) and `q`"),
-        (
-            lambda: set_coverage(P, np.array([0, 1, 1]), level=95),
-            "`level` is 95; give a probability",
-        ),
-        (lambda: accuracy(LOGITS, np.array([0, 3])), r"`labels` run from .* classes 0 to 2"),
-        (lambda: accuracy(LOGITS, np.array([-1, 0])), r"`labels` run from .* classes 0 to 2"),
-        (
-            lambda: accuracy(LOGITS, np.array([0.0, 1.0])),
-            r"`labels` has shape \(2,\) and type float",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from onebasin.analysis.summaries.summary import is_constant, rhat_of, summary
+from onebasin.analysis.summaries.summary import is_constant, rhats, summary
 from onebasin.posteriors.draws import Draws
 from onebasin.truth.checker import estimators
 
@@ -80,8 +80,8 @@ def test_is_constant_sees_through_rounding_but_not_through_small_scales(rng):
 
 def test_rhat_of_one_quantity_agrees_with_the_table(rng):
     values = rng.normal(size=(CHAINS, 100))
-    assert rhat_of(values) == _table(values)["rhat"]
-    assert np.isnan(rhat_of(np.ones((CHAINS, 100))))
+    assert rhats(values[..., None])[0] == _table(values)["rhat"]
+    assert np.isnan(rhats(np.ones((CHAINS, 100, 1))))
 
 
 def test_summary_has_the_columns_of_arviz(rng):
