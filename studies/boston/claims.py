@@ -2,19 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from ..lab import (
-    MIN_PAIRS,
-    Claim,
-    Effect,
-    Holds,
-    Measure,
-    Pairs,
-    Row,
-    Scale,
-    Side,
-    changes,
-    select,
-)
+from .. import lab
+from ..lab import Effect, Holds, Pairs
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import from_to
 from .design import OVERLAP
@@ -47,11 +36,11 @@ FAR_LESS = 0.8
 """The mean share outside counts as far lower below this times the free one's."""
 PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
 """Without and with the unit-norm constraint, all else equal."""
-STATED = select("cells", method="nuts", problem=tuple(name for pair in PAIRS for name in pair))
+STATED = lab.select("cells", method="nuts", problem=tuple(name for pair in PAIRS for name in pair))
 """The posteriors that the statements are of; the others are variations, some of which are cut short on purpose."""
 
 
-def _disagree(rows: Sequence[Row]) -> str:
+def _disagree(rows: Sequence[lab.Row]) -> str:
     """Say where chains of these rows disagree."""
     rhats = [row["prediction_rhat"] for row in rows if row["prediction_rhat"] is not None]
     bad = sum(rhat > MAX_RHAT for rhat in rhats)
@@ -62,21 +51,21 @@ def _claim(
     label: str,
     quote: str,
     rule: str,
-    measure: Measure,
-    holds: Side | Callable[[Pairs, Effect], Holds],
-    scale: Scale = "difference",
-) -> Claim:
+    measure: lab.Measure,
+    holds: lab.Side | Callable[[Pairs, Effect], Holds],
+    scale: lab.Scale = "difference",
+) -> lab.Claim:
     """Claim a change in a measure; `holds` is the side of its interval, or a rule, where pairs are enough."""
 
     def judged(pairs: Pairs, effect: Effect) -> Holds:
-        return holds(pairs, effect) if callable(holds) and pairs.num >= MIN_PAIRS else None
+        return holds(pairs, effect) if callable(holds) and pairs.num >= lab.MIN_PAIRS else None
 
-    test = changes(
+    test = lab.changes(
         STATED, measure, "problem", PAIRS, judged if callable(holds) else holds,
         scale=scale, by="split", same=("engine",), where=from_to, overlap=OVERLAP, note=_disagree,
     )  # fmt: skip
-    rule = f"{rule}; not judged with fewer than {MIN_PAIRS} splits"
-    return Claim(label, quote, rule, test, mixed="depends")
+    rule = f"{rule}; not judged with fewer than {lab.MIN_PAIRS} splits"
+    return lab.Claim(label, quote, rule, test, mixed="depends")
 
 
 def _far_less(pairs: Pairs, effect: Effect) -> Holds:

@@ -10,22 +10,8 @@ from onebasin.analysis.plots import style
 from onebasin.base.table import TableCell
 from onebasin.truth.problems.images import image_split
 
-from ..lab import (
-    FAILURES,
-    STATEMENTS,
-    TRIALS,
-    VERDICTS,
-    Chapter,
-    Field,
-    Frames,
-    Outcomes,
-    Row,
-    RowTable,
-    Text,
-    count_verdicts,
-    read,
-    verdicts,
-)
+from .. import lab
+from ..lab import Chapter, Field, Frames, Row, RowTable, read
 from ..lab.figures import plot_cells
 from ..lab.tables import yes_no
 from .design import (
@@ -181,8 +167,17 @@ TRANSPOSITIONS = RowTable(
     over="swaps",
 )
 
-VIEWS = (PAPER_TABLE, ROWS, GOALS, ALIGNMENTS, TRANSPOSITIONS, STATEMENTS, TRIALS, FAILURES)
-SHOWN = (PAPER_TABLE, GOALS, VERDICTS)
+VIEWS = (
+    PAPER_TABLE,
+    ROWS,
+    GOALS,
+    ALIGNMENTS,
+    TRANSPOSITIONS,
+    lab.STATEMENTS,
+    lab.TRIALS,
+    lab.FAILURES,
+)
+SHOWN = (PAPER_TABLE, GOALS, lab.VERDICTS)
 
 
 _DEFINITIONS = (
@@ -231,10 +226,12 @@ def headline(frames: Frames) -> Iterator[str]:
             f"{truth['draw_accuracy']:.3f}; its mutual information is {best['mutual_information']:.3f} nats, HMC's "
             f"{truth['mutual_information']:.3f}."
         )
-    yield count_verdicts(frames)
+    yield lab.count_verdicts(frames)
 
 
-def chapters(config: CompactConfig, outcomes: Outcomes, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(
+    config: CompactConfig, outcomes: lab.Outcomes, frames: Frames
+) -> Iterator[Chapter | None]:
     """Lay out the page."""
     there = {cell.key for cell in outcomes}
     data, size = image_split(config.size, config.seed), config.size
@@ -277,12 +274,12 @@ def chapters(config: CompactConfig, outcomes: Outcomes, frames: Frames) -> Itera
         (TRANSPOSITIONS,),
         [draw(outcomes.by_key(k)[g].to_dataset()) for k, g, draw in _TRAINED if k in there],
     )
-    yield from verdicts(frames)
+    yield from lab.verdicts(frames)
 
 
 _NAMED = (HMC, ENSEMBLE, MEANFIELD, REFINED)
 """Cells of which the page says how they were made."""
-TEXT = Text(
+TEXT = lab.Text(
     title="One Gaussian for a network's posterior",
     headline=headline,
     chapters=chapters,

@@ -7,23 +7,8 @@ needs every statement is unclear.
 import math
 from collections.abc import Iterable, Iterator
 
-from ..lab import (
-    METHOD_WORDS,
-    MIN_PAIRS,
-    Field,
-    Frames,
-    Measure,
-    Row,
-    RowTable,
-    Side,
-    Test,
-    Void,
-    changes,
-    exceeds,
-    join,
-    pair,
-    select,
-)
+from .. import lab
+from ..lab import Field, Frames, Row, Test, changes, select
 from ..shared.heldout import MAX_RHAT
 from ..shared.papers import effect_claim, with_interval
 from .design import ALL, INSIDE, OUTSIDE, TRUTH, VARIANTS, VI
@@ -54,7 +39,7 @@ _GAP = (
 _ORDERED = "[...] if the biases take (near) zero values, the degeneracy remains (mostly) intact."
 
 
-def disagrees(where: str) -> Void:
+def disagrees(where: str) -> lab.Void:
     """Return a test of whether chains disagree on f, so that the sampler is no truth for a row's data and condition."""
 
     def void(frames: Frames, row: Row) -> bool:
@@ -76,14 +61,14 @@ def _stages(frames: Frames) -> Iterator[Row]:
 
 
 def _alone(row: Row) -> str:
-    return f"{row['problem']}, {METHOD_WORDS[row['method']]}, {row['condition']}"
+    return f"{row['problem']}, {lab.METHOD_WORDS[row['method']]}, {row['condition']}"
 
 
 def _pair(first: Row, second: Row) -> str:
     return f"{first['problem']} to {_alone(second)}"
 
 
-def _fits(measure: Measure, side: Side, pairs: Iterable[tuple[str, str]] = SKIPS) -> Test:
+def _fits(measure: lab.Measure, side: lab.Side, pairs: Iterable[tuple[str, str]] = SKIPS) -> Test:
     """Compare fits of two variants, data set by data set: without and with skips where nothing else is said."""
     return changes(
         select("cells", method=VI), measure, "problem", pairs, side,
@@ -101,9 +86,9 @@ def _nearer(where: str) -> Test:
     )  # fmt: skip
 
 
-def _exceeds(problem: str, measure: Measure, limit: float) -> Test:
+def _exceeds(problem: str, measure: lab.Measure, limit: float) -> Test:
     over = select("cells", method=VI, problem=problem)
-    return exceeds(over, measure, limit, same=ALIKE, where=_alone)
+    return lab.exceeds(over, measure, limit, same=ALIKE, where=_alone)
 
 
 CLAIMS = (
@@ -166,7 +151,7 @@ CLAIMS = (
         _FIGURE,
         "the absolute log ratio of the sd of f to the sampler's, inside and outside, with skips less without, has its "
         "interval below 0",
-        join(_nearer(INSIDE), _nearer(OUTSIDE)),
+        lab.join(_nearer(INSIDE), _nearer(OUTSIDE)),
     ),
     effect_claim(
         "ordered biases do not suffice",
@@ -178,7 +163,7 @@ CLAIMS = (
         "collapsed, the Gaussian is as tight as the mixture",
         _GAP,
         f"of log |G| the gap of equation 6 leaves a share unused that has its interval above {TIGHT:g}, at the end",
-        exceeds(
+        lab.exceeds(
             select("gaps", layer=ALL, end=True), lambda row: 1 - row["upper"] / row["log_order"], TIGHT,
             same=("problem", "condition"), where=lambda row: f"{row['problem']}, {row['condition']}",
         ),
@@ -219,16 +204,16 @@ def _differences(frames: Frames) -> Iterable[Row]:
             plain = rows.where(problem="plain").column(measure)
             row["plain"] = sum(plain) / len(plain) if plain else None
             for variant in [name for name in VARIANTS if name != "plain"]:
-                pairs = pair(rows, measure, "problem", "plain", variant, by="dataset")
+                pairs = lab.pair(rows, measure, "problem", "plain", variant, by="dataset")
                 row[variant] = None
                 if pairs.num:
                     row[variant] = with_interval(pairs.change(), "+.3g")
             yield row
 
 
-DIFFERENCES = RowTable(
+DIFFERENCES = lab.RowTable(
     "Mean-field fits less the plain network's, paired over data sets: mean and 95 % interval (Student). ELBOs of "
-    f"different networks bound different evidences. Claims ask for {MIN_PAIRS} data sets",
+    f"different networks bound different evidences. Claims ask for {lab.MIN_PAIRS} data sets",
     (
         Field("condition", "condition"),
         Field("measure", "measure"),
