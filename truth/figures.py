@@ -19,7 +19,6 @@ from onebasin.analysis.plots.style import (
     style_axes,
 )
 from onebasin.base.checks import check_class
-from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 
 from .alignment_failures import RULES, FailureRates
@@ -95,8 +94,6 @@ def _in_words(wrong: np.ndarray, separations: np.ndarray) -> str:
 
 def plot_recovery(found: Mapping[str, Recovery]) -> Figure:
     """Draw posterior means and 95 % intervals against true values, a panel each, by its title."""
-    if not found:
-        raise ArgumentError("`found` is empty: give the recovery of at least one posterior.")
     figure, panels = new_panels(
         list(found),
         columns=3,

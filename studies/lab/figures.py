@@ -20,7 +20,6 @@ from onebasin.analysis.plots.style import (
 )
 from onebasin.analysis.plots.traces import draw_traces, traces_in_words
 from onebasin.analysis.report.sections.fits import elbo_figure
-from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
@@ -110,8 +109,6 @@ def plot_cells(
     `x_label` says what the numbers are, with their unit; `limit` is a threshold to mark.
     """
     rows = list(dict.fromkeys(row for group in values.values() for row in group))
-    if not rows:
-        raise ArgumentError("`values` is empty: give a number for at least one run.")
     figure = new_figure(7.2, 0.34 * len(rows) + 1.2)
     axes = style_axes(figure.subplots(), x_label=x_label)
     markers = "osD^vP"

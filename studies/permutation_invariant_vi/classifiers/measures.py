@@ -29,6 +29,7 @@ from onebasin.models import BayesianNetwork
 from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
 from onebasin.posteriors.schema import LOG_GROUP_ORDER, MODEL, MUTUAL_INFORMATION, WALL_TIME
+from onebasin.posteriors.view import as_view
 from onebasin.truth.problems.images import classifier, image_split
 from onebasin.truth.proximity import Nearest, nearest
 
@@ -336,10 +337,7 @@ def _aligned(draws: xr.Dataset, truth: xr.Dataset, model: BayesianNetwork) -> xr
 
 
 def _matrix(model: BayesianNetwork, posterior: xr.Dataset) -> Float[np.ndarray, "chain draw param"]:
-    """All weights of every draw in a row."""
-    first = posterior.transpose("chain", "draw", ...)
-    arrays = [np.asarray(first[name].values, dtype=np.float64) for name in model.network.shapes]
-    return np.concatenate([a.reshape(*a.shape[:2], -1) for a in arrays], axis=2)
+    return as_view(posterior).draws(list(model.network.shapes)).values
 
 
 def _as_dataset(found: Mapping[str, Mapping[str, float]], dim: str) -> xr.Dataset:
