@@ -15,9 +15,9 @@ from onebasin.base.errors import StudyError, interruption_says
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console, inputs
-from .leaderboard import leaderboard
 from .options import SYMMETRY, Data, Json, Progress, Seed, argument, option
 from .spelling import Command, CommandGroup
+from .study import leaderboard
 
 if TYPE_CHECKING:
     from onebasin.truth.checker import ReferenceVerdict

@@ -9,7 +9,7 @@ from onebasin.analysis.plots.calibration import plot_calibration
 
 from .. import lab
 from ..lab import Chapter, Field, RowTable
-from ..lab.tables import Tabulate
+from ..lab.page import Tabulate
 from .design import CalibrationConfig, from_tree
 
 ALL = RowTable(

@@ -13,7 +13,7 @@ from onebasin.truth.problems.images import image_split
 from .. import lab
 from ..lab import Chapter, Field, Frames, Row, RowTable, read
 from ..lab.figures import plot_cells
-from ..lab.tables import yes_no
+from ..lab.page import yes_no
 from .design import (
     DYNAMICS,
     ENSEMBLE,

@@ -30,8 +30,8 @@ from onebasin.inference.methods import as_word
 from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.posteriors import schema
 
-from .cell_files import CellFiles
 from .cells import Cell, CellFailed, Context, Outcomes
+from .folder import CellFiles
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -19,8 +19,8 @@ from onebasin.truth.problems.label_switching import PROBLEMS, simulate
 from .. import lab
 from ..lab import Chapter, Field, Frames, Row, RowTable, at_most
 from ..lab.figures import plot_cells
-from .claims import APART, GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
 from .design import LabelSwitchingConfig
+from .measures import APART, GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
 
 
 def _ess(column: str) -> Callable[[Row], TableCell | None]:

@@ -12,10 +12,9 @@ from .. import lab
 from ..lab import MIN_PAIRS, Chapter, Field, Frames, select
 from ..lab.figures import elbo_traces
 from ..lab.frame import averages
-from ..shared.heldout import MAX_RHAT
-from ..shared.papers import averaged
-from .claims import DIFFERENCES
+from ..lab.shared import MAX_RHAT, averaged
 from .design import ALL, CHECK, GAP, INSIDE, NAME, OUTSIDE, TRUTH, VI, SkipsConfig, dataset
+from .measures import DIFFERENCES
 
 _COMMON = ("condition", "method", "problem")
 _FIT = ("condition", "problem")

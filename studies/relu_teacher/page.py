@@ -16,11 +16,18 @@ from onebasin.truth.problems.relu_networks import DEFINITION, teacher_data
 from .. import lab
 from ..lab import EFFECTS, MIN_PAIRS, Chapter, Extra, Field, Frames, RowTable, at_most
 from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
-from ..shared.heldout import MAX_RHAT, OF_F, PREDICTIVE, RHAT, chains_that_disagree, mixing
-from ..shared.papers import averaged, posterior_name
-from .claims import SHIFT, advi
+from ..lab.shared import (
+    MAX_RHAT,
+    OF_F,
+    PREDICTIVE,
+    RHAT,
+    averaged,
+    chains_that_disagree,
+    mixing,
+    posterior_name,
+)
 from .design import CHARTS, FULL_DATASETS, METHODS, SEAM, TeacherConfig, target
-from .measures import BOUND
+from .measures import BOUND, SHIFT, advi
 
 SLICE = np.linspace(-5.0, 5.0, 81)
 """Values of the first input along the slice; the second is 0."""

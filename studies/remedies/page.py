@@ -11,12 +11,11 @@ from onebasin.base.table import Table
 from .. import lab
 from ..lab import Chapter, Field, Frames, Row, RowTable
 from ..lab.figures import plot_cells
-from ..lab.tables import Tabulate
-from ..shared.heldout import MAX_RHAT
+from ..lab.page import Tabulate
+from ..lab.shared import MAX_RHAT
 from .claims import no_truth
-from .design import REMEDIES, RemediesConfig
+from .design import PROBLEMS, REMEDIES, RemediesConfig
 from .measures import OUTPUTS
-from .problems import PROBLEMS
 
 
 def of_problem(problem: str) -> Callable[[Frames], Iterator[Row]]:
