@@ -62,8 +62,6 @@ class CommandError(OnebasinError):
 
 
 class _WithExamples:
-    """Help that ends with examples."""
-
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""
         super().format_help(ctx, formatter)  # type: ignore[misc]

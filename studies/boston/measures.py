@@ -90,7 +90,6 @@ STATED = lab.select("cells", method="nuts", problem=tuple(name for pair in PAIRS
 
 
 def _disagree(rows: Sequence[lab.Row]) -> str:
-    """Say where chains of these rows disagree."""
     rhats = [row["prediction_rhat"] for row in rows if row["prediction_rhat"] is not None]
     bad = sum(rhat > MAX_RHAT for rhat in rhats)
     return f"R-hat of f up to {max(rhats):.2f}, above {MAX_RHAT:g} in {bad}" if bad else ""

@@ -33,7 +33,6 @@ def _scored(frames: Frames, engine: str, score: str, levels: tuple[str, str]) ->
 
 
 def _summaries(frames: Frames) -> Iterator[Row]:
-    """Give the paper's means and tests, and ours by engine, for either score."""
     printed = {"mse": ("MSE", MSE), "outside_95": ("outside the 95 % interval", OUTSIDE)}
     for score, (name, table) in printed.items():
         sources = {"the paper's table": Pairs(table["free"], table["givens"])}

@@ -128,7 +128,6 @@ def chapters(
 
 
 def _figures(outcomes: lab.Outcomes) -> Iterator[FigureItem]:
-    """Draw the ranks of approximations, those of the worst quantities."""
     for cell in outcomes:
         found = from_tree(outcomes.tree(cell))
         if found.outside:

@@ -14,18 +14,8 @@ from .. import lab
 from ..lab import Chapter, Field, Frames, Row, RowTable, read
 from ..lab.figures import plot_cells
 from ..lab.page import yes_no
-from .design import (
-    DYNAMICS,
-    ENSEMBLE,
-    HMC,
-    MEANFIELD,
-    REFINED,
-    RULES,
-    SWAPS,
-    CompactConfig,
-    num_parameters,
-    rows,
-)
+from . import design
+from .design import RULES, rows
 from .measures import AGREEMENT_GOAL, VARIATION_GOAL, best_gaussian, goals, reaches_goal
 from .pairs import PANEL, figure_three, figure_two
 
@@ -230,7 +220,7 @@ def headline(frames: Frames) -> Iterator[str]:
 
 
 def chapters(
-    config: CompactConfig, outcomes: lab.Outcomes, frames: Frames
+    config: design.CompactConfig, outcomes: lab.Outcomes, frames: Frames
 ) -> Iterator[Chapter | None]:
     """Lay out the page."""
     there = {cell.key for cell in outcomes}
@@ -241,7 +231,7 @@ def chapters(
         "Bamler (2023) bring the draws of a Bayesian network into one labelling and replace them by one Gaussian. "
         "How much of the posterior is left?\n\n"
         f"Here the network has {size.side**2} inputs, {size.hidden} ReLU units and 10 outputs "
-        f"({num_parameters(config):,} weights and biases) with N(0, 1) priors, conditioned on "
+        f"({design.num_parameters(config):,} weights and biases) with N(0, 1) priors, conditioned on "
         f"{data.train.num_obs:,} images and tried on {data.test.num_obs:,} others ({data.train.source}). HMC's "
         "draws are the truth; every representation is made from the same draws.",
     )
@@ -277,7 +267,7 @@ def chapters(
     yield from lab.verdicts(frames)
 
 
-_NAMED = (HMC, ENSEMBLE, MEANFIELD, REFINED)
+_NAMED = (design.HMC, design.ENSEMBLE, design.MEANFIELD, design.REFINED)
 """Cells of which the page says how they were made."""
 TEXT = lab.Text(
     title="One Gaussian for a network's posterior",
@@ -295,7 +285,7 @@ _PRUNED = {
 }
 
 
-_TRAINED = ((DYNAMICS, "dynamics", figure_two), (SWAPS, "swaps", figure_three))
+_TRAINED = ((design.DYNAMICS, "dynamics", figure_two), (design.SWAPS, "swaps", figure_three))
 """The cells of trained networks, with their groups and what draws them."""
 
 

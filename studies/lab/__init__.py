@@ -15,7 +15,6 @@ from .claims import (
     each,
     join,
     pair,
-    ratio,
     span,
 )
 from .effects import EFFECTS, Measure, changes, exceeds

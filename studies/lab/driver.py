@@ -278,8 +278,6 @@ def _processes(cores: int, state: StudyProgress) -> Iterator[Attempt]:
 def _one_by_one(
     recipe: Recipe, state: StudyProgress, tries: int, *, progress: bool
 ) -> Generator[MadeCell]:
-    """Make cells in this process."""
-
     def say(text: str) -> None:
         state.say(f"    {text}")
 

@@ -130,13 +130,11 @@ def compare(first: xr.DataTree, second: xr.DataTree) -> dict[str, float]:
 
 
 def _recovery(prefix: str, found: Recovery | None) -> dict[str, Any]:
-    """Say how near the truth is; None where there is no truth to recover."""
     summary = found.summary() if found else dict.fromkeys(RECOVERY)
     return {f"{prefix}{name}": summary[name] for name in RECOVERY}
 
 
 def _worst(name: str, table: pd.DataFrame) -> dict[str, float]:
-    """Give the largest R-hat and the smallest effective sample sizes of a table of parameters."""
     return {
         f"{name}_rhat": table["rhat"].max(),
         f"{name}_ess_bulk": table["ess_bulk"].min(),

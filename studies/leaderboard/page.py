@@ -200,7 +200,6 @@ def chapters(
 
 
 def _errors(frames: Frames) -> FigureItem | None:
-    """Draw every method's worst error of a mean, by reference."""
     groups: dict[str, dict[str, float]] = {}
     for row in lab.read("cells", frames).known("worst"):
         if row["worst"] > 0:

@@ -23,22 +23,8 @@ from ..lab import Cell, Field, Frame, Frames, Outcomes, Row, Test, changes, sele
 from ..lab.cells import diagnosis_columns
 from ..lab.posteriors import from_tree
 from ..lab.shared import MAX_RHAT, effect_claim, with_interval
-from .design import (
-    ALL,
-    CHECK,
-    GAP,
-    INSIDE,
-    OUTSIDE,
-    TRUTH,
-    VARIANTS,
-    VI,
-    SkipsCell,
-    SkipsConfig,
-    SkipsPoints,
-    moments,
-    points_of,
-    target,
-)
+from . import design
+from .design import INSIDE, OUTSIDE, TRUTH, VI, SkipsConfig, SkipsPoints
 
 SCORES = ("rmse", "log_score", "coverage_50", "coverage_95", "width_95")
 OF_UNITS = ("kl_in", "kl_out", "snr_in", "snr_out")
@@ -70,18 +56,20 @@ def measure(config: SkipsConfig, outcomes: Outcomes) -> Frames:
         "gaps": Frame.of(
             {**_factors(cell), **row}
             for cell in outcomes
-            if cell.method == GAP
-            for row in from_tree(outcomes.tree(cell))[GAP]
+            if cell.method == design.GAP
+            for row in from_tree(outcomes.tree(cell))[design.GAP]
         ),
     }
 
 
 def _of_data(config: SkipsConfig, outcomes: Outcomes, name: str) -> Iterator[Row]:
     """Measure the posteriors of one data set under one condition."""
-    alike = [cell for cell in outcomes if cell.data == name and cell.method in (VI, TRUTH, CHECK)]
+    alike = [
+        cell for cell in outcomes if cell.data == name and cell.method in (VI, TRUTH, design.CHECK)
+    ]
     predictions = {}
     for cell in alike:
-        tree, network = outcomes.tree(cell), target(config, cell).model
+        tree, network = outcomes.tree(cell), design.target(config, cell).model
         predictions[cell] = {
             where: predict_held_out(tree, network, points.x, points.y)
             for where, points in _points(cell).items()
@@ -104,13 +92,13 @@ def _of_data(config: SkipsConfig, outcomes: Outcomes, name: str) -> Iterator[Row
 
 
 def _factors(cell: Cell) -> dict[str, Any]:
-    assert isinstance(cell, SkipsCell), "cells are made here"
+    assert isinstance(cell, design.SkipsCell), "cells are made here"
     return {**cell.factors, "dataset": cell.number, "condition": str(cell.condition)}
 
 
 def _points(cell: Cell) -> Mapping[str, SkipsPoints]:
-    assert isinstance(cell, SkipsCell), "cells are made here"
-    return points_of(cell.seed, cell.condition.frequency)
+    assert isinstance(cell, design.SkipsCell), "cells are made here"
+    return design.points_of(cell.seed, cell.condition.frequency)
 
 
 def _scores(held_out: HeldOut, points: SkipsPoints) -> dict[str, Any]:
@@ -143,10 +131,14 @@ def _suffixed(columns: Mapping[str, Any], where: str, prefix: str = "") -> dict[
 
 def _training(config: SkipsConfig, outcomes: Outcomes, cell: Cell) -> Iterator[Row]:
     """Follow a fit over its training: the ELBO, what has collapsed, and what its mean weights still explain."""
-    tree, network, points = outcomes.tree(cell), target(config, cell).model, _points(cell)[INSIDE]
+    tree, network, points = (
+        outcomes.tree(cell),
+        design.target(config, cell).model,
+        _points(cell)[INSIDE],
+    )
     trace = tree["variational"].to_dataset()
     annealed = config.vi.anneal * config.vi.iterations
-    for moment in moments(trace.sizes["evaluation"], config.gap.points):
+    for moment in design.moments(trace.sizes["evaluation"], config.gap.points):
         activity = unit_activity(tree, evaluation=moment)
         means = weight_moments(as_view(tree), network, evaluation=moment).mean
         weights = {name: jnp.asarray(mean) for name, mean in means.items()}
@@ -201,7 +193,7 @@ def disagrees(where: str) -> lab.Void:
 
 def _stages(frames: Frames) -> Iterator[Row]:
     """Give a fit's gap where it is largest by its lower bound, and at the end by its upper bound."""
-    gaps = frames["gaps"].where(layer=ALL)
+    gaps = frames["gaps"].where(layer=design.ALL)
     for data in gaps.levels("data") if gaps else ():
         rows = gaps.where(data=data)
         largest, end = max(rows, key=lambda row: row["lower"]), rows.row(end=True)
@@ -313,7 +305,7 @@ CLAIMS = (
         _GAP,
         f"of log |G| the gap of equation 6 leaves a share unused that has its interval above {TIGHT:g}, at the end",
         lab.exceeds(
-            select("gaps", layer=ALL, end=True), lambda row: 1 - row["upper"] / row["log_order"], TIGHT,
+            select("gaps", layer=design.ALL, end=True), lambda row: 1 - row["upper"] / row["log_order"], TIGHT,
             same=("problem", "condition"), where=lambda row: f"{row['problem']}, {row['condition']}",
         ),
     ),
@@ -352,7 +344,7 @@ def _differences(frames: Frames) -> Iterable[Row]:
             row = {"condition": condition, "measure": heading}
             plain = rows.where(problem="plain").column(measure)
             row["plain"] = sum(plain) / len(plain) if plain else None
-            for variant in [name for name in VARIANTS if name != "plain"]:
+            for variant in [name for name in design.VARIANTS if name != "plain"]:
                 pairs = lab.pair(rows, measure, "problem", "plain", variant, by="dataset")
                 row[variant] = None
                 if pairs.num:
@@ -367,7 +359,7 @@ DIFFERENCES = lab.RowTable(
         Field("condition", "condition"),
         Field("measure", "measure"),
         Field("plain", "plain", unit="mean"),
-        *(Field(name, name, unit="less plain") for name in VARIANTS if name != "plain"),
+        *(Field(name, name, unit="less plain") for name in design.VARIANTS if name != "plain"),
     ),
     over=_differences,
 )

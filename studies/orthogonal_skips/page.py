@@ -215,7 +215,6 @@ def headline(frames: Frames) -> Iterator[str]:
 
 
 def _chains(frames: Frames) -> str:
-    """Say where chains disagree on the function."""
     sampled = frames["cells"].where(method=TRUTH).known(f"rhat_{INSIDE}") if frames["cells"] else ()
     bad = [row for row in sampled if _rhat(row) > MAX_RHAT]
     if not bad:
@@ -317,7 +316,6 @@ EDGE = 2.0
 
 
 def _figure_one(config: SkipsConfig, outcomes: lab.Outcomes) -> tuple[lab.Extra, ...]:
-    """Draw the posteriors of the first data set under the first condition."""
     first = (config.seed, config.conditions[0])
     shown = outcomes.keep(lambda cell: (cell.seed, getattr(cell, "condition", None)) == first)
     panels = [cell for cell in shown if cell.method in (VI, TRUTH)]
@@ -336,7 +334,6 @@ def _figure_one(config: SkipsConfig, outcomes: lab.Outcomes) -> tuple[lab.Extra,
 
 
 def _gap_figure(frames: Frames) -> FigureItem:
-    """Draw both bounds of the gap against the steps of the training, a line a fit."""
     figure = style.new_figure(6.4, 3.0)
     axes = figure.subplots()
     gaps = frames["gaps"].where(layer=ALL)

@@ -337,7 +337,6 @@ TEXT = lab.Text(
 def _of_chains(
     outcomes: lab.Outcomes, frames: Frames, shown: dict[str, lab.Cell]
 ) -> tuple[Extra, ...]:
-    """Tabulate the health of the chains, and draw what they drew."""
     sampled = [cell for cell in outcomes if cell.method == "nuts"]
     if not sampled:
         return ()
@@ -347,7 +346,6 @@ def _of_chains(
 
 
 def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureItem | None:
-    """Remake the paper's Figure 1, left: a weight into a unit against the weight out of it."""
     if not shown:
         return None
     draws = {name: as_view(outcomes.tree(cell)).draws for name, cell in shown.items()}
@@ -368,7 +366,6 @@ def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureIte
 def _slice(
     config: TeacherConfig, outcomes: lab.Outcomes, shown: dict[str, lab.Cell]
 ) -> FigureItem | None:
-    """Draw what is known of the function along a line through input space."""
     data, x = teacher_data(config.seed), np.column_stack([SLICE, np.zeros_like(SLICE)])
     if not shown or data.truth is None:
         return None
