@@ -31,8 +31,6 @@ _COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
 
 
 class _Notices(logging.Handler):
-    """Writes notices as lines of progress."""
-
     def emit(self, record: logging.LogRecord) -> None:
         say(record.getMessage())
 

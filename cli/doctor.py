@@ -116,7 +116,6 @@ def first_remedy(checks: list[Check]) -> str | None:
 
 
 def _without_compiler() -> Iterator[Check]:
-    """Look at Python, JAX, NumPyro and the interpreter of Stan programs."""
     good = sys.version_info >= MIN_PYTHON
     needed = ".".join(map(str, MIN_PYTHON))
     detail = f"{platform.python_version()} at {sys.executable}"

@@ -1,13 +1,15 @@
 """`onebasin diagnose`, `align`, `report` and `convert`: what is done with posterior files."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from onebasin.base.processes.libraries import leave_jax_unloaded, prepare_jax_if_used
 
-from . import inputs
+from . import console, inputs
 from .options import (
     WRITTEN,
     DataOf,
@@ -23,6 +25,9 @@ from .options import (
     described,
     option,
 )
+
+if TYPE_CHECKING:
+    from onebasin.analysis.diagnostics.result import Diagnosis
 
 
 def diagnose(
@@ -46,9 +51,6 @@ def diagnose(
     json: Json = False,
 ) -> None:
     """Say whether a posterior may be used, why, and what to do; then show its numbers."""
-    from . import console
-    from .diagnosis import write_findings
-
     prepare_jax_if_used()
     from onebasin.analysis.diagnostics.diagnose import diagnose as judge
 
@@ -89,8 +91,6 @@ def align(
     details: ShowDetails = False,
 ) -> None:
     """Bring every draw into one labelling, and write the posterior with how each draw was moved."""
-    from . import console
-
     prepare_jax_if_used()
     from onebasin.analysis.alignment import align as align_tree
     from onebasin.analysis.alignment.switching import one_labelling
@@ -155,8 +155,6 @@ def report(
     force: Force = False,
 ) -> None:
     """Write one self-contained page: whether posteriors may be used, and the tables and pictures that show why."""
-    from . import console
-
     prepare_jax_if_used()
     from onebasin.analysis.page.render import claimed, put
     from onebasin.analysis.report import posterior_report
@@ -189,10 +187,52 @@ def convert(
     """Write a posterior in another format, which the suffix of --out says; join runs of one into one file."""
     from onebasin.posteriors.writing import write_tree
 
-    from . import console
-
     with inputs.claimed(out, inputs.files_of(run), force=force):
         view = inputs.read(run)
         _ = view.posterior  # which refuses what is no posterior
         write_tree(view.tree, out, new=not force)
     console.write_remark(f"wrote {out}", "good")
+
+
+_LEFT_OUT = ("of sd", "MCSE", "median", "tail ESS", "95 %", "5 %", "bulk ESS", "sd")
+"""Columns that are left out where a terminal is narrow, in this order."""
+_TAILS = "Tail ESS is that of the 5 % and 95 % quantiles; `az.summary` takes its own interval's, 11 % and 89 %."
+
+
+def write_findings(
+    file: str, diagnosis: Diagnosis, *, name: str, json: bool, details: bool = False
+) -> None:
+    """Write what is known of one posterior: first whether it may be used."""
+    if json:
+        console.write_json({**diagnosis.to_dict(), "file": file})
+        return
+    console.write_card(diagnosis.card(whole=details), left_out=_LEFT_OUT)
+    if not details:
+        console.write_sentence("More: --details")
+        return
+    # The numbers behind the answer, what alignment did, and every check.
+    from onebasin.analysis.report import aligned_table, health_table
+
+    table = health_table({name: diagnosis})
+    (row,) = table.cells
+    lines = []
+    for cell, column, numeric in zip(row, table.headings, table.numeric, strict=True):
+        value, note = column.write(cell.value), f" {cell.note}" if cell.note else ""
+        unit = f" ({column.unit})" if numeric and column.unit else ""
+        lines.append((cell.flag if numeric else "", f"{column.name}{unit}", f"{value}{note}"))
+    console.write_rows(lines)
+    if diagnosis.aligned is not None:
+        console.write_table(aligned_table(diagnosis.aligned))
+        for sentence in diagnosis.aligned.sentences:
+            console.write_sentence(sentence)
+        for sentence in diagnosis.aligned.warnings:
+            console.write_remark(sentence, "warn")
+    verdict = diagnosis.judgement
+    said = set() if verdict is None else {*verdict.left_out}
+    remarks = [(text, check.flag) for check in diagnosis.checks for text in check.sentences]
+    for sentence, flag in (*remarks, *((note, "") for note in diagnosis.notes)):
+        if sentence not in said:
+            console.write_remark(sentence, flag)
+        said.add(sentence)
+    console.write_sentence(_TAILS)
+    console.write_remark(diagnosis.checks_in_words, "good" if diagnosis.passed else "warn")

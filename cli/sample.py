@@ -94,8 +94,8 @@ def sample(
     from onebasin.posteriors.view import as_view
 
     from . import sampling
-    from .diagnosis import write_findings
     from .methods import engine_for, settings_for
+    from .posteriors import write_findings
 
     file = model_file_in(program)
     definition = "stan" if file is None else "numpyro"

@@ -233,7 +233,6 @@ def _sample(
 
 
 def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
-    """A hash of all that decides what is written."""
     from onebasin.inference.runs.fingerprint import fingerprint
 
     # The contents of files that were given; of a store its name.

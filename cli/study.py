@@ -1,14 +1,15 @@
-"""`onebasin study`: a paper's experiment, next to the paper's own words."""
+"""`onebasin study`: a paper's experiment, compared with the paper's words; and `onebasin truth leaderboard`."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onebasin.base.errors import StudyError, UsageError
+from onebasin.base.errors import StudyError, UsageError, check_seed, interruption_says
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console
@@ -17,7 +18,11 @@ from .options import Json, Progress, Quick, Record, Seed, argument, option, word
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from onebasin.studies.lab import Study
+    from onebasin.studies.lab.driver import Schedule
+    from onebasin.studies.lab.folder import Run
     from onebasin.studies.lab.study import Findings
+    from onebasin.studies.leaderboard.design import Added
     from onebasin.studies.registry import StudyEntry
 
 
@@ -77,11 +82,9 @@ def study(
     from onebasin.studies.lab import Options
     from onebasin.studies.lab.driver import Schedule
     from onebasin.studies.lab.folder import default_folder, open_run
-    from onebasin.studies.lab.rerun import read_manifest, settings_of
+    from onebasin.studies.lab.record import read_manifest, settings_of
     from onebasin.studies.lab.study import find
     from onebasin.studies.lab.study import only as restricted
-
-    from .running import carry_out, write_findings
 
     schedule = Schedule(scheduler, workers, retries)
     chosen = find(name)
@@ -117,7 +120,7 @@ def study(
         if manifest is None:
             write_findings(run, findings, json=json)
             return
-        from onebasin.studies.lab.rerun import AGAINST, held_against
+        from onebasin.studies.lab.record import AGAINST, held_against
 
         against = held_against(manifest, findings.frames)
         console.write_table(AGAINST({"against": against}))
@@ -154,3 +157,114 @@ def _write_list(json: bool) -> None:
         console.write_sentence(f"{name:<{width}}  {entry.summary}", indent=width + 2)
         console.write_sentence(f"{'':<{width}}  {entry.paper}", indent=width + 2)
     console.say("run one with: onebasin study NAME")
+
+
+def carry_out(
+    study: Study,
+    config: Any,
+    run: Run,
+    *,
+    schedule: Schedule,
+    progress: bool,
+    command: str,
+    record: str | None = None,
+    write: Callable[[Findings], None],
+) -> None:
+    """Make the cells that the folder does not hold yet, conclude, and write the findings once it holds them.
+
+    `record` is the size under which the findings are also written to studies/results, empty for the study's own. After
+    Ctrl-C the folder keeps what is finished.
+    """
+    from onebasin.base.run_log import logged_to, story, telling
+    from onebasin.studies.lab.driver import finish, run_cells
+    from onebasin.studies.lab.record import write_record
+
+    def kept() -> str:
+        if run.record.get("status") == "done":
+            return f"the run is finished, and the report is {run.report_path}"
+        return f"finished cells are kept in {run.path}: repeat the command to resume"
+
+    say = telling(console.say)
+    made = {"versions": run.record["versions"], "settings": run.record["config"]}
+    with interruption_says(kept):
+        try:
+            with run, logged_to(run.log_path), story(command, **made):
+                outcomes = run_cells(
+                    study, config, run, progress=progress, say=say, schedule=schedule
+                )
+                findings = finish(study, config, run, outcomes)
+        finally:
+            run.settle()
+        if record is not None:
+            for path in write_record(run.record["study"], run, findings, size=record):
+                console.say(f"wrote {path}")
+        write(findings)
+
+
+def write_findings(run: Run, findings: Findings, *, json: bool) -> None:
+    """Write tables and the result in words, or all of it as JSON."""
+    from onebasin.studies.lab import Caution
+
+    if json:
+        console.write_json({"folder": str(run.path), **findings.to_dict()})
+        return
+    for table in findings.shown:
+        console.write_table(table)
+    for sentence in findings.headline:
+        console.write_remark(sentence, "warn" if isinstance(sentence, Caution) else "good")
+    console.write_remark(f"the report is {run.report_path}", "good")
+
+
+def leaderboard(
+    context: typer.Context,
+    only: str | None = option(None, "References, separated by commas; by default all."),
+    methods: str | None = option(
+        None, "Methods, separated by commas; by default all, or with --add none but what is added."
+    ),
+    add: list[str] | None = option(
+        None,
+        "A method of your own: MODULE.py:FUNCTION, called with a target and a seed, which returns a posterior; or "
+        "FILE.nc, where {reference} stands for the name of each. Repeatable.",
+        metavar="NAME=WHAT",
+    ),
+    quick: Quick = False,
+    seed: Seed = 0,
+    workers: int | None = option(
+        None, "Posteriors made at once on this machine, each on one core."
+    ),
+    out: Path | None = option(None, "The run's folder; runs/leaderboard-HASH of the settings."),
+    force: bool = option(
+        False, "Use a folder that holds other settings; what fits is taken.", "--force"
+    ),
+    record: Record = False,
+    json: Json = False,
+    progress: Progress = True,
+) -> None:
+    """Run methods on the reference posteriors, and show their errors by gradients and seconds."""
+    check_seed(seed)
+    prepare_jax()
+    quieten_stan()
+    from onebasin.studies.lab.driver import Schedule
+    from onebasin.studies.lab.folder import default_folder, open_run
+    from onebasin.studies.leaderboard import STUDY
+    from onebasin.studies.leaderboard.design import METHODS, NAME, configured, parse
+
+    added: list[Added] = []
+    for words in add or ():
+        added.append(parse(words, (*METHODS, *(one.name for one in added))))
+    config = configured(
+        only=words_in(only), methods=words_in(methods), quick=quick, seed=seed, added=tuple(added)
+    )
+    folder = out or default_folder(NAME, config)
+    command = ["onebasin", *sys.argv[1:]]
+    run = open_run(folder, study=NAME, config=config, command=command, resume=True, force=force)
+    carry_out(
+        STUDY,
+        config,
+        run,
+        schedule=Schedule(workers=workers),
+        progress=progress,
+        command=context.obj or "",
+        record=None if not record else "quick" if quick else "",
+        write=lambda findings: write_findings(run, findings, json=json),
+    )

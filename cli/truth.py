@@ -15,9 +15,9 @@ from onebasin.base.errors import StudyError, interruption_says
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console, inputs
-from .leaderboard import leaderboard
 from .options import SYMMETRY, Data, Json, Progress, Seed, argument, option
 from .spelling import Command, CommandGroup
+from .study import leaderboard
 
 if TYPE_CHECKING:
     from onebasin.truth.checker import ReferenceVerdict
@@ -81,9 +81,8 @@ def make(
     """Make a reference posterior; repeat the command to resume."""
     prepare_jax()
     quieten_stan()
-    from onebasin.truth.posteriordb import export
+    from onebasin.truth.produce import export, kept_labelling, place_of, produce
     from onebasin.truth.produce import keep as keep_small
-    from onebasin.truth.produce import kept_labelling, place_of, produce
     from onebasin.truth.reference import open_reference
 
     typed: dict[str, Any] = {"chains": chains, "warmup": warmup, "draws": draws}

@@ -314,7 +314,6 @@ def _share_apart(left: Element) -> float:
 
 
 def _codes(element: Element) -> Int[np.ndarray, " draw"]:
-    """One number for each element."""
     (part,) = permuted_parts(element)
     size = part.permutation.shape[-1]
     digits = 2 * part.permutation.astype(np.int64)

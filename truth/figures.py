@@ -7,26 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from onebasin.analysis.plots.style import (
-    ACCENT,
-    INK,
-    MUTED,
-    TEXT_SIZE,
-    Picture,
-    chain_colour,
-    new_figure,
-    new_panels,
-    style_axes,
-)
+from onebasin.analysis.plots import style
 from onebasin.base.checks import check_class
-from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 
 from .alignment_failures import RULES, FailureRates
 from .alignment_recovery import Recovery
 
 
-def plot_failure_rates(rates: FailureRates) -> Picture:
+def plot_failure_rates(rates: FailureRates) -> style.Picture:
     """Draw what `failure_rates` found: the share of draws that each rule labels wrong, and the least there can be.
 
     Parameters
@@ -57,10 +46,10 @@ def plot_failure_rates(rates: FailureRates) -> Picture:
     )
 
 
-def draw_failure_rates(rates: FailureRates) -> Picture:
+def draw_failure_rates(rates: FailureRates) -> style.Picture:
     """Draw failure rates against separation: means over repeats, the least and the largest as whiskers."""
-    figure = new_figure(6.4, 3.6)
-    axes = style_axes(
+    figure = style.new_figure(6.4, 3.6)
+    axes = style.style_axes(
         figure.subplots(),
         x_label="separation of neighbouring means (sds)",
         y_label="draws labelled wrong",
@@ -72,7 +61,7 @@ def draw_failure_rates(rates: FailureRates) -> Picture:
             rates.separations,
             middle,
             yerr=reach,
-            color=chain_colour(place),
+            color=style.chain_colour(place),
             marker="o",
             markersize=3.5,
             linewidth=1.1,
@@ -80,9 +69,11 @@ def draw_failure_rates(rates: FailureRates) -> Picture:
             label=RULES[rule],
         )
     best = rates.optimal.mean(axis=0)
-    axes.plot(rates.separations, best, color=INK, linestyle=(0, (4, 2)), label="best possible")
+    axes.plot(
+        rates.separations, best, color=style.INK, linestyle=(0, (4, 2)), label="best possible"
+    )
     axes.set_ylim(0.0, 1.0)
-    axes.legend(frameon=False, fontsize=TEXT_SIZE, labelcolor=INK)
+    axes.legend(frameon=False, fontsize=style.TEXT_SIZE, labelcolor=style.INK)
     return figure
 
 
@@ -95,9 +86,7 @@ def _in_words(wrong: np.ndarray, separations: np.ndarray) -> str:
 
 def plot_recovery(found: Mapping[str, Recovery]) -> Figure:
     """Draw posterior means and 95 % intervals against true values, a panel each, by its title."""
-    if not found:
-        raise ArgumentError("`found` is empty: give the recovery of at least one posterior.")
-    figure, panels = new_panels(
+    figure, panels = style.new_panels(
         list(found),
         columns=3,
         panel_size=(2.6, 2.3),
@@ -108,7 +97,7 @@ def plot_recovery(found: Mapping[str, Recovery]) -> Figure:
     )
     for axes, gap in zip(panels, found.values(), strict=True):
         ends = [min(gap.truth.min(), gap.low.min()), max(gap.truth.max(), gap.high.max())]
-        axes.plot(ends, ends, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
-        axes.vlines(gap.truth, gap.low, gap.high, color=ACCENT, linewidth=0.8, alpha=0.6)
-        axes.plot(gap.truth, gap.mean, "o", color=INK, markersize=2.5)
+        axes.plot(ends, ends, color=style.MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.vlines(gap.truth, gap.low, gap.high, color=style.ACCENT, linewidth=0.8, alpha=0.6)
+        axes.plot(gap.truth, gap.mean, "o", color=style.INK, markersize=2.5)
     return figure

@@ -236,6 +236,5 @@ def _thinned(run: xr.DataTree, thin: int) -> xr.DataTree:
 
 
 def _worst(view: View, names: tuple[str, ...]) -> float:
-    """The largest R-hat."""
     found = [rhat_of_entries(values) for values in view.draws(names).blocks()]
     return round(float(np.nanmax(np.concatenate(found))), 5)

@@ -42,7 +42,6 @@ from jaxtyping import Float
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Exchangeable
 
 Values = Mapping[str, np.ndarray]
@@ -61,13 +60,10 @@ class Nearest:
 
 
 def units_of(values: Values, block: Exchangeable) -> Float[np.ndarray, "network part param"]:
-    """Lay out what belongs to each part, from arrays (network, ...); refuses blocks with two axes of a variable."""
+    """Lay out what belongs to each part, from arrays (network, ...); the block moves one axis of each variable."""
     rows = []
     for name, axis in block.axes.items():
-        if not isinstance(axis, int):
-            raise ArgumentError(
-                f"`block` moves several axes of {name}, whose components are then no rows; give one axis a variable."
-            )
+        assert isinstance(axis, int), "of one hidden layer"
         value = np.moveaxis(np.asarray(values[name], dtype=np.float64), axis + 1, 1)
         rows.append(value.reshape(*value.shape[:2], -1))
     return np.concatenate(rows, axis=-1)
@@ -79,12 +75,10 @@ def nearest(
     """Find the closest pair of units of networks, from their weights and biases (network, ...), network by network.
 
     `sd` are standard deviations of a Gaussian q around each, of the same shapes. Units count as close up to a
-    separation of `within`; below 2.41, one Gaussian between the two modes has no optimum but midway. Refuses a single
-    unit.
+    separation of `within`; below 2.41, one Gaussian between the two modes has no optimum but midway. There are
+    two units or more.
     """
     units = units_of(values, block)
-    if units.shape[1] < 2:
-        raise ArgumentError("`values` have one unit, which no permutation moves; give two or more.")
     squares = [
         np.square(np.asarray(v, dtype=np.float64)).reshape(len(v), -1).sum(axis=1)
         for v in values.values()

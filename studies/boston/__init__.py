@@ -5,9 +5,8 @@ Pourzanjani, Jiang and Petzold 2017, "Improving the identifiability of neural ne
 """
 
 from ..lab import VERDICTS, Study
-from .claims import CLAIMS
 from .design import cells, configure, target
-from .measures import measure
+from .measures import CLAIMS, measure
 from .page import MIXING, SUMMARY, TEXT, VIEWS
 
 STUDY = Study(

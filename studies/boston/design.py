@@ -15,7 +15,7 @@ from onebasin.truth.problems.relu_networks import (
 )
 
 from ..lab import Cell, Options
-from ..shared.papers import check_number
+from ..lab.shared import check_number
 
 NAME = "boston"
 HIDDEN = 50

@@ -12,11 +12,18 @@ from onebasin.truth.problems.relu_networks import DEFINITION
 from .. import lab
 from ..lab import EFFECTS, MIN_PAIRS, Chapter, Field, Frames, Pairs, Row, RowTable, at_most
 from ..lab.figures import plot_cells
-from ..shared.heldout import LEVELS, MAX_RHAT, RHAT, chains_that_disagree, mixing
-from ..shared.papers import averaged, posterior_name, with_interval
-from .claims import MSE, OUTSIDE, PAIRS, STATED
+from ..lab.shared import (
+    LEVELS,
+    MAX_RHAT,
+    RHAT,
+    averaged,
+    chains_that_disagree,
+    mixing,
+    posterior_name,
+    with_interval,
+)
 from .design import HIDDEN, OVERLAP, SHALLOW, SHORT, VARIATIONS, BostonConfig
-from .points import DISAGREEING
+from .measures import DISAGREEING, MSE, OUTSIDE, PAIRS, STATED
 
 _SAMPLED = lab.select("cells", method="nuts")
 
@@ -26,7 +33,6 @@ def _scored(frames: Frames, engine: str, score: str, levels: tuple[str, str]) ->
 
 
 def _summaries(frames: Frames) -> Iterator[Row]:
-    """Give the paper's means and tests, and ours by engine, for either score."""
     printed = {"mse": ("MSE", MSE), "outside_95": ("outside the 95 % interval", OUTSIDE)}
     for score, (name, table) in printed.items():
         sources = {"the paper's table": Pairs(table["free"], table["givens"])}

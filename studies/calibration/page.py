@@ -8,18 +8,8 @@ from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots.calibration import plot_calibration
 
 from .. import lab
-from ..lab import (
-    Chapter,
-    Field,
-    Frames,
-    Outcomes,
-    RowTable,
-    Text,
-    count_verdicts,
-    failed,
-    read,
-)
-from ..lab.tables import Tabulate
+from ..lab import Chapter, Field, RowTable
+from ..lab.page import Tabulate
 from .design import CalibrationConfig, from_tree
 
 ALL = RowTable(
@@ -52,7 +42,7 @@ WORST = RowTable(
         Field("p", "worst_p", digits=2),
         Field("posterior", "worst_sentence"),
     ),
-    over=lambda frames: [row for row in read("cells", frames) if row["outside"]],
+    over=lambda frames: [row for row in lab.read("cells", frames) if row["outside"]],
 )
 OUTSIDE = RowTable(
     "Every test quantity that left its band: shift of truths from posterior means, and their spread, in posterior sds",
@@ -67,7 +57,7 @@ OUTSIDE = RowTable(
         Field("from", "ratio_low", decimals=2),
         Field("to", "ratio_high", decimals=2),
     ),
-    over=lambda frames: [row for row in read("quantities", frames) if row["outside"]],
+    over=lambda frames: [row for row in lab.read("quantities", frames) if row["outside"]],
 )
 VIEWS: tuple[Tabulate, ...] = (ALL, WORST, lab.CLAIMS, OUTSIDE, lab.TRIALS, lab.FAILURES)
 SHOWN: tuple[Tabulate, ...] = (ALL, WORST, lab.CLAIM_VERDICTS)
@@ -101,7 +91,7 @@ _DEFINITIONS = (
 )
 
 
-def headline(frames: Frames) -> Iterator[str]:
+def headline(frames: lab.Frames) -> Iterator[str]:
     """Say the result."""
     rows = list(lab.read("cells", frames))
     nuts = [row for row in rows if row["method"] == "nuts"]
@@ -113,11 +103,11 @@ def headline(frames: Frames) -> Iterator[str]:
             f"{row['method']}: {row['worst']}, {row['worst_sentence']}" for row in wrong
         )
         yield f"Approximations that are seen to be wrong, where they are most: {each}."
-    yield count_verdicts(frames)
+    yield lab.count_verdicts(frames)
 
 
 def chapters(
-    config: CalibrationConfig, outcomes: Outcomes, frames: Frames
+    config: CalibrationConfig, outcomes: lab.Outcomes, frames: lab.Frames
 ) -> Iterator[Chapter | None]:
     """Lay out the page."""
     yield Chapter(
@@ -134,11 +124,10 @@ def chapters(
     title = "By how much approximations are wrong"
     yield Chapter(title, views=(WORST, OUTSIDE), extras=_figures(outcomes))
     yield Chapter("Every comparison", views=(lab.TRIALS,))
-    yield failed(frames)
+    yield lab.failed(frames)
 
 
-def _figures(outcomes: Outcomes) -> Iterator[FigureItem]:
-    """Draw the ranks of approximations, those of the worst quantities."""
+def _figures(outcomes: lab.Outcomes) -> Iterator[FigureItem]:
     for cell in outcomes:
         found = from_tree(outcomes.tree(cell))
         if found.outside:
@@ -149,7 +138,7 @@ def _figures(outcomes: Outcomes) -> Iterator[FigureItem]:
             )
 
 
-TEXT = Text(
+TEXT = lab.Text(
     "Calibration of methods and programs",
     headline,
     chapters,

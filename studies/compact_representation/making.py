@@ -27,17 +27,8 @@ from onebasin.truth.problems.images import image_split
 from ..lab import Cell, Context, Outcomes
 from ..lab.making import sample
 from ..lab.posteriors import Distilling, halves, posterior_mean, prior_draws, tree_of
-from .design import (
-    DYNAMICS,
-    REFINED,
-    SWAPS,
-    AlignSettings,
-    CompactConfig,
-    RowSettings,
-    network,
-    permutations_of,
-    target,
-)
+from . import design
+from .design import RowSettings, network
 from .pairs import train_dynamics, train_swaps
 
 BATCH = 50
@@ -128,7 +119,6 @@ def predictive(model: BayesianNetwork, batches: Iterator[Draws], test: Dataset) 
 
 
 def _sampled(fit: GaussianFit, num: int, seed: int) -> Iterator[Draws]:
-    """Draw from a fit, batch by batch."""
     sizes = [min(BATCH, num - at) for at in range(0, num, BATCH)]
     streams = np.random.SeedSequence(seed).generate_state(len(sizes))
     for size, state in zip(sizes, streams, strict=True):
@@ -186,21 +176,23 @@ def prune(fit: GaussianFit, keep: Sequence[float], by: str) -> Draws:
 LAGS = (1, 20, 100)
 
 
-def make(config: CompactConfig, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(
+    config: design.CompactConfig, cell: Cell, outcomes: Outcomes, context: Context
+) -> xr.DataTree:
     """Make a cell's posterior."""
     from onebasin.inference import infer
 
     inputs = [outcomes.by_key(key) for key in cell.inputs]
-    if isinstance(cell.settings, AlignSettings):
+    if isinstance(cell.settings, design.AlignSettings):
         return make_aligned(inputs[0], network(config), cell, progress=context.progress)
     if isinstance(cell.settings, RowSettings):
         return make_row(inputs[0], cell, image_split(config.size, cell.seed).test)
-    trained = target(config, cell)
-    if cell.key == DYNAMICS:
+    trained = design.target(config, cell)
+    if cell.key == design.DYNAMICS:
         return train_dynamics(trained, cell.settings, cell.seed)
-    if cell.key == SWAPS:
+    if cell.key == design.SWAPS:
         return train_swaps(trained, cell.settings, cell.seed)
-    if cell.key == REFINED:
+    if cell.key == design.REFINED:
         return infer(
             trained,
             replace(cell.settings, family="meanfield"),
@@ -221,7 +213,7 @@ def make_aligned(
 
     The gain on draws from the prior, which have no basin, stands next to that on the posterior's.
     """
-    symmetry, how = permutations_of(model), asdict(cell.settings)
+    symmetry, how = design.permutations_of(model), asdict(cell.settings)
     with ProgressBars(progress) as bars:
         bar = bars.add("aligning draws", 100)
         alignment = align(

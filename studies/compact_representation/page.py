@@ -10,36 +10,12 @@ from onebasin.analysis.plots import style
 from onebasin.base.table import TableCell
 from onebasin.truth.problems.images import image_split
 
-from ..lab import (
-    FAILURES,
-    STATEMENTS,
-    TRIALS,
-    VERDICTS,
-    Chapter,
-    Field,
-    Frames,
-    Outcomes,
-    Row,
-    RowTable,
-    Text,
-    count_verdicts,
-    read,
-    verdicts,
-)
+from .. import lab
+from ..lab import Chapter, Field, Frames, Row, RowTable, read
 from ..lab.figures import plot_cells
-from ..lab.tables import yes_no
-from .design import (
-    DYNAMICS,
-    ENSEMBLE,
-    HMC,
-    MEANFIELD,
-    REFINED,
-    RULES,
-    SWAPS,
-    CompactConfig,
-    num_parameters,
-    rows,
-)
+from ..lab.page import yes_no
+from . import design
+from .design import RULES, rows
 from .measures import AGREEMENT_GOAL, VARIATION_GOAL, best_gaussian, goals, reaches_goal
 from .pairs import PANEL, figure_three, figure_two
 
@@ -181,8 +157,17 @@ TRANSPOSITIONS = RowTable(
     over="swaps",
 )
 
-VIEWS = (PAPER_TABLE, ROWS, GOALS, ALIGNMENTS, TRANSPOSITIONS, STATEMENTS, TRIALS, FAILURES)
-SHOWN = (PAPER_TABLE, GOALS, VERDICTS)
+VIEWS = (
+    PAPER_TABLE,
+    ROWS,
+    GOALS,
+    ALIGNMENTS,
+    TRANSPOSITIONS,
+    lab.STATEMENTS,
+    lab.TRIALS,
+    lab.FAILURES,
+)
+SHOWN = (PAPER_TABLE, GOALS, lab.VERDICTS)
 
 
 _DEFINITIONS = (
@@ -231,10 +216,12 @@ def headline(frames: Frames) -> Iterator[str]:
             f"{truth['draw_accuracy']:.3f}; its mutual information is {best['mutual_information']:.3f} nats, HMC's "
             f"{truth['mutual_information']:.3f}."
         )
-    yield count_verdicts(frames)
+    yield lab.count_verdicts(frames)
 
 
-def chapters(config: CompactConfig, outcomes: Outcomes, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(
+    config: design.CompactConfig, outcomes: lab.Outcomes, frames: Frames
+) -> Iterator[Chapter | None]:
     """Lay out the page."""
     there = {cell.key for cell in outcomes}
     data, size = image_split(config.size, config.seed), config.size
@@ -244,7 +231,7 @@ def chapters(config: CompactConfig, outcomes: Outcomes, frames: Frames) -> Itera
         "Bamler (2023) bring the draws of a Bayesian network into one labelling and replace them by one Gaussian. "
         "How much of the posterior is left?\n\n"
         f"Here the network has {size.side**2} inputs, {size.hidden} ReLU units and 10 outputs "
-        f"({num_parameters(config):,} weights and biases) with N(0, 1) priors, conditioned on "
+        f"({design.num_parameters(config):,} weights and biases) with N(0, 1) priors, conditioned on "
         f"{data.train.num_obs:,} images and tried on {data.test.num_obs:,} others ({data.train.source}). HMC's "
         "draws are the truth; every representation is made from the same draws.",
     )
@@ -277,12 +264,12 @@ def chapters(config: CompactConfig, outcomes: Outcomes, frames: Frames) -> Itera
         (TRANSPOSITIONS,),
         [draw(outcomes.by_key(k)[g].to_dataset()) for k, g, draw in _TRAINED if k in there],
     )
-    yield from verdicts(frames)
+    yield from lab.verdicts(frames)
 
 
-_NAMED = (HMC, ENSEMBLE, MEANFIELD, REFINED)
+_NAMED = (design.HMC, design.ENSEMBLE, design.MEANFIELD, design.REFINED)
 """Cells of which the page says how they were made."""
-TEXT = Text(
+TEXT = lab.Text(
     title="One Gaussian for a network's posterior",
     headline=headline,
     chapters=chapters,
@@ -298,7 +285,7 @@ _PRUNED = {
 }
 
 
-_TRAINED = ((DYNAMICS, "dynamics", figure_two), (SWAPS, "swaps", figure_three))
+_TRAINED = ((design.DYNAMICS, "dynamics", figure_two), (design.SWAPS, "swaps", figure_three))
 """The cells of trained networks, with their groups and what draws them."""
 
 

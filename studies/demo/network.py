@@ -16,6 +16,7 @@ from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.result import Diagnosis
 from onebasin.inference import advi, log_density, nuts, symmetrised_vi
 from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget
+from onebasin.posteriors.view import as_view
 
 SEED = 1
 NOISE = 0.2
@@ -122,6 +123,5 @@ def scores(posteriors: Mapping[str, xr.DataTree]) -> Iterator[tuple[str, Score]]
 
 def _columns(posterior: xr.DataTree) -> np.ndarray:
     """Return the draws of all parameters, (draw, param)."""
-    variables = sorted(posterior.posterior.dataset.data_vars.items())
-    flat = [v.values.reshape(v.shape[0] * v.shape[1], -1) for _, v in variables]
-    return np.concatenate(flat, axis=1)
+    draws = as_view(posterior).draws(sorted(posterior.posterior.data_vars))
+    return draws.values.reshape(-1, len(draws.names))

@@ -15,27 +15,31 @@ from .claims import (
     each,
     join,
     pair,
-    ratio,
     span,
 )
 from .effects import EFFECTS, Measure, changes, exceeds
 from .frame import Frame, Frames, Row, Rows, averages, plain, read, select
-from .options import Options
-from .page import Caution, Chapter, Extra, Text, failed, health, verdicts
-from .pairs import MIN_PAIRS, Effect, Holds, Pairs, Scale, Side
-from .study import Study
-from .tables import (
+from .page import (
     CLAIM_VERDICTS,
     CLAIMS,
     FAILURES,
     STATEMENTS,
     TRIALS,
     VERDICTS,
+    Caution,
+    Chapter,
+    Extra,
     Field,
     RowTable,
+    Text,
     at_least,
     at_most,
+    failed,
     filled,
+    health,
     mean_and_sd,
     mean_of,
+    verdicts,
 )
+from .pairs import MIN_PAIRS, Effect, Holds, Pairs, Scale, Side
+from .study import Options, Study

@@ -27,10 +27,9 @@ from onebasin.base.extras import lacks
 from onebasin.base.notices import record
 from onebasin.base.time_left import in_words
 
-from .cell_files import write_json
 from .cell_process import Answer, start_cell, write_order
 from .cells import Cell, Outcomes
-from .folder import Run
+from .folder import Run, write_json
 from .making import Broken, MadeCell, Recipe, Say, find_cell, make_cell, persist
 from .study import Findings, Study, conclude, measure, report
 
@@ -279,8 +278,6 @@ def _processes(cores: int, state: StudyProgress) -> Iterator[Attempt]:
 def _one_by_one(
     recipe: Recipe, state: StudyProgress, tries: int, *, progress: bool
 ) -> Generator[MadeCell]:
-    """Make cells in this process."""
-
     def say(text: str) -> None:
         state.say(f"    {text}")
 

@@ -17,8 +17,8 @@ from onebasin.base.table import TableCell
 
 from .claims import Test, Trial, Void, counted, never
 from .frame import Frames, Row, Rows, read
+from .page import Field, RowTable, yes_no
 from .pairs import Effect, Holds, Pairs, Scale, Side, effect_of
-from .tables import Field, RowTable, yes_no
 
 Measure = str | Callable[[Row], float | None]
 """A column, or a function of the row."""

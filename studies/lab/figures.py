@@ -8,19 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from onebasin.analysis.page.page import FigureItem
-from onebasin.analysis.plots.style import (
-    ACCENT,
-    CHAIN_COLOURS,
-    GRID,
-    INK,
-    TEXT_SIZE,
-    add_legend,
-    new_figure,
-    style_axes,
-)
+from onebasin.analysis.plots import style
 from onebasin.analysis.plots.traces import draw_traces, traces_in_words
 from onebasin.analysis.report.sections.fits import elbo_figure
-from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
@@ -110,10 +100,8 @@ def plot_cells(
     `x_label` says what the numbers are, with their unit; `limit` is a threshold to mark.
     """
     rows = list(dict.fromkeys(row for group in values.values() for row in group))
-    if not rows:
-        raise ArgumentError("`values` is empty: give a number for at least one run.")
-    figure = new_figure(7.2, 0.34 * len(rows) + 1.2)
-    axes = style_axes(figure.subplots(), x_label=x_label)
+    figure = style.new_figure(7.2, 0.34 * len(rows) + 1.2)
+    axes = style.style_axes(figure.subplots(), x_label=x_label)
     markers = "osD^vP"
     handles = [
         axes.plot(
@@ -122,19 +110,19 @@ def plot_cells(
             linestyle="none",
             marker=markers[place % len(markers)],
             markersize=6.5,
-            color=(ACCENT, *CHAIN_COLOURS[1:])[place % len(CHAIN_COLOURS)],
+            color=(style.ACCENT, *style.CHAIN_COLOURS[1:])[place % len(style.CHAIN_COLOURS)],
         )[0]
         for place, group in enumerate(values.values())
     ]
     if limit is not None:
-        axes.axvline(limit, color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
+        axes.axvline(limit, color=style.INK, linewidth=0.9, linestyle=(0, (4, 3)))
     if log_scale:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(ScalarFormatter())
         axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_yticks(range(len(rows)), rows, fontsize=TEXT_SIZE, color=INK)
+    axes.set_yticks(range(len(rows)), rows, fontsize=style.TEXT_SIZE, color=style.INK)
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.grid(axis="both", color=GRID, linewidth=0.6)
+    axes.grid(axis="both", color=style.GRID, linewidth=0.6)
     if len(values) > 1:
-        add_legend(figure, handles, list(values))
+        style.add_legend(figure, handles, list(values))
     return figure

@@ -22,8 +22,7 @@ from typing import Any
 from onebasin.base.errors import StudyError
 from onebasin.base.files.seal import Seal, examine_json
 
-from .cell_files import read_json
-from .folder import config_hash
+from .folder import config_hash, read_json
 from .frame import Frame, Row
 from .record import made_by, read_record, rewrite_record
 

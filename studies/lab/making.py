@@ -30,8 +30,8 @@ from onebasin.inference.methods import as_word
 from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.posteriors import schema
 
-from .cell_files import CellFiles
 from .cells import Cell, CellFailed, Context, Outcomes
+from .folder import CellFiles
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -195,7 +195,6 @@ def symmetrise(cell: Cell, context: Context, settings: Symmetrised, **fields: An
 
 
 def _found(files: CellFiles, cell: Cell, own: str | None, say: Say) -> MadeCell | None:
-    """Take what an earlier run has made of the cell, if it has."""
     if (seconds := files.find(cell.key, own)) is not None:
         say("there already")
         return MadeCell(cell, own, seconds=seconds, found=True)

@@ -16,8 +16,6 @@ from typing import Literal
 
 import numpy as np
 
-from onebasin.base.errors import ArgumentError
-
 CONFIDENCE = 0.95
 MIN_PAIRS = 6
 """Fewer pairs cannot give a two-sided Wilcoxon test below 0.05."""
@@ -69,13 +67,6 @@ class Pairs:
 
     first: Sequence[float]
     second: Sequence[float]  # `first`, `second`: The two sides, in the same order.
-
-    def __post_init__(self) -> None:
-        """Refuse sides of different length."""
-        if len(self.first) != len(self.second):
-            raise ArgumentError(
-                f"`first` has {len(self.first)} values and `second` {len(self.second)}: give as many of each."
-            )
 
     @property
     def num(self) -> int:

@@ -6,9 +6,8 @@ NUTS that know nothing of labels. What docs/guides/label-switching.md claims is 
 """
 
 from ..lab import Study
-from .claims import CLAIMS
 from .design import cells, configure, make, target
-from .measures import measure
+from .measures import CLAIMS, measure
 from .page import SHOWN, TEXT, VIEWS
 
 STUDY = Study(configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, make=make)

@@ -16,31 +16,11 @@ from onebasin.truth.alignment_recovery import Recovery, recover
 from onebasin.truth.figures import draw_failure_rates, plot_recovery
 from onebasin.truth.problems.label_switching import PROBLEMS, simulate
 
-from ..lab import (
-    CLAIM_VERDICTS,
-    CLAIMS,
-    FAILURES,
-    TRIALS,
-    Chapter,
-    Field,
-    Frame,
-    Frames,
-    Outcomes,
-    Row,
-    RowTable,
-    Text,
-    at_least,
-    at_most,
-    count_verdicts,
-    failed,
-    health,
-    mean_of,
-    select,
-    where,
-)
+from .. import lab
+from ..lab import Chapter, Field, Frames, Row, RowTable, at_most
 from ..lab.figures import plot_cells
-from .claims import APART, GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
 from .design import LabelSwitchingConfig
+from .measures import APART, GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
 
 
 def _ess(column: str) -> Callable[[Row], TableCell | None]:
@@ -48,7 +28,7 @@ def _ess(column: str) -> Callable[[Row], TableCell | None]:
 
     def cell(row: Row) -> TableCell | None:
         value = row[column]
-        return None if value is None else TableCell(value, at_least(least_ess(row))(value))
+        return None if value is None else TableCell(value, lab.at_least(least_ess(row))(value))
 
     return cell
 
@@ -129,15 +109,15 @@ def rates(frames: Frames) -> Table:
         f"each, {len(first['optimal'])} posteriors of {first['draws']} draws",
         (
             Field("separation", "separation", unit="sds"),
-            *(Field(rules[rule], mean_of(rule), decimals=3) for rule in rules if rule in first),
+            *(Field(rules[rule], lab.mean_of(rule), decimals=3) for rule in rules if rule in first),
         ),
         over="rates",
     )
     return view(frames)
 
 
-VIEWS = (DIAGNOSTICS, CLAIMS, SWITCHING, RECOVERY, rates, TRIALS, FAILURES)
-SHOWN = (DIAGNOSTICS, CLAIM_VERDICTS)
+VIEWS = (DIAGNOSTICS, lab.CLAIMS, SWITCHING, RECOVERY, rates, lab.TRIALS, lab.FAILURES)
+SHOWN = (DIAGNOSTICS, lab.CLAIM_VERDICTS)
 
 
 _DEFINITIONS = (
@@ -182,22 +162,22 @@ def headline(frames: Frames) -> Iterator[str]:
             f"Aligned with the mean, {mean} of these {len(apart)} seem to change labels within chains, which leaves "
             f"posteriors up to {max(apart.column('inflation')):.1f} times as wide; aligned with a Gaussian, {gaussian}."
         )
-    for row in select("cells", kind="overlap")(frames).rows[:1]:
+    for row in lab.select("cells", kind="overlap")(frames).rows[:1]:
         warned = "warns" if row["warnings"] else "does not warn"
         yield (
             f"Where they overlap, chains go through up to {max(row['labellings'])} labellings each, raw R-hat is "
             f"{row['raw_rhat']:.2f}, and the diagnosis {warned} that aligned means depend on the rule."
         )
-    for row in select("cells", kind="modes")(frames).rows[:1]:
+    for row in lab.select("cells", kind="modes")(frames).rows[:1]:
         yield (
             f"Where modes differ in more than labels, R-hat is {row['raw_rhat']:.2f} raw and "
             f"{row['aligned_rhat']:.2f} aligned, and the chains are told apart as {len(row['basins'])} groups."
         )
-    yield count_verdicts(frames, of="claims", hold=("holds", "hold"))
+    yield lab.count_verdicts(frames, of="claims", hold=("holds", "hold"))
 
 
 def chapters(
-    config: LabelSwitchingConfig, outcomes: Outcomes, frames: Frames
+    config: LabelSwitchingConfig, outcomes: lab.Outcomes, frames: Frames
 ) -> Iterator[Chapter | None]:
     """Lay out the page; every posterior is aligned once more."""
     aligned = {cell: align(outcomes.tree(cell)) for cell in outcomes}
@@ -218,7 +198,7 @@ def chapters(
     )
     drawn = rhat_figure(frames["cells"])
     yield Chapter("Raw and aligned", views=(DIAGNOSTICS,), extras=(drawn,))
-    yield Chapter("What is claimed, and what was measured", views=(CLAIMS,))
+    yield Chapter("What is claimed, and what was measured", views=(lab.CLAIMS,))
     yield Chapter(
         "Basins and labels",
         "Two rules of alignment are compared. They differ where a part has entries that the data say "
@@ -246,10 +226,12 @@ def chapters(
     yield Chapter(
         "Can the draws be trusted?",
         "The usual health of the chains, before alignment: R-hat and ESS condemn them all.",
-        extras=health(outcomes, outcomes, name=lambda c: where(c.factors), captions=captions),
+        extras=lab.health(
+            outcomes, outcomes, name=lambda c: lab.where(c.factors), captions=captions
+        ),
     )
-    yield Chapter("Every comparison", views=(TRIALS,))
-    yield failed(frames)
+    yield Chapter("Every comparison", views=(lab.TRIALS,))
+    yield lab.failed(frames)
 
 
 def _model(row: Row, drawn: FigureItem) -> Chapter:
@@ -262,7 +244,7 @@ def _model(row: Row, drawn: FigureItem) -> Chapter:
     return Chapter(title, PROBLEMS[row["problem"]].words, extras=(*remarks, drawn))
 
 
-TEXT = Text(
+TEXT = lab.Text(
     "Label switching: diagnostics raw and aligned",
     headline,
     chapters,
@@ -270,7 +252,7 @@ TEXT = Text(
 )
 
 
-def rhat_figure(cells: Frame) -> FigureItem | None:
+def rhat_figure(cells: lab.Frame) -> FigureItem | None:
     """Draw how far R-hat is above 1, raw, aligned, held out and of invariants."""
     columns = {
         "raw": "raw_rhat",
@@ -304,7 +286,7 @@ def trace_figure(row: Row, raw: xr.DataTree, aligned: xr.DataTree) -> FigureItem
     )
 
 
-def rates_figure(rates: Frame) -> FigureItem:
+def rates_figure(rates: lab.Frame) -> FigureItem:
     """Draw how often either rule gets labels wrong, by how far parts are apart."""
     first, separations = rates.rows[0], np.array(rates.column("separation"))
     optimal, *found = (np.array(rates.column(rule)).T for rule in ("optimal", *RULES))

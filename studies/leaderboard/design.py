@@ -1,24 +1,231 @@
-"""The design and the cells: references, methods, what is added, and their making."""
+"""The design and the cells: references, methods, what is added, and their making.
+
+Chains have the reference's own target acceptance, tree depth and starts, and the length that a user would give them;
+fits have their defaults and as many draws as the chains, so that their Monte Carlo error is no larger. A method of a
+user's own is a callable that returns a posterior, or the file of one.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import xarray as xr
 
+from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.base.checks import choose
-from onebasin.base.errors import InferenceError, StudyError
-from onebasin.inference import Symmetrised
+from onebasin.base.errors import InferenceError, OnebasinError, StudyError
+from onebasin.inference import Advi, Ensemble, Hmc, Laplace, Mclmc, Nuts, Pathfinder, Symmetrised
 from onebasin.models import NetworkTarget, Target
+from onebasin.models.numpyro_file import ModelFile, loaded
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, blocks_of
 from onebasin.stan import StanError
 from onebasin.truth import open_reference, references
 from onebasin.truth.problems import PROBLEMS, Problem
+from onebasin.truth.produce import sha256
 
 from ..lab import Cell, CellFailed, Context, Options, Outcomes
 from ..lab.making import sample, symmetrise
 from ..lab.posteriors import Distilling
-from .added import ENGINE, Added, Own, posterior_of, settings_for
-from .methods import METHODS, chosen
+
+PLACE = "{reference}"
+"""The part of a file's name that stands for the reference's name."""
+ENGINE = "own"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
+_FORM = "NAME=MODULE.py:FUNCTION or NAME=FILE.nc, such as mine=sampler.py:sample"
+
+
+@dataclass(frozen=True)
+class Added:
+    """A method of a user's own."""
+
+    name: str  # Its name in tables.
+    path: str
+    """Of the module, or of the posterior, where `{reference}` stands for the name of each."""
+    function: str = ""  # Of the module; empty for a posterior's file.
+
+
+@dataclass(frozen=True)
+class Own:
+    """The settings of an added method's cell: changed code, or a changed file, is another cell."""
+
+    chains: ClassVar[int] = 4
+    """A function may take as many cores as chains of ours do: unless asked for, nothing else is made meanwhile."""
+
+    path: str
+    function: str
+    sha256: str
+
+
+def parse(words: str, taken: tuple[str, ...]) -> Added:
+    """Read what `--add` was given; a `StudyError` if it cannot be read, or its name is one of those `taken`."""
+    name, equals, what = words.partition("=")
+    if not (equals and what and _NAME.fullmatch(name)):
+        raise StudyError(f"`--add` is {words!r}; give {_FORM}.")
+    if name in taken:
+        raise StudyError(
+            f"`--add` names {name!r}, which is a method already; give it another name."
+        )
+    path, colon, function = what.rpartition(":")
+    if colon and path.endswith(".py") and function.isidentifier():
+        return Added(name, path, function)
+    if what.endswith(".py"):
+        raise StudyError(
+            f"`--add` is {words!r}, which names no function of the module; give {_FORM}."
+        )
+    return Added(name, what)
+
+
+def settings_for(added: Added, reference: str, *, alone: bool) -> Own:
+    """Give the settings of an added method's cell; `alone` says whether this reference is the only one.
+
+    It is a `StudyError` if there is no such file, or one file stands for the posteriors of several references.
+    """
+    if not added.function and PLACE not in added.path and not alone:
+        raise StudyError(
+            f"`--add` gives {added.name} one file, {added.path}, and there are several references: name one by --only, "
+            f"or write {PLACE} into the file's name where it has that of the reference."
+        )
+    path = Path(added.path.replace(PLACE, reference))
+    if not path.is_file():
+        raise StudyError(f"`--add` gives {added.name} the file {path}, which does not exist.")
+    return Own(str(path.resolve()), added.function, sha256(path))
+
+
+def posterior_of(name: str, own: Own, target: Target, seed: int, reference: str) -> xr.DataTree:
+    """Call a user's function with the target and a seed, or read a user's file.
+
+    It is `CellFailed` if the module or its function cannot be had, it fails, or there is no posterior of the
+    reference's model.
+    """
+    from onebasin.analysis.compare.reference.compare import check_run
+    from onebasin.posteriors.view import as_view
+
+    try:
+        if own.function:
+            with loaded(ModelFile(Path(own.path), own.function)) as sample:
+                view = as_view(sample(target, seed), f"what {own.function} returned")
+        else:
+            view = as_view(own.path, own.path)
+        check_run(view, open_reference(reference).known, reference)
+        return view.tree.load()
+    except (OnebasinError, AssertionError, TypeError, ValueError) as error:
+        raise CellFailed(f"{name}: {error}") from error
+
+
+CHAINS = Nuts(chains=4, warmup=1000, draws=1000)
+SHORT = Nuts(chains=4, warmup=500, draws=500)
+DRAWS = 4000
+"""The number of draws of a fit, as many as of the chains."""
+
+
+@dataclass(frozen=True)
+class LeaderboardRow:
+    """A row of the leaderboard."""
+
+    label: str  # Its name in tables.
+    word: str  # The method's, of `inference.methods.WORDS`; its own where the making knows it.
+    engine: str  # Who makes it.
+    settings: Callable[[Problem, bool], Any]
+    """From the problem, and whether it is to be quick, to the method."""
+    fits: Callable[[Target], bool] = lambda target: True
+    """From a target to whether the method is for it."""
+    inputs: tuple[str, ...] = ()  # Methods whose posterior of the same problem it is made from.
+
+
+def _nuts(problem: Problem, quick: bool) -> Nuts:
+    size = SHORT if quick else CHAINS
+    return replace(problem.settings, chains=size.chains, warmup=size.warmup, draws=size.draws)
+
+
+def _hmc(problem: Problem, quick: bool) -> Hmc:
+    nuts = _nuts(problem, quick)
+    names = ("chains", "warmup", "draws", "target_acceptance", "metric", "init_radius", "init")
+    return Hmc(**{name: getattr(nuts, name) for name in names})
+
+
+def _symmetrised(problem: Problem, quick: bool) -> Symmetrised:
+    start: Any = "he" if _is_free_network(problem.target()) else "random"
+    return Symmetrised(steps=2000 if quick else 10_000, draws=DRAWS, init=start)
+
+
+def _sized(full: Any, quick: Any) -> Callable[[Problem, bool], Any]:
+    """One method for all problems, and another where it is to be quick."""
+    return lambda problem, is_quick: quick if is_quick else full
+
+
+_ADVI = _sized(Advi(draws=DRAWS), Advi(iterations=2000, draws=DRAWS))
+
+
+def _is_free_network(target: Target) -> bool:
+    return isinstance(target, NetworkTarget) and target.model.parametrisation.label == "free"
+
+
+METHODS: Mapping[str, LeaderboardRow] = MappingProxyType(
+    {
+        "nuts": LeaderboardRow("NUTS, NumPyro", "nuts", "numpyro", _nuts),
+        "nuts-stan": LeaderboardRow("NUTS, Stan", "nuts", "stan", _nuts),
+        "nuts-nutpie": LeaderboardRow("NUTS, nutpie", "nuts", "nutpie", _nuts),
+        "hmc": LeaderboardRow("HMC", "hmc", "numpyro", _hmc),
+        "mclmc": LeaderboardRow("MCLMC", "mclmc", "numpyro", _sized(Mclmc(), Mclmc(draws=500))),
+        "meanfield": LeaderboardRow("mean-field ADVI", "meanfield", "numpyro", _ADVI),
+        "fullrank": LeaderboardRow("full-rank ADVI", "fullrank", "numpyro", _ADVI),
+        "symmetrised": LeaderboardRow(
+            "symmetrised VI",
+            "symmetrised",
+            "numpyro",
+            _symmetrised,
+            lambda t: bool(
+                blocks_of(t.symmetry, Exchangeable) or blocks_of(t.symmetry, Complement)
+            ),
+        ),
+        "pathfinder": LeaderboardRow(
+            "Pathfinder", "pathfinder", "stan", _sized(Pathfinder(), Pathfinder())
+        ),
+        "laplace": LeaderboardRow(
+            "Laplace", "laplace", "numpyro", _sized(Laplace(draws=DRAWS), Laplace(draws=DRAWS))
+        ),
+        "ensemble": LeaderboardRow(
+            "deep ensemble",
+            "ensemble",
+            "numpyro",
+            _sized(Ensemble(members=100), Ensemble(members=20)),
+            lambda target: isinstance(target, NetworkTarget),
+        ),
+        "distilled": LeaderboardRow(
+            "NUTS distilled, one Gaussian",
+            "distilled",
+            "analysis",
+            _sized(
+                Distilling(DistillationSettings(), DRAWS),
+                Distilling(DistillationSettings(iterations=1000), DRAWS),
+            ),
+            _is_free_network,
+            ("nuts",),
+        ),
+    }
+)
+"""By the words of the command line."""
+
+
+def chosen(words: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Choose methods by their words, with those that they are made from; refuses other words.
+
+    All by default, but nutpie only where it is there.
+    """
+    if words is None:
+        return tuple(name for name in METHODS if name != "nuts-nutpie" or find_spec("nutpie"))
+    for word in words:
+        if word not in METHODS:
+            raise StudyError(f"`--methods` names {word!r}; choose among {', '.join(METHODS)}.")
+    wanted = {*words, *(name for word in words for name in METHODS[word].inputs)}
+    return tuple(name for name in METHODS if name in wanted)
+
 
 NAME = "leaderboard"
 

@@ -20,8 +20,7 @@ from onebasin.truth import open_reference
 
 from ..lab import Cell, Claim, Finding, Frame, Frames, Outcomes, Row, Test, Trial, each, read
 from ..lab.record import RESULTS
-from .design import NAME, LeaderboardConfig
-from .methods import METHODS
+from .design import METHODS, NAME, LeaderboardConfig
 
 
 def measure(config: LeaderboardConfig, outcomes: Outcomes) -> Frames:

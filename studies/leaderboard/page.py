@@ -10,18 +10,7 @@ from onebasin.analysis.page.page import FigureItem
 from onebasin.base.table import TableCell
 
 from .. import lab
-from ..lab import (
-    Chapter,
-    Field,
-    Frame,
-    Frames,
-    Outcomes,
-    Row,
-    RowTable,
-    Text,
-    count_verdicts,
-    failed,
-)
+from ..lab import Chapter, Field, Frames, Row, RowTable
 from ..lab.figures import plot_cells
 from .design import LeaderboardConfig, problem_of
 
@@ -80,7 +69,7 @@ def board_of(reference: str) -> RowTable:
     return RowTable(
         "The smallest error first",
         (Field("method", _method), Field("verdict", _verdict), *_COLUMNS),
-        over=lambda frames: Frame.of(best_first(frames)).where(problem=reference),
+        over=lambda frames: lab.Frame.of(best_first(frames)).where(problem=reference),
         drop_empty=True,
     )
 
@@ -88,7 +77,7 @@ def board_of(reference: str) -> RowTable:
 def over_all(frames: Frames) -> Iterator[Row]:
     """A row a method: on how many references it agrees, and what that costs."""
     rows, failures = lab.read("cells", frames), lab.read("failures", frames)
-    failed = [row["key"] for row in failures]
+    lost = [row["key"] for row in failures]
     for method in rows.levels("method") if len(rows) else ():
         own = rows.where(method=method)
         verdicts = own.column("verdict")
@@ -98,7 +87,7 @@ def over_all(frames: Frames) -> Iterator[Row]:
             "agrees": sum(verdict in _AGREES for verdict in verdicts),
             "differs": verdicts.count("differs"),
             "unjudged": verdicts.count("cannot be judged"),
-            "failed": sum(f".{method}." in key for key in failed),
+            "failed": sum(f".{method}." in key for key in lost),
             **{name: own.median(name) for name in ("worst", "sd_ratio", "gradients", "seconds")},
         }
 
@@ -180,7 +169,7 @@ def headline(frames: Frames) -> Iterator[str]:
             yield (
                 f"{reference}: the smallest worst error of a mean is {best['worst']:.3f} sds, of {best['label']}."
             )
-    yield count_verdicts(frames, of="claims", hold=("holds", "hold"))
+    yield lab.count_verdicts(frames, of="claims", hold=("holds", "hold"))
 
 
 _SAID = {
@@ -192,7 +181,7 @@ _SAID = {
 
 
 def chapters(
-    config: LeaderboardConfig, outcomes: Outcomes, frames: Frames
+    config: LeaderboardConfig, outcomes: lab.Outcomes, frames: Frames
 ) -> Iterator[Chapter | None]:
     """Lay out the page."""
     yield Chapter(
@@ -207,11 +196,10 @@ def chapters(
         yield Chapter(reference, f"{problem_of(reference).title}.", (board_of(reference),))
     yield Chapter("Every verdict in words", views=(REASONS,))
     yield Chapter("Every comparison", views=(lab.TRIALS,))
-    yield failed(frames)
+    yield lab.failed(frames)
 
 
 def _errors(frames: Frames) -> FigureItem | None:
-    """Draw every method's worst error of a mean, by reference."""
     groups: dict[str, dict[str, float]] = {}
     for row in lab.read("cells", frames).known("worst"):
         if row["worst"] > 0:
@@ -226,7 +214,7 @@ def _errors(frames: Frames) -> FigureItem | None:
     )
 
 
-TEXT = Text(
+TEXT = lab.Text(
     "The leaderboard: methods compared with reference posteriors",
     headline,
     chapters,

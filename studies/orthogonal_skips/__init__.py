@@ -6,9 +6,8 @@ by layer, during the training; what collapses; two scales of the prior.
 """
 
 from .. import lab
-from .claims import CLAIMS
 from .design import cells, configure, make, target
-from .measures import measure
+from .measures import CLAIMS, measure
 from .page import COLLAPSE, PREDICTIONS, TEXT, VIEWS
 
 STUDY = lab.Study(

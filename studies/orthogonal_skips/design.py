@@ -28,7 +28,7 @@ from onebasin.models.data.synthetic import sinc
 from ..lab import Cell, Context, Frame, Options, Outcomes, Row
 from ..lab.making import sample
 from ..lab.posteriors import to_tree
-from ..shared.papers import check_number
+from ..lab.shared import check_number
 
 NAME = "orthogonal-skips"
 MADE, NUMPYRO = "analysis", "numpyro"

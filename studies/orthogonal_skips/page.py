@@ -9,34 +9,19 @@ from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.base.table import Flag
 
 from .. import lab
-from ..lab import (
-    EFFECTS,
-    METHOD_WORDS,
-    MIN_PAIRS,
-    Caution,
-    Chapter,
-    Extra,
-    Field,
-    Frames,
-    Outcomes,
-    Row,
-    at_most,
-    read,
-    select,
-)
+from ..lab import MIN_PAIRS, Chapter, Field, Frames, select
 from ..lab.figures import elbo_traces
 from ..lab.frame import averages
-from ..shared.heldout import MAX_RHAT
-from ..shared.papers import averaged
-from .claims import DIFFERENCES
+from ..lab.shared import MAX_RHAT, averaged
 from .design import ALL, CHECK, GAP, INSIDE, NAME, OUTSIDE, TRUTH, VI, SkipsConfig, dataset
+from .measures import DIFFERENCES
 
 _COMMON = ("condition", "method", "problem")
 _FIT = ("condition", "problem")
 _OF_FIT = (Field("condition", "condition"), Field("network", "problem"))
 _POSTERIOR = (
     Field("condition", "condition"),
-    Field("by", lambda row: METHOD_WORDS[row["method"]]),
+    Field("by", lambda row: lab.METHOD_WORDS[row["method"]]),
     Field("network", "problem"),
     Field("data sets", "datasets"),
 )
@@ -125,9 +110,9 @@ GAP_BY_LAYER = averaged(
 )
 
 
-def _training(frames: Frames) -> Iterable[Row]:
+def _training(frames: Frames) -> Iterable[lab.Row]:
     """Give equation 6 next to what had collapsed by then."""
-    gaps = read("gaps", frames).where(layer=ALL)
+    gaps = lab.read("gaps", frames).where(layer=ALL)
     for row in frames["training"]:
         gap = gaps.find(**{name: row[name] for name in ("data", "problem", "iteration")}) or {}
         yield {**row, **{name: gap.get(name) for name in ("lower", "upper")}}
@@ -154,7 +139,7 @@ CHAINS = averaged(
     _COMMON,
     (
         *_POSTERIOR,
-        *_both("R-hat of f", "max_rhat", 3, flag=at_most(MAX_RHAT)),
+        *_both("R-hat of f", "max_rhat", 3, flag=lab.at_most(MAX_RHAT)),
         *_both("points above", "rhat_above", 3, f"R-hat {MAX_RHAT:g}, mean share"),
         *_both("bulk ESS of f", "ess", 0, "mean"),
         Field("R-hat", "max_rhat_value", decimals=2, unit="largest of a weight"),
@@ -176,8 +161,8 @@ FROM_TRUTH = averaged(
     ),
 )
 VIEWS = (
-    lab.STATEMENTS, EFFECTS, PREDICTIONS, DIFFERENCES, COLLAPSE, BY_LAYER, GAP_BY_LAYER, TRAINING, CHAINS, FROM_TRUTH,
-    lab.FAILURES,
+    lab.STATEMENTS, lab.EFFECTS, PREDICTIONS, DIFFERENCES, COLLAPSE, BY_LAYER, GAP_BY_LAYER, TRAINING, CHAINS,
+    FROM_TRUTH, lab.FAILURES,
 )  # fmt: skip
 
 _DEFINITIONS = (
@@ -230,13 +215,12 @@ def headline(frames: Frames) -> Iterator[str]:
 
 
 def _chains(frames: Frames) -> str:
-    """Say where chains disagree on the function."""
     sampled = frames["cells"].where(method=TRUTH).known(f"rhat_{INSIDE}") if frames["cells"] else ()
     bad = [row for row in sampled if _rhat(row) > MAX_RHAT]
     if not bad:
         return ""
     worst = max(bad, key=_rhat)
-    return Caution(
+    return lab.Caution(
         f"Chains of NUTS do not agree on the predictions in {len(bad)} of {len(sampled)} posteriors (R-hat of f above "
         f"{MAX_RHAT:g} at some point, at most {_rhat(worst):.2f}, {worst['label']}): there they are no truth, "
         "and comparisons with them are left out."
@@ -247,7 +231,7 @@ def _upper(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _rhat(row: Row) -> float:
+def _rhat(row: lab.Row) -> float:
     return max(row[f"rhat_{where}"] for where in (INSIDE, OUTSIDE))
 
 
@@ -270,7 +254,9 @@ def _fits(frames: Frames, condition: str) -> str:
     ) * bool(parts)
 
 
-def chapters(config: SkipsConfig, outcomes: Outcomes, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(
+    config: SkipsConfig, outcomes: lab.Outcomes, frames: Frames
+) -> Iterator[Chapter | None]:
     """Lay out the page."""
     hidden = config.hidden
     yield Chapter(
@@ -312,7 +298,7 @@ def chapters(config: SkipsConfig, outcomes: Outcomes, frames: Frames) -> Iterato
         f"run under the first condition: {config.conditions[0]}.",
         (CHAINS, FROM_TRUTH),
     )
-    yield Chapter("Every comparison", views=(EFFECTS,))
+    yield Chapter("Every comparison", views=(lab.EFFECTS,))
     yield lab.failed(frames)
 
 
@@ -329,15 +315,14 @@ EDGE = 2.0
 """Half the width of Figure 1; the data lie within 1."""
 
 
-def _figure_one(config: SkipsConfig, outcomes: Outcomes) -> tuple[Extra, ...]:
-    """Draw the posteriors of the first data set under the first condition."""
+def _figure_one(config: SkipsConfig, outcomes: lab.Outcomes) -> tuple[lab.Extra, ...]:
     first = (config.seed, config.conditions[0])
     shown = outcomes.keep(lambda cell: (cell.seed, getattr(cell, "condition", None)) == first)
     panels = [cell for cell in shown if cell.method in (VI, TRUTH)]
     if not panels:
         return ()
     data = dataset(panels[0].seed, config.conditions[0].frequency)
-    trees = {f"{c.problem}, {METHOD_WORDS[c.method]}": outcomes.tree(c) for c in panels}
+    trees = {f"{c.problem}, {lab.METHOD_WORDS[c.method]}": outcomes.tree(c) for c in panels}
     figure = FigureItem(
         plot_uncertainty(trees, x=[[-EDGE], [EDGE]], truth=data.truth),
         caption="The paper's Figure 1 remade, first data set and condition: the predictive mean with one standard "
@@ -349,7 +334,6 @@ def _figure_one(config: SkipsConfig, outcomes: Outcomes) -> tuple[Extra, ...]:
 
 
 def _gap_figure(frames: Frames) -> FigureItem:
-    """Draw both bounds of the gap against the steps of the training, a line a fit."""
     figure = style.new_figure(6.4, 3.0)
     axes = figure.subplots()
     gaps = frames["gaps"].where(layer=ALL)

@@ -22,26 +22,21 @@ from onebasin.truth.problems.images import image_split
 from ..lab import Cell, Context, Frame, Outcomes, read
 from ..lab.making import sample, symmetrise
 from ..lab.posteriors import from_tree, to_tree, tree_of
+from . import design
 from .classifiers.measures import hold_against, make_truth
 from .classifiers.measures import measure as measure_classifiers
-from .design import (
-    INTERPOLATION,
-    QUADRATURE,
-    FitSettings,
-    InvariantConfig,
-    TruthSettings,
-    alpha_problem,
-    find,
-)
+from .design import INTERPOLATION, FitSettings
 from .two_modes import measures as interpolation
 from .two_weights import measures as quadrature
 from .two_weights.design import METHODS
 from .two_weights.measures import score_fits
 
 
-def make(config: InvariantConfig, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(
+    config: design.InvariantConfig, cell: Cell, outcomes: Outcomes, context: Context
+) -> xr.DataTree:
     """Make a cell's posterior."""
-    if cell.key in (INTERPOLATION, QUADRATURE):
+    if cell.key in (INTERPOLATION, design.QUADRATURE):
         run = interpolation.run if cell.key == INTERPOLATION else quadrature.run
         return to_tree(run(cell.settings))
     if isinstance(cell.settings, FitSettings):
@@ -49,7 +44,7 @@ def make(config: InvariantConfig, cell: Cell, outcomes: Outcomes, context: Conte
         if not cell.problem.startswith("width-"):
             return fitted
         return with_predictions(fitted, cell, image_split(config.images, cell.seed).test)
-    if isinstance(cell.settings, TruthSettings):
+    if isinstance(cell.settings, design.TruthSettings):
         first = outcomes.by_key(cell.inputs[0])
         if cell.method == "truth":
             return make_truth(first, cell.settings, image_split(config.images, cell.seed).test)
@@ -110,7 +105,7 @@ def _by_variable(model: BayesianNetwork, vectors: Float[np.ndarray, "chain param
     return xr.Dataset(variables)
 
 
-def measures(config: InvariantConfig, outcomes: Outcomes) -> Mapping[str, Frame]:
+def measures(config: design.InvariantConfig, outcomes: Outcomes) -> Mapping[str, Frame]:
     """Fill the frames.
 
     Next to those of the parts there are `two_weights`, one row of that part's settings, and `weight_fits`, a row an
@@ -118,12 +113,12 @@ def measures(config: InvariantConfig, outcomes: Outcomes) -> Mapping[str, Frame]
     """
     frames = {"two_weights": Frame.of([asdict(config.two_weights)])}
     for cell in outcomes:
-        if cell.key in (INTERPOLATION, QUADRATURE):
+        if cell.key in (INTERPOLATION, design.QUADRATURE):
             frames |= from_tree(outcomes.tree(cell))
     settings, rows = config.two_weights, []
     for case in read("cases", frames).where(noise=settings.noise):
         for method in METHODS:
-            tree = find(outcomes, alpha_problem(case["alpha"]), method)
+            tree = design.find(outcomes, design.alpha_problem(case["alpha"]), method)
             if tree is not None:
                 rows.append(score_fits(settings, case, method, tree))
     frames["weight_fits"] = Frame.of(rows)

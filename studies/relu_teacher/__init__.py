@@ -7,9 +7,8 @@ With --full, many data sets at two levels of noise: every statement is then an e
 """
 
 from .. import lab
-from .claims import CLAIMS
 from .design import cells, configure, target
-from .measures import measure
+from .measures import CLAIMS, measure
 from .page import ENGINES_AGREE, MIXING, TEXT, VIEWS
 
 STUDY = lab.Study(

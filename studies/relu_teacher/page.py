@@ -16,11 +16,18 @@ from onebasin.truth.problems.relu_networks import DEFINITION, teacher_data
 from .. import lab
 from ..lab import EFFECTS, MIN_PAIRS, Chapter, Extra, Field, Frames, RowTable, at_most
 from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
-from ..shared.heldout import MAX_RHAT, OF_F, PREDICTIVE, RHAT, chains_that_disagree, mixing
-from ..shared.papers import averaged, posterior_name
-from .claims import SHIFT, advi
+from ..lab.shared import (
+    MAX_RHAT,
+    OF_F,
+    PREDICTIVE,
+    RHAT,
+    averaged,
+    chains_that_disagree,
+    mixing,
+    posterior_name,
+)
 from .design import CHARTS, FULL_DATASETS, METHODS, SEAM, TeacherConfig, target
-from .measures import BOUND
+from .measures import BOUND, SHIFT, advi
 
 SLICE = np.linspace(-5.0, 5.0, 81)
 """Values of the first input along the slice; the second is 0."""
@@ -330,7 +337,6 @@ TEXT = lab.Text(
 def _of_chains(
     outcomes: lab.Outcomes, frames: Frames, shown: dict[str, lab.Cell]
 ) -> tuple[Extra, ...]:
-    """Tabulate the health of the chains, and draw what they drew."""
     sampled = [cell for cell in outcomes if cell.method == "nuts"]
     if not sampled:
         return ()
@@ -340,7 +346,6 @@ def _of_chains(
 
 
 def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureItem | None:
-    """Remake the paper's Figure 1, left: a weight into a unit against the weight out of it."""
     if not shown:
         return None
     draws = {name: as_view(outcomes.tree(cell)).draws for name, cell in shown.items()}
@@ -361,7 +366,6 @@ def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureIte
 def _slice(
     config: TeacherConfig, outcomes: lab.Outcomes, shown: dict[str, lab.Cell]
 ) -> FigureItem | None:
-    """Draw what is known of the function along a line through input space."""
     data, x = teacher_data(config.seed), np.column_stack([SLICE, np.zeros_like(SLICE)])
     if not shown or data.truth is None:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from operator import gt, lt
 
 from ..lab import Claim, Finding, Frames, Row, Test, contrast, each, join, select
-from ..shared.heldout import MAX_RHAT
+from ..lab.shared import MAX_RHAT
 
 NOTHING, SYMMETRISED = "plain.meanfield", "plain.symmetrised"
 BROKEN = ("ordered.meanfield", "unit-norm.meanfield", "skips.meanfield")

@@ -49,7 +49,6 @@ def said_of(record: Mapping[str, Any]) -> str:
 
 
 def _broken(line: str) -> str:
-    """Break a line as pages do."""
     inside = "  " if line.startswith("- ") else ""
     return fill(line, 100, subsequent_indent=inside, break_long_words=False, break_on_hyphens=False)
 

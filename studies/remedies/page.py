@@ -9,24 +9,13 @@ from onebasin.analysis.page.page import FigureItem
 from onebasin.base.table import Table
 
 from .. import lab
-from ..lab import (
-    Chapter,
-    Field,
-    Frames,
-    Outcomes,
-    Row,
-    RowTable,
-    Text,
-    count_verdicts,
-    failed,
-)
+from ..lab import Chapter, Field, Frames, Row, RowTable
 from ..lab.figures import plot_cells
-from ..lab.tables import Tabulate
-from ..shared.heldout import MAX_RHAT
+from ..lab.page import Tabulate
+from ..lab.shared import MAX_RHAT
 from .claims import no_truth
-from .design import REMEDIES, RemediesConfig
+from .design import PROBLEMS, REMEDIES, RemediesConfig
 from .measures import OUTPUTS
-from .problems import PROBLEMS
 
 
 def of_problem(problem: str) -> Callable[[Frames], Iterator[Row]]:
@@ -190,11 +179,11 @@ def headline(frames: Frames) -> Iterator[str]:
     if void:
         names = ", ".join(f"{row['dataset']} ({row['label']}, run {row['run']})" for row in void)
         yield lab.Caution(f"Chains of NUTS disagree on outputs, so are no truth: {names}.")
-    yield count_verdicts(frames, of="statements", hold=("holds everywhere", "hold everywhere"))
+    yield lab.count_verdicts(frames, of="statements", hold=("holds everywhere", "hold everywhere"))
 
 
 def chapters(
-    config: RemediesConfig, outcomes: Outcomes, frames: Frames
+    config: RemediesConfig, outcomes: lab.Outcomes, frames: Frames
 ) -> Iterator[Chapter | None]:
     """Lay out the page."""
     runs = "once" if config.runs == 1 else f"{config.runs} times, with other data and other seeds"
@@ -214,7 +203,7 @@ def chapters(
     yield Chapter("Is the truth the truth?", views=(TRUTH,))
     yield Chapter("Fits from other starts", views=(FITS,))
     yield Chapter("Every comparison", views=(lab.TRIALS,))
-    yield failed(frames)
+    yield lab.failed(frames)
 
 
 def _distances(problem: str, frames: Frames) -> FigureItem | None:
@@ -234,7 +223,7 @@ def _distances(problem: str, frames: Frames) -> FigureItem | None:
     )
 
 
-TEXT = Text(
+TEXT = lab.Text(
     "Which remedy for a network's symmetry?",
     headline,
     chapters,

@@ -10,8 +10,8 @@ import sys
 import typer
 from typer.core import TyperGroup
 
-from onebasin.cli.examples import EXAMPLES
 from onebasin.cli.program import program
+from onebasin.cli.spelling import EXAMPLES
 
 from ..each import each
 

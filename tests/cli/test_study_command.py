@@ -12,7 +12,7 @@ import pytest
 from onebasin.base.errors import AdviFailed
 from onebasin.cli.study import study
 from onebasin.inference import Nuts
-from onebasin.studies.lab.options import Options
+from onebasin.studies.lab.study import Options
 from onebasin.studies.registry import STUDIES
 
 from ..each import each

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from onebasin.inference import Nuts
-from onebasin.studies.boston import STUDY, claims
+from onebasin.studies.boston import STUDY, measures
 from onebasin.studies.boston.design import SHALLOW, SHORT, VARIATIONS, configure
-from onebasin.studies.boston.measures import data_units
-from onebasin.studies.boston.points import bounds
+from onebasin.studies.boston.measures import bounds, data_units
 from onebasin.studies.lab import Options, Pairs
-from onebasin.studies.shared.heldout import LEVELS, calibration
+from onebasin.studies.lab.shared import LEVELS, calibration
 from onebasin.truth.problems.relu_networks import boston_split
 
 
@@ -38,12 +37,12 @@ def test_design_is_that_of_the_paper():
 
 
 def test_tables_of_the_paper_are_whole_and_plausible():
-    for table in (claims.MSE, claims.OUTSIDE):
+    for table in (measures.MSE, measures.OUTSIDE):
         assert {name: len(column) for name, column in table.items()} == {"free": 15, "givens": 15}
-    assert min(claims.OUTSIDE["givens"]) == 0.03
-    assert max(claims.OUTSIDE["givens"]) == 0.12
-    assert (min(claims.MSE["givens"]), max(claims.MSE["free"])) == (0.27, 0.47)
-    assert Pairs(claims.MSE["free"], claims.MSE["givens"]).wins == 14
+    assert min(measures.OUTSIDE["givens"]) == 0.03
+    assert max(measures.OUTSIDE["givens"]) == 0.12
+    assert (min(measures.MSE["givens"]), max(measures.MSE["free"])) == (0.27, 0.47)
+    assert Pairs(measures.MSE["free"], measures.MSE["givens"]).wins == 14
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from onebasin.studies.compact_representation.making import halve, make_row
 from onebasin.studies.compact_representation.measures import score
 from onebasin.studies.compact_representation.page import PAPER
 from onebasin.studies.lab.cells import Cell
-from onebasin.studies.lab.options import Options
+from onebasin.studies.lab.study import Options
 from onebasin.truth.problems.images import image_split
 
 from ..each import each

@@ -18,8 +18,7 @@ from onebasin.base.errors import StudyError
 from onebasin.base.files.seal import FIELD, Seal, examine_json
 from onebasin.studies.lab import Frame, Frames, Options, Study, driver
 from onebasin.studies.lab.claims import tried
-from onebasin.studies.lab.record import RESULTS, record_text, rewrite
-from onebasin.studies.lab.rerun import Manifest, settings_of
+from onebasin.studies.lab.record import RESULTS, Manifest, record_text, rewrite, settings_of
 from onebasin.studies.lab.study import conclude, find
 from onebasin.studies.registry import STUDIES
 

@@ -16,9 +16,8 @@ from onebasin.inference import Nuts
 from onebasin.models import Target
 from onebasin.studies.lab import Cell
 from onebasin.studies.lab.frame import Frame
-from onebasin.studies.leaderboard import added, design, measures
-from onebasin.studies.leaderboard.added import Added, parse
-from onebasin.studies.leaderboard.methods import METHODS, chosen
+from onebasin.studies.leaderboard import design, measures
+from onebasin.studies.leaderboard.design import METHODS, Added, chosen, parse
 from onebasin.truth.problems import Problem
 
 from ..each import each
@@ -63,7 +62,7 @@ def toy_references(patch: pytest.MonkeyPatch, records: Path) -> None:
     problem = Problem("toy", "A standard normal", lambda: TOY, settings=Nuts())
     patch.setattr(design, "PROBLEMS", {"toy": problem})
     patch.setattr(design, "references", lambda: tuple(kept))
-    for module in (added, design, measures):
+    for module in (design, measures):
         patch.setattr(module, "open_reference", kept.__getitem__)
     patch.setattr(measures, "RESULTS", records)
     measures._known.cache_clear()

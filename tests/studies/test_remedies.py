@@ -16,10 +16,17 @@ from onebasin.models.networks.prediction import mean_and_sd
 from onebasin.studies.lab import Frame, Options, Row
 from onebasin.studies.lab.record import BEGIN
 from onebasin.studies.remedies import STUDY
-from onebasin.studies.remedies.design import REMEDIES, RunCell, configure, side_by_side, target
+from onebasin.studies.remedies.design import (
+    PROBLEMS,
+    REMEDIES,
+    RunCell,
+    configure,
+    parts,
+    side_by_side,
+    target,
+)
 from onebasin.studies.remedies.guide import RECORD, stamped
 from onebasin.studies.remedies.measures import measure
-from onebasin.studies.remedies.problems import PROBLEMS, parts
 from onebasin.truth.problems.images import Images
 
 from ..command_fixtures import InMemory

@@ -32,7 +32,6 @@ def mixture(num_components: int, num_obs: int, y: Array) -> None:
 
 
 def _mixed(weight: jax.Array, mu: jax.Array, sigma: jax.Array, num_obs: int) -> dist.Distribution:
-    """So many observations of a mixture of normals."""
     weight, mu, sigma = (jnp.broadcast_to(v, (num_obs, *v.shape)) for v in (weight, mu, sigma))
     return dist.MixtureSameFamily(dist.Categorical(probs=weight), dist.Normal(mu, sigma))
 

@@ -18,12 +18,11 @@ from scipy.special import expit
 from onebasin.models import Target
 from onebasin.models.numpyro_target import numpyro_model
 
+from .label_switching_data import observe_mixture, observe_walk
 from .problem import Invariant
 
 if TYPE_CHECKING:
     from onebasin.inference.calibration.family import Family
-
-    from .problem import Invariant
 
 Values = dict[str, np.ndarray]
 Simulate = Callable[[np.random.Generator, Mapping[str, int]], tuple[Values, np.ndarray]]
@@ -43,8 +42,8 @@ def mixture(rng: np.random.Generator, sizes: Mapping[str, int]) -> tuple[Values,
     count = sizes["num_components"]
     weight, mu = rng.dirichlet(np.full(count, 2.0)), rng.normal(0, 5, count)
     sigma = rng.lognormal(0, 0.5, count)
-    part = rng.choice(count, p=weight, size=sizes["num_obs"])
-    return {"weight": weight, "mu": mu, "sigma": sigma}, rng.normal(mu[part], sigma[part])
+    values = {"weight": weight, "mu": mu, "sigma": sigma}
+    return values, observe_mixture(rng, sizes["num_obs"], **values)
 
 
 def item_response(rng: np.random.Generator, sizes: Mapping[str, int]) -> tuple[Values, np.ndarray]:
@@ -57,14 +56,11 @@ def item_response(rng: np.random.Generator, sizes: Mapping[str, int]) -> tuple[V
 
 def hidden_markov(rng: np.random.Generator, sizes: Mapping[str, int]) -> tuple[Values, np.ndarray]:
     """Simulate `hidden-markov`."""
-    count, length = sizes["num_states"], sizes["num_obs"]
+    count = sizes["num_states"]
     start, transition = rng.dirichlet(np.ones(count)), rng.dirichlet(np.ones(count), size=count)
     mu, sigma = rng.normal(0, 5, count), rng.lognormal(0, 0.5, count)
-    states = [rng.choice(count, p=start)]
-    for _ in range(length - 1):
-        states.append(rng.choice(count, p=transition[states[-1]]))
     values = {"start": start, "A": transition, "mu": mu, "sigma": sigma}
-    return values, rng.normal(mu[states], sigma[states])
+    return values, observe_walk(rng, sizes["num_obs"], **values)
 
 
 def family(

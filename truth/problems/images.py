@@ -43,7 +43,6 @@ def _split(name: str, side: int, train: int | None, seed: int) -> Split:
 
 
 def _shrunk(data: Dataset, side: int) -> Dataset:
-    """Average blocks of pixels."""
     now = round(data.in_dim**0.5)
     blocks = data.x.reshape(-1, side, now // side, side, now // side).mean((2, 4))
     names = tuple(f"pixel_{row}_{column}" for row in range(side) for column in range(side))

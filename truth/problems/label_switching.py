@@ -1,21 +1,19 @@
 """The problems: models whose parts have no order, with the symmetry that each declares."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 
-from onebasin.models import BayesianNetwork, Exchangeable, Gaussian, Network, NormalPrior, Target
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Target
 
 from . import label_switching_data as data
+from . import programs
+from .families import Stated
 from .label_switching_data import Simulate, Simulated
-
-PROGRAMS = Path(__file__).parent / "programs"
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +23,8 @@ class LabelledProblem:
     label: str  # Its name on the command line and in tables.
     words: str  # What it is, for a reader.
     simulate: Simulate  # From a generator to data and truth.
-    symmetry: Symmetry = ()  # What is declared; a network declares its own.
-    program: str = ""
-    """Name of the Stan program next to this module; empty for the network, which both engines have."""
-    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Axis names of the parameters."""
+    stated: Stated | None = None
+    """The program, whose symmetry is declared; None for the network, which declares its own."""
     kind: Literal["apart", "overlap", "modes"] = "apart"
     """The components that made the data: apart, so that every labelling is a mode; overlapping; or with modes that no
     relabelling joins."""
@@ -37,14 +32,12 @@ class LabelledProblem:
     @property
     def engines(self) -> tuple[str, ...]:
         """Engines that have it."""
-        return ("stan",) if self.program else ("numpyro", "stan")
+        return ("stan",) if self.stated else ("numpyro", "stan")
 
 
-_OF_COMPONENTS = {"weight": ("component",), "mu": ("component",), "sigma": ("component",)}
 _THREE_NORMALS = partial(
     data.mixture, num_obs=150, weight=(0.25, 0.45, 0.30), sigma=(0.7, 1.0, 0.8)
 )
-_MIXTURE = (Exchangeable({"weight": 0, "mu": 0, "sigma": 0}),)
 
 _ALL = (
     LabelledProblem(
@@ -52,17 +45,13 @@ _ALL = (
         "A mixture of three normals, apart from each other: weights, means and standard deviations "
         "move together (6 labellings).",
         partial(_THREE_NORMALS, mu=(-4.0, 0.0, 4.0)),
-        _MIXTURE,
-        "mixture",
-        _OF_COMPONENTS,
+        programs.MIXTURE,
     ),
     LabelledProblem(
         "mixture-overlap",
         "The same mixture with components that overlap, so that no labelling is a mode of its own.",
         partial(_THREE_NORMALS, mu=(-1.2, 0.0, 1.2)),
-        _MIXTURE,
-        "mixture",
-        _OF_COMPONENTS,
+        programs.MIXTURE,
         kind="overlap",
     ),
     LabelledProblem(
@@ -70,9 +59,7 @@ _ALL = (
         "Two components for three clusters: one has to cover two of them, and which ones makes modes that no "
         "relabelling joins. Chains that find different ones have really not converged.",
         partial(data.clusters, num_obs=150, num_components=2, centres=(-6.0, 0.0, 6.0)),
-        _MIXTURE,
-        "mixture",
-        _OF_COMPONENTS,
+        programs.MIXTURE,
         kind="modes",
     ),
     LabelledProblem(
@@ -80,27 +67,21 @@ _ALL = (
         "Latent Dirichlet allocation with two topics, summed over the words' topics: the documents' "
         "shares move along one axis, the topics' words along the other (2 labellings).",
         data.topics,
-        (Exchangeable({"theta": 1, "phi": 0}),),
-        "topics",
-        {"theta": ("doc", "topic"), "phi": ("topic", "word")},
+        programs.TOPICS,
     ),
     LabelledProblem(
         "factors",
         "Factor analysis with three factors, summed over the factors' scores: the columns of the loadings "
         "change places and signs (48 labellings). A Laplace prior on the loadings keeps other rotations out.",
         data.factors,
-        (Exchangeable({"L": 1}, flips=True),),
-        "factors",
-        {"L": ("item", "factor"), "psi": ("item",)},
+        programs.FACTORS,
     ),
     LabelledProblem(
         "hidden-markov",
         "A hidden Markov model with three states: rows and columns of the transition matrix move together with "
         "the emissions (6 labellings).",
         data.hidden_markov,
-        (Exchangeable({"A": (0, 1), "mu": 0, "sigma": 0, "start": 0}),),
-        "hidden_markov",
-        {"A": ("state", "next"), "mu": ("state",), "sigma": ("state",), "start": ("state",)},
+        programs.HIDDEN_MARKOV,
     ),
     LabelledProblem(
         "network",
@@ -125,18 +106,14 @@ def condition(label: str, seed: int) -> Target:
     """Condition a problem's model on its data."""
     from onebasin import stan
 
-    problem, made = PROBLEMS[label], simulate(label, seed)
+    stated, made = PROBLEMS[label].stated, simulate(label, seed)
     name = f"label-switching-{label}"
-    if not problem.program:
+    if stated is None:
         return BayesianNetwork(
             network=Network(1, (3,), 1, "tanh"),
             likelihood=Gaussian(noise_sd=None, noise_scale=0.5),
             prior=NormalPrior(weight_scale=(2.0, 1.0), bias_scale=(3.0, 1.0)),
         ).condition(made.data["x"], made.data["y"], name=name)
     return stan.stan_program(
-        PROGRAMS / f"{problem.program}.stan",
-        made.data,
-        symmetry=problem.symmetry,
-        name=name,
-        dims=problem.dims,
+        stated.program, made.data, symmetry=stated.symmetry, name=name, dims=stated.dims
     )

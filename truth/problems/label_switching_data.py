@@ -21,6 +21,29 @@ class Simulated(NamedTuple):
 Simulate = Callable[[np.random.Generator], Simulated]
 
 
+def observe_mixture(
+    rng: np.random.Generator, num_obs: int, weight: np.ndarray, mu: np.ndarray, sigma: np.ndarray
+) -> np.ndarray:
+    """Draw observations of a mixture of normals."""
+    part = rng.choice(len(weight), size=num_obs, p=weight)
+    return rng.normal(mu[part], sigma[part])
+
+
+def observe_walk(
+    rng: np.random.Generator,
+    num_obs: int,
+    start: np.ndarray,
+    A: np.ndarray,
+    mu: np.ndarray,
+    sigma: np.ndarray,
+) -> np.ndarray:
+    """Draw observations of a hidden Markov model with the transition matrix `A` and normal emissions."""
+    states = [rng.choice(len(start), p=start)]
+    for _ in range(num_obs - 1):
+        states.append(rng.choice(len(start), p=A[states[-1]]))
+    return rng.normal(mu[states], sigma[states])
+
+
 def mixture(
     rng: np.random.Generator,
     *,
@@ -31,8 +54,7 @@ def mixture(
 ) -> Simulated:
     """Draw from a mixture of normals."""
     truth = {"weight": np.array(weight), "mu": np.array(mu), "sigma": np.array(sigma)}
-    label = rng.choice(len(weight), size=num_obs, p=truth["weight"])
-    y = rng.normal(truth["mu"][label], truth["sigma"][label])
+    y = observe_mixture(rng, num_obs, **truth)
     return Simulated({"num_components": len(weight), "num_obs": num_obs, "y": y}, truth)
 
 
@@ -82,11 +104,8 @@ def hidden_markov(rng: np.random.Generator, *, num_obs: int = 250) -> Simulated:
     transition = np.array([[0.85, 0.12, 0.03], [0.05, 0.80, 0.15], [0.20, 0.05, 0.75]])
     start = np.full(3, 1 / 3)
     mu, sigma = np.array([-3.0, 0.5, 3.0]), np.array([0.8, 0.6, 1.0])
-    states = [rng.choice(3, p=start)]
-    for _ in range(num_obs - 1):
-        states.append(rng.choice(3, p=transition[states[-1]]))
-    y = rng.normal(mu[states], sigma[states])
     truth = {"start": start, "A": transition, "mu": mu, "sigma": sigma}
+    y = observe_walk(rng, num_obs, **truth)
     return Simulated({"num_states": 3, "num_obs": num_obs, "y": y}, truth)
 
 

@@ -1,7 +1,7 @@
 """The models that are programs: mixtures, item response, factors, topics, hidden Markov, latent classes, schools.
 
-Each is stated twice, in NumPyro (`definitions`) and in Stan, whose program is shared with the documentation or the
-label-switching study wherever one of them has it. Data are files next to this module, `make_data` made them.
+Each is stated twice, in NumPyro (`definitions`) and in Stan; `label_switching` states some for data of its own. Data
+are files next to this module, `make_data` made them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from onebasin.base.jsonable import read_json_file
 
 from . import definitions, families, invariants
 from .families import Simulate, Stated
-from .label_switching import PROGRAMS as SWITCHING
 from .problem import ADAPTED, RECIPE, Invariant, Problem
 
 HERE = Path(__file__).parent
 PROGRAMS, DATA = HERE / "programs", HERE / "data"
-
 
 _PART = ("component",)
 MIXTURE_OF_TWO = Stated(
@@ -32,7 +30,7 @@ MIXTURE_OF_TWO = Stated(
 )
 MIXTURE = Stated(
     definitions.mixture,
-    SWITCHING / "mixture.stan",
+    PROGRAMS / "mixture.stan",
     "weight,mu,sigma",
     {"weight": _PART, "mu": _PART, "sigma": _PART},
 )
@@ -44,19 +42,19 @@ ITEM_RESPONSE = Stated(
 )
 FACTORS = Stated(
     definitions.factors,
-    SWITCHING / "factors.stan",
+    PROGRAMS / "factors.stan",
     "+-L:1",
     {"L": ("item", "factor"), "psi": ("item",)},
 )
 TOPICS = Stated(
     definitions.topics,
-    SWITCHING / "topics.stan",
+    PROGRAMS / "topics.stan",
     "theta:1,phi",
     {"theta": ("doc", "topic"), "phi": ("topic", "word")},
 )
 HIDDEN_MARKOV = Stated(
     definitions.hidden_markov,
-    SWITCHING / "hidden_markov.stan",
+    PROGRAMS / "hidden_markov.stan",
     "A:0:1,mu,sigma,start",
     {"A": ("state", "next"), "mu": ("state",), "sigma": ("state",), "start": ("state",)},
 )

@@ -4,20 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from ...lab import (
-    Chapter,
-    Claim,
-    Field,
-    Finding,
-    Frames,
-    Pairs,
-    Row,
-    RowTable,
-    beside,
-    each,
-    mean_of,
-    read,
-)
+from ... import lab
+from ...lab import Field, Frames, mean_of, read
 from .widths import where
 
 MARGINS = {"total_variation": 0.0005, "energy": 0.01}
@@ -35,26 +23,26 @@ _TEXT = (
 )
 
 
-def _beside_mfvi(frames: Frames) -> Iterable[Row]:
+def _beside_mfvi(frames: Frames) -> Iterable[lab.Row]:
     """Fits of every other method with those of the mean field at their width."""
     truth = read("truth", frames)
     others = (row for row in truth if row["draws"] not in ("hmc", "halves", "mfvi", "prior"))
-    return beside(others, truth.where(draws="mfvi"), same="width")
+    return lab.beside(others, truth.where(draws="mfvi"), same="width")
 
 
-def _claim(what: str, distance: str, measure: str) -> Claim:
-    def closer(row: Row) -> Finding:
-        nearer = Pairs(row["other"][measure], row[measure])
+def _claim(what: str, distance: str, measure: str) -> lab.Claim:
+    def closer(row: lab.Row) -> lab.Finding:
+        nearer = lab.Pairs(row["other"][measure], row[measure])
         theirs, ours = nearer.means
         words = f"{ours:.4f} and {theirs:.4f}, nearer in {nearer.wins} of {nearer.num} seeds"
         return words, nearer.gains(MARGINS[measure])
 
-    return Claim(
+    return lab.Claim(
         f"symmetrising brings {what} closer to the posterior",
         _BIASES,
         f"{distance} from HMC is smaller than that of MFVI's fits: Student's 95 % interval of paired differences is "
         f"below zero (open where it holds zero and -{MARGINS[measure]:g})",
-        each(_beside_mfvi, closer, where=where),
+        lab.each(_beside_mfvi, closer, where=where),
     )
 
 
@@ -64,7 +52,7 @@ CLAIMS = (
 )
 
 
-DISTANCES = RowTable(
+DISTANCES = lab.RowTable(
     "Distances from HMC's draws, in prediction and in aligned weights, means over seeds",
     (
         Field("units", "width", decimals=0),
@@ -101,7 +89,7 @@ def headline(frames: Frames) -> Iterator[str]:
             )
 
 
-def chapter(frames: Frames) -> Chapter:
+def chapter(frames: Frames) -> lab.Chapter:
     """Say what was compared, whether there is one basin, and where the prior is nearer than a fit."""
     found = [row for row in read("truth", frames) if row["draws"] == "hmc"]
     left = ", ".join(f"{row['spread_left']:.0%} at {row['width']} units" for row in found)
@@ -117,4 +105,4 @@ def chapter(frames: Frames) -> Chapter:
                 f"(energy distances {prior['energy'][0]:.2f} and {np.mean(plain['energy']):.2f}), whose standard "
                 f"deviations are {np.mean(plain['sd_ratio']):.2f} of HMC's at the median."
             )
-    return Chapter("How far from the posterior?", f"{_TEXT}\n\n{basins}", (DISTANCES,))
+    return lab.Chapter("How far from the posterior?", f"{_TEXT}\n\n{basins}", (DISTANCES,))

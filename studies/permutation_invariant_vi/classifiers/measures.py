@@ -30,21 +30,14 @@ from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.schema import LOG_GROUP_ORDER, MODEL, MUTUAL_INFORMATION, WALL_TIME
+from onebasin.posteriors.view import as_view
 from onebasin.truth.problems.images import classifier, image_split
 from onebasin.truth.proximity import Nearest, nearest
 
 from ...lab import Frame, Outcomes, Row
 from ...lab.posteriors import halves, prior_draws, tree_of
-from ..design import (
-    InvariantConfig,
-    Training,
-    TruthSettings,
-    against,
-    find,
-    methods,
-    units,
-    width_problem,
-)
+from .. import design
+from ..design import InvariantConfig, TruthSettings, find, units, width_problem
 
 SOURCES = {
     "prior": "draws from the prior",
@@ -109,14 +102,18 @@ def measure(
 def _fits(config: InvariantConfig, outcomes: Outcomes, within: float) -> Iterator[Row]:
     labels = np.asarray(image_split(config.images, config.seed).test.y, dtype=np.int64)
     for width in config.widths:
-        for method in methods(config, width):
+        for method in design.methods(config, width):
             tree = find(outcomes, width_problem(width), method.name)
             if tree is not None:
                 yield fit_row(tree, width, method, labels, within)
 
 
 def fit_row(
-    tree: xr.DataTree, width: int, method: Training, labels: Int[np.ndarray, " obs"], within: float
+    tree: xr.DataTree,
+    width: int,
+    method: design.Training,
+    labels: Int[np.ndarray, " obs"],
+    within: float,
 ) -> dict[str, Any]:
     """Read one cell's numbers; `log_order`, of the group, is the most that symmetrising can gain."""
     final, predictive = tree["variational"].to_dataset(), tree["predictive"].to_dataset()
@@ -195,8 +192,8 @@ def _truth(config: InvariantConfig, outcomes: Outcomes, fits: Frame) -> Iterator
         yield {"width": width, "draws": "hmc", "label": "HMC, all draws", **hmc}
         label = "HMC, second half against the first"
         yield {"width": width, "draws": "halves", "label": label, **halves}
-        for method in methods(config, width):
-            found = find(outcomes, width_problem(width), against(method))
+        for method in design.methods(config, width):
+            found = find(outcomes, width_problem(width), design.against(method))
             if found is not None:
                 fit = fits.row(width=width, method=method.name)
                 how = {"width": width, "draws": method.name, "label": method.label}
@@ -303,7 +300,6 @@ def weight_distance(
 def _distances(
     truth: Float[np.ndarray, "obs out"], found: Float[np.ndarray, "fit obs out"]
 ) -> xr.Dataset:
-    """Agreement and halved total variation of averaged predictions."""
     same = np.array([agreement(p, truth) for p in found])
     apart = np.array([total_variation(p, truth, halved=True) for p in found])
     return xr.Dataset({"agreement": ("fit", same), "total_variation": ("fit", apart)})
@@ -337,10 +333,7 @@ def _aligned(draws: xr.Dataset, truth: xr.Dataset, model: BayesianNetwork) -> xr
 
 
 def _matrix(model: BayesianNetwork, posterior: xr.Dataset) -> Float[np.ndarray, "chain draw param"]:
-    """All weights of every draw in a row."""
-    first = posterior.transpose("chain", "draw", ...)
-    arrays = [np.asarray(first[name].values, dtype=np.float64) for name in model.network.shapes]
-    return np.concatenate([a.reshape(*a.shape[:2], -1) for a in arrays], axis=2)
+    return as_view(posterior).draws(list(model.network.shapes)).values
 
 
 def _as_dataset(found: Mapping[str, Mapping[str, float]], dim: str) -> xr.Dataset:

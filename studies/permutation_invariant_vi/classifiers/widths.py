@@ -13,25 +13,8 @@ from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots.style import MUTED, add_legend, chain_colour, new_figure, style_axes
 from onebasin.base.table import Flag, Table, TableCell
 
-from ...lab import (
-    Chapter,
-    Claim,
-    Field,
-    Finding,
-    Frame,
-    Frames,
-    Holds,
-    Pairs,
-    Row,
-    Rows,
-    RowTable,
-    Trial,
-    beside,
-    each,
-    mean_and_sd,
-    mean_of,
-    read,
-)
+from ... import lab
+from ...lab import Claim, Field, Frame, Frames, Pairs, Row, mean_of, read
 
 LINEAR = 1.0
 """Nats up to which the axis of gains is linear; logarithmic beyond."""
@@ -79,14 +62,14 @@ def beside_mfvi(frames: Frames, **wanted: Any) -> Iterable[Row]:
     """Fits of other methods, those wanted, with the plain ones of their width as `other`."""
     fits = read("fits", frames)
     wanted = wanted or {"kind": ("infonce", "permanent")}
-    return beside(fits.where(**wanted), fits.where(method="mfvi"), same="width")
+    return lab.beside(fits.where(**wanted), fits.where(method="mfvi"), same="width")
 
 
 def beside_infonce(frames: Frames, **wanted: str) -> Iterable[Row]:
     """Fits by the permanent, those wanted, with those by InfoNCE at its best K as `other`."""
     fits = read("fits", frames)
     best = Frame.of(fit for width in widths(fits) if (fit := best_infonce(fits, width)))
-    return beside(fits.where(kind="permanent", **wanted), best, same="width")
+    return lab.beside(fits.where(kind="permanent", **wanted), best, same="width")
 
 
 def gain(row: Row, measure: str) -> Pairs:
@@ -94,12 +77,12 @@ def gain(row: Row, measure: str) -> Pairs:
     return Pairs(row[measure], row["other"][measure])
 
 
-def _higher(row: Row) -> Finding:
+def _higher(row: Row) -> lab.Finding:
     ours, theirs = np.mean(row["symmetrised"]), np.mean(row["other"]["elbo"])
     return f"{ours:.1f} and {theirs:.1f} nats", bool(ours > theirs)
 
 
-def _growth(frames: Frames) -> Iterator[Trial]:
+def _growth(frames: Frames) -> Iterator[lab.Trial]:
     fits = read("fits", frames)
     if len(widths(fits)) < 2:
         return
@@ -113,21 +96,26 @@ def _growth(frames: Frames) -> Iterator[Trial]:
             measured = (
                 f"{pairs[narrow].mean:+.4f} at {narrow} units, {pairs[wide].mean:+.4f} at {wide}"
             )
-            yield Trial(tried[0]["label"], measured, grown.gains(MARGINS["accuracy"]))
+            yield lab.Trial(tried[0]["label"], measured, grown.gains(MARGINS["accuracy"]))
 
 
 def _above_claim(
-    label: str, quote: str, over: Rows, measure: str, than: str, name: Callable[[Row], str] = where
+    label: str,
+    quote: str,
+    over: lab.Rows,
+    measure: str,
+    than: str,
+    name: Callable[[Row], str] = where,
 ) -> Claim:
     """Claim that a measure of some fits is above that of the fits they are compared with."""
     words = {"symmetrised": "the symmetrised ELBO", "accuracy": "the test accuracy"}[measure]
 
-    def tried(row: Row) -> Finding:
+    def tried(row: Row) -> lab.Finding:
         pairs = gain(row, measure)
         return pairs.write(_DECIMALS[measure]), pairs.gains(MARGINS[measure])
 
     rule = _RULE.format(what=words, other=than, margin=MARGINS[measure])
-    return Claim(label, quote, rule, each(over, tried, where=name))
+    return Claim(label, quote, rule, lab.each(over, tried, where=name))
 
 
 _INFONCE = partial(beside_mfvi, kind="infonce")
@@ -136,7 +124,7 @@ CLAIMS = (
         "InfoNCE: a higher ELBO",
         _HIGHER,
         "the mean symmetrised ELBO of the fits that InfoNCE trained is above the mean ELBO of MFVI",
-        each(_INFONCE, _higher, where=where),
+        lab.each(_INFONCE, _higher, where=where),
     ),
     _above_claim(
         "InfoNCE: training with the term improves the posterior",
@@ -185,14 +173,14 @@ def _by_width(frames: Frames, *, write: Callable[[Row], str], caption: str) -> T
 
 accuracy_table = partial(
     _by_width,
-    write=lambda fit: mean_and_sd([100 * value for value in fit["accuracy"]], 2),
+    write=lambda fit: lab.mean_and_sd([100 * value for value in fit["accuracy"]], 2),
     caption="The paper's Table 1 remade: test accuracy in %, of class probabilities averaged over draws of q, mean ± "
     "standard deviation over seeds, by hidden units. SGM: symmetrised mean field",
 )
 """The form of the paper's Table 1, whose numbers are lost from our text."""
 elbo_table = partial(
     _by_width,
-    write=lambda fit: mean_and_sd(fit["symmetrised"], 1),
+    write=lambda fit: lab.mean_and_sd(fit["symmetrised"], 1),
     caption="Symmetrised ELBO in nats, the lower end of its interval by the same estimator for all methods, mean ± "
     "standard deviation over seeds, by hidden units",
 )
@@ -200,7 +188,7 @@ elbo_table = partial(
 
 def _difference(heading: str, measure: str, unit: str) -> Field:
     """Write paired differences with their verdicts; empty where there is nothing to compare with."""
-    flags: dict[Holds, Flag] = {True: "good", False: "bad"}
+    flags: dict[lab.Holds, Flag] = {True: "good", False: "bad"}
 
     def cell(row: Row) -> TableCell:
         if row["other"] is None:
@@ -219,7 +207,7 @@ def _every_fit(frames: Frames) -> Iterator[Row]:
         yield {**fit, "other": None if fit["method"] == "mfvi" else plain}
 
 
-PAIRED = RowTable(
+PAIRED = lab.RowTable(
     "What training with an estimator that rests on the permanent changes compared with InfoNCE at its best K: "
     "differences seed by seed, mean ± standard error, seeds won; ✓ above and ✗ below zero by Student's 95 % interval",
     (
@@ -232,7 +220,7 @@ PAIRED = RowTable(
     ),
     over=beside_infonce,
 )
-FITS = RowTable(
+FITS = lab.RowTable(
     "Every method at every width, means over seeds. I: mutual information by which the symmetrised ELBO exceeds "
     "the ELBO; ✓ marks a gain over MFVI above zero by Student's 95 % interval over seeds",
     (
@@ -288,7 +276,7 @@ def headline(frames: Frames) -> Iterator[str]:
         )
 
 
-def chapter(frames: Frames) -> Chapter:
+def chapter(frames: Frames) -> lab.Chapter:
     """Say what was done, and tabulate what was found."""
     common = frames["classifiers"].rows[0]
     text = (
@@ -305,7 +293,7 @@ def chapter(frames: Frames) -> Chapter:
         "whose q are all equal and close to the prior. Wider networks have more of them."
     )
     drawn = (curves(frames),) if read("fits", frames) else ()
-    return Chapter("Classifiers of growing width", text, TABLES, drawn)
+    return lab.Chapter("Classifiers of growing width", text, TABLES, drawn)
 
 
 def curves(frames: Frames) -> FigureItem:

@@ -42,13 +42,12 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from scipy.integrate import solve_ivp
 
-from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.settings import Count, Positive, Seed, Several, settings
 
 from ...lab import Frame
 from . import quadrature as optima
-from .quadrature import LARGEST_RATIO, LineThroughModes, slope
+from .quadrature import LineThroughModes, slope
 
 
 @settings
@@ -78,7 +77,7 @@ class InterpolationSettings:
         *(0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.3, 2.35, 2.4, 2.45, 2.5),
         *(2.6, 2.75, 3.0, 3.25, 3.5, 4.0, 4.5),
     )
-    """Ratios at which they are made, rising."""
+    """Ratios at which they are made, rising, and at most 6: see `quadrature`."""
     seeds: Several = 4  # Descents a ratio.
     noisy: tuple[Descent, ...] = (
         Descent(100, 0.02, 10_000),
@@ -94,17 +93,6 @@ class InterpolationSettings:
     times: tuple[Positive, ...] = (10.0, 30.0, 100.0, 300.0, 1000.0)
     """Times after which an exact descent is stopped, in units of sigma^2."""
     seed: Seed = 0  # Of all draws.
-
-    def __post_init__(self) -> None:
-        """Refuse ratios that do not rise, or that quadrature does not reach."""
-        every = {"ratios": self.ratios, "noisy_ratios": self.noisy_ratios}
-        for name, ratios in {**every, "largest": (self.largest,)}.items():
-            rising = bool(ratios) and bool((np.diff(ratios) > 0).all())
-            if not rising or min(ratios) <= 0 or max(ratios) > LARGEST_RATIO:
-                raise ArgumentError(
-                    f"`{name}` is {ratios!r}; give ratios of alpha to sigma that rise, above 0 and at most "
-                    f"{LARGEST_RATIO:g}."
-                )
 
 
 QUICK = InterpolationSettings(

@@ -380,6 +380,5 @@ def _mark_log_two(axes: Axes) -> None:
 def _write(
     axes: Axes, text: str, at: tuple[float, float], shift: tuple[float, float], **how: Any
 ) -> None:
-    """Write small text at a place, moved by some points."""
     how |= {"fontsize": style.TEXT_SIZE - 1, "color": style.INK}
     axes.annotate(text, at, shift, textcoords="offset points", **how)

@@ -5,20 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ...lab import (
-    Claim,
-    Finding,
-    Frames,
-    Holds,
-    Pairs,
-    Row,
-    Trial,
-    beside,
-    each,
-    join,
-    read,
-    select,
-)
+from ... import lab
+from ...lab import Claim, Finding, Frames, Pairs, Row, Trial, each, read
 from .design import WORDS
 from .measures import TOGETHER, relative_separation, separations
 
@@ -70,7 +58,7 @@ def _fits_apart(fit: Row) -> Finding:
 def _beside_mfvi(frames: Frames) -> Iterable[Row]:
     """Fits of a symmetrised method with those of the mean field at their alpha."""
     fits = read("weight_fits", frames)
-    return beside(fits.where(method=SGM), fits.where(method="mfvi"), same="alpha")
+    return lab.beside(fits.where(method=SGM), fits.where(method="mfvi"), same="alpha")
 
 
 def _higher(fit: Row) -> Finding:
@@ -123,7 +111,7 @@ def _better_fits(frames: Frames) -> Iterator[Trial]:
         yield Trial(_where_fit(fit), *_compared(pairs, noise))
 
 
-def beyond(pairs: Pairs, noise: float) -> Holds:
+def beyond(pairs: Pairs, noise: float) -> lab.Holds:
     """Tell whether a gain is one; open where it is neither a gain nor a loss for sure."""
     if math.isnan(pairs.error):
         return None
@@ -165,7 +153,7 @@ CLAIMS = (
         _PREVENTS,
         f"at every alpha the means are at least {TOGETHER:g} times as far apart as the truth's "
         "weights, in the best approximation and in every fit",
-        join(
+        lab.join(
             each(
                 "cases",
                 lambda case: (
@@ -174,7 +162,7 @@ CLAIMS = (
                 ),
                 where=lambda case: f"{_where(case)}, best",
             ),
-            each(select("weight_fits", method=SGM), _fits_apart, where=_where_fit),
+            each(lab.select("weight_fits", method=SGM), _fits_apart, where=_where_fit),
         ),
     ),
     Claim(

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, Positive, Seed, Several, settings
 from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior
 
@@ -59,17 +58,6 @@ class TwoWeightSettings:
     learning_rate: Positive = 0.01  # `steps`, `learning_rate`: of Adam.
     permutations: Several = 10  # K of InfoNCE.
     draws: Count = 1000  # Draws of each fit, over which predictions are averaged.
-
-    def __post_init__(self) -> None:
-        """Refuse alphas that do not ascend, and noises without that of the fits."""
-        if not self.alphas or list(self.alphas) != sorted(set(self.alphas)):
-            raise ArgumentError(
-                f"`alphas` are {self.alphas}; give one or more, ascending, each of them once."
-            )
-        if self.noise not in self.noises:
-            raise ArgumentError(
-                f"`noise` is {self.noise:g}, which is none of `noises`, {self.noises}: add it there."
-            )
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> TwoWeightSettings:

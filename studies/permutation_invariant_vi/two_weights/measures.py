@@ -23,17 +23,9 @@ from scipy.special import logsumexp
 from onebasin.models import predict
 
 from ...lab import Frame, Row
+from . import posterior
 from .design import WORDS, TwoWeightSettings, WeightsProblem, model
-from .posterior import (
-    Approximation,
-    GridPosterior,
-    Statistics,
-    approximation,
-    log_score,
-    optimum,
-    solve,
-    statistics,
-)
+from .posterior import Approximation, GridPosterior, statistics
 
 OBJECTIVES: Mapping[str, bool] = {"mfvi": False, "sgm": True}
 """The objectives by name; True for the symmetrised ELBO."""
@@ -112,7 +104,7 @@ def threshold(settings: TwoWeightSettings, noise: float) -> float | None:
 
     def inside(alpha: float) -> bool:
         found = statistics(WeightsProblem(settings, alpha, noise).points("train"), noise)
-        return _interpolates(solve(found), optimum(found, symmetrised=False))
+        return _interpolates(posterior.solve(found), posterior.optimum(found, symmetrised=False))
 
     low, high = settings.alphas[0], settings.alphas[-1]
     if not inside(low) or inside(high):
@@ -136,13 +128,16 @@ def error_of(slopes: Float[np.ndarray, " side"], alpha: float) -> float:
 def informations(*, alike: bool) -> Float[np.ndarray, " gaussian"]:
     """Information of random Gaussians; it does not depend on the data."""
     rng = np.random.default_rng(_SEED)
-    nothing = Statistics(np.zeros(2), np.zeros(2), 0.0)
+    nothing = posterior.Statistics(np.zeros(2), np.zeros(2), 0.0)
     loc = rng.standard_normal((_RANDOM, 2))
     scale = np.exp(rng.uniform(-1.5, 0.0, (_RANDOM, 2)))
     if alike:
         loc, scale = (np.repeat(values[:, :1], 2, axis=1) for values in (loc, scale))
     return np.array(
-        [approximation(m, s, nothing).information for m, s in zip(loc, scale, strict=True)]
+        [
+            posterior.approximation(m, s, nothing).information
+            for m, s in zip(loc, scale, strict=True)
+        ]
     )
 
 
@@ -155,8 +150,8 @@ def _along(problem: WeightsProblem) -> dict[str, Any]:
 
 def _solve(problem: WeightsProblem) -> tuple[GridPosterior, dict[str, Approximation]]:
     found = statistics(problem.points("train"), problem.noise)
-    best = {name: optimum(found, symmetrised=flag) for name, flag in OBJECTIVES.items()}
-    return solve(found), best
+    best = {name: posterior.optimum(found, symmetrised=flag) for name, flag in OBJECTIVES.items()}
+    return posterior.solve(found), best
 
 
 def _distances(truth: GridPosterior, q: Approximation) -> dict[str, float]:
@@ -182,7 +177,7 @@ def _predict(
     return {
         "error": error_of(slopes, problem.alpha),
         "mse": float(np.mean((test.y - mean) ** 2)),
-        "log_score": log_score(truth, mass, test, problem.noise),
+        "log_score": posterior.log_score(truth, mass, test, problem.noise),
     }
 
 
@@ -209,7 +204,7 @@ def score_fits(
     found, evidence = statistics(problem.points("train"), problem.noise), case["log_evidence"]
     fitted = tree["variational"].to_dataset().transpose("chain", ...)
     gaussians = [
-        approximation(loc, scale, found)
+        posterior.approximation(loc, scale, found)
         for loc, scale in zip(fitted["loc"].values, fitted["scale"].values, strict=True)
     ]
     test, draws = problem.points("test"), {"W1": tree["posterior"].to_dataset()["W1"].values}

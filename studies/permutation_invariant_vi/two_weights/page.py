@@ -40,8 +40,6 @@ def _by_alpha(frames: Frames) -> Iterator[Row]:
 
 
 def _spread(method: str, measure: str, decimals: int, unit: str = "") -> Field:
-    """Write a measure of a method's fits."""
-
     def value(row: Row) -> str:
         fit = row["fits"].get(method)
         return mean_and_sd(fit[measure], decimals) if fit else ""

@@ -13,7 +13,6 @@ from onebasin.truth.proximity import (
     mean_bound,
     nearest,
     theorem_bound,
-    units_of,
     volume_bound,
 )
 
@@ -103,10 +102,3 @@ def test_the_separation_is_that_of_two_modes_in_their_own_standard_deviations(rn
     assert found.separation[0] == pytest.approx(least, rel=1e-12)
     assert found.close[0] == 0.5
     assert nearest(values, BLOCK, sd=sd, within=least * 0.999).close[0] == 0.0
-
-
-def test_a_single_unit_and_axes_that_are_no_rows_are_refused(rng):
-    with pytest.raises(ValueError, match="`values` have one unit, which no permutation moves"):
-        nearest({"w": rng.normal(size=(2, 1, 3))}, Exchangeable({"w": 0}))
-    with pytest.raises(ValueError, match="`block` moves several axes of w"):
-        units_of({"w": rng.normal(size=(2, 3, 3))}, Exchangeable({"w": (0, 1)}))

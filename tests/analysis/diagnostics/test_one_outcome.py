@@ -17,7 +17,7 @@ from onebasin.analysis.summaries.summary import bulk_ess, rhats
 from onebasin.base.numbers import decimals_beside
 from onebasin.base.table import Table
 from onebasin.base.text import MARKS
-from onebasin.cli.diagnosis import write_findings
+from onebasin.cli.posteriors import write_findings
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.posteriors.weights import pareto_khat
 

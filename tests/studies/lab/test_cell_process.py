@@ -12,8 +12,8 @@ import pytest
 from onebasin.base.errors import InUse, RunCancelled
 from onebasin.base.files.locks import locked
 from onebasin.studies.lab import Cell
-from onebasin.studies.lab.cell_files import CellFiles
 from onebasin.studies.lab.cell_process import Answer, environment, start_cell, write_order
+from onebasin.studies.lab.folder import CellFiles
 from onebasin.studies.lab.making import MadeCell, Recipe, make_cell
 
 from . import toy_cells
@@ -92,7 +92,7 @@ def test_processes_have_the_cores_that_they_are_given_and_keep_freed_memory(monk
 
 
 def test_a_cell_that_another_process_makes_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("onebasin.studies.lab.cell_files._LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("onebasin.studies.lab.folder._LOOK_SECONDS", 0.01)
     files, said, made = CellFiles(tmp_path, resume=True), [], []
 
     def other() -> None:

@@ -19,9 +19,8 @@ from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.target import Target
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study, Text
-from onebasin.studies.lab.cell_files import FINGERPRINT
 from onebasin.studies.lab.driver import run_cells
-from onebasin.studies.lab.folder import open_run
+from onebasin.studies.lab.folder import FINGERPRINT, open_run
 from onebasin.studies.lab.making import mark, sample
 
 from ...command_fixtures import fake_posterior

@@ -16,8 +16,15 @@ from onebasin.inference import Nuts
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.data import load_data
 from onebasin.studies.lab import folder
-from onebasin.studies.lab.cell_files import write_json, write_sealed
-from onebasin.studies.lab.folder import Run, canonical, config_hash, default_folder, open_run
+from onebasin.studies.lab.folder import (
+    Run,
+    canonical,
+    config_hash,
+    default_folder,
+    open_run,
+    write_json,
+    write_sealed,
+)
 
 from ...command_fixtures import fake_posterior
 from ...each import each

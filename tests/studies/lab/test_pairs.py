@@ -24,8 +24,6 @@ def test_pairs_are_summarised():
     assert pair(1.0).write(1) == "+1.0, 1 of 1 seeds"
     assert math.isnan(pair(1.0).error)
     assert Pairs(FREE, LOWER).means == pytest.approx((np.mean(FREE), np.mean(LOWER)))
-    with pytest.raises(ValueError, match="`first` has 1 values and `second` 2"):
-        Pairs((1.0,), (1.0, 2.0))
 
 
 def test_a_gain_has_its_interval_above_zero_and_none_has_it_below_the_margin():

@@ -8,8 +8,7 @@ import pytest
 from onebasin.models.data import load_data
 from onebasin.studies.lab import Options
 from onebasin.studies.lab.folder import config_hash
-from onebasin.studies.lab.record import RESULTS
-from onebasin.studies.lab.rerun import read_manifest, settings_of
+from onebasin.studies.lab.record import RESULTS, read_manifest, settings_of
 from onebasin.studies.lab.study import find, only
 from onebasin.studies.relu_teacher import design
 

@@ -9,8 +9,8 @@ from onebasin.inference import Nuts
 from onebasin.models import Parametrisation
 from onebasin.studies.lab import Cell, Options, Outcomes
 from onebasin.studies.lab.claims import Claim, Holds, Statement, Trial, count_verdicts, judge, tried
+from onebasin.studies.lab.page import CLAIMS, STATEMENTS, TRIALS, VERDICTS
 from onebasin.studies.lab.study import find
-from onebasin.studies.lab.tables import CLAIMS, STATEMENTS, TRIALS, VERDICTS
 
 from ...each import each
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onebasin.studies.lab.frame import Frame
-from onebasin.studies.lab.options import Options
+from onebasin.studies.lab.study import Options
 from onebasin.studies.permutation_invariant_vi import design
 from onebasin.studies.permutation_invariant_vi.classifiers.widths import (
     beside_infonce,

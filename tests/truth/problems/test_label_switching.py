@@ -16,7 +16,7 @@ from onebasin.models import Exchangeable
 from onebasin.models.symmetry.group import Group
 from onebasin.stan import stan_program
 from onebasin.truth.problems import label_switching_data as data
-from onebasin.truth.problems.label_switching import PROBLEMS, PROGRAMS, condition, simulate
+from onebasin.truth.problems.label_switching import PROBLEMS, condition, simulate
 
 from ...each import each
 
@@ -116,8 +116,8 @@ DENSITIES = {
 def test_programs_have_their_density_and_their_symmetry(label):
     problem, (density, sizes) = PROBLEMS[label], DENSITIES[label]
     made = problem.simulate(np.random.default_rng(5), **sizes)
-    path = PROGRAMS / f"{problem.program}.stan"
-    target = stan_program(path, made.data, symmetry=problem.symmetry)
+    stated = problem.stated
+    target = stan_program(stated.program, made.data, symmetry=stated.symmetry)
     evaluated = StanDensity(target)
     points = evaluated.points(4, seed=1)
     found = evaluated.log_density(points)
@@ -126,7 +126,7 @@ def test_programs_have_their_density_and_their_symmetry(label):
     np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-8, atol=1e-8)
     assert max(check_symmetry(target, engine="stanli").differences) < 1e-10
     # Without one of the variables that belong along it is no symmetry.
-    (block,) = problem.symmetry
+    (block,) = target.symmetry
     if len(block.axes) > 1:
         less = Exchangeable(dict(list(block.axes.items())[1:]))
         with pytest.raises(SymmetryError, match="does not hold"):

@@ -1,1 +1,0 @@
-"""Tools that several papers need: held-out data, distances from NUTS."""
