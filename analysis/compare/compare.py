@@ -145,15 +145,17 @@ def compare(
         frame = fit_frame(views[truth], blocks, var_names=names, progress=progress)
         obstacles = _obstacles(views, truth, frame)
         compared = {name: view for name, view in views.items() if name not in obstacles}
-        aligned = {  # of the truth the half that had no part in the common labelling
-            name: frame.align(frame.rest if name == truth else view, progress=progress)
-            for name, view in compared.items()
+        aligned = {
+            name: frame.align(view, progress=progress) for name, view in compared.items()
         }
+        whole = aligned[truth]
+        aligned[truth] = halves(whole)[1]  # which had no part in the common labelling
         if weights:
             _weigh(rows, aligned, truth, frame, permutations, seed)
         for name, view in aligned.items() if model is None else ():
             if name != truth:
-                found = compare_moments(aligned[truth], view, var_names=tuple(frame.shapes))
+                shown = tuple(frame.shapes)
+                found = compare_moments(aligned[truth], view, var_names=shown, whole=whole)
                 rows[name] |= {column: getattr(found, column) for column in MOMENTS}
                 moments[name] = found
     kind = "classification" if model is not None and model.is_classifier else "regression"
@@ -173,6 +175,7 @@ def compare(
         permutations=permutations if weights else 0,
         shared=shared,
         obstacles=obstacles,
+        unmixed=next((found.unmixed for found in moments.values()), ()),
         copies=[n for n, v in views.items() if n != truth and share_chains(v, views[truth])],
     )
     told = tuple(account.notes()), tuple(account.warnings())

@@ -47,11 +47,12 @@ class MomentComparison:
 
     table: pd.DataFrame
     """One row per parameter: mean_a, mean_b, difference, sd_a, sd_b, z, d, error (the standard error of d), sd_ratio
-    (of b to a), rhat and ess (the worse of the two), gated (not judged, since it did not pass the gate)."""
+    (of b to a), rhat_a, rhat and ess (the worse of the two), gated (not judged, since it did not pass the gate)."""
     max_abs_z: float  # Largest among the parameters that passed the gate; NaN where none did.
     max_abs_d: float
     z_bound: float  # Bonferroni bound on |z| for that many parameters, at `ERRORS` for the family.
     gated: tuple[str, ...]  # Parameters that failed the gate.
+    unmixed: tuple[str, ...]  # Those about which the first posterior's own chains disagree.
     power: float
     """Probability to see a shift of 0.2 sds in the least precise parameter of those that passed the gate; NaN where
     none did."""
@@ -73,10 +74,12 @@ def compare_moments(
     b: Posterior,
     *,
     var_names: Sequence[str] | None = None,
+    whole: Posterior | None = None,
 ) -> MomentComparison:
     """Compare the means of two posteriors, parameter by parameter, in the variables that both have or that are chosen.
 
-    Their entries have the same names.
+    Their entries have the same names. Where `a` holds a part of the chains of a posterior, `whole` holds all of them,
+    in the same labelling: chains of the part may agree in a mode that the others are not in.
     """
     first, second = as_view(a, "a"), as_view(b, "b")
     names = var_names or [n for n in first.variables if n in second.variables]
@@ -88,11 +91,13 @@ def compare_moments(
             "compare posteriors of the same model, or choose variables with `var_names`."
         )
     free = (first.is_independent, second.is_independent)
-    table = _table(draws_a, draws_b, free)
+    ours = None if whole is None else as_view(whole, "whole").draws(names)
+    table = _table(draws_a, draws_b, free, ours)
     trusted = table.loc[~table["gated"]]
     z_bound = float(-ndtri(ERRORS / 2 / max(len(trusted), 1)))
     largest_z, largest_d = _largest(trusted["z"]), _largest(trusted["d"])
     gated = tuple(table.index[table["gated"]])
+    unmixed = tuple(table.index[table["rhat_a"] > MAX_RHAT])
     worst = SHIFT / _largest(trusted["error"])
     power = float(ndtr(worst - z_bound) + ndtr(-worst - z_bound))
     verdict = "undecided"
@@ -101,10 +106,12 @@ def compare_moments(
     # Constants have no error and no power: equal ones alone say nothing about two posteriors.
     elif not gated and largest_d <= D_BOUND and power >= POWER:
         verdict = "agree"
-    return MomentComparison(table, largest_z, largest_d, z_bound, gated, power, verdict)
+    return MomentComparison(table, largest_z, largest_d, z_bound, gated, unmixed, power, verdict)
 
 
-def _table(draws_a: Draws, draws_b: Draws, free: tuple[bool, bool]) -> pd.DataFrame:
+def _table(
+    draws_a: Draws, draws_b: Draws, free: tuple[bool, bool], whole: Draws | None
+) -> pd.DataFrame:
     left, right = summary(draws_a), summary(draws_b)
     table = pd.DataFrame({"mean_a": left["mean"], "mean_b": right["mean"]})
     table["difference"], fixed = _differences(draws_a, draws_b)
@@ -116,7 +123,12 @@ def _table(draws_a: Draws, draws_b: Draws, free: tuple[bool, bool]) -> pd.DataFr
     table["sd_a"], table["sd_b"] = left["sd"], right["sd"]
     table["error"] = scale / pooled.where(pooled > 0)
     table["sd_ratio"] = np.where(fixed, NAN, right["sd"] / left["sd"].where(left["sd"] > 0))
-    rhats = [side["rhat"] for side, skip in zip((left, right), free, strict=True) if not skip]
+    table["rhat_a"] = NAN if free[0] else (left if whole is None else summary(whole))["rhat"]
+    rhats = [
+        rhat
+        for rhat, skip in zip((table["rhat_a"], right["rhat"]), free, strict=True)
+        if not skip
+    ]
     table["rhat"] = pd.concat(rhats, axis=1).max(axis=1, skipna=False) if rhats else NAN
     table["ess"] = np.minimum(left["ess_bulk"], right["ess_bulk"])
     mixed = (table["rhat"] <= MAX_RHAT) if rhats else pd.Series(True, index=table.index)

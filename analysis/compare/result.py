@@ -129,7 +129,8 @@ def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Say of each posterior how it predicts and where its draws lie, next to the truth's own halves."""
     table = comparison.table
     floor = table.loc[FLOOR]
-    mixed = not floor.get("energy_p", math.nan) <= SMALL
+    unmixed = any(found.unmixed for found in comparison.moments.values())
+    mixed = not (floor.get("energy_p", math.nan) <= SMALL or unmixed)
     for name, row in table.drop(index=[comparison.truth, FLOOR]).iloc[:MOST].iterrows():
         said = []
         for measure, text in PREDICTIONS.items():
@@ -174,7 +175,7 @@ def _draws(row: pd.Series, mixed: bool) -> str:
     if not math.isfinite(p):
         return "" if not math.isfinite(row.get("energy", math.nan)) else "draws could not be tested"
     if not mixed:
-        return "draws are not judged, for the truth's own halves differ"
+        return "draws are not judged, for the truth's own chains differ"
     if p <= SMALL:
         return f"draws lie elsewhere (energy test, p = {number(p, 2)})"
     if p <= WEAK:

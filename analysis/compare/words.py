@@ -43,6 +43,7 @@ class Account:
     permutations: int  # 0 where draws were not compared.
     shared: Shared | None  # Variables; None where they were chosen or are a network's weights.
     obstacles: Mapping[str, str]  # Why the weights of some posteriors were not compared, by name.
+    unmixed: Sequence[str]  # Parameters about which the truth's own chains disagree.
     copies: Sequence[str]  # Posteriors that have a chain of the truth.
 
     def notes(self) -> Iterator[str]:
@@ -103,6 +104,11 @@ class Account:
                 f"Left out: {in_brief(self.shared.with_labels, SHOWN)}. They may carry labels of components, and the "
                 "symmetry does not move them, so their means depend on the labelling. To compare them, declare them "
                 "with the components."
+            )
+        if self.unmixed:
+            yield (
+                f"The chains of `{truth}` disagree about {in_brief(self.unmixed, SHOWN)} (R-hat): it has not mixed. "
+                "Nothing agrees with what does not agree with itself; see `onebasin diagnose`."
             )
         if not self.permutations:
             return

@@ -42,7 +42,7 @@ def test_a_sentence_says_what_the_test_of_draws_says(p, said):
 def test_draws_are_not_judged_beside_a_truth_that_has_not_mixed():
     found = compared(energy=1.0, energy_p=0.002, num_draws=100, floor_p=0.002)
     assert found.sentences == (
-        "`<b>fit`: draws are not judged, for the truth's own halves differ.",
+        "`<b>fit`: draws are not judged, for the truth's own chains differ.",
     )
 
 

@@ -69,3 +69,16 @@ def test_three_labels_in_turn_are_found_by_name(make_mcmc):
 
     moved = labelled_as(make("cab"), make("abc"), ("mu",))
     np.testing.assert_array_equal(moved.values("mu")[0, 0], [2.0, 3.0, 1.0])
+
+
+def test_chains_in_two_modes_agree_with_no_posterior_in_one():
+    """The half that is compared lies in one mode, and the half that gave labels and scales in the other."""
+    rng = np.random.default_rng(5)
+    one = {"x": rng.normal(size=(4, 500)), "y": rng.normal(size=(4, 500))}
+    two = {"x": rng.normal([[9.0], [9.0], [0.0], [0.0]], size=(4, 500)), "y": one["y"][::-1]}
+    comparison = compare({"two": two, "one": one}, permutations=99)
+    assert comparison.moments["one"].unmixed == ("x",)
+    (answer,) = comparison.sentences
+    assert "1 of 2 could not be judged, because effective draws are too few or chains" in answer
+    assert "draws are not judged, for the truth's own chains differ" in answer
+    assert "The chains of `two` disagree about `x` (R-hat)" in " ".join(comparison.warnings)
