@@ -11,11 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .describe import exchangeable, listed, weighing, whole
-from .gf2 import echelon, reduce
 from .measuring import BudgetedDensity, OutOfBudget, Probe, SearchedDensity, points_of
-from .moves import Generator, Moves, Point, act, by_name
-from .result import FoundBlock
+from .moves import Generator, Moves, Point, act, by_name, echelon, reduce
+from .result import FoundBlock, exchangeable, listed, weighing, whole
 from .search import Search
 from .spaces import centred, search
 from .status import copies

@@ -12,9 +12,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .gf2 import bits, echelon, kept_by, least_basis, orthogonal, reduce, span
 from .measuring import DOUBTFUL, BudgetedDensity, Probe
-from .moves import Generator, Moves, Point, act, by_name
+from .moves import (
+    Generator,
+    Moves,
+    Point,
+    act,
+    bits,
+    by_name,
+    echelon,
+    kept_by,
+    least_basis,
+    orthogonal,
+    reduce,
+    span,
+)
 
 MOST_HALVED = 24
 """Dimensions up to which sums of what fails are searched in halves."""
