@@ -28,8 +28,8 @@ from ..density.counted import CountedDensity
 from ..mcmc.given import Start
 from .approximate import gaussians
 from .dadvi import Dadvi
+from .drift import MovedChains, transition
 from .gaussian import Matrix, NormalFit, Points, Vector, moments
-from .moves import MovedChains, transition
 from .peaks import ITERATIONS, WALL
 from .weighting import Weighted, weigh
 

@@ -25,7 +25,7 @@ from onebasin.posteriors.pointwise import Values
 from onebasin.posteriors.scratch import Room
 
 from ..runs import checkpoint
-from ..runs.kept import chain_folder, chunk_file, clear, remove_chain, state_file
+from ..runs.checkpoint import chain_folder, chunk_file, clear, remove_chain, state_file
 
 SECONDS = 10.0
 """Least time between two states of a chain: about what a killed run loses."""

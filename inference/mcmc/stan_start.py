@@ -31,7 +31,7 @@ from onebasin.stan.run import ReadyProgram, run
 from onebasin.stan.translation import ProgramInfo
 
 from ..density.start import check_names
-from ..runs.kept import state_file
+from ..runs.checkpoint import state_file
 from .places import Standing
 
 SIGNIFICANT_FIGURES = 12

@@ -24,7 +24,7 @@ CLASSES: Mapping[str, str] = {
     "PathfinderSettings": "onebasin.inference.modes.pathfinder:Pathfinder",
     "OptimizeSettings": "onebasin.inference.modes.optimize:Optimize",
     "EnsembleSettings": "onebasin.inference.training.ensemble:Ensemble",
-    "TrainSettings": "onebasin.inference.training.settings:Train",
+    "TrainSettings": "onebasin.inference.training.ensemble:Train",
 }
 
 

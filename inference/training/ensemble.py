@@ -12,15 +12,49 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.settings import Count, settings
+from onebasin.base.settings import Count, Positive, settings
 
 from ..contracts.method import Method, Running, called_as
-from .settings import Train
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from onebasin.models.target import Target
+
+
+@settings
+class Train:
+    """Train networks by minibatch Adam on the log density.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the data.
+    batch_size : int or None
+        Observations in each gradient; `None` for all. Every epoch takes the observations in a new order and leaves out
+        the rest that fills no batch.
+    learning_rate : float
+        Adam's first step size.
+    schedule : {"cosine", "constant"}
+        Whether the step size falls to zero along half a cosine over all steps, or stays.
+    objective : {"posterior", "likelihood"}
+        What is maximised: the posterior density in the unconstrained space (the prior acts as weight decay, and a
+        constrained parameter's Jacobian counts), or the likelihood alone.
+    dtype : {"float64", "float32"}
+        Precision.
+
+    Examples
+    --------
+    >>> ob.networks.Train(epochs=200, batch_size=32).schedule
+    'cosine'
+    """
+
+    epochs: Count = 1000
+    batch_size: Count | None = None
+    learning_rate: Positive = 0.01
+    schedule: Literal["constant", "cosine"] = "cosine"
+    objective: Literal["posterior", "likelihood"] = "posterior"
+    dtype: Literal["float64", "float32"] = "float64"
 
 
 @settings
@@ -44,7 +78,7 @@ class Ensemble(Train, Method):
 
     name: ClassVar[str] = "ensemble"
     gives_posterior: ClassVar[bool] = False
-    engines: ClassVar = {"numpyro": "onebasin.inference.training.members:trained"}
+    engines: ClassVar = {"numpyro": "onebasin.inference.training.train:trained"}
     needs: ClassVar = frozenset({"network"})
     resumes: ClassVar[bool] = True
 

@@ -31,7 +31,7 @@ from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.mcmc import places
 from onebasin.inference.methods import METHODS, engines_of
 from onebasin.inference.runs import checkpoint
-from onebasin.inference.runs.kept import kept_draws
+from onebasin.inference.runs.checkpoint import kept_draws
 from onebasin.posteriors.view import as_view
 
 from .examples import (

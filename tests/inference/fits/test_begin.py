@@ -19,8 +19,8 @@ from onebasin.inference.contracts.method import Found, Job
 from onebasin.inference.density.counted import CountedDensity
 from onebasin.inference.density.network import density_of
 from onebasin.inference.fits.begin import _come, _from_afar, sampled, start_from_fit
+from onebasin.inference.fits.drift import MovedChains
 from onebasin.inference.fits.gaussian import NormalFit
-from onebasin.inference.fits.moves import MovedChains
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
