@@ -24,12 +24,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro  # noqa: F401 - whole, before a part of it
-from jaxtyping import Array, Float, Int
+from jaxtyping import Int
 from numpy.typing import ArrayLike
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
-from ..contracts.density import Values
+from ..contracts.density import Values, Vector
 
 
 @runtime_checkable
@@ -82,14 +82,14 @@ class Coordinates:
         """Coordinates of a vector."""
         return sum(math.prod(chart.shape) for chart in self.charts.values())
 
-    def unravel(self, vector: Float[Array, " param"]) -> Values:
+    def unravel(self, vector: Vector) -> Values:
         """Coordinates of every variable."""
         ends = np.cumsum([math.prod(self.charts[name].shape) for name in self.order])
         parts = jnp.split(vector, ends[:-1])
         each = zip(self.order, parts, strict=True)
         return {name: part.reshape(self.charts[name].shape) for name, part in each}
 
-    def ravel(self, coordinates: Mapping[str, Any]) -> Float[Array, " param"]:
+    def ravel(self, coordinates: Mapping[str, Any]) -> Vector:
         """The vector of coordinates of every variable."""
         return jnp.concatenate([jnp.ravel(coordinates[name]) for name in self.order])
 

@@ -36,8 +36,7 @@ from onebasin.base.seeds import Purpose, keys_for
 from ..contracts.density import Values
 from ..contracts.method import Job
 from ..density.network import density_of
-from ..density.numpyro import NumpyroDensity
-from ..density.stan_vectors import StanVectors
+from ..density.stan_vectors import Density, StanVectors
 from .given import kernel_places, reordered, stan_places
 from .hmc import Hmc
 from .nuts import Nuts
@@ -76,7 +75,7 @@ STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
 
 
 def chain_starts(
-    density: NumpyroDensity | StanVectors, settings: Nuts | Hmc, seed: int | jax.Array
+    density: Density, settings: Nuts | Hmc, seed: int | jax.Array
 ) -> Float[Array, "chain param"]:
     """A starting point a chain, as the settings want it."""
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
@@ -107,7 +106,7 @@ def chain_starts(
 
 
 def points_to_climb_from(
-    density: NumpyroDensity | StanVectors, settings: Nuts | Hmc, seed: int | jax.Array
+    density: Density, settings: Nuts | Hmc, seed: int | jax.Array
 ) -> Float[Array, "chain start param"]:
     """Points from which each chain's optimum is sought."""
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
@@ -121,7 +120,7 @@ class Course:
     """On what chains walk, from where, and what is kept of the places they come to."""
 
     # Of a NumPyro model, or of a Stan program by its library in this process.
-    density: NumpyroDensity | StanVectors
+    density: Density
     starts: Float[Array, "chain param"]  # where each chain begins
     keep: Callable[[Values], Values]  # from coordinates, name to array, to what is kept as a draw
     purpose: Purpose = Purpose.CHAIN  # of the chains' random keys
@@ -220,9 +219,7 @@ def _course_of(job: Job[Nuts | Hmc]) -> Course:
     )
 
 
-def kernel_of(
-    density: NumpyroDensity | StanVectors, settings: Nuts | Hmc, *, adapt_metric: bool = True
-) -> HMC:
+def kernel_of(density: Density, settings: Nuts | Hmc, *, adapt_metric: bool = True) -> HMC:
     """NumPyro's kernel on a density, with the settings' adaptation."""
     common: dict[str, Any] = {
         "potential_fn": lambda z: -density.log_density_at(z),

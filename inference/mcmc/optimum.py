@@ -19,13 +19,13 @@ from scipy.optimize import minimize
 
 from onebasin.base.errors import InferenceError
 
+from ..contracts.density import Vector
+
 ITERATIONS = 1000
 """Most iterations of a run; one that ends there is as good a start as any other."""
 
 FLAT = {"float64": 1e-5, "float32": 1e-2}
 """The largest gradient of an optimum, for a potential of 1, by precision."""
-
-Vector = Float[Array, " param"]
 
 
 @dataclass(frozen=True)

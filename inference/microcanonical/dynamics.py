@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from onebasin.base.errors import InferenceError
 from onebasin.base.extras import lacks
 
+from ..contracts.density import Vector
 from .tuning import Tuner, Tuning
 
 try:
@@ -36,7 +36,6 @@ except ImportError as error:
 REFRESHED_WITHIN = 1.25
 """Way after which an adjusted trajectory's momentum is forgotten, in lengths of the trajectory."""
 
-Vector = Float[Array, " param"]
 LogDensity = Callable[[Vector], jax.Array]
 
 

@@ -14,28 +14,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float
 
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 
+from ..contracts.density import Vector
 from ..contracts.method import Job
 from ..density.network import NetworkDensity, density_of
-from ..density.numpyro import NumpyroDensity
-from ..density.stan_vectors import StanVectors
+from ..density.stan_vectors import Density
 from ..mcmc.places import ChainPlace
 from ..mcmc.walk import Walk, rows
 from .dynamics import Adjusted, Advance, ChainState, Unadjusted
 from .mclmc import NETWORKS_VARIANCE, OTHERS_VARIANCE, Mclmc
 from .tuning import Tuner
 
-Vector = Float[Array, " param"]
-
 
 def first_points(
-    density: NumpyroDensity | StanVectors, settings: Mclmc, seed: int | jax.Array
+    density: Density, settings: Mclmc, seed: int | jax.Array
 ) -> tuple[jax.Array, Callable[[jax.Array], Vector]]:
     """Return the inputs of each chain's start, (chain, ...), and the traced function that makes it of them."""
     if isinstance(density, NetworkDensity):
@@ -45,7 +42,7 @@ def first_points(
     return density.random_starts(keys, settings.init_radius), lambda point: point
 
 
-def climbed(density: NumpyroDensity | StanVectors, settings: Mclmc, point: Vector) -> Vector:
+def climbed(density: Density, settings: Mclmc, point: Vector) -> Vector:
     """Return the point that Adam reaches, from a point, on the log density of all data."""
     if not settings.start_steps:
         return point

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..contracts.density import Vector
 from .mclmc import Mclmc
 
 FIRST_VARIANCE = 0.5
@@ -52,10 +53,10 @@ class Tuning(NamedTuple):
     shortfall: Scalar
     log_average: Scalar
     updates: Scalar
-    inverse_mass: Float[Array, " param"]  # variances of the coordinates
+    inverse_mass: Vector  # variances of the coordinates
     # Of the coordinates, as far as they are being learnt.
-    mean: Float[Array, " param"]
-    squares: Float[Array, " param"]
+    mean: Vector
+    squares: Vector
     seen: Scalar
 
 
@@ -136,9 +137,7 @@ class Tuner:
             updates=count,
         )
 
-    def learn(
-        self, tuning: Tuning, iteration: jax.Array, position: Float[Array, " param"]
-    ) -> Tuning:
+    def learn(self, tuning: Tuning, iteration: jax.Array, position: Vector) -> Tuning:
         """Take in where the chain is, in the second half of a part; at its end, measure by what was learnt."""
         if not self.scaled:
             return tuning

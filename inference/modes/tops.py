@@ -34,8 +34,7 @@ from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target
 
 from ..density.network import density_of
-from ..density.numpyro import NumpyroDensity
-from ..density.stan_vectors import StanVectors
+from ..density.stan_vectors import Density
 from ..mcmc.optimum import BestOptimum, OptimiserEnd
 from ..variational.layout import Parts, SymmetryLayout, layout_of
 
@@ -52,7 +51,7 @@ Vector = Float[np.ndarray, " param"]
 class Folding:
     """A target's density, in charts in which the group moves coordinates, and its symmetry there, if any."""
 
-    density: NumpyroDensity | StanVectors
+    density: Density
     layout: SymmetryLayout | None = None
 
     @classmethod

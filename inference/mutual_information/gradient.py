@@ -23,23 +23,25 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from onebasin.base.errors import ArgumentError
+
+from .ratios import Matrices, PartDraws, PartParameters
 
 BY_DISTRIBUTION, BY_PART = "sij,sjd->sid", "sij,id->sjd"
 """Sums over the parts j of a draw, with values (draw, part, param); and over distributions i, with (part, param)."""
 
 
 def path_gradient(
-    draws: Float[Array, "draw part param"],
-    loc: Float[Array, "part param"],
-    scale: Float[Array, "part param"],
-    marginals: Float[Array, "draw part part_bis"],
+    draws: PartDraws,
+    loc: PartParameters,
+    scale: PartParameters,
+    marginals: Matrices,
     *,
     flips: Bool[Array, " param"] | None = None,
-    flip_probability: Float[Array, "draw part part_bis"] | None = None,
-) -> tuple[Float[Array, "draw part param"], Float[Array, "draw part param"]]:
+    flip_probability: Matrices | None = None,
+) -> tuple[PartDraws, PartDraws]:
     """Gradients of I by `loc` and by `scale`, draw by draw; their means over draws from q estimate it.
 
     `marginals` are P, of `Estimate` or `training_marginals`: columns sum to one. `flips` is True where a part's sign

@@ -46,6 +46,8 @@ from .estimators import bethe, exact, importance, information, proposals_only
 from .permanent import MAX_PARTS
 from .ratios import LogRatios
 
+PerDraw = Float[Array, " draw"]
+
 
 class Interval(NamedTuple):
     """Both sides of I, in nats; equal where it is exact.
@@ -83,7 +85,7 @@ def interval(
 
 def sides(
     rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int, max_exact: int
-) -> tuple[Float[Array, " draw"], Float[Array, " draw"], Float[Array, " draw"]]:
+) -> tuple[PerDraw, PerDraw, PerDraw]:
     """Values of both sides of every draw, and effective numbers of permutations; arguments as of `interval`."""
     if max_exact > MAX_PARTS:
         raise ArgumentError(
@@ -106,10 +108,10 @@ def sides(
 
 
 def from_values(
-    lower: Float[Array, " draw"],
-    upper: Float[Array, " draw"],
+    lower: PerDraw,
+    upper: PerDraw,
     log_group_order: float,
-    effective: Float[Array, " draw"],
+    effective: PerDraw,
 ) -> Interval:
     """Means over draws, clipped to [0, log |G|], and their errors."""
     low, high = (jnp.clip(jnp.mean(side), 0.0, log_group_order) for side in (lower, upper))

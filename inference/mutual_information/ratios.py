@@ -39,6 +39,11 @@ from jaxtyping import Array, Bool, Float
 
 from onebasin.base.errors import ArgumentError
 
+Matrices = Float[Array, "draw part part_bis"]
+"""Of each draw, a number of every pair of parts."""
+PartDraws = Float[Array, "draw part param"]
+PartParameters = Float[Array, "part param"]
+
 ENTRIES = 2**22
 """Numbers of one array that are held at a time: 32 MB in double precision, times some temporaries."""
 
@@ -77,8 +82,8 @@ class LogRatios(NamedTuple):
 
 
 def log_ratios(
-    log_density: Float[Array, "draw part part_bis"],
-    flipped: Float[Array, "draw part part_bis"] | None = None,
+    log_density: Matrices,
+    flipped: Matrices | None = None,
 ) -> LogRatios:
     """Scale log densities for the estimators: log q_i(u_j), in nats, of draws from q itself; finite.
 
@@ -107,9 +112,9 @@ def log_ratios(
 
 
 def mean_field(
-    draws: Float[Array, "draw part param"],
-    loc: Float[Array, "part param"],
-    scale: Float[Array, "part param"],
+    draws: PartDraws,
+    loc: PartParameters,
+    scale: PartParameters,
     *,
     flips: Bool[Array, " param"] | None = None,
 ) -> LogRatios:
@@ -142,8 +147,8 @@ def mean_field(
 
 
 def block(
-    draws: Float[Array, "draw part param"],
-    loc: Float[Array, "part param"],
+    draws: PartDraws,
+    loc: PartParameters,
     scale_tril: Float[Array, "part param param"],
     *,
     flips: Bool[Array, " param"] | None = None,

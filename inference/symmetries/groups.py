@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .measuring import BudgetedDensity, Probe
-from .moves import Generator, act, on_parts
+from .measuring import BudgetedDensity, Probes
+from .moves import Generator, Generators, act, on_parts
 from .spaces import LargestChange, search, trial, worst
 
 MANY_PARTS = 8
@@ -29,10 +29,10 @@ class Reach(NamedTuple):
 
 
 def reach(
-    generators: Sequence[Generator],
+    generators: Generators,
     length: int,
     measured: BudgetedDensity,
-    probes: Sequence[Probe],
+    probes: Probes,
     *,
     most: int | None = None,
 ) -> Reach:
@@ -84,7 +84,7 @@ def elsewhere(
     generators: list[Generator],
     length: int,
     measured: BudgetedDensity,
-    probes: Sequence[Probe],
+    probes: Probes,
 ) -> list[Orbits]:
     """Search pairs of parts beyond the first two: what a reference part, or unlike groups of parts, hide."""
     names = {(g.name, g.axis) for g in generators}

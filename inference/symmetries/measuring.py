@@ -145,6 +145,9 @@ class Probe:
         return bool(np.isfinite(self.value))
 
 
+Probes = Sequence[Probe]
+
+
 def nudge(point: Point, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Change a point in its last digits."""
     return {

@@ -124,6 +124,9 @@ class Generator:
         return moved
 
 
+Generators = Sequence[Generator]
+
+
 def act(generators: Iterable[Generator], point: Point) -> dict[str, np.ndarray]:
     """Move a point by all of some generators."""
     moved = dict(point)

@@ -16,8 +16,8 @@ from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symmetry
 from onebasin.models.symmetry.words import in_shell, spell
 
-from .measuring import BudgetedDensity, Probe
-from .moves import Generator, act, by_name
+from .measuring import BudgetedDensity, Probes
+from .moves import Generator, Generators, act, by_name
 from .spaces import LargestChange
 
 OF_STATUS = {
@@ -30,7 +30,7 @@ ONE_MODE = (
 )
 
 
-def exchangeable(generators: Sequence[Generator], order: Iterable[str]) -> Exchangeable | None:
+def exchangeable(generators: Generators, order: Iterable[str]) -> Exchangeable | None:
     """Swaps of parts as a block, complements along with them; None where signs change with them."""
     if any(g.kind == "negate" or g.inside is not None for g in generators):
         return None
@@ -52,7 +52,7 @@ def exchangeable(generators: Sequence[Generator], order: Iterable[str]) -> Excha
     )
 
 
-def whole(generators: Sequence[Generator], order: Iterable[str]) -> Block[Any] | None:
+def whole(generators: Generators, order: Iterable[str]) -> Block[Any] | None:
     """Changes of sign and complements of whole variables as a block; None where parts move too."""
     if any(g.axis is not None for g in generators):
         return None
@@ -65,7 +65,7 @@ def whole(generators: Sequence[Generator], order: Iterable[str]) -> Block[Any] |
     return Flip(flipped, complements) if flipped else Complement(complements)
 
 
-def listed(generators: Sequence[Generator]) -> str:
+def listed(generators: Generators) -> str:
     """The variables that move: ``mu:0, sigma:0 and 1-theta``."""
     texts = []
     for name, own in by_name(generators).items():
@@ -87,9 +87,7 @@ def positions(generator: Generator, places: Sequence[int], ndim: int) -> tuple[s
     return tuple(names)
 
 
-def unchanged(
-    what: str, tried: LargestChange, random: Sequence[Probe], near: Sequence[Probe]
-) -> str:
+def unchanged(what: str, tried: LargestChange, random: Probes, near: Probes) -> str:
     """Say at how many points nothing changes, and by how much where it changes most, compared with rounding."""
     most = f"{tried.change:.2g} nats, where rounding may make {tried.slack:.1g}"
     if not tried.holds:  # what did not hold at random points is not told
@@ -104,9 +102,7 @@ def unchanged(
     )
 
 
-def alone(
-    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
-) -> str:
+def alone(generators: Generators, measured: BudgetedDensity, probes: Probes) -> str:
     """Say what each of several variables changes alone; empty of one."""
     each = by_name(generators).values()
     if len(each) < 2:

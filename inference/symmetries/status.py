@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .measuring import BudgetedDensity, Probe
-from .moves import Generator, Point, act, by_name, on_parts
+from .measuring import BudgetedDensity, Probes
+from .moves import Generator, Generators, Point, act, by_name, on_parts
 from .result import Status
 from .search import AscentEnd
 
@@ -22,9 +22,7 @@ APART = 1e-3
 """Nats by which an optimum has to lie above the middle between it and its copy, to be one of two."""
 
 
-def parts_compete(
-    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
-) -> Status:
+def parts_compete(generators: Generators, measured: BudgetedDensity, probes: Probes) -> Status:
     """Tell whether the two parts that a set of swaps exchanges depend on one another given all else."""
     apart = [g for g in generators if g.kind == "swap"]
     if not apart:
@@ -43,9 +41,7 @@ def parts_compete(
     return _judged(measured(points), probes)
 
 
-def variables_compete(
-    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
-) -> Status:
+def variables_compete(generators: Generators, measured: BudgetedDensity, probes: Probes) -> Status:
     """Tell whether variables that change sign together depend on one another; of one, whether a mode is away from 0."""
     names = list(by_name(generators))
     points: list[Point] = []
@@ -81,7 +77,7 @@ def variables_compete(
 
 
 def one_mode(
-    elements: Sequence[Sequence[Generator]], measured: BudgetedDensity, ends: Sequence[AscentEnd]
+    elements: Sequence[Generators], measured: BudgetedDensity, ends: Sequence[AscentEnd]
 ) -> bool:
     """Tell whether every ascent ended at a point that all sets leave in its place, or on a ridge between copies."""
     if not ends or not all(end.converged for end in ends):
@@ -98,14 +94,12 @@ def one_mode(
     return True
 
 
-def copies(
-    generators: Sequence[Generator], length: int, most: int = 8
-) -> list[tuple[Generator, ...]]:
+def copies(generators: Generators, length: int, most: int = 8) -> list[tuple[Generator, ...]]:
     """Swaps of the first part with some others."""
     return [on_parts(generators, (0, part)) for part in range(1, min(length, most + 1))]
 
 
-def _judged(values: np.ndarray, probes: Sequence[Probe]) -> Status:
+def _judged(values: np.ndarray, probes: Probes) -> Status:
     """Mixed second differences of three values a point and that of the point itself."""
     told = False
     for row, probe in zip(values.reshape(len(probes), 3), probes, strict=True):
@@ -124,7 +118,7 @@ def replaceable(
     first: int,
     second: int,
     measured: BudgetedDensity,
-    probes: Sequence[Probe],
+    probes: Probes,
 ) -> list[bool]:
     """Tell of which variables a part can be another point's and lie inside the support; a simplex's cannot."""
     points = [

@@ -16,7 +16,7 @@ from onebasin.models.target import Target
 
 from ..density.network import NetworkDensity, numpyro_density_of
 from ..density.numpyro import NumpyroDensity
-from ..density.stan_vectors import StanVectors
+from ..density.stan_vectors import Density
 from ..training.train import check_batches
 from .advi import Advi
 from .elbo import Objective, applies_locally
@@ -47,7 +47,7 @@ class Plan:
     """
 
     settings: Advi | Symmetrised
-    density: NumpyroDensity | StanVectors
+    density: Density
     family: GaussianFamily
     local: bool
     layout: SymmetryLayout | None = None
