@@ -51,12 +51,7 @@ WORDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 def method_named(word: str, given: Mapping[str, Any] | None = None) -> Method:
     """Make the method that a word stands for, with fields of the caller's.
 
-    Raises
-    ------
-    ValueError
-        If there is no such method, or a value is not allowed.
-    TypeError
-        If it has no such field.
+    A word or a value that is not allowed raises ValueError, a field that the method does not have TypeError.
     """
     from .runs.run import made
 

@@ -134,16 +134,9 @@ def one_chain(
 ) -> Found:
     """Put the result of a fit together, as one chain of draws.
 
-    Parameters
-    ----------
-    draws : mapping of str to array (draw, ...)
-        By variable; of an optimum, one draw.
-    stats : mapping of str to array (draw,)
-        ``lp`` and, but for an optimum, ``log_q``.
-    variational : Dataset, optional
-        The approximation's parameters and traces, or importance ratios of draws that were resampled.
-    converged : bool
-        Whether an optimiser came to the end that it sought.
+    Draws are arrays (draw, ...) by variable, one of an optimum; statistics are ``lp`` and, but for an optimum,
+    ``log_q``. `variational` has the approximation's parameters and traces, or importance ratios of draws that were
+    resampled; `converged` says whether an optimiser came to the end that it sought.
     """
     import numpy as np
 

@@ -74,14 +74,9 @@ class FitStart:
 
 
 def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
-    """Run chains from a fit, or as always; and record which it was, and why.
+    """Run the chains of a job of NUTS or static HMC from a fit, or as always; and record which it was, and why.
 
-    Parameters
-    ----------
-    job : Job
-        Of NUTS or static HMC with `init="fit"`.
-    sample : callable
-        Runs the chains of a job.
+    `sample` runs the chains of a job.
     """
     if job.engine not in DEFINED:
         raise ArgumentError(
@@ -106,13 +101,7 @@ def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
 
 
 def start_from_fit(job: Job[Any]) -> FitStart:
-    """Fit, weigh, and decide whether chains begin there.
-
-    Parameters
-    ----------
-    job : Job
-        Its method has `chains`, `init_radius` and `target_acceptance`.
-    """
+    """Fit, weigh, and decide whether chains begin there."""
     with precision("float64"):
         counted = CountedDensity.of(job.target, job.bars.say)
         found = _decided(job, counted)

@@ -36,14 +36,9 @@ LARGEST = 2000
 
 
 def standard_draws(count: int, size: int, rng: np.random.Generator, *, whole: bool) -> Points:
-    """Antithetic standard normal draws whose second moments are exactly the identity.
+    """Antithetic standard normal draws, an even number, whose second moments are exactly the identity.
 
-    Parameters
-    ----------
-    count : int
-        Draws, even.
-    whole : bool
-        Whether all second moments are; else those of each coordinate alone, for which fewer draws suffice.
+    Of the `whole` all second moments are; else those of each coordinate alone, for which fewer draws suffice.
     """
     half = rng.standard_normal((count // 2, size))
     if whole:

@@ -47,12 +47,8 @@ class OptimiserEnd:
 class BestOptimum:
     """Finds the best optimum from several starting points; compiled once.
 
-    Parameters
-    ----------
-    log_density : callable
-        Of one vector (param,), and of what else is given with the starting points, such as data.
-    **options
-        SciPy's, for its L-BFGS-B.
+    The log density is one of a vector, and of what else is given with the starting points, such as data; options are
+    those of SciPy's L-BFGS-B.
     """
 
     def __init__(self, log_density: Callable[..., jax.Array], **options: float) -> None:

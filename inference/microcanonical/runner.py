@@ -70,12 +70,8 @@ BEGINS = 2**31
 class MclmcRunner:
     """Runs chains of one target; compiled once, called from several threads.
 
-    Raises
-    ------
-    ValueError
-        If the target has a single parameter.
-    InferenceError
-        If no starting point of finite log density is found.
+    A target with a single parameter raises ValueError; InferenceError says that no starting point of finite log density
+    is found.
     """
 
     slices = (WARMUP_ROW, ROWS)

@@ -52,13 +52,10 @@ class Identities:
     def of(self, posterior: xr.DataTree) -> dict[str, Any] | None:
         """Measure how far draws are from satisfying the identities, with simultaneous intervals of all coordinates.
 
-        Returns
-        -------
-        dict or None
-            `shift` and `spread`, each with the `coordinate` farthest beyond its error, and of all coordinates `least`
-            (the largest distance that is certain) and `most` (the largest that is possible); the number of
-            `coordinates`, and the `error_rate`. None where there are too few draws, or they cannot be put back into
-            the unconstrained space.
+        Return `shift` and `spread`, each with the `coordinate` farthest beyond its error, and of all coordinates
+        `least` (the largest distance that is certain) and `most` (the largest that is possible); the number of
+        `coordinates`, and the `error_rate`. Return None where there are too few draws, or they cannot be put back into
+        the unconstrained space.
         """
         draws = posterior["posterior"].to_dataset()
         lp = posterior["sample_stats"].to_dataset()["lp"]

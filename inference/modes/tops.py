@@ -78,12 +78,7 @@ class Folding:
     ) -> tuple[Points, Bool[np.ndarray, " point"]]:
         """Each point's copy nearest to a reference, and whether that is the point itself.
 
-        Parameters
-        ----------
-        points : array (point, param)
-            Any.
-        reference, weight : array (param,)
-            The distance is the sum of weight (x - reference)^2.
+        The distance is the sum of weight (x - reference)^2.
         """
         if self.layout is None:
             return points, np.ones(len(points), bool)

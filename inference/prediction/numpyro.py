@@ -80,13 +80,7 @@ def numpyro_predictions(
 
 
 def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.Dataset]:
-    """Draw a model's variables, and what it observes, from its prior.
-
-    Returns
-    -------
-    Dataset, Dataset
-        The groups `prior` and `prior_predictive`, of one chain.
-    """
+    """Draw the groups `prior` and `prior_predictive`, of one chain: a model's variables, and what it observes."""
     with precision("float64"):
         sites = sites_of(target)
         seen = [name for name, site in sites.items() if is_observation(site)]

@@ -71,13 +71,7 @@ def check_folder(folder: Path) -> None:
 
 
 def remove(folder: Path) -> list[str]:
-    """Delete what runs have kept in a folder, and the folder if nothing else is in it.
-
-    Returns
-    -------
-    list of str
-        Names of what stays there.
-    """
+    """Delete what runs have kept in a folder, and the folder if it is empty then; return the names of what stays."""
     if not folder.is_dir():
         return []
     sweep(folder)

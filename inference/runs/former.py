@@ -29,13 +29,7 @@ CLASSES: Mapping[str, str] = {
 
 
 def former_class(name: str) -> Any:
-    """Return the class that a name of version 0.3 stands for.
-
-    Raises
-    ------
-    AttributeError
-        If it is none.
-    """
+    """Return the class that a name of version 0.3 stands for; any other name raises AttributeError."""
     if name not in CLASSES:
         raise AttributeError(f"onebasin has no attribute `{name}`.")
     new = CLASSES[name].rpartition(":")[2]
