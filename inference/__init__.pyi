@@ -25,8 +25,8 @@ from .modes.pathfinder import pathfinder as pathfinder
 from .modes.sample_modes import Modes as Modes
 from .modes.sample_modes import sample_modes as sample_modes
 from .prediction.loo import loo as loo
+from .prediction.numpyro import prior as prior
 from .prediction.predict import predict as predict
-from .prediction.prior import prior as prior
 from .runs.posterior import open_posterior as open_posterior
 from .runs.posterior import save as save
 from .symmetries.find import find_symmetry as find_symmetry

@@ -194,9 +194,8 @@ def _mclmc(
     seed: jax.Array,
 ) -> tuple[Values, jax.Array]:
     """The same of microcanonical chains."""
-    from ..microcanonical.dynamics import Adjusted, Advance, ChainState, Unadjusted
+    from ..microcanonical.dynamics import Adjusted, Advance, ChainState, Tuner, Unadjusted
     from ..microcanonical.runner import BEGINS, check_size, climbed, first_points, resolved
-    from ..microcanonical.tuning import Tuner
 
     density = traced(family, like, data)
     settings = resolved(settings, like)

@@ -26,9 +26,8 @@ from ..density.network import NetworkDensity, density_of
 from ..density.stan_vectors import Density
 from ..mcmc.places import ChainPlace
 from ..mcmc.walk import Walk, rows
-from .dynamics import Adjusted, Advance, ChainState, Unadjusted
+from .dynamics import Adjusted, Advance, ChainState, Tuner, Unadjusted
 from .mclmc import NETWORKS_VARIANCE, OTHERS_VARIANCE, Mclmc
-from .tuning import Tuner
 
 
 def first_points(
