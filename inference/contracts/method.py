@@ -164,6 +164,16 @@ class Running:
 RUNNING = tuple(field.name for field in fields(Running))
 
 
+def call(target: Target, method: type[Method], keywords: Mapping[str, Any]) -> xr.DataTree:
+    """Run a method by the keywords of its function; what runs it is imported by then only."""
+    from .engines import found_at
+
+    tree: xr.DataTree = found_at("onebasin.inference.runs.run:run_by_keywords")(
+        target, method, keywords
+    )
+    return tree
+
+
 def called_as[**P](
     call: Callable[P, Method],
 ) -> Callable[[Callable[..., xr.DataTree]], Callable[Concatenate[Target, P], xr.DataTree]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, Positive, settings
 
-from ..contracts.method import Method, Running, called_as
+from ..contracts.method import Method, Running, call, called_as
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -149,6 +149,4 @@ def ensemble(target: Target, **keywords: Any) -> xr.DataTree:
     >>> members["posterior"]["W1"].shape, members["training"]["loss"].shape
     ((1, 4, 1, 2), (4, 200))
     """
-    from ..runs.run import run_by_keywords
-
-    return run_by_keywords(target, Ensemble, keywords)
+    return call(target, Ensemble, keywords)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
-from ..contracts.method import Method, Running, called_as
+from ..contracts.method import Method, Running, call, called_as
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -214,6 +214,4 @@ def symmetrised_vi(target: Target, **keywords: Any) -> xr.DataTree:
     >>> bool(0.6 < gain < np.log(2) + 1e-6)
     True
     """
-    from ..runs.run import run_by_keywords
-
-    return run_by_keywords(target, Symmetrised, keywords)
+    return call(target, Symmetrised, keywords)
