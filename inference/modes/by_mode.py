@@ -89,12 +89,8 @@ TOO_NEAR = 10.0
 """Nats by which a mode that is not sampled has to lie below the highest to be left out of the weights."""
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """A mode that was met and not sampled: nats that it lies below the highest, and the starts that led to it."""
-
-    below: float
-    starts: int
+LeftOut = tuple[float, int]
+"""Of a mode that was met and not sampled: nats that it lies below the highest, and the starts that led to it."""
 
 
 def draws_by_weight(
@@ -163,8 +159,8 @@ def table(
             int(walks.stats["diverging"][list(b.chains)].sum()) for b in regions.basins
         ],
     }
-    near = min((mode.below for mode in left), default=math.inf)
-    counts = [basin.starts for basin in regions.basins] + [mode.starts for mode in left]
+    near = min((below for below, _ in left), default=math.inf)
+    counts = [basin.starts for basin in regions.basins] + [count for _, count in left]
     attributes = {
         "known": int(weights.known and near > TOO_NEAR),
         "starts": starts,
@@ -209,11 +205,11 @@ def sampled(job: Job[Modes]) -> Found:
         order = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1]
         kept = tuple(short[n] for n in order[: settings.most])
         left = tuple(
-            LeftOut(heights[order[0]] - heights[n], short[n].starts) for n in order[settings.most :]
+            (heights[order[0]] - heights[n], short[n].starts) for n in order[settings.most :]
         )
         # Optima that no chain stayed at, by Laplace's estimates of their integrals.
         highest = highest_evidence(tops)
-        left += tuple(LeftOut(highest - top.log_evidence, top.starts) for top in lost)
+        left += tuple((highest - top.log_evidence, top.starts) for top in lost)
         job.bars.expect(chains=len(kept) * settings.chains, **amount, at_once=settings.chains)
         basins, walks = full_basins(folding, kept, settings, seed=seed, bars=job.bars)
         regions, estimates = _ordered(folding, basins, seed)

@@ -12,7 +12,6 @@ import time
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -160,12 +159,8 @@ def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
     return None if str(arrays.pop(MARK)) != fingerprint else arrays
 
 
-@dataclass(frozen=True)
-class Kept:
-    """A state to go on from, a pytree of arrays, with the losses (or whatever is traced) until then."""
-
-    state: Any
-    losses: list[np.ndarray]
+Kept = tuple[Any, list[np.ndarray]]
+"""A state to go on from, a pytree of arrays, with the losses (or whatever is traced) until then."""
 
 
 class Keeper:
@@ -189,9 +184,9 @@ class Keeper:
         import jax  # here, as below: chains of Stan are kept without it
         import jax.numpy as jnp
 
-        leaves, tree = jax.tree.flatten(like.state)
+        leaves, tree = jax.tree.flatten(like[0])
         state = [jnp.asarray(arrays[f"state/{i}"], leaf.dtype) for i, leaf in enumerate(leaves)]
-        return Kept(jax.tree.unflatten(tree, state), list(arrays["losses"]))
+        return jax.tree.unflatten(tree, state), list(arrays["losses"])
 
     def save(self, make: Callable[[], Kept]) -> None:
         """Called after every epoch; writes what `make` gives, if the last time is long enough ago."""
@@ -199,9 +194,9 @@ class Keeper:
             return
         import jax
 
-        kept = make()
-        leaves = {f"state/{i}": np.asarray(v) for i, v in enumerate(jax.tree.leaves(kept.state))}
-        write(self.path, self.fingerprint, {"losses": np.stack(kept.losses), **leaves})
+        state, losses = make()
+        leaves = {f"state/{i}": np.asarray(v) for i, v in enumerate(jax.tree.leaves(state))}
+        write(self.path, self.fingerprint, {"losses": np.stack(losses), **leaves})
         self._written = time.monotonic()
 
 

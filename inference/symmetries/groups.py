@@ -73,11 +73,8 @@ def reach(
     return Reach(everywhere, tuple(sorted(orbit)), tuple(held))
 
 
-class Orbits(NamedTuple):
-    """Parts that change places among themselves, but not with the others."""
-
-    generators: tuple[Generator, ...]
-    orbits: tuple[tuple[int, ...], ...]
+Orbits = tuple[tuple[Generator, ...], tuple[tuple[int, ...], ...]]
+"""Generators, and the orbits of parts that change places among themselves, but not with the others."""
 
 
 def elsewhere(
@@ -101,7 +98,7 @@ def elsewhere(
                 key = tuple((g.name, g.axis) for g in own)
                 by_axes.setdefault(key, []).append(pair)
                 shown[key] = own
-        return [Orbits(shown[key], _components(pairs)) for key, pairs in by_axes.items()]
+        return [(shown[key], _components(pairs)) for key, pairs in by_axes.items()]
     if length <= PAIRS_OF_ONE and len(names) == 1:
         pairs = list(combinations(range(length), 2))
         probe = probes[0]
@@ -112,7 +109,7 @@ def elsewhere(
             for pair, good in zip(pairs, near, strict=True)
             if good and trial(on_parts(generators, pair), measured, probes).holds
         ]
-        return [Orbits(tuple(generators), _components(held))] if held else []
+        return [(tuple(generators), _components(held))] if held else []
     return []
 
 

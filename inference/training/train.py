@@ -33,7 +33,7 @@ from onebasin.models.target import Target
 
 from ..contracts.method import Found, Job
 from ..density.network import NetworkDensity
-from ..runs.checkpoint import Keeper, Kept, keeper_in
+from ..runs.checkpoint import Keeper, keeper_in
 from ..runs.fingerprint import fingerprint
 from .ensemble import Ensemble, Train
 
@@ -210,16 +210,15 @@ def train(
     with precision(settings.dtype):
         trainer = Trainer(target, settings, seed, members, same_batches)
         keeper = keeper or Keeper()
-        kept = keeper.load(Kept(trainer.first(start), []))
-        epochs, losses = settings.epochs, list(kept.losses)
-        state: TrainState = kept.state
+        state, losses = keeper.load((trainer.first(start), []))
+        epochs = settings.epochs
         recorded = [trainer.values(state)] if record_every else []
         for epoch in range(len(losses), epochs):
             state, loss = trainer.epoch(state, epoch)
             losses.append(np.asarray(loss))
             if record_every and (epoch + 1) % record_every == 0:
                 recorded.append(trainer.values(state))
-            keeper.save(partial(Kept, state, losses))
+            keeper.save(lambda now=state: (now, losses))
             watch(epoch + 1)
         at = range(0, epochs + 1, record_every) if record_every else ()
         return Trained(

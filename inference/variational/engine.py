@@ -33,7 +33,7 @@ from onebasin.models.target import Target
 from ..density.network import NetworkDensity, numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import Density
-from ..runs.checkpoint import Keeper, Kept
+from ..runs.checkpoint import Keeper
 from ..training.train import Batches, check_batches
 from .advi import Advi
 from .elbo import Data, Objective, applies_locally
@@ -140,8 +140,7 @@ class TrainingLoop:
     ) -> Optimised:
         """Train until all fits have settled or the steps end."""
         s, every = self.settings, self.settings.evaluate_every
-        kept = keeper.load(Kept(state, []))
-        state, trace = kept.state, list(kept.losses)
+        state, trace = keeper.load((state, []))
         recorded: list[Parameters] = []
         while (done := min(len(trace) * every, self.steps)) < self.steps:
             if done >= annealed(s.anneal, self.steps) and np.all(self._settled(trace)):
@@ -153,7 +152,7 @@ class TrainingLoop:
                 raise self._failure(trace[-1], done, after)
             if isinstance(s, Advi) and s.trace_parameters:
                 recorded.append(state.params)
-            keeper.save(partial(Kept, state, trace))
+            keeper.save(lambda now=state: (now, trace))
             watch(after)
         values = np.stack(trace)
         iteration = np.minimum(np.arange(1, len(trace) + 1) * every, self.steps)

@@ -45,7 +45,7 @@ def test_damaged_file_is_not_taken_and_said_in_a_line(spoil, tmp_path, caplog):
 
 
 def test_training_goes_on_from_a_whole_state_and_starts_again_from_a_damaged_one(tmp_path, caplog):
-    start = checkpoint.Kept({"w": jnp.zeros(4)}, [])
+    start = ({"w": jnp.zeros(4)}, [])
 
     def keeper() -> checkpoint.Keeper:
         return checkpoint.keeper_in(str(tmp_path), lambda: "this run")
@@ -53,8 +53,8 @@ def test_training_goes_on_from_a_whole_state_and_starts_again_from_a_damaged_one
     first = keeper()
     first.save(lambda: pytest.fail("it is written now and then, not every time"))
     first.seconds = 0.0
-    first.save(lambda: checkpoint.Kept({"w": jnp.arange(4.0)}, [np.ones(2)]))
-    np.testing.assert_array_equal(keeper().load(start).state["w"], np.arange(4.0))
+    first.save(lambda: ({"w": jnp.arange(4.0)}, [np.ones(2)]))
+    np.testing.assert_array_equal(keeper().load(start)[0]["w"], np.arange(4.0))
     path = tmp_path / "state.npz"
     path.write_bytes(flip(path.read_bytes()))
     assert keeper().load(start) is start
