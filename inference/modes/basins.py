@@ -57,10 +57,6 @@ class Walks:
     warmup_seconds: tuple[float, ...]
     sampling_seconds: tuple[float, ...]
 
-    def of(self, chains: Sequence[int]) -> Float[np.ndarray, "chain draw param"]:
-        """Vectors of some chains."""
-        return self.vectors[list(chains)]
-
 
 @dataclass(frozen=True, eq=False)
 class Basin:
@@ -217,7 +213,7 @@ def full_basins(
 
 def fitted(folding: Folding, tops: Sequence[Top], chains: Sequence[int], walks: Walks) -> Basin:
     """The basin of some chains: draws folded to their own centre, which is improved in turn."""
-    own = walks.of(chains)
+    own = walks.vectors[list(chains)]
     flat = own.reshape(-1, own.shape[-1])
     normal = fitted_normal(own[0])
     centre, weight = flat[-1], 1 / normal.variances

@@ -180,21 +180,14 @@ AT_ONCE = 512
 
 def sampled(job: Job[Modes]) -> Found:
     """Sample every mode, and put the posterior together."""
-    target, settings, seed = job.target, job.method, job.seed
+    settings, seed = job.method, job.seed
     amount = {"warmup": settings.warmup, "draws": settings.draws}
     lead = {"chains": settings.chains, "draws": settings.draws}
     with precision("float64"):
-        folding = Folding.of(target, job.bars.say)
+        folding = Folding.of(job.target, job.bars.say)
         density = folding.density
-        bar = job.bars.add("optima", settings.starts)
-        tops, failed = find_tops(
-            target,
-            folding,
-            starts=settings.starts,
-            init_radius=settings.init_radius,
-            seed=seed,
-            done=lambda number: job.bars.move(bar, number),
-        )
+        start = settings.starts, settings.init_radius
+        tops, failed = find_tops(folding, job.bars, *start, seed)
         short, pilots, lost = first_basins(
             folding, tops, settings, seed=seed, bars=ProgressBars(False)
         )
