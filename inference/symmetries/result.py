@@ -120,11 +120,6 @@ def alone(generators: Generators, measured: BudgetedDensity, probes: Probes) -> 
     )
 
 
-def of_status(status: str, *, mode: bool = False) -> str:
-    """Say whether the parts compete."""
-    return ONE_MODE if mode else OF_STATUS[status]
-
-
 def bounding(why: str, places: Iterable[str]) -> str:
     """Say that a change of sign is not undone, and which bound does away with it."""
     return (

@@ -14,8 +14,10 @@ from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.counterparts import Counterparts
 
 from .groups import elsewhere, reach
-from .moves import Generator, by_name, echelon, on_parts, reduce, signs_of_part, swaps
+from .moves import Generator, Generators, by_name, echelon, on_parts, reduce, signs_of_part, swaps
 from .result import (
+    OF_STATUS,
+    ONE_MODE,
     FoundBlock,
     Status,
     alone,
@@ -23,7 +25,6 @@ from .result import (
     exchangeable,
     listed,
     of_parts,
-    of_status,
     positions,
     unchanged,
     whole,
@@ -62,7 +63,7 @@ def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
 
 def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) -> FoundBlock:
     """Compare a set of swaps that is a symmetry of the first two parts with all else."""
-    status, mode = _judged(s, parts_compete(own, s.measured, s.probes), copies(own, length))
+    status, why = _judged(s, parts_compete(own, s.measured, s.probes), copies(own, length))
     live = status == "live"
     near = s.near if live else []
     probes = [*s.probes, *near]
@@ -85,24 +86,23 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
     ]
     block = exchangeable(own, s.order)
     if tried.holds and status != "incomplete":
-        said.append(of_status(status, mode=mode))
+        said.append(why)
     if status == "live" and (block is None or not free):
         status, block = "incomplete", None
         said.append("No block can express this next to those that were found, so it is not used.")
     return FoundBlock(block, moving, length, status, tuple(filter(None, said)))
 
 
-def _judged(
-    s: Search, status: Status, elements: Sequence[Sequence[Generator]]
-) -> tuple[Status, bool]:
-    """Decide whether a symmetry is live, or harmless by the maximum of the density; say whether it is the latter."""
+def _judged(s: Search, status: Status, elements: Sequence[Generators]) -> tuple[Status, str]:
+    """Decide whether a symmetry is live, or harmless by the maximum of the density; and say so."""
     # Two ascents may end at the same saddle between two modes: more of them, from farther away, before a claim.
-    mode = (
+    if (
         status == "live"
         and one_mode(elements, s.measured, s.ends)
         and one_mode(elements, s.measured, s.more_ends)
-    )
-    return ("harmless" if mode else status), mode
+    ):
+        return "harmless", ONE_MODE
+    return status, OF_STATUS[status]
 
 
 def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
@@ -176,7 +176,7 @@ def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
                 f"{moving}: {of_parts(orbits)} change places among themselves without changing the log "
                 f"density, the others of the {length} parts do not."
             )
-            evidence = (said, of_status("harmless"))
+            evidence = (said, OF_STATUS["harmless"])
             yield FoundBlock(None, moving, length, "harmless", evidence)
             continue
         for orbit in orbits:
@@ -235,7 +235,7 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
         if reduce(chosen, known):
             known = echelon((*known, chosen))
             own = space.moves.generators(chosen)
-            status, mode = _judged(s, variables_compete(own, s.measured, s.probes), [own])
+            status, why = _judged(s, variables_compete(own, s.measured, s.probes), [own])
             near = s.near if status == "live" else []
             held = trial(own, s.measured, [*s.probes, *near])
             moving = listed(own)
@@ -245,7 +245,7 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
                 alone(own, s.measured, s.probes),
             ]
             if held.holds:
-                said.append(of_status(status, mode=mode))
+                said.append(why)
             else:
                 status = "undecided"
             yield FoundBlock(whole(own, s.order), moving, 1, status, tuple(filter(None, said)))
