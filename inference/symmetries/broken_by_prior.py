@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from .groups import copies
 from .measuring import BudgetedDensity, OutOfBudget, Probes, SearchedDensity, points_of
 from .moves import Generators, Moves, Point, act, by_name, echelon, reduce
 from .result import FoundBlock, exchangeable, listed, weighing, whole
 from .search import Search
 from .spaces import centred, search
-from .status import copies
 
 FRACTION = 0.05
 """Largest change, of what the least of its variables changes alone, that counts as near."""

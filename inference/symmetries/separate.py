@@ -25,13 +25,13 @@ import numpy as np
 from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.counterparts import Counterparts, Member
 
+from .groups import replaceable
 from .measuring import BudgetedDensity, points_of
 from .moves import Generator, Shapes, on_parts, swaps
 from .result import FoundBlock, positions
 from .search import Axes, Search, StackedSearch
 from .spaces import search, trial
 from .stages import exchange, held_near
-from .status import replaceable
 
 LEVELS = (0.0, 0.8, -0.5)
 """Coordinates: of the point that exchanges leave alone, and of what members are moved to."""

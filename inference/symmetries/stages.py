@@ -13,7 +13,7 @@ from onebasin.models.symmetry.block import axes_of
 from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.counterparts import Counterparts
 
-from .groups import elsewhere, reach
+from .groups import copies, elsewhere, one_mode, parts_compete, reach, variables_compete
 from .moves import Generator, Generators, by_name, echelon, on_parts, reduce, signs_of_part, swaps
 from .result import (
     OF_STATUS,
@@ -31,7 +31,6 @@ from .result import (
 )
 from .search import Axes, Search, StackedSearch
 from .spaces import change_at, search, trial, worst
-from .status import copies, one_mode, parts_compete, variables_compete
 
 FEW_PARTS = 2
 """Parts beyond the first two that a set is tried on where it is harmless."""
