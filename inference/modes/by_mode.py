@@ -17,7 +17,6 @@ from jaxtyping import Float
 from scipy.special import expit, log_expit, logsumexp
 
 from onebasin.base.precision import precision
-from onebasin.base.progress import ProgressBars
 from onebasin.base.seeds import Purpose
 from onebasin.posteriors import schema
 from onebasin.posteriors.chains import rhat
@@ -188,9 +187,7 @@ def sampled(job: Job[Modes]) -> Found:
         density = folding.density
         start = settings.starts, settings.init_radius
         tops, failed = find_tops(folding, job.bars, *start, seed)
-        short, pilots, lost = first_basins(
-            folding, tops, settings, seed=seed, bars=ProgressBars(False)
-        )
+        short, pilots, lost = first_basins(job, folding, tops)
         # The basins of the largest log evidence by their short chains: of a Gaussian, the mean log density and the
         # entropy sum to the log of the integral.
         lp = pilots.stats["lp"]
@@ -204,7 +201,7 @@ def sampled(job: Job[Modes]) -> Found:
         highest = highest_evidence(tops)
         left += tuple((highest - top.log_evidence, top.starts) for top in lost)
         job.bars.expect(chains=len(kept) * settings.chains, **amount, at_once=settings.chains)
-        basins, walks = full_basins(folding, kept, settings, seed=seed, bars=job.bars)
+        basins, walks = full_basins(job, folding, kept)
         regions, estimates = _ordered(folding, basins, seed)
         weights = weigh(estimates)
         rng = np.random.default_rng([seed, int(Purpose.MODE_WEIGHTS), 1])
