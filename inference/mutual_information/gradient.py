@@ -25,8 +25,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from onebasin.base.errors import ArgumentError
-
 from .ratios import Matrices, PartDraws, PartParameters
 
 BY_DISTRIBUTION, BY_PART = "sij,sjd->sid", "sij,id->sjd"
@@ -48,14 +46,6 @@ def path_gradient(
     flip changes the sign; it goes with the `flip_probability` of `LogRatios`. Memory is that of a few arrays
     (draw, part, param).
     """
-    if (flips is None) != (flip_probability is None):
-        given, missing = "flips", "flip_probability"
-        if flips is None:
-            given, missing = missing, given
-        raise ArgumentError(
-            f"`{given}` came without `{missing}`; give both, `flip_probability` from `LogRatios`, or neither "
-            "where sign flips are no symmetry."
-        )
     centre = jax.lax.stop_gradient(jnp.mean(loc, axis=0))
     if flips is not None:
         centre = jnp.where(flips, 0.0, centre)

@@ -40,10 +40,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from onebasin.base.errors import ArgumentError
-
 from .estimators import bethe, exact, importance, information, proposals_only
-from .permanent import MAX_PARTS
 from .ratios import LogRatios
 
 PerDraw = Float[Array, " draw"]
@@ -87,11 +84,6 @@ def sides(
     rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int, max_exact: int
 ) -> tuple[PerDraw, PerDraw, PerDraw]:
     """Values of both sides of every draw, and effective numbers of permutations; arguments as of `interval`."""
-    if max_exact > MAX_PARTS:
-        raise ArgumentError(
-            f"`max_exact` is {max_exact}; the exact permanent allows at most {MAX_PARTS} components. Lower it: more "
-            "components than that get a lower and an upper bound."
-        )
     key_lower, key_upper = jax.random.split(rng_key)
     if ratios.num_parts <= max_exact:
         estimate = exact()(key_lower, ratios)
@@ -140,13 +132,6 @@ def layered_interval(
     of the chains' sums is the lower side. (The largest of several means favours the one that came out high by chance,
     by a fraction of its error.) `effective` is that of the layer with fewest effective permutations in that chain.
     """
-    lengths = [len(chain) for chain in chains]
-    if not full or not lengths or min(lengths) < 1 or max(lengths) > len(full):
-        raise ArgumentError(
-            f"`full` has {len(full)} layers and `chains` have {lengths}; there must be one or more layers, and one or "
-            "more chains, each with a layer or more and at most all of them. Give the order from the output and that "
-            "from the input."
-        )
     if len(full) == 1:
         return interval(rng_key, full[0], num_permutations=num_permutations, max_exact=max_exact)
     bound = partial(sides, num_permutations=num_permutations, max_exact=max_exact)

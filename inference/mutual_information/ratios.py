@@ -37,8 +37,6 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
-from onebasin.base.errors import ArgumentError
-
 Matrices = Float[Array, "draw part part_bis"]
 """Of each draw, a number of every pair of parts."""
 PartDraws = Float[Array, "draw part param"]
@@ -89,17 +87,6 @@ def log_ratios(
 
     `flipped` are log q_i(-u_j), where flipping the sign of a part is a symmetry too.
     """
-    shape = log_density.shape
-    if len(shape) != 3 or shape[1] != shape[2] or shape[1] == 0:
-        raise ArgumentError(
-            f"`log_density` has the shape {shape}; it must be (draw, component, component), one row for each "
-            "component's distribution and one column for each component of the draw."
-        )
-    if flipped is not None and flipped.shape != shape:
-        raise ArgumentError(
-            f"`flipped` has the shape {flipped.shape}; it must be that of `log_density`, {shape}: the same components "
-            "with their signs flipped. Leave it out where flips are no symmetry."
-        )
     own = jnp.diagonal(log_density, axis1=-2, axis2=-1)[:, None, :]
     plus = log_density - own
     if flipped is None:

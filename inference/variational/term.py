@@ -23,7 +23,6 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from onebasin.base.checks import choose
 from onebasin.base.errors import ArgumentError
 
 from ..mutual_information.estimators import (
@@ -44,11 +43,6 @@ from .gaussians import Draws, GaussianFamily, MeanField, Parameters
 from .layout import Element, PartColumns, SymmetryLayout
 from .symmetrised import Symmetrised
 
-FAMILIES = ("meanfield", "block", "lowrank")
-ESTIMATORS = ("none", "exact", "fractional", "barber_agakov", "importance", "infonce", "bethe")
-CHOICES = ("auto", *ESTIMATORS)
-
-
 MAX_EXACT = 12
 """Up to so many parts "auto" takes the exact permanent in training."""
 
@@ -64,7 +58,7 @@ Term = Callable[[Parameters, jax.Array, jax.Array], jax.Array]
 
 @dataclass(frozen=True)
 class Information:
-    """The mutual information of a family under a layout's group, by a choice of `settings.ESTIMATORS`."""
+    """The mutual information of a family under a layout's group, by a choice of `Symmetrised.mutual_information`."""
 
     layout: SymmetryLayout
     family: GaussianFamily
@@ -223,7 +217,6 @@ class Information:
 
 def choose_estimator(name: str, family: GaussianFamily, layout: SymmetryLayout) -> str:
     """Resolve "auto", and refuse what does not fit."""
-    choose("mutual_information", name, CHOICES)
     by_parts = layout.has_parts and family.factorises
     few = layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
     if name == "auto":

@@ -158,12 +158,3 @@ def test_one_layer_is_its_interval():
     expected = interval(key, ratios, num_permutations=3, max_exact=2)
     for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
-
-
-@each(("layers", "lengths"), [(0, [1]), (1, []), (2, [2, 0]), (1, [2])])
-def test_orders_that_fit_no_layers_are_refused(layers, lengths):
-    ratios = parts(2, 1.0, draws=2).ratios()
-    with pytest.raises(
-        ValueError, match=rf"`full` has {layers} layers and `chains` have \{lengths}; there must"
-    ):
-        layered_interval(jax.random.key(0), [ratios] * layers, [[ratios] * n for n in lengths])
