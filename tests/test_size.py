@@ -16,11 +16,11 @@ LIMITS = {
     "posteriors": 4_400,
     "stan": 4_800,
     "analysis": 23_550,
-    "inference": 22_050,
+    "inference": 21_300,
     "truth": 3_950,
     "studies": 15_050,
     "cli": 3_800,
-    "tests": 51_250,
+    "tests": 51_200,
 }
 GOALS = {
     "base": 2_600,

@@ -151,7 +151,7 @@ def test_pairs_of_many_variables_are_not_all_evaluated():
     assert measured.count - before < 16 * len(names)
 
 
-def test_orthogonal_and_least_bases_are_those_over_gf2():
+def test_orthogonal_and_least_bases_are_those_of_gf2():
     space = moves.orthogonal([0b0110, 0b0011], 4)
     assert sorted(moves.span(space)) == [0b0000, 0b0111, 0b1000, 0b1111]
     assert moves.least_basis([0b1111, 0b0111], int.bit_count) == [0b1000, 0b0111]
