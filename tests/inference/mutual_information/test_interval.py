@@ -5,10 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onebasin.inference.mutual_information.interval import from_values, interval
-from onebasin.inference.mutual_information.ratios import log_ratios
+from onebasin.inference.mutual_information.interval import Interval, from_values, layered_interval
+from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios
 
 from .cases import Parts, brute_force, marginals_by_sum, parts
+
+
+def interval(key: jax.Array, ratios: LogRatios, **how: int) -> Interval:
+    return layered_interval(key, [ratios], [[ratios]], **how)
 
 
 def test_few_parts_have_a_closed_interval():
