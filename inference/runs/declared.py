@@ -27,7 +27,7 @@ from onebasin.stan.home.errors import StanError
 from ..contracts.engines import density_by
 from ..contracts.values import ValueDensity
 from ..density.changes import Derived, is_close
-from ..density.symmetry import evidence_at_draws, hold, moving_parts
+from ..density.symmetry import SymmetryError, hold, moving_parts
 
 DERIVED_AT = 4
 """At which derived quantities are computed."""
@@ -61,8 +61,8 @@ def with_derived(symmetry: Symmetry, density: ValueDensity, seed: int) -> Symmet
     return found
 
 
-POINTS = 5
-"""Random points at which the density is compared before a run."""
+POINTS, DRAWS = 5, 8
+"""Random points at which the density is compared before a run, and draws after it."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,20 @@ class SymmetryTrial:
     before: Evidence  # what was found before the run
 
     def at_draws(self, tree: xr.DataTree) -> Evidence:
-        """Try the draws too, which are valid whatever comes of it; what came of both."""
-        with precision("float64"):
-            return evidence_at_draws(
-                self.target, tree, self.before, density=self.density, seed=self.seed
-            )
+        """Try the draws too, which are valid whatever comes of it; what came of both.
+
+        So a symmetry that they contradict is no error here: the evidence says that it is refuted, and by what.
+        """
+        before = self.before
+        try:
+            with precision("float64"):
+                found = hold(self.target, self.density, points=DRAWS, seed=self.seed, draws=tree)
+            return before.joined(found.evidence)
+        except SymmetryError as error:
+            return replace(before, refuted=error.reason)
+        except Exception as error:  # whatever it is, it is no reason to lose draws
+            words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+            return replace(before, skipped=(*before.skipped, f"trying draws failed ({words})"))
 
     def end(self, tree: xr.DataTree) -> None:
         """Keep with a posterior what came of trying its draws; where they contradict the symmetry, say so."""
