@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
 
@@ -166,11 +167,8 @@ RUNNING = tuple(field.name for field in fields(Running))
 
 def call(target: Target, method: type[Method], keywords: Mapping[str, Any]) -> xr.DataTree:
     """Run a method by the keywords of its function; what runs it is imported by then only."""
-    from .engines import found_at
-
-    tree: xr.DataTree = found_at("onebasin.inference.runs.run:run_by_keywords")(
-        target, method, keywords
-    )
+    runs = import_module("onebasin.inference.runs.run")
+    tree: xr.DataTree = runs.run_by_keywords(target, method, keywords)
     return tree
 
 

@@ -57,6 +57,22 @@ class Train:
     dtype: Literal["float64", "float32"] = "float64"
 
 
+def check_batches(target: Target, batch_size: int | None) -> None:
+    """Refuse batches of a target that is no network, and a batch larger than the data."""
+    if batch_size is None:
+        return
+    if not target.is_network:
+        raise ArgumentError(
+            f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
+            "not known which part of the density belongs to which observation; use batch_size=None."
+        )
+    if batch_size > (num_obs := target.num_obs):
+        raise ArgumentError(
+            f"`batch_size` is {batch_size}, but the target has {num_obs} observations; give at most {num_obs}, "
+            "or None for all of them."
+        )
+
+
 @settings
 class Ensemble(Train, Method):
     """Train a deep ensemble; `Train` describes the fields that it shares with `train`.
@@ -92,8 +108,6 @@ class Ensemble(Train, Method):
 
     def check(self, target: Target, engine: str) -> None:
         """Refuse what is no network, and a batch larger than the data."""
-        from .train import check_batches
-
         if not target.is_network:
             raise ArgumentError(
                 f"`target` is {target.name!r}, which is no network; an ensemble trains networks, so give "

@@ -35,7 +35,7 @@ from ..contracts.method import Found, Job
 from ..density.network import NetworkDensity
 from ..runs.checkpoint import Keeper, keeper_in
 from ..runs.fingerprint import fingerprint
-from .ensemble import Ensemble, Train
+from .ensemble import Ensemble, Train, check_batches
 
 
 @dataclass(frozen=True)
@@ -59,22 +59,6 @@ class Batches:
         """Rows of all batches of an epoch."""
         order = jax.random.permutation(jax.random.fold_in(rng_key, epoch), self.num_obs)
         return order[: self.per_epoch * self.size].reshape(self.per_epoch, self.size)
-
-
-def check_batches(target: Target, batch_size: int | None) -> None:
-    """Refuse batches of a target that is no network, and a batch larger than the data."""
-    if batch_size is None:
-        return
-    if not target.is_network:
-        raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
-            "not known which part of the density belongs to which observation; use batch_size=None."
-        )
-    if batch_size > (num_obs := target.num_obs):
-        raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target has {num_obs} observations; give at most {num_obs}, "
-            "or None for all of them."
-        )
 
 
 @dataclass(frozen=True, repr=False)

@@ -34,7 +34,8 @@ from ..density.network import NetworkDensity, numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import Density
 from ..runs.checkpoint import Keeper
-from ..training.train import Batches, check_batches
+from ..training.ensemble import check_batches
+from ..training.train import Batches
 from .advi import Advi
 from .elbo import Data, Objective, applies_locally
 from .gaussians import GAUSSIANS, GaussianFamily, Parameters, family_of, sample

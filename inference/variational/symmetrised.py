@@ -144,7 +144,7 @@ class Symmetrised(Method):
 
     def check(self, target: Target, engine: str) -> None:
         """Refuse batches and annealing where the target has no use for them."""
-        from ..training.train import check_batches
+        from ..training.ensemble import check_batches
 
         check_batches(target, self.batch_size)
         if self.anneal and engine == "stan":
