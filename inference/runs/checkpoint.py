@@ -188,13 +188,13 @@ class Keeper:
         state = [jnp.asarray(arrays[f"state/{i}"], leaf.dtype) for i, leaf in enumerate(leaves)]
         return jax.tree.unflatten(tree, state), list(arrays["losses"])
 
-    def save(self, make: Callable[[], Kept]) -> None:
-        """Called after every epoch; writes what `make` gives, if the last time is long enough ago."""
+    def save(self, kept: Kept) -> None:
+        """Called after every epoch; writes the state and the losses, if the last time is long enough ago."""
         if self.path is None or time.monotonic() - self._written < self.seconds:
             return
         import jax
 
-        state, losses = make()
+        state, losses = kept
         leaves = {f"state/{i}": np.asarray(v) for i, v in enumerate(jax.tree.leaves(state))}
         write(self.path, self.fingerprint, {"losses": np.stack(losses), **leaves})
         self._written = time.monotonic()

@@ -202,7 +202,7 @@ def train(
             losses.append(np.asarray(loss))
             if record_every and (epoch + 1) % record_every == 0:
                 recorded.append(trainer.values(state))
-            keeper.save(lambda now=state: (now, losses))
+            keeper.save((state, losses))
             watch(epoch + 1)
         at = range(0, epochs + 1, record_every) if record_every else ()
         return Trained(

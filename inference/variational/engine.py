@@ -153,7 +153,7 @@ class TrainingLoop:
                 raise self._failure(trace[-1], done, after)
             if isinstance(s, Advi) and s.trace_parameters:
                 recorded.append(state.params)
-            keeper.save(lambda now=state: (now, trace))
+            keeper.save((state, trace))
             watch(after)
         values = np.stack(trace)
         iteration = np.minimum(np.arange(1, len(trace) + 1) * every, self.steps)
