@@ -37,7 +37,7 @@ BEGINS = 2**31
 
 
 class Microcanonical:
-    """Where chains on a density begin, and what moves them; the settings leave nothing to the target's kind."""
+    """The starts and the steps of chains on a density; the settings leave nothing to the target's kind."""
 
     def __init__(self, density: Density, settings: Mclmc) -> None:
         if density.size < 2:
