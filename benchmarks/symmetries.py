@@ -21,8 +21,7 @@ from scipy.special import logsumexp
 
 import onebasin as ob
 from onebasin.inference.symmetries.find import find
-from onebasin.inference.symmetries.measuring import SearchedDensity
-from onebasin.inference.symmetries.targets import searched
+from onebasin.inference.symmetries.measuring import SearchedDensity, searched
 from tests.inference.symmetries.known import MODELS, Known
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks/programs"

@@ -92,7 +92,7 @@ class Request:
     @property
     def kept(self) -> str:
         """Say what is there of a run that broke off, and what the same command does with it."""
-        from onebasin.inference.runs.kept import kept_draws
+        from onebasin.inference.runs.checkpoint import kept_draws
 
         if not self.method.keeps:
             return f"--method {self.method.word} keeps nothing before it ends"
@@ -258,9 +258,9 @@ def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
 
 def _clear(request: Request, say: Say) -> None:
     """Delete the kept chains, and say what is not ours and stays."""
-    from onebasin.inference.runs import kept
+    from onebasin.inference.runs.checkpoint import remove
 
-    if stays := kept.remove(request.checkpoint):
+    if stays := remove(request.checkpoint):
         say(f"{request.checkpoint} stays: it holds {', '.join(stays)}, which is not ours")
 
 

@@ -25,14 +25,14 @@ from .modes.pathfinder import pathfinder as pathfinder
 from .modes.sample_modes import Modes as Modes
 from .modes.sample_modes import sample_modes as sample_modes
 from .prediction.loo import loo as loo
+from .prediction.numpyro import prior as prior
 from .prediction.predict import predict as predict
-from .prediction.prior import prior as prior
 from .runs.posterior import open_posterior as open_posterior
 from .runs.posterior import save as save
 from .symmetries.find import find_symmetry as find_symmetry
 from .training.ensemble import Ensemble as Ensemble
+from .training.ensemble import Train as Train
 from .training.ensemble import ensemble as ensemble
-from .training.settings import Train as Train
 from .training.train import Trained as Trained
 from .training.train import train as train
 from .variational.advi import Advi as Advi

@@ -8,7 +8,6 @@ from typing import Any
 
 from onebasin.base.checks import choose
 
-from .contracts.engines import ENGINES, implemented
 from .contracts.method import Method
 from .fits.dadvi import Dadvi
 from .mcmc.hmc import Hmc
@@ -51,12 +50,7 @@ WORDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 def method_named(word: str, given: Mapping[str, Any] | None = None) -> Method:
     """Make the method that a word stands for, with fields of the caller's.
 
-    Raises
-    ------
-    ValueError
-        If there is no such method, or a value is not allowed.
-    TypeError
-        If it has no such field.
+    A word or a value that is not allowed raises ValueError, a field that the method does not have TypeError.
     """
     from .runs.run import made
 
@@ -68,8 +62,3 @@ def as_word(word: str, method: Method) -> Method:
     """Return a method with the fields that a word fixes; a word that is no method's changes nothing."""
     name, fixed = WORDS.get(word, ("", {}))
     return replace(method, **fixed) if name == method.name else method
-
-
-def engines_of(method: type[Method]) -> tuple[str, ...]:
-    """Return the names of the engines that have a method."""
-    return tuple(name for name in ENGINES if implemented(method, name))

@@ -9,8 +9,8 @@ from .analysis.summaries.unit_activity import unit_activity as unit_activity
 from .estimators import BayesianClassifier as BayesianClassifier
 from .estimators import BayesianRegressor as BayesianRegressor
 from .inference.training.ensemble import Ensemble as Ensemble
+from .inference.training.ensemble import Train as Train
 from .inference.training.ensemble import ensemble as ensemble
-from .inference.training.settings import Train as Train
 from .inference.training.train import train as train
 from .models.data import load_data as load_data
 from .models.networks.architecture import Network as Network

@@ -16,7 +16,7 @@ LIMITS = {
     "posteriors": 4_400,
     "stan": 4_800,
     "analysis": 23_050,
-    "inference": 22_050,
+    "inference": 21_300,
     "truth": 3_850,
     "studies": 14_700,
     "cli": 3_750,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ def calibrate(
     if after is not None:
         way = followed(way, looked_at, after)
     looking = Looking(like.symmetry, looked_at.quantities)
-    run = _Run(looked_at, way, looking, seed)
+    make = partial(_group, looked_at, way, looking, seed)
     with ExitStack() as held, ProgressBars(progress) as bars:
         kept = None if folder is None else check_path("folder", folder)
         mark = None
@@ -157,7 +158,9 @@ def calibrate(
             mark = fingerprint(like, engine=way.engine, progress=bars.say, calibration=1, **how)
         bar = bars.add(f"calibrating {family.name}, {way.method}", simulations)
         groups = range(-(-simulations // way.at_once))
-        many = _groups(run, groups, kept, mark, workers or available_cores())
+        # JAX traces a model in one thread at a time.
+        at_once = (workers or available_cores()) if way.together else 1
+        many = _groups(make, groups, kept, mark, at_once)
         parts: dict[int, Arrays] = {}
         for number, part in many:
             parts[number] = part
@@ -184,63 +187,58 @@ def calibrate(
     )
 
 
-class _Run:
-    """The settings that the groups of a run share."""
-
-    def __init__(self, family: Family, way: Way, looking: Looking, seed: int) -> None:
-        self.family, self.way, self.looking, self.seed = family, way, looking, seed
-
-    def group(self, number: int) -> Arrays:
-        """Simulate, infer and rank a group of simulations."""
-        first = number * self.way.at_once
-        simulations = [
-            simulated(self.family, self.seed, first + i) for i in range(self.way.at_once)
-        ]
-        drawn = self.way.infer(simulations)
-        there = [i for i, d in enumerate(drawn) if not d.failure]
-        points: dict[int, dict[str, np.ndarray]] = {}
-        places: dict[int, int] = {}
-        # All draws (point, ...) with the truth among them, at a place that is drawn.
-        for i in there:
-            simulation, own = simulations[i], drawn[i].draws
-            _check(simulation, drawn[i])
-            flat = {n: own[n].reshape(-1, *own[n].shape[2:]) for n in simulation.parameters}
-            places[i] = int(simulation.rng.integers(len(next(iter(flat.values()))) + 1))
-            points[i] = {
-                n: np.insert(v, places[i], simulation.parameters[n], axis=0)
-                for n, v in flat.items()
-            }
-        given = [simulations[i] for i in there], [points[i] for i in there]
-        densities = self.way.densities(*given) if there else []
-        names: list[str] = []
-        ranked: dict[int, list[Ranked]] = {}
-        for i, at in zip(there, densities, strict=True):
-            numbers = self.looking.at(points[i], simulations[i].data, at)
-            names = names or list(numbers)
-            chains = len(next(iter(drawn[i].draws.values())))
-            ranked[i] = [
-                rank(
-                    np.delete(found, places[i]).reshape(chains, -1),
-                    float(found[places[i]]),
-                    simulations[i].rng,
-                    independent=drawn[i].independent,
-                )
-                for found in numbers.values()
-            ]
-        # (measure, simulation, quantity); NaN where a simulation failed.
-        table = np.full((len(MEASURES), len(drawn), len(names)), np.nan)
-        for i, row in ranked.items():
-            table[:, i] = np.transpose(row)
-        return {
-            **dict(zip(MEASURES, table, strict=True)),
-            "names": np.array(names, dtype=np.str_),
-            "divergences": np.array([d.divergences for d in drawn]),
-            "failure": np.array([d.failure for d in drawn], dtype=np.str_),
+def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -> Arrays:
+    """Simulate, infer and rank a group of simulations."""
+    first = number * way.at_once
+    simulations = [simulated(family, seed, first + i) for i in range(way.at_once)]
+    drawn = way.infer(simulations)
+    there = [i for i, d in enumerate(drawn) if not d.failure]
+    points: dict[int, dict[str, np.ndarray]] = {}
+    places: dict[int, int] = {}
+    # All draws (point, ...) with the truth among them, at a place that is drawn.
+    for i in there:
+        simulation, own = simulations[i], drawn[i].draws
+        _check(simulation, drawn[i])
+        flat = {n: own[n].reshape(-1, *own[n].shape[2:]) for n in simulation.parameters}
+        places[i] = int(simulation.rng.integers(len(next(iter(flat.values()))) + 1))
+        points[i] = {
+            n: np.insert(v, places[i], simulation.parameters[n], axis=0) for n, v in flat.items()
         }
+    given = [simulations[i] for i in there], [points[i] for i in there]
+    densities = way.densities(*given) if there else []
+    names: list[str] = []
+    ranked: dict[int, list[Ranked]] = {}
+    for i, at in zip(there, densities, strict=True):
+        numbers = looking.at(points[i], simulations[i].data, at)
+        names = names or list(numbers)
+        chains = len(next(iter(drawn[i].draws.values())))
+        ranked[i] = [
+            rank(
+                np.delete(found, places[i]).reshape(chains, -1),
+                float(found[places[i]]),
+                simulations[i].rng,
+                independent=drawn[i].independent,
+            )
+            for found in numbers.values()
+        ]
+    # (measure, simulation, quantity); NaN where a simulation failed.
+    table = np.full((len(MEASURES), len(drawn), len(names)), np.nan)
+    for i, row in ranked.items():
+        table[:, i] = np.transpose(row)
+    return {
+        **dict(zip(MEASURES, table, strict=True)),
+        "names": np.array(names, dtype=np.str_),
+        "divergences": np.array([d.divergences for d in drawn]),
+        "failure": np.array([d.failure for d in drawn], dtype=np.str_),
+    }
 
 
 def _groups(
-    run: _Run, groups: Sequence[int], kept: Path | None, mark: str | None, workers: int
+    make: Callable[[int], Arrays],
+    groups: Sequence[int],
+    kept: Path | None,
+    mark: str | None,
+    at_once: int,
 ) -> Iterator[tuple[int, Arrays]]:
     """Make the groups that are not there, several at once; the first by itself, which compiles what all share."""
     missing: list[int] = []
@@ -252,22 +250,20 @@ def _groups(
             yield number, found
     cancel = threading.Event()
 
-    def make(number: int) -> tuple[int, Arrays]:
+    def made(number: int) -> tuple[int, Arrays]:
         if cancel.is_set():
             raise RunCancelled
-        made = run.group(number)
+        found = make(number)
         if mark is not None:
-            checkpoint.write(_file(kept, number), mark, made)
-        return number, made
+            checkpoint.write(_file(kept, number), mark, found)
+        return number, found
 
     if missing:
-        yield make(missing[0])
+        yield made(missing[0])
     if len(missing) < 2:
         return
-    if not run.way.together:  # JAX traces a model in one thread at a time
-        workers = 1
-    with ThreadPoolExecutor(max_workers=min(workers, len(missing) - 1)) as pool:
-        futures = [pool.submit(make, number) for number in missing[1:]]
+    with ThreadPoolExecutor(max_workers=min(at_once, len(missing) - 1)) as pool:
+        futures = [pool.submit(made, number) for number in missing[1:]]
         try:
             for future in futures:
                 # In slices: a wait without an end would not let an interrupt through on every system.

@@ -194,27 +194,18 @@ def _mclmc(
     seed: jax.Array,
 ) -> tuple[Values, jax.Array]:
     """The same of microcanonical chains."""
-    from ..microcanonical.dynamics import Adjusted, Advance, ChainState, Unadjusted
-    from ..microcanonical.runner import BEGINS, check_size, climbed, first_points, resolved
-    from ..microcanonical.tuning import Tuner
+    from ..microcanonical.runner import Microcanonical, resolved
 
     density = traced(family, like, data)
-    settings = resolved(settings, like)
-    check_size(density.size, like.name)
-    tuner = Tuner(settings, density.size)
-    dynamics = (Adjusted if settings.adjusted else Unadjusted)(density.log_density, tuner)
-    points, point = first_points(density, settings, seed)
-    warm, draw = Advance(dynamics, tuner, 1), Advance(dynamics, tuner, settings.draws)
+    moves = Microcanonical(density, resolved(settings, like))
+    warm, draw = moves.advance(1), moves.advance(settings.draws)
 
-    def chain(key: jax.Array, start: jax.Array) -> tuple[Float[Array, "draw param"], jax.Array]:
-        vector = climbed(density, settings, point(start))
-        place = dynamics.init(vector, jax.random.fold_in(key, BEGINS))
-        state = ChainState(key, jnp.zeros((), jnp.int32), place, tuner.first())
-        state, _ = warm(state, 0, 1, settings.warmup)
+    def chain(key: jax.Array, point: jax.Array) -> tuple[Float[Array, "draw param"], jax.Array]:
+        state, _ = warm(moves.begin(key, point), 0, 1, settings.warmup)
         _, kept = draw(state, 0, settings.draws, settings.thin)
         return kept["z"], kept["diverging"]
 
-    z, diverging = jax.vmap(chain)(keys_for(Purpose.CHAIN, seed, settings.chains), points)
+    z, diverging = jax.vmap(chain)(*moves.inputs(seed))
     values = jax.vmap(jax.vmap(lambda vector: density.quantities(density.unravel(vector))))(z)
     return values, diverging
 

@@ -23,8 +23,7 @@ from ..mcmc.hmc import Hmc
 from ..mcmc.nuts import Nuts
 from ..microcanonical.mclmc import Mclmc
 from ..variational.advi import Advi
-from ..variational.engine import State, annealed, has_settled
-from ..variational.plan import Begun, planned
+from ..variational.engine import Begun, State, annealed, has_settled, planned
 from ..variational.result import draw_fit
 from ..variational.symmetrised import Symmetrised
 from .compiled import CompiledChains, stacked, traced

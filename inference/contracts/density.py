@@ -10,6 +10,12 @@ from jaxtyping import Array, Float, Int
 
 Values = dict[str, jax.Array]
 """Value of every variable, or its coordinates."""
+Vector = Float[Array, " param"]
+"""Coordinates of all variables in the unconstrained space."""
+Rows = Int[Array, " row"] | None
+"""Some observations; None for all."""
+Terms = Float[Array, " term"]
+"""Numbers whose sum is a log likelihood."""
 
 
 @runtime_checkable
@@ -32,19 +38,17 @@ class LogDensity(Protocol):
     def size(self) -> int:
         """Coordinates of a vector."""
 
-    def constrain(self, vector: Float[Array, " param"]) -> Values:
+    def constrain(self, vector: Vector) -> Values:
         """Value of every variable."""
 
-    def unconstrain(self, values: Mapping[str, Any]) -> Float[Array, " param"]:
+    def unconstrain(self, values: Mapping[str, Any]) -> Vector:
         """The vector of values."""
 
-    def log_density(self, vector: Float[Array, " param"]) -> Float[Array, ""]:
+    def log_density(self, vector: Vector) -> Float[Array, ""]:
         """Log prior plus log likelihood of all data."""
 
-    def log_prior(self, vector: Float[Array, " param"]) -> Float[Array, ""]:
+    def log_prior(self, vector: Vector) -> Float[Array, ""]:
         """Log prior density."""
 
-    def log_likelihood(
-        self, vector: Float[Array, " param"], rows: Int[Array, " row"] | None = None
-    ) -> Float[Array, " term"]:
+    def log_likelihood(self, vector: Vector, rows: Rows = None) -> Terms:
         """Terms whose sum is the log likelihood of all data, or of some observations."""

@@ -80,12 +80,7 @@ def named(word: str) -> str:
 def engine_named(name: str) -> Engine:
     """Find an engine by its name.
 
-    Raises
-    ------
-    ValueError
-        If there is no such engine.
-    InferenceError
-        If its package is not installed.
+    ValueError says that there is no such engine, InferenceError that its package is not installed.
     """
     engine = ENGINES[choose("engine", named(name), ENGINES)]
     if engine.package and not is_installed(engine.package):
@@ -106,10 +101,7 @@ def engine_for(target: Target, engine: str | None) -> str:
 def library_of(target: Target) -> str:
     """Return the engine whose library evaluates a target's Stan program: "stanli" or "cmdstan".
 
-    Raises
-    ------
-    StanError
-        If the program does not parse, or refuses its data.
+    A program that does not parse, or refuses its data, raises StanError, here and below.
     """
     from onebasin.stan.program import definition
 
@@ -119,12 +111,8 @@ def library_of(target: Target) -> str:
 def bound(target: Target, engine: str | None) -> Target:
     """Return a target whose Stan program has its library: that of an engine, or the rule's.
 
-    What is computed from the target then neither examines the program again nor forgets the rule's reason.
-
-    Raises
-    ------
-    StanError
-        If the program does not parse, refuses its data, or is none that the engine takes.
+    What is computed from the target then neither examines the program again nor forgets the rule's reason. A program
+    that the engine does not take raises StanError.
     """
     program, library = target.stan_program, engine if engine in LIBRARIES else None
     if program is None or (library is None and target.numpyro_model is not None):
@@ -138,10 +126,7 @@ def bound(target: Target, engine: str | None) -> Target:
 def defined_by(target: Target, engine: str | None) -> str:
     """Return the engine that evaluates a target's log density: the one that was asked for, or that of `engine_for`.
 
-    Raises
-    ------
-    ValueError
-        If the engine that was asked for evaluates none.
+    One that evaluates none raises ValueError.
     """
     return _evaluating(target, choose("engine", engine_for(target, engine), DEFINED))
 
@@ -171,14 +156,8 @@ def density_by(
 def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[str, Any]:
     """Choose who runs a method on a target: the engine's name, and its implementation of the method.
 
-    Raises
-    ------
-    ValueError
-        If there is no such engine, or it does not have the method.
-    InferenceError
-        If the engine's package is not installed.
-    StanError
-        If a Stan program does not parse, or refuses its data.
+    ValueError says that there is no such engine or that it does not have the method, InferenceError that its package is
+    not installed.
     """
     if engine is None:
         usual = engine_for(target, None)

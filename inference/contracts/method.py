@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
 
@@ -134,16 +135,9 @@ def one_chain(
 ) -> Found:
     """Put the result of a fit together, as one chain of draws.
 
-    Parameters
-    ----------
-    draws : mapping of str to array (draw, ...)
-        By variable; of an optimum, one draw.
-    stats : mapping of str to array (draw,)
-        ``lp`` and, but for an optimum, ``log_q``.
-    variational : Dataset, optional
-        The approximation's parameters and traces, or importance ratios of draws that were resampled.
-    converged : bool
-        Whether an optimiser came to the end that it sought.
+    Draws are arrays (draw, ...) by variable, one of an optimum; statistics are ``lp`` and, but for an optimum,
+    ``log_q``. `variational` has the approximation's parameters and traces, or importance ratios of draws that were
+    resampled; `converged` says whether an optimiser came to the end that it sought.
     """
     import numpy as np
 
@@ -169,6 +163,13 @@ class Running:
 
 
 RUNNING = tuple(field.name for field in fields(Running))
+
+
+def call(target: Target, method: type[Method], keywords: Mapping[str, Any]) -> xr.DataTree:
+    """Run a method by the keywords of its function; what runs it is imported by then only."""
+    runs = import_module("onebasin.inference.runs.run")
+    tree: xr.DataTree = runs.run_by_keywords(target, method, keywords)
+    return tree
 
 
 def called_as[**P](

@@ -18,48 +18,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro  # noqa: F401 - whole, before a part of it
-from jaxtyping import Array, Float, Int
+from jaxtyping import Int
 from numpy.typing import ArrayLike
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
-from ..contracts.density import Values
-
-
-@runtime_checkable
-class Chart(Protocol):
-    """Coordinates of one site."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the coordinates."""
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """The shape of the values."""
-
-    @property
-    def support(self) -> Any:
-        """NumPyro's constraint on the values."""
-
-    @property
-    def exact(self) -> bool:
-        """Tell whether values have one point of coordinates each."""
-
-    def forward(self, z: jax.Array) -> jax.Array:
-        """Values."""
-
-    def inverse(self, value: jax.Array) -> jax.Array:
-        """Coordinates."""
-
-    def log_jacobian(self, z: jax.Array, value: jax.Array) -> jax.Array:
-        """Return the difference between the log density of the coordinates and that of the values."""
+from ..contracts.density import Values, Vector
 
 
 class Coordinates:
@@ -82,14 +52,14 @@ class Coordinates:
         """Coordinates of a vector."""
         return sum(math.prod(chart.shape) for chart in self.charts.values())
 
-    def unravel(self, vector: Float[Array, " param"]) -> Values:
+    def unravel(self, vector: Vector) -> Values:
         """Coordinates of every variable."""
         ends = np.cumsum([math.prod(self.charts[name].shape) for name in self.order])
         parts = jnp.split(vector, ends[:-1])
         each = zip(self.order, parts, strict=True)
         return {name: part.reshape(self.charts[name].shape) for name, part in each}
 
-    def ravel(self, coordinates: Mapping[str, Any]) -> Float[Array, " param"]:
+    def ravel(self, coordinates: Mapping[str, Any]) -> Vector:
         """The vector of coordinates of every variable."""
         return jnp.concatenate([jnp.ravel(coordinates[name]) for name in self.order])
 
@@ -230,6 +200,10 @@ class LogRatio:
             columns[:i, i - 1] = 1 / math.sqrt(i * (i + 1))
             columns[i, i - 1] = -i / math.sqrt(i * (i + 1))
         return columns
+
+
+Chart = Bijection | Softmax | LogRatio
+"""Coordinates of one variable, in functions of JAX: `log_jacobian` is what the log density gains by them."""
 
 
 def charts_of(

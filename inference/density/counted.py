@@ -12,8 +12,7 @@ from jaxtyping import Float
 if TYPE_CHECKING:
     from onebasin.models.target import Target
 
-    from .numpyro import NumpyroDensity
-    from .stan_vectors import StanVectors
+    from .stan_vectors import Density
 
 Points = Float[np.ndarray, "point param"]
 Heights = Float[np.ndarray, " point"]
@@ -39,7 +38,7 @@ class CountedDensity:
 
     BLOCK = 64
 
-    def __init__(self, density: NumpyroDensity | StanVectors) -> None:
+    def __init__(self, density: Density) -> None:
         self.density = density
         self.gradients = self.heights = 0
         height = density.log_density

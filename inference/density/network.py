@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpyro  # noqa: F401 - whole, before a part of it
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from numpyro.handlers import block, trace
 from numpyro.handlers import seed as seeded
 
@@ -18,16 +18,14 @@ from onebasin.models.networks.bayesian import BayesianNetwork, NetworkTarget
 from onebasin.models.networks.likelihood import Categorical, Gaussian
 from onebasin.models.target import Target
 
-from ..contracts.density import Values
+from ..contracts.density import Rows, Terms, Values, Vector
 from .numpyro import NumpyroDensity
 
 if TYPE_CHECKING:
-    from .stan_vectors import StanVectors
+    from .stan_vectors import Density
 
 
-def density_of(
-    target: Target, progress: Callable[[str], None] | None = None
-) -> NumpyroDensity | StanVectors:
+def density_of(target: Target, progress: Callable[[str], None] | None = None) -> Density:
     """The log density of any target: by its NumPyro model where it has one, else by its Stan program."""
     if target.numpyro_model is None and target.stan_program is not None:
         from .stan_vectors import StanVectors
@@ -77,9 +75,7 @@ class NetworkDensity(NumpyroDensity):
             return self.observed
         return jnp.asarray(self.target.x), jnp.asarray(self.target.y)
 
-    def log_likelihood(
-        self, vector: Float[Array, " param"], rows: Int[Array, " row"] | None = None
-    ) -> Float[Array, " term"]:
+    def log_likelihood(self, vector: Vector, rows: Rows = None) -> Terms:
         """Log likelihood of each observation, or of each of some."""
         x, y = self.data if rows is None else (part[rows] for part in self.data)
         values = self.constrain(vector)

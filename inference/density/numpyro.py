@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro  # noqa: F401 - whole, before a part of it
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from numpyro.distributions import ImproperUniform, Unit
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import substitute, trace
@@ -32,7 +32,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.target import Target
 from onebasin.posteriors.storable import check_values
 
-from ..contracts.density import Values
+from ..contracts.density import Rows, Terms, Values, Vector
 from .charts import Bijection, Chart, Coordinates
 from .start import RADIUS, TRIES, check_names, no_point, no_start, shaped
 
@@ -124,7 +124,7 @@ class NumpyroDensity(Coordinates):
         """The variables as they stand in the vector: by name, as NumPyro has them."""
         return sorted(self.charts)
 
-    def constrain(self, vector: Float[Array, " param"]) -> Values:
+    def constrain(self, vector: Vector) -> Values:
         """Value of every variable."""
         coordinates = self.unravel(vector)
         if self.replayed and self._has_own_charts:
@@ -137,17 +137,17 @@ class NumpyroDensity(Coordinates):
             return constrain_fn(self.model, (), {}, coordinates, return_deterministic=True)
         return {name: chart.forward(coordinates[name]) for name, chart in self.charts.items()}
 
-    def unconstrain(self, values: Mapping[str, Any]) -> Float[Array, " param"]:
+    def unconstrain(self, values: Mapping[str, Any]) -> Vector:
         """The vector of values."""
         return self.ravel({n: c.inverse(jnp.asarray(values[n])) for n, c in self.charts.items()})
 
-    def log_jacobian(self, vector: Float[Array, " param"]) -> Float[Array, ""]:
+    def log_jacobian(self, vector: Vector) -> Float[Array, ""]:
         """Return the difference between the log density of a vector and that of its values."""
         coordinates, values = self.unravel(vector), self.constrain(vector)
         terms = [c.log_jacobian(coordinates[n], values[n]) for n, c in self.charts.items()]
         return sum(terms, jnp.zeros((), vector.dtype))
 
-    def log_density(self, vector: Float[Array, " param"]) -> Float[Array, ""]:
+    def log_density(self, vector: Vector) -> Float[Array, ""]:
         """Log prior plus log likelihood of all data."""
         return self.log_density_at(self.unravel(vector))
 
@@ -159,15 +159,13 @@ class NumpyroDensity(Coordinates):
         vector = self.ravel(coordinates)
         return self.log_prior(vector) + jnp.sum(self.log_likelihood(vector))
 
-    def log_prior(self, vector: Float[Array, " param"]) -> Float[Array, ""]:
+    def log_prior(self, vector: Vector) -> Float[Array, ""]:
         """Log prior density."""
         coordinates, values = self.unravel(vector), self.constrain(vector)
         terms = [c.log_jacobian(coordinates[n], values[n]) for n, c in self.charts.items()]
         return sum(terms, sum(site_terms(self._prior_model, values, observed=False), jnp.zeros(())))
 
-    def log_likelihood(
-        self, vector: Float[Array, " param"], rows: Int[Array, " row"] | None = None
-    ) -> Float[Array, " term"]:
+    def log_likelihood(self, vector: Vector, rows: Rows = None) -> Terms:
         """Log likelihood of all data, a term an observed site."""
         if rows is not None:
             raise ArgumentError(
@@ -188,7 +186,7 @@ class NumpyroDensity(Coordinates):
             raise no_start(self.target.name, str(error)) from error
         return jax.vmap(self.ravel)(info.param_info.z)[:number]
 
-    def given_start(self, start: Mapping[str, Any]) -> Float[Array, " param"]:
+    def given_start(self, start: Mapping[str, Any]) -> Vector:
         """Take natural values of a user to the unconstrained space, in the precision of the caller's context."""
         check_names(start, self.names)
         coordinates = {}

@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.models.target import Target
 from onebasin.stan.native.library import Entry, keep, load_for_xla
 
-from ..contracts.density import Values
+from ..contracts.density import Rows, Terms, Values, Vector
 from .charts import Chart, Coordinates, StanChart, charts_of
+from .numpyro import NumpyroDensity
 from .start import TRIES, check_names, no_start, shaped
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class StanVectors(Coordinates):
         own = charts_of(library.unconstrained_names, shapes, constrain)
         return cls(target, calls, own, own)
 
-    def constrain(self, vector: Float[Array, " param"]) -> Values:
+    def constrain(self, vector: Vector) -> Values:
         """Value of every parameter."""
         return self._values(vector, derived=False)
 
@@ -174,7 +175,7 @@ class StanVectors(Coordinates):
         """Value of every parameter, and of what the program computes from them."""
         return self._values(self.ravel(coordinates), derived=True)
 
-    def unconstrain(self, values: Mapping[str, Any]) -> Float[Array, " param"]:
+    def unconstrain(self, values: Mapping[str, Any]) -> Vector:
         """The vector of values; NaN where they are outside of their support."""
         given = {name: jnp.asarray(values[name]) for name in self.own}
         flat = jnp.concatenate([jnp.ravel(value.T) for value in given.values()])
@@ -187,7 +188,7 @@ class StanVectors(Coordinates):
         }
         return self.ravel(coordinates)
 
-    def log_density(self, vector: Float[Array, " param"]) -> Float[Array, ""]:
+    def log_density(self, vector: Vector) -> Float[Array, ""]:
         """Log prior plus log likelihood of all data, with all constants; -inf where the program rejects."""
         point, correction = self._in_stan(vector)
         density: jax.Array = self.calls.log_density(point)
@@ -197,13 +198,11 @@ class StanVectors(Coordinates):
         """The same at the coordinates of every parameter."""
         return self.log_density(self.ravel(coordinates))
 
-    def log_prior(self, vector: Float[Array, " param"]) -> Float[Array, ""]:
+    def log_prior(self, vector: Vector) -> Float[Array, ""]:
         """Zero: all of it is in `log_likelihood`."""
         return jnp.zeros((), vector.dtype)
 
-    def log_likelihood(
-        self, vector: Float[Array, " param"], rows: Int[Array, " row"] | None = None
-    ) -> Float[Array, " term"]:
+    def log_likelihood(self, vector: Vector, rows: Rows = None) -> Terms:
         """The log density, as one term."""
         if rows is not None:
             raise ArgumentError(
@@ -215,7 +214,7 @@ class StanVectors(Coordinates):
     def random_starts(self, keys: jax.Array, radius: float) -> Float[Array, "start param"]:
         """Points with a finite log density and gradient, the first of several for each key; see `NumpyroDensity`."""
 
-        def one(key: jax.Array) -> Float[Array, " param"]:
+        def one(key: jax.Array) -> Vector:
             for number in range(TRIES):
                 place = jax.random.fold_in(key, number)
                 point = jax.random.uniform(place, (self.size,), minval=-radius, maxval=radius)
@@ -226,7 +225,7 @@ class StanVectors(Coordinates):
 
         return jnp.stack([one(key) for key in keys])
 
-    def given_start(self, start: Mapping[str, Any]) -> Float[Array, " param"]:
+    def given_start(self, start: Mapping[str, Any]) -> Vector:
         """Take natural values that a user gives to the unconstrained space; see `NumpyroDensity`."""
         check_names(start, self.names)
         given = {n: shaped(n, chart.event_shape, start[n]) for n, chart in self.own.items()}
@@ -238,12 +237,12 @@ class StanVectors(Coordinates):
             )
         return vector
 
-    def _values(self, vector: Float[Array, " param"], *, derived: bool) -> Values:
+    def _values(self, vector: Vector, *, derived: bool) -> Values:
         flat = self.calls.constrain(self._in_stan(vector)[0], derived=derived)
         library = self.calls.library
         return _split(flat, library.variables(include_tp=derived, include_gq=derived))
 
-    def _in_stan(self, vector: Float[Array, " param"]) -> tuple[jax.Array, jax.Array | None]:
+    def _in_stan(self, vector: Vector) -> tuple[jax.Array, jax.Array | None]:
         """Stan's own vector; and what the log density has beyond Stan's, where a chart is another."""
         parts, corrections = [], []
         coordinates = self.unravel(vector)
@@ -263,6 +262,10 @@ class StanVectors(Coordinates):
             return vector, None
         point = jnp.concatenate(parts)[np.argsort(order)]
         return point, sum(corrections, jnp.zeros((), vector.dtype)) if corrections else None
+
+
+Density = NumpyroDensity | StanVectors
+"""The log density of a target over vectors, by either of its definitions."""
 
 
 def _split(flat: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:

@@ -287,29 +287,6 @@ def moving_parts(group: Group, rng: np.random.Generator, count: int) -> Element:
     return tuple(chosen)
 
 
-def evidence_at_draws(
-    target: Target,
-    tree: xr.DataTree,
-    found: Evidence,
-    *,
-    density: ValueDensity,
-    seed: int = 0,
-    points: int = 8,
-) -> Evidence:
-    """Try a symmetry that was checked before sampling on the draws too; add to the evidence what comes of it.
-
-    The draws are valid whatever comes of it, so that a symmetry that they contradict is no error here: the evidence
-    says that it is refuted, and by what.
-    """
-    try:
-        return found.joined(hold(target, density, points=points, seed=seed, draws=tree).evidence)
-    except SymmetryError as error:
-        return replace(found, refuted=error.reason)
-    except Exception as error:  # whatever it is, it is no reason to lose draws
-        words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        return replace(found, skipped=(*found.skipped, f"trying draws failed ({words})"))
-
-
 def _of_derived(
     target: Target, block: Block[Any], derived: Derived, part: Part, at: str
 ) -> Evidence:

@@ -10,7 +10,7 @@ away as well.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,8 @@ from ..density.counted import CountedDensity
 from ..mcmc.given import Start
 from .approximate import gaussians
 from .dadvi import Dadvi
-from .gaussian import Matrix, NormalFit, Points, Vector, moments
-from .moves import MovedChains, transition
+from .drift import MovedChains, transition
+from .gaussian import NormalFit, Points, Vector, moments
 from .peaks import ITERATIONS, WALL
 from .weighting import Weighted, weigh
 
@@ -60,66 +60,31 @@ SURPLUS = {False: 1.1, True: 2.0}
 heavy. Stan's adaptation ends at rarer rejections than it aims at as well."""
 
 
-@dataclass(frozen=True, eq=False)
-class FitStart:
-    """The decision whether chains begin from a fit, and why."""
-
-    reason: str  # in a sentence
-    # Where they begin, in the coordinates of `density_of`; None where the fit is not used.
-    points: Points | None = None
-    covariance: Matrix | None = None  # their inverse metric
-    step_size: float | None = None  # of all draws
-    gradients: int = 0  # evaluations that it took
-    log_densities: int = 0
-
-
 def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
-    """Run chains from a fit, or as always; and record which it was, and why.
+    """Run the chains of a job of NUTS or static HMC from a fit, or as always; and record which it was, and why.
 
-    Parameters
-    ----------
-    job : Job
-        Of NUTS or static HMC with `init="fit"`.
-    sample : callable
-        Runs the chains of a job.
+    `sample` runs the chains of a job.
     """
     if job.engine not in DEFINED:
         raise ArgumentError(
             f"`init` is 'fit', but engine={job.engine!r} takes no metric; use engine='numpyro' or 'stanli'."
         )
-    begun = start_from_fit(job)
-    job.bars.say(begun.reason.removesuffix("."))
-    if begun.points is None or begun.covariance is None:
-        job = replace(job, method=replace(job.method, init="random"))
-    else:
-        chains = len(begun.points)
-        metric = np.stack([begun.covariance] * chains)
-        start = Start(begun.points, metric, np.full(chains, begun.step_size), warmup=0)
-        job = replace(job, given=start)
-    found = sample(job)
+    with precision("float64"):
+        counted = CountedDensity.of(job.target, job.bars.say)
+        reason, start = start_from_fit(job, counted)
+    job.bars.say(reason.removesuffix("."))
+    as_always = replace(job, method=replace(job.method, init="random"))
+    found = sample(as_always if start is None else replace(job, given=start))
     attributes = {
-        schema.FIT_START: begun.reason,
-        schema.FIT_GRADIENTS: begun.gradients,
-        schema.FIT_LOG_DENSITIES: begun.log_densities,
+        schema.FIT_START: reason,
+        schema.FIT_GRADIENTS: counted.gradients,
+        schema.FIT_LOG_DENSITIES: counted.heights,
     }
     return replace(found, attributes={**found.attributes, **attributes})
 
 
-def start_from_fit(job: Job[Any]) -> FitStart:
-    """Fit, weigh, and decide whether chains begin there.
-
-    Parameters
-    ----------
-    job : Job
-        Its method has `chains`, `init_radius` and `target_acceptance`.
-    """
-    with precision("float64"):
-        counted = CountedDensity.of(job.target, job.bars.say)
-        found = _decided(job, counted)
-    return replace(found, gradients=counted.gradients, log_densities=counted.heights)
-
-
-def _decided(job: Job[Any], counted: CountedDensity) -> FitStart:
+def start_from_fit(job: Job[Any], counted: CountedDensity) -> tuple[str, Start | None]:
+    """Fit, weigh, and decide whether chains begin there: why, in a sentence, and where, None if the fit is not used."""
     s, size = job.method, counted.size
     if size > LARGEST:
         return _unused(f"no weights last in {size} coordinates (at most {LARGEST} are tried)")
@@ -157,16 +122,16 @@ def _decided(job: Job[Any], counted: CountedDensity) -> FitStart:
     if come is None:
         return _unused("a chain from a random point does not come to it")
     points = np.concatenate([settled.points[:near], come])
-    return FitStart(
+    metric = np.stack([whole.scale @ whole.scale.T] * len(points))
+    start = Start(points, metric, np.full(len(points), step), warmup=0)
+    return (
         f"Chains start from the fit: its weights are worth {weighted.worth:,.0f} of {len(weighted.lp):,} draws.",
-        points,
-        whole.scale @ whole.scale.T,
-        step,
+        start,
     )
 
 
-def _unused(reason: str) -> FitStart:
-    return FitStart(f"The fit is not used, and chains warm up as usual: {reason}.")
+def _unused(reason: str) -> tuple[str, None]:
+    return f"The fit is not used, and chains warm up as usual: {reason}.", None
 
 
 def _from_afar(job: Job[Any], counted: CountedDensity) -> Points:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.settings import Count, Positive, settings
 
-from ..contracts.method import Method, Running, called_as
+from ..contracts.method import Method, Running, call, called_as
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -107,6 +107,4 @@ def dadvi(target: Target, **keywords: Any) -> xr.DataTree:
     >>> fit["posterior"]["mu"].shape, fit["variational"]["scale_tril"].shape
     ((1, 200, 2), (3, 3))
     """
-    from ..runs.run import run_by_keywords
-
-    return run_by_keywords(target, Dadvi, keywords)
+    return call(target, Dadvi, keywords)

@@ -93,12 +93,7 @@ def moments(
 ) -> NormalFit | None:
     """Return the Gaussian with the moments of weighted points; None where they have no covariance.
 
-    Parameters
-    ----------
-    points, weights : array (point, param), (point,)
-        Weights need not sum to one.
-    before : Gaussian, optional
-        Whose covariance counts as `trust` points.
+    Weights need not sum to one. The covariance of a Gaussian `before` counts as `trust` points.
     """
     weights = weights / weights.sum()
     loc = weights @ points

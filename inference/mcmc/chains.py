@@ -27,8 +27,8 @@ from onebasin.posteriors import schema
 
 from ..contracts.engines import ENGINES, LIBRARIES, definition_of
 from ..contracts.method import Found, Job
+from ..runs.checkpoint import check_folder
 from ..runs.fingerprint import fingerprint
-from ..runs.kept import check_folder
 from ..runs.provenance import package_versions
 from .places import ChainPlace, Gathered, Standing
 

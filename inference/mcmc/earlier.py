@@ -22,7 +22,7 @@ from onebasin.posteriors.view import View, as_view
 
 from ..contracts.engines import definition_of
 from ..density.network import density_of
-from ..density.stan_vectors import StanVectors
+from ..density.stan_vectors import Density, StanVectors
 from ..runs.initial import initial_values
 from .given import Start, reordered, stan_places
 from .numpyro import chain_starts
@@ -30,7 +30,6 @@ from .relabelling import moved, relabelling
 
 if TYPE_CHECKING:
     from ..contracts.method import Job
-    from .relabelling import Density
 
 SHORT = 100
 """Most iterations of the warmup of chains that start at draws of a posterior, with its metric."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -22,10 +22,7 @@ from onebasin.stan.network import pack_unconstrained
 
 from ..contracts.engines import STANLI
 from ..density.network import density_of
-from ..density.stan_vectors import StanVectors
-
-if TYPE_CHECKING:
-    from ..density.numpyro import NumpyroDensity
+from ..density.stan_vectors import Density, StanVectors
 
 STEP_SIZE_ONLY = 19
 """Most iterations of a warmup of Stan's in which no metric is adapted; the interpreter has no other way to keep one."""
@@ -102,7 +99,7 @@ class Start:
         return replace(settings, warmup=warmup, adapt=settings.adapt and warmup > 0)
 
 
-def stan_places(density: NumpyroDensity | StanVectors) -> Int[np.ndarray, " param"]:
+def stan_places(density: Density) -> Int[np.ndarray, " param"]:
     """Return the place of every coordinate of a density in the vector of the target's Stan program."""
     if isinstance(density, StanVectors):
         return np.concatenate([own.places.ravel() for own in density.own.values()])
@@ -113,7 +110,7 @@ def stan_places(density: NumpyroDensity | StanVectors) -> Int[np.ndarray, " para
     return np.argsort(np.rint(order).astype(int))
 
 
-def kernel_places(density: NumpyroDensity | StanVectors) -> Int[np.ndarray, " param"]:
+def kernel_places(density: Density) -> Int[np.ndarray, " param"]:
     """Return the place in a density's vector of every coordinate as NumPyro's kernels order them: by sorted names."""
     places = density.places()
     return np.concatenate([places[name].ravel() for name in sorted(places)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from onebasin.base.settings import Count, Positive, settings
 
-from ..contracts.method import Running, called_as
+from ..contracts.method import Running, call, called_as
 from .settings import Chains
 
 if TYPE_CHECKING:
@@ -83,6 +83,4 @@ def hmc(target: Target, **keywords: Any) -> xr.DataTree:
     >>> run["sample_stats"]["n_steps"].shape
     (2, 50)
     """
-    from ..runs.run import run_by_keywords
-
-    return run_by_keywords(target, Hmc, keywords)
+    return call(target, Hmc, keywords)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, override
 
 import jax
 import jax.numpy as jnp
@@ -36,14 +36,13 @@ from onebasin.base.seeds import Purpose, keys_for
 from ..contracts.density import Values
 from ..contracts.method import Job
 from ..density.network import density_of
-from ..density.numpyro import NumpyroDensity
-from ..density.stan_vectors import StanVectors
+from ..density.stan_vectors import Density, StanVectors
 from .given import kernel_places, reordered, stan_places
 from .hmc import Hmc
 from .nuts import Nuts
 from .optimum import BestOptimum
 from .places import ChainPlace
-from .walk import Walk, rows
+from .walk import Runner, Walk, rows
 
 
 def num_devices() -> int:
@@ -76,7 +75,7 @@ STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
 
 
 def chain_starts(
-    density: NumpyroDensity | StanVectors, settings: Nuts | Hmc, seed: int | jax.Array
+    density: Density, settings: Nuts | Hmc, seed: int | jax.Array
 ) -> Float[Array, "chain param"]:
     """A starting point a chain, as the settings want it."""
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
@@ -107,7 +106,7 @@ def chain_starts(
 
 
 def points_to_climb_from(
-    density: NumpyroDensity | StanVectors, settings: Nuts | Hmc, seed: int | jax.Array
+    density: Density, settings: Nuts | Hmc, seed: int | jax.Array
 ) -> Float[Array, "chain start param"]:
     """Points from which each chain's optimum is sought."""
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
@@ -121,7 +120,7 @@ class Course:
     """On what chains walk, from where, and what is kept of the places they come to."""
 
     # Of a NumPyro model, or of a Stan program by its library in this process.
-    density: NumpyroDensity | StanVectors
+    density: Density
     starts: Float[Array, "chain param"]  # where each chain begins
     keep: Callable[[Values], Values]  # from coordinates, name to array, to what is kept as a draw
     purpose: Purpose = Purpose.CHAIN  # of the chains' random keys
@@ -132,8 +131,8 @@ class Course:
     step_size: Float[Array, " chain"] | None = None  # of the first step
 
 
-class NumpyroChains:
-    """Runs chains of one target; compiled once, called from several threads."""
+class NumpyroChains(Runner):
+    """Runs chains of HMC and NUTS."""
 
     slices = (SLICE, SLICE)
 
@@ -147,11 +146,11 @@ class NumpyroChains:
             kernel = kernel_of(density, settings, adapt_metric=course.adapts)
             points = jax.vmap(density.unravel)(course.starts)
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
-            self._states = start(keys_for(course.purpose, seed, settings.chains), points)
+            self.states = start(keys_for(course.purpose, seed, settings.chains), points)
             if course.variances is not None:
-                self._states = jax.vmap(with_metric)(self._states, course.variances)
+                self.states = jax.vmap(with_metric)(self.states, course.variances)
             if course.step_size is not None:
-                self._states = jax.vmap(_with_step_size)(self._states, course.step_size)
+                self.states = jax.vmap(_with_step_size)(self.states, course.step_size)
             self.like = self.start(0)
             advance = jax.jit(partial(_advance, kernel, partial(bounded, settings)))
             constrain = jax.jit(jax.vmap(course.keep))
@@ -164,8 +163,9 @@ class NumpyroChains:
                     draws = constrain.lower(lowered.out_info[1]["z"])
                     self._compiled[device_of(like)] = (lowered.compile(), draws.compile())
 
+    @override
     def adapted(self, state: HMCState) -> dict[str, np.ndarray]:
-        """Return a state's step size and inverse metric, in the order of the definition's own vector."""
+        # In the order of the definition's own vector.
         found = {"step_size": np.asarray(state.adapt_state.step_size)}
         if self.settings.metric == "unit":
             return found
@@ -175,14 +175,14 @@ class NumpyroChains:
         metric = np.asarray(state.adapt_state.inverse_mass_matrix)
         return {**found, "inverse_metric": reordered(metric[None], order)[0]}
 
+    @override
     def start(self, number: int) -> HMCState:
-        """Return the state that a chain begins from."""
-        return here(jax.tree.map(lambda leaf: leaf[number], self._states))
+        return here(super().start(number))
 
+    @override
     def advance(
         self, state: HMCState, first: int, last: int, *, keep: bool
     ) -> tuple[HMCState, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Take iterations of a slice; see `walk.Runner`."""
         # JAX hands back before it has computed: without waiting, a warmup would end as soon as it is queued, and
         # its time be counted as sampling.
         advance, constrain = self._compiled[device_of(state)]
@@ -200,7 +200,7 @@ class NumpyroChains:
             if self.settings.init != "random":
                 where = self._density.constrain(self._starts[place.number])
                 place.start = {name: np.asarray(value) for name, value in where.items()}
-            Walk(self, place, self.bars).run(cancel)
+            Walk(self, place).run(cancel)
 
 
 def _course_of(job: Job[Nuts | Hmc]) -> Course:
@@ -220,9 +220,7 @@ def _course_of(job: Job[Nuts | Hmc]) -> Course:
     )
 
 
-def kernel_of(
-    density: NumpyroDensity | StanVectors, settings: Nuts | Hmc, *, adapt_metric: bool = True
-) -> HMC:
+def kernel_of(density: Density, settings: Nuts | Hmc, *, adapt_metric: bool = True) -> HMC:
     """NumPyro's kernel on a density, with the settings' adaptation."""
     common: dict[str, Any] = {
         "potential_fn": lambda z: -density.log_density_at(z),

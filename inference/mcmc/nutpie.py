@@ -68,14 +68,8 @@ Values = dict[str, np.ndarray]
 class NutpieChains:
     """Runs chains of one target; compiled once, called from several threads.
 
-    Raises
-    ------
-    ValueError
-        If the settings ask for what nutpie does not have.
-    InferenceError
-        If no starting point of finite log density is found.
-    StanError
-        If there is no CmdStan, the program does not compile or its data are incomplete.
+    Settings that ask for what nutpie does not have raise ValueError; InferenceError says that no starting point of
+    finite log density is found, StanError that the program does not compile.
     """
 
     def __init__(self, job: Job[Nuts]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from onebasin.base.settings import Count, settings
 
-from ..contracts.method import Running, called_as
+from ..contracts.method import Running, call, called_as
 from .settings import Chains
 
 if TYPE_CHECKING:
@@ -85,6 +85,4 @@ def nuts(target: Target, **keywords: Any) -> xr.DataTree:
     >>> int(posterior["sample_stats"]["diverging"].sum())
     0
     """
-    from ..runs.run import run_by_keywords
-
-    return run_by_keywords(target, Nuts, keywords)
+    return call(target, Nuts, keywords)

@@ -19,13 +19,13 @@ from scipy.optimize import minimize
 
 from onebasin.base.errors import InferenceError
 
+from ..contracts.density import Vector
+
 ITERATIONS = 1000
 """Most iterations of a run; one that ends there is as good a start as any other."""
 
 FLAT = {"float64": 1e-5, "float32": 1e-2}
 """The largest gradient of an optimum, for a potential of 1, by precision."""
-
-Vector = Float[Array, " param"]
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,8 @@ class OptimiserEnd:
 class BestOptimum:
     """Finds the best optimum from several starting points; compiled once.
 
-    Parameters
-    ----------
-    log_density : callable
-        Of one vector (param,), and of what else is given with the starting points, such as data.
-    **options
-        SciPy's, for its L-BFGS-B.
+    The log density is one of a vector, and of what else is given with the starting points, such as data; options are
+    those of SciPy's L-BFGS-B.
     """
 
     def __init__(self, log_density: Callable[..., jax.Array], **options: float) -> None:

@@ -25,7 +25,7 @@ from onebasin.posteriors.pointwise import Values
 from onebasin.posteriors.scratch import Room
 
 from ..runs import checkpoint
-from ..runs.kept import chain_folder, chunk_file, clear, remove_chain, state_file
+from ..runs.checkpoint import chain_folder, chunk_file, clear, remove_chain, state_file
 
 SECONDS = 10.0
 """Least time between two states of a chain: about what a killed run loses."""
@@ -129,25 +129,11 @@ def _rows(arrays: Arrays, rows: slice) -> Arrays:
 class ChainPlace:
     """The place where one chain is kept: in a folder, or nowhere, where its draws are handed on at once.
 
-    Parameters
-    ----------
-    number : int
-        The chain's, from 0.
-    gathered : Gathered
-        Where the draws go in the end.
-    folder : Path, optional
-        Of all chains of a run; without one the chain cannot be resumed.
-    fingerprint : str
-        Says whether what is found there is of this very run; what is of another one is left alone.
-
-    Attributes
-    ----------
-    folder : Path or None
-        Of the chain. The engine may put files of its own to go on from there, named ``stan-...``.
-    standing : Standing or None
-        Where the chain goes on from, and in the end how it ended; None where it is to begin.
-    start : mapping
-        Values at which it began, where the engine looks for them.
+    `folder` is that of all chains of a run; without one the chain cannot be resumed. The fingerprint says whether what
+    is found there is of this very run; what is of another one is left alone. The attribute `folder` is the chain's own,
+    where the engine may put files to go on from, named ``stan-...``; `standing` is where the chain goes on from, and in
+    the end how it ended, None where it is to begin; `start` has the values at which it began, where the engine looks
+    for them.
     """
 
     def __init__(

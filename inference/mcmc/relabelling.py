@@ -23,10 +23,7 @@ from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.view import View
 
 if TYPE_CHECKING:
-    from ..density.numpyro import NumpyroDensity
-    from ..density.stan_vectors import StanVectors
-
-    Density = NumpyroDensity | StanVectors
+    from ..density.stan_vectors import Density
 
 STEP, SLICE = 1e-4, 256
 """Of differences in the unconstrained space; and coordinates that are differentiated at once."""

@@ -58,13 +58,7 @@ KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
 
 
 class StanChains:
-    """Runs chains of one target; the program is compiled and the data written once.
-
-    Raises
-    ------
-    StanError
-        If there is no CmdStan, the program does not compile or its data are incomplete.
-    """
+    """Runs chains of one target; the program is compiled, which may raise StanError, and the data written once."""
 
     def __init__(self, job: Job[Any]) -> None:
         assert job.folder is not None, "chains have one"

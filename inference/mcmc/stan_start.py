@@ -31,7 +31,7 @@ from onebasin.stan.run import ReadyProgram, run
 from onebasin.stan.translation import ProgramInfo
 
 from ..density.start import check_names
-from ..runs.kept import state_file
+from ..runs.checkpoint import state_file
 from .places import Standing
 
 SIGNIFICANT_FIGURES = 12
@@ -193,18 +193,10 @@ def going_on(
 ) -> dict[str, np.ndarray]:
     """Return the state that a chain goes on from after some more draws, at least one; empty before the first.
 
-    Parameters
-    ----------
-    state : mapping of str to array
-        Before them: the number `program` of the next program, 0 for the one that warms up; `step_size` and
-        `inverse_metric`, which the warmup came to; the parameters' values in the last draw; the sum `accepted` of the
-        draws' probabilities of acceptance; and how many `divergences` there were, where the method tells.
-    block : Output
-        The draws.
-    stats : mapping of str to array (draw,)
-        Their statistics.
-    names : iterable of str
-        The parameters.
+    It holds the number `program` of the next program, 0 for the one that warms up; `step_size` and `inverse_metric`,
+    which the warmup came to; the values of the parameters, `names`, in the last draw; the sum `accepted` of the draws'
+    probabilities of acceptance; and how many `divergences` there were, where the method tells. `block` are the draws,
+    and `stats` their statistics (draw,).
     """
     found = dict(state)
     if "step_size" not in found:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,20 +25,24 @@ State = Any
 """A pytree of arrays and random keys."""
 
 
-@runtime_checkable
-class Runner(Protocol):
-    """An object that takes the steps of chains."""
+class Runner(ABC):
+    """Takes the steps of chains of one target; compiled once, called from several threads."""
 
     settings: Any  # with `warmup` and `draws`, the iterations of a chain
     slices: tuple[int, int]  # iterations of a slice, in the warmup and in sampling
+    bars: ProgressBars
     like: State  # a state's shapes and types
+    states: State  # those that chains begin from, (chain, ...)
 
     def start(self, number: int) -> State:
         """Return the state that a chain begins from."""
+        return jax.tree.map(lambda leaf: leaf[number], self.states)
 
     def adapted(self, state: State) -> dict[str, np.ndarray]:
         """Return the step size and inverse metric of a state; nothing where another run has no use for them."""
+        return {}
 
+    @abstractmethod
     def advance(
         self, state: State, first: int, last: int, *, keep: bool
     ) -> tuple[State, dict[str, np.ndarray], dict[str, np.ndarray]]:
@@ -51,7 +56,7 @@ class Runner(Protocol):
 class Walk:
     """A chain on its way: where it is, and what it took to come there."""
 
-    def __init__(self, runner: Runner, place: ChainPlace, bars: ProgressBars) -> None:
+    def __init__(self, runner: Runner, place: ChainPlace) -> None:
         self._runner, self._place = runner, place
         found = place.standing
         state = runner.start(place.number) if found is None else unpack(found.state, runner.like)
@@ -63,7 +68,7 @@ class Walk:
         self.warmup_steps = int(found.state.get("warmup_steps", 0))
         self.seconds = (found.warmup_seconds, found.sampling_seconds)
         s, done = runner.settings, self.warmed + self.drawn
-        self._bar = bars.chain(place.number, warmup=s.warmup, draws=s.draws, done=done)
+        self._bar = runner.bars.chain(place.number, warmup=s.warmup, draws=s.draws, done=done)
         self._saves_warmup = getattr(s, "save_warmup", False)
         self._read_at = time.perf_counter()
 

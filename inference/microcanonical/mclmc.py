@@ -10,7 +10,7 @@ from onebasin.base.settings import Count, Positive, Probability, WholeNumber, se
 from onebasin.posteriors import schema
 
 from ..contracts.engines import definition_of
-from ..contracts.method import Method, Running, called_as
+from ..contracts.method import Method, Running, call, called_as
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -177,6 +177,4 @@ def mclmc(target: Target, **keywords: Any) -> xr.DataTree:
     >>> posterior["posterior"]["W1"].shape
     (2, 200, 1, 2)
     """
-    from ..runs.run import run_by_keywords
-
-    return run_by_keywords(target, Mclmc, keywords)
+    return call(target, Mclmc, keywords)

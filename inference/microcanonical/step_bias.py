@@ -12,7 +12,7 @@ Both hold within a mode as well as over all of them, so that neither says whethe
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from ..contracts.density import LogDensity
+from ..density.stan_vectors import Density
 
 BATCHES = 10
 """Runs of successive draws that each chain is cut into: the Monte Carlo error is that of their means."""
@@ -30,21 +30,13 @@ CLOSE = {"float64": 1e-6, "float32": 1e-2}
 """Relative tolerance between a recorded log density and that of the draw put back into the unconstrained space."""
 
 
-@runtime_checkable
-class Vectors(LogDensity, Protocol):
-    """A log density that knows which coordinate is whose."""
-
-    def places(self) -> dict[str, np.ndarray]:
-        """Return the place of every coordinate of a variable in the vector."""
-
-
 Means = dict[str, Float[np.ndarray, " param"]]
 
 
 class Identities:
     """Holds draws of one density to both identities; compiled once for draws of one number."""
 
-    def __init__(self, density: Vectors) -> None:
+    def __init__(self, density: Density) -> None:
         self.density = density
         self._vector = jax.jit(density.unconstrain)
         self._batch = jax.jit(self._means)
@@ -52,13 +44,10 @@ class Identities:
     def of(self, posterior: xr.DataTree) -> dict[str, Any] | None:
         """Measure how far draws are from satisfying the identities, with simultaneous intervals of all coordinates.
 
-        Returns
-        -------
-        dict or None
-            `shift` and `spread`, each with the `coordinate` farthest beyond its error, and of all coordinates `least`
-            (the largest distance that is certain) and `most` (the largest that is possible); the number of
-            `coordinates`, and the `error_rate`. None where there are too few draws, or they cannot be put back into
-            the unconstrained space.
+        Return `shift` and `spread`, each with the `coordinate` farthest beyond its error, and of all coordinates
+        `least` (the largest distance that is certain) and `most` (the largest that is possible); the number of
+        `coordinates`, and the `error_rate`. Return None where there are too few draws, or they cannot be put back into
+        the unconstrained space.
         """
         draws = posterior["posterior"].to_dataset()
         lp = posterior["sample_stats"].to_dataset()["lp"]
@@ -113,7 +102,7 @@ class Identities:
 
 
 def _farthest(
-    distances: Float[np.ndarray, " param"], errors: Float[np.ndarray, " param"], density: Vectors
+    distances: Float[np.ndarray, " param"], errors: Float[np.ndarray, " param"], density: Density
 ) -> dict[str, Any]:
     certain = np.abs(distances) - errors
     worst = int(np.argmax(certain))

@@ -13,8 +13,9 @@ every point belongs to one basin, and all copies of a point to the same: nothing
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,13 +26,13 @@ from onebasin.base.progress import ProgressBars
 from onebasin.base.seeds import Purpose
 
 from ..contracts.method import Job
+from ..density.stan_vectors import Density
 from ..fits.gaussian import NormalFit
 from ..mcmc.chains import run_chains
 from ..mcmc.numpyro import Course, NumpyroChains
 from ..mcmc.nuts import Nuts
 from ..mcmc.places import Gathered
 from .bridge import fitted_normal
-from .sample_modes import Modes
 from .tops import Folding, Points, Top, Vector, highest_evidence
 
 PILOT_WARMUP, PILOT_DRAWS = 300, 200
@@ -56,10 +57,6 @@ class Walks:
     stats: dict[str, np.ndarray]
     warmup_seconds: tuple[float, ...]
     sampling_seconds: tuple[float, ...]
-
-    def of(self, chains: Sequence[int]) -> Float[np.ndarray, "chain draw param"]:
-        """Vectors of some chains."""
-        return self.vectors[list(chains)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,17 +103,13 @@ class Regions:
 
 
 def walk(
-    folding: Folding,
+    job: Job[Nuts],
+    density: Density,
     starts: Points,
-    settings: Nuts,
-    *,
-    seed: int,
     purpose: Purpose,
-    bars: ProgressBars,
     variances: Points | None = None,
 ) -> Walks:
     """Run a chain of NUTS from each point, with first steps scaled by variances."""
-    density = folding.density
     course = Course(
         density,
         jnp.asarray(starts),
@@ -124,14 +117,9 @@ def walk(
         purpose,
         None if variances is None else jnp.asarray(variances),
     )
-    job = Job(density.target, settings, "numpyro", seed, bars)
-    gathered = Gathered(settings.chains, settings.draws)
-    ended = run_chains(
-        lambda: NumpyroChains(job, course),
-        gathered,
-        chains=settings.chains,
-        draws=settings.draws,
-    )
+    chains, draws = job.method.amount
+    gathered = Gathered(chains, draws)
+    ended = run_chains(lambda: NumpyroChains(job, course), gathered, chains=chains, draws=draws)
     return Walks(
         np.asarray(gathered.draws["vector"], np.float64),
         {name: np.asarray(values) for name, values in gathered.stats.items()},
@@ -141,23 +129,17 @@ def walk(
 
 
 def first_basins(
-    folding: Folding,
-    tops: Sequence[Top],
-    settings: Modes,
-    *,
-    seed: int,
-    bars: ProgressBars,
+    job: Job[Any], folding: Folding, tops: Sequence[Top]
 ) -> tuple[tuple[Basin, ...], Walks, tuple[Top, ...]]:
     """Run a short chain from every optimum, and join those that share a basin; return the optima that were lost too."""
+    short = job.method.nuts(len(tops), warmup=PILOT_WARMUP, draws=PILOT_DRAWS)
     walks = walk(
-        folding,
+        replace(job, method=short, bars=ProgressBars(False)),
+        folding.density,
         np.stack([top.vector for top in tops]),
-        settings.nuts(len(tops), warmup=PILOT_WARMUP, draws=PILOT_DRAWS),
-        seed=seed,
-        purpose=Purpose.MODE_PILOT,
-        bars=bars,
+        Purpose.MODE_PILOT,
         # A coordinate's variance with the others fixed, by the curvature; at most 1, as steps begin elsewhere.
-        variances=np.stack([1 / np.maximum(top.weight, 1) for top in tops]),
+        np.stack([1 / np.maximum(top.weight, 1) for top in tops]),
     )
     highest = highest_evidence(tops)
     lost = []  # optima that hold something, and that their own chains never come near
@@ -186,28 +168,16 @@ def first_basins(
 
 
 def full_basins(
-    folding: Folding,
-    basins: Sequence[Basin],
-    settings: Modes,
-    *,
-    seed: int,
-    bars: ProgressBars,
+    job: Job[Any], folding: Folding, basins: Sequence[Basin]
 ) -> tuple[tuple[Basin, ...], Walks]:
     """Run the chains of every basin, from draws of its short ones."""
-    count = settings.chains
-    starts = []
+    s, count, starts = job.method, job.method.chains, []
     for basin in basins:  # draws of its chains, spread over the second halves of all
         late = basin.folded[:, basin.folded.shape[1] // 2 :].reshape(-1, basin.folded.shape[-1])
         starts.append(late[np.linspace(0, len(late) - 1, count).astype(int)])
-    full = settings.nuts(count * len(basins), warmup=settings.warmup, draws=settings.draws)
-    walks = walk(
-        folding,
-        np.concatenate(starts),
-        full,
-        seed=seed,
-        purpose=Purpose.MODE_CHAIN,
-        bars=bars,
-    )
+    full = s.nuts(count * len(basins), warmup=s.warmup, draws=s.draws)
+    places = np.concatenate(starts)
+    walks = walk(replace(job, method=full), folding.density, places, Purpose.MODE_CHAIN)
     own = [
         fitted(folding, basin.tops, range(n * count, (n + 1) * count), walks)
         for n, basin in enumerate(basins)
@@ -217,7 +187,7 @@ def full_basins(
 
 def fitted(folding: Folding, tops: Sequence[Top], chains: Sequence[int], walks: Walks) -> Basin:
     """The basin of some chains: draws folded to their own centre, which is improved in turn."""
-    own = walks.of(chains)
+    own = walks.vectors[list(chains)]
     flat = own.reshape(-1, own.shape[-1])
     normal = fitted_normal(own[0])
     centre, weight = flat[-1], 1 / normal.variances

@@ -59,17 +59,10 @@ def log_integral(
 ) -> LogIntegral:
     """Estimate the log integral of an unnormalised density from chains of it.
 
-    Each half of every chain has its turn: the Gaussian is fitted to one and the other is compared with it, and the two
-    estimates are averaged. Where they disagree by more than their errors explain, their disagreement is the error.
-
-    Parameters
-    ----------
-    density : callable
-        Log of the unnormalised density at points; -inf outside of its support.
-    draws : array (chain, draw, param)
-        Draws of it; what is NaN is none (a chain was elsewhere then).
-    rng : Generator
-        Of the Gaussian's draws.
+    The density is the log of it at points, -inf outside of its support; draws (chain, draw, param) that are NaN are
+    none, as a chain was elsewhere then. Each half of every chain has its turn: the Gaussian is fitted to one and the
+    other is compared with it, and the two estimates are averaged. Where they disagree by more than their errors
+    explain, their disagreement is the error.
     """
     middle = draws.shape[1] // 2
     halves = draws[:, :middle], draws[:, middle:]
@@ -101,17 +94,9 @@ def bridged(
 ) -> LogIntegral:
     """The iterated estimate of Meng and Wong, and its error.
 
-    Parameters
-    ----------
-    of_draws : array (chain, draw)
-        Log of the unnormalised density over the normalised one, at draws of the first; NaN where there is none.
-    of_gaussian : array (point,)
-        The same at independent draws of the second.
-
-    Returns
-    -------
-    Estimate
-        Error infinite where the two do not meet: no draw of the second lies in the first's support.
+    `of_draws` are logs of the unnormalised density over the normalised one, at draws of the first, NaN where there is
+    none; `of_gaussian` the same at independent draws of the second. The error is infinite where the two do not meet: no
+    draw of the second lies in the first's support.
     """
     known = of_draws[np.isfinite(of_draws)]
     if known.size < 4 or not np.isfinite(of_gaussian).any():

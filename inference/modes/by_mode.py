@@ -1,26 +1,177 @@
-"""The work of `sample_modes`: optima, basins, chains, weights."""
+"""The work of `sample_modes`: optima, basins, chains, and a posterior out of these.
+
+Modes are weighed by their log evidences, draws are taken by these weights, and a table tells of every mode.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
+from scipy.special import expit, log_expit, logsumexp
 
 from onebasin.base.precision import precision
-from onebasin.base.progress import ProgressBars
 from onebasin.base.seeds import Purpose
 from onebasin.posteriors import schema
+from onebasin.posteriors.chains import rhat
 
 from ..contracts.method import Found, Job
 from ..density.counted import in_blocks
-from .assembly import LeftOut, draws_by_weight, table, weigh
-from .basins import Basin, Regions, first_basins, full_basins
+from ..fits.weighting import resampled
+from .basins import Basin, Regions, Walks, first_basins, full_basins
 from .bridge import LogIntegral, log_integral
 from .sample_modes import Modes
-from .tops import Folding, Points, find_tops, highest_evidence
+from .tops import Folding, Points, find_tops, highest_evidence, unseen
+
+MOST_ERROR = 0.5
+"""Nats of a weight's log odds up to which it counts as known."""
+NEGLIGIBLE = 0.01
+"""A weight that lies below, or above one less it, with its whole interval, need not be known better."""
+_WITHIN = 1.959963984540054
+"""Standard errors to either side of a 95 % interval."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Shares of modes in the posterior."""
+
+    log: Float[np.ndarray, " mode"]  # logs of the shares
+    error: Float[np.ndarray, " mode"]  # standard errors of their log odds, in nats
+    low: Float[np.ndarray, " mode"]  # ends of their 95 % intervals
+    high: Float[np.ndarray, " mode"]
+    known: bool  # whether every share that may matter has an error of at most half a nat
+
+
+def weigh(estimates: Sequence[LogIntegral]) -> Weights:
+    r"""Give modes their shares.
+
+    Log evidences $z_k$ of independent chains have independent errors $e_k$. The log odds of share $w_k$ have the
+    variance $e_k^2 + \sum_{j \ne k} (w_j / (1 - w_k))^2 e_j^2$, to first order; their interval is one of shares.
+    """
+    values = np.array([estimate.value for estimate in estimates])
+    if len(values) == 1:
+        one = np.ones(1)
+        return Weights(np.zeros(1), np.zeros(1), one, one, math.isfinite(values[0]))
+    errors = np.array([estimate.error for estimate in estimates])
+    usable = np.where(np.isfinite(values), values, -np.inf)
+    if not np.isfinite(usable).any():
+        usable = np.zeros(len(values))
+    log = usable - logsumexp(usable)
+    odds, error = np.empty(len(log)), np.empty(len(log))
+    for k in range(len(log)):
+        others = np.delete(usable, k)
+        rest = float(logsumexp(others))
+        shares = np.exp(others - rest) if np.isfinite(rest) else np.zeros(len(others))
+        odds[k] = usable[k] - rest
+        terms = shares[shares > 0] * np.delete(errors, k)[shares > 0]
+        error[k] = math.sqrt(errors[k] ** 2 + float((terms**2).sum()))
+    with np.errstate(invalid="ignore"):
+        low, high = (
+            np.nan_to_num(expit(odds + s * _WITHIN * error), nan=e)
+            for s, e in ((-1, 0.0), (1, 1.0))
+        )
+    settled = (
+        (error <= MOST_ERROR)
+        | (high < NEGLIGIBLE)
+        | (np.exp(log_expit(-(odds - _WITHIN * error))) < NEGLIGIBLE)
+    )
+    return Weights(log, error, low, high, bool(settled.all() and np.isfinite(values).all()))
+
+
+TOO_NEAR = 10.0
+"""Nats by which a mode that is not sampled has to lie below the highest to be left out of the weights."""
+
+
+LeftOut = tuple[float, int]
+"""Of a mode that was met and not sampled: nats that it lies below the highest, and the starts that led to it."""
+
+
+def draws_by_weight(
+    regions: Regions,
+    weights: Weights,
+    walks: Walks,
+    *,
+    chains: int,
+    draws: int,
+    rng: np.random.Generator,
+) -> tuple[Float[np.ndarray, "chain draw param"], dict[str, np.ndarray]]:
+    """Draws of the posterior: in each chain as many of every mode as its weight says, in the order they were drawn."""
+    rows = np.empty((chains, draws, 3), int)
+    places = []  # by basin and chain of the posterior: chain and draw of what may be taken
+    for number, basin in enumerate(regions.basins):
+        flat = basin.folded.reshape(-1, basin.folded.shape[-1])
+        inside = (regions.of(flat) == number).reshape(-1, basin.folded.shape[1])
+        every = np.argwhere(inside) if inside.any() else np.zeros((1, 2), int)
+        every[:, 0] = np.asarray(basin.chains)[every[:, 0]]
+        mine = [every[np.isin(every[:, 0], basin.chains[c::chains])] for c in range(chains)]
+        places.append([some if len(some) else every for some in mine])
+    for chain in range(chains):
+        labels = resampled(np.exp(weights.log), draws, rng)
+        for number, own in enumerate(places):
+            at = np.flatnonzero(labels == number)
+            there = own[chain]
+            picked = there[np.linspace(0, len(there) - 1, len(at)).round().astype(int)]
+            rows[chain, at] = np.column_stack([picked, np.full(len(at), number)])
+    which = rows[..., 0], rows[..., 1]
+    stats = {name: values[which] for name, values in walks.stats.items()}
+    return walks.vectors[which], {**stats, schema.MODE: rows[..., 2]}
+
+
+def table(
+    regions: Regions,
+    estimates: Sequence[LogIntegral],
+    weights: Weights,
+    walks: Walks,
+    left: Sequence[LeftOut],
+    *,
+    starts: int,
+    failed: int,
+) -> xr.Dataset:
+    """The group `modes`, with a row a basin: `estimates` are their log evidences, all copies included."""
+    rhats, strays = [], []
+    for number, basin in enumerate(regions.basins):
+        # R-hat within a mode, of folded coordinates and of the log density.
+        heights = walks.stats["lp"][list(basin.chains)]
+        together = np.concatenate([basin.folded, heights[..., None]], axis=-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rhats.append(float(np.nanmax(rhat(np.moveaxis(together, -1, 0)))))
+        flat = basin.folded.reshape(-1, basin.folded.shape[-1])
+        strays.append(float((regions.of(flat) != number).mean()))
+    columns: dict[str, Any] = {
+        "weight": np.exp(weights.log),
+        "weight_low": weights.low,
+        "weight_high": weights.high,
+        "log_weight": weights.log,
+        "log_evidence": [estimate.value for estimate in estimates],
+        "log_evidence_error": [estimate.error for estimate in estimates],
+        "starts": [basin.starts for basin in regions.basins],
+        "height": [basin.tops[0].height for basin in regions.basins],
+        "rhat": rhats,
+        "strays": strays,
+        "divergences": [
+            int(walks.stats["diverging"][list(b.chains)].sum()) for b in regions.basins
+        ],
+    }
+    near = min((below for below, _ in left), default=math.inf)
+    counts = [basin.starts for basin in regions.basins] + [count for _, count in left]
+    attributes = {
+        "known": int(weights.known and near > TOO_NEAR),
+        "starts": starts,
+        "failed": failed,
+        "unseen": unseen(counts, starts),
+        "log_group_order": regions.folding.log_order,
+        "not_sampled": len(left),
+        "nearest_not_sampled": near if left else math.nan,
+    }
+    data = {name: ("mode", np.asarray(column)) for name, column in columns.items()}
+    return xr.Dataset(data, attrs=attributes)
+
 
 AT_ONCE = 512
 """Points at which a log density is computed together."""
@@ -28,24 +179,15 @@ AT_ONCE = 512
 
 def sampled(job: Job[Modes]) -> Found:
     """Sample every mode, and put the posterior together."""
-    target, settings, seed = job.target, job.method, job.seed
+    settings, seed = job.method, job.seed
     amount = {"warmup": settings.warmup, "draws": settings.draws}
     lead = {"chains": settings.chains, "draws": settings.draws}
     with precision("float64"):
-        folding = Folding.of(target, job.bars.say)
+        folding = Folding.of(job.target, job.bars.say)
         density = folding.density
-        bar = job.bars.add("optima", settings.starts)
-        tops, failed = find_tops(
-            target,
-            folding,
-            starts=settings.starts,
-            init_radius=settings.init_radius,
-            seed=seed,
-            done=lambda number: job.bars.move(bar, number),
-        )
-        short, pilots, lost = first_basins(
-            folding, tops, settings, seed=seed, bars=ProgressBars(False)
-        )
+        start = settings.starts, settings.init_radius
+        tops, failed = find_tops(folding, job.bars, *start, seed)
+        short, pilots, lost = first_basins(job, folding, tops)
         # The basins of the largest log evidence by their short chains: of a Gaussian, the mean log density and the
         # entropy sum to the log of the integral.
         lp = pilots.stats["lp"]
@@ -53,13 +195,13 @@ def sampled(job: Job[Modes]) -> Found:
         order = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1]
         kept = tuple(short[n] for n in order[: settings.most])
         left = tuple(
-            LeftOut(heights[order[0]] - heights[n], short[n].starts) for n in order[settings.most :]
+            (heights[order[0]] - heights[n], short[n].starts) for n in order[settings.most :]
         )
         # Optima that no chain stayed at, by Laplace's estimates of their integrals.
         highest = highest_evidence(tops)
-        left += tuple(LeftOut(highest - top.log_evidence, top.starts) for top in lost)
+        left += tuple((highest - top.log_evidence, top.starts) for top in lost)
         job.bars.expect(chains=len(kept) * settings.chains, **amount, at_once=settings.chains)
-        basins, walks = full_basins(folding, kept, settings, seed=seed, bars=job.bars)
+        basins, walks = full_basins(job, folding, kept)
         regions, estimates = _ordered(folding, basins, seed)
         weights = weigh(estimates)
         rng = np.random.default_rng([seed, int(Purpose.MODE_WEIGHTS), 1])

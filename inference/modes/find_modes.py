@@ -157,15 +157,7 @@ def find_modes(
     check_seed(seed)
     with precision("float64"), ProgressBars(progress) as bars:
         folding = Folding.of(target, bars.say)
-        bar = bars.add("optima", starts)
-        tops, failed = find_tops(
-            target,
-            folding,
-            starts=starts,
-            init_radius=float(init_radius),
-            seed=seed,
-            done=lambda number: bars.move(bar, number),
-        )
+        tops, failed = find_tops(folding, bars, starts, float(init_radius), seed)
         optima = tuple(
             Optimum(
                 top.starts,

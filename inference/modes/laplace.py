@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from onebasin.base.settings import Count, settings
 
-from ..contracts.method import Running, called_as
+from ..contracts.method import Running, call, called_as
 from .optimize import OptimumSearch
 
 if TYPE_CHECKING:
@@ -84,6 +84,4 @@ def laplace(target: Target, **keywords: Any) -> xr.DataTree:
     >>> fit["variational"]["scale_tril"].shape
     (3, 3)
     """
-    from ..runs.run import run_by_keywords
-
-    return run_by_keywords(target, Laplace, keywords)
+    return call(target, Laplace, keywords)

@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro  # noqa: F401 - whole, before a part of it
 import xarray as xr
-from jaxtyping import Array, Float
 from numpyro.infer.util import log_density
 
 from onebasin.base.errors import InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, key_for, keys_for
 
+from ..contracts.density import Vector
 from ..contracts.method import Found, Job, one_chain
 from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
@@ -32,8 +32,6 @@ from .optimize import Optimize
 NEWTON_STEPS = 5
 EXACT = {"maxfun": 10**9, "ftol": 0.0, "gtol": 1e-9, "maxls": 50}
 """L-BFGS-B goes on until rounding ends it."""
-
-Vector = Float[Array, " param"]
 
 
 def optimize(job: Job[Optimize]) -> Found:

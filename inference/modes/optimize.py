@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.settings import Count, Positive, settings
 
-from ..contracts.method import Method, Running, called_as
+from ..contracts.method import Method, Running, call, called_as
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -104,6 +104,4 @@ def optimize(target: Target, **keywords: Any) -> xr.DataTree:
     >>> optimum["posterior"]["mu"].shape, optimum.attrs["converged"]
     ((1, 1, 2), 1)
     """
-    from ..runs.run import run_by_keywords
-
-    return run_by_keywords(target, Optimize, keywords)
+    return call(target, Optimize, keywords)

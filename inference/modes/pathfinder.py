@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from onebasin.base.settings import Count, Positive, settings
 
-from ..contracts.method import Method, Running, called_as
+from ..contracts.method import Method, Running, call, called_as
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -102,6 +102,4 @@ def pathfinder(target: Target, **keywords: Any) -> xr.DataTree:
     >>> draws["posterior"]["theta"].shape
     (1, 200, 8)
     """
-    from ..runs.run import run_by_keywords
-
-    return run_by_keywords(target, Pathfinder, keywords)
+    return call(target, Pathfinder, keywords)

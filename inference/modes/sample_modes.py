@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.settings import Count, Positive, Probability, Several, settings
 
-from ..contracts.method import Method, Running, called_as
+from ..contracts.method import Method, Running, call, called_as
 from ..mcmc.nuts import Nuts
 
 if TYPE_CHECKING:
@@ -134,6 +134,4 @@ def sample_modes(target: Target, **keywords: Any) -> xr.DataTree:
     >>> posterior["modes"]["weight"].shape, posterior["posterior"]["mu"].shape
     ((1,), (4, 300, 2))
     """
-    from ..runs.run import run_by_keywords
-
-    return run_by_keywords(target, Modes, keywords)
+    return call(target, Modes, keywords)

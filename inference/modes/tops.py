@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import jax
 import jax.numpy as jnp
@@ -29,13 +29,13 @@ from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
 from onebasin.base.errors import ArgumentError, InferenceError
+from onebasin.base.progress import ProgressBars
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target
 
 from ..density.network import density_of
-from ..density.numpyro import NumpyroDensity
-from ..density.stan_vectors import StanVectors
+from ..density.stan_vectors import Density
 from ..mcmc.optimum import BestOptimum, OptimiserEnd
 from ..variational.layout import Parts, SymmetryLayout, layout_of
 
@@ -52,7 +52,7 @@ Vector = Float[np.ndarray, " param"]
 class Folding:
     """A target's density, in charts in which the group moves coordinates, and its symmetry there, if any."""
 
-    density: NumpyroDensity | StanVectors
+    density: Density
     layout: SymmetryLayout | None = None
 
     @classmethod
@@ -79,12 +79,7 @@ class Folding:
     ) -> tuple[Points, Bool[np.ndarray, " point"]]:
         """Each point's copy nearest to a reference, and whether that is the point itself.
 
-        Parameters
-        ----------
-        points : array (point, param)
-            Any.
-        reference, weight : array (param,)
-            The distance is the sum of weight (x - reference)^2.
+        The distance is the sum of weight (x - reference)^2.
         """
         if self.layout is None:
             return points, np.ones(len(points), bool)
@@ -178,23 +173,18 @@ class Top:
 
 
 def find_tops(
-    target: Target,
-    folding: Folding,
-    *,
-    starts: int,
-    init_radius: float,
-    seed: int,
-    done: Callable[[int], None] = lambda _: None,
+    folding: Folding, bars: ProgressBars, starts: int, init_radius: float, seed: int
 ) -> tuple[list[Top], int]:
     """Climb from random points, uniform within +-`init_radius` in the unconstrained space.
 
     Return the distinct optima, highest first, and how many starts led to none.
     """
-    plain = density_of(target)  # in whose own charts points are drawn
+    plain = density_of(folding.density.target)  # in whose own charts points are drawn
     points = plain.random_starts(keys_for(Purpose.MODE_START, seed, starts), init_radius)
     vectors = jax.vmap(lambda v: folding.density.unconstrain(plain.constrain(v)))(points)
     search = BestOptimum(folding.density.log_density, maxiter=ITERATIONS)
-    found = [end for end in search.every(vectors, done) if np.isfinite(end.potential)]
+    ends = search.every(vectors, partial(bars.move, bars.add("optima", starts)))
+    found = [end for end in ends if np.isfinite(end.potential)]
     if not found:
         raise InferenceError(
             f"No optimum with a finite log density was found from {starts} starting points; raise `starts`, or make "

@@ -23,37 +23,29 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
-from onebasin.base.errors import ArgumentError
+from .ratios import Matrices, PartDraws, PartParameters
 
 BY_DISTRIBUTION, BY_PART = "sij,sjd->sid", "sij,id->sjd"
 """Sums over the parts j of a draw, with values (draw, part, param); and over distributions i, with (part, param)."""
 
 
 def path_gradient(
-    draws: Float[Array, "draw part param"],
-    loc: Float[Array, "part param"],
-    scale: Float[Array, "part param"],
-    marginals: Float[Array, "draw part part_bis"],
+    draws: PartDraws,
+    loc: PartParameters,
+    scale: PartParameters,
+    marginals: Matrices,
     *,
     flips: Bool[Array, " param"] | None = None,
-    flip_probability: Float[Array, "draw part part_bis"] | None = None,
-) -> tuple[Float[Array, "draw part param"], Float[Array, "draw part param"]]:
+    flip_probability: Matrices | None = None,
+) -> tuple[PartDraws, PartDraws]:
     """Gradients of I by `loc` and by `scale`, draw by draw; their means over draws from q estimate it.
 
     `marginals` are P, of `Estimate` or `training_marginals`: columns sum to one. `flips` is True where a part's sign
     flip changes the sign; it goes with the `flip_probability` of `LogRatios`. Memory is that of a few arrays
     (draw, part, param).
     """
-    if (flips is None) != (flip_probability is None):
-        given, missing = "flips", "flip_probability"
-        if flips is None:
-            given, missing = missing, given
-        raise ArgumentError(
-            f"`{given}` came without `{missing}`; give both, `flip_probability` from `LogRatios`, or neither "
-            "where sign flips are no symmetry."
-        )
     centre = jax.lax.stop_gradient(jnp.mean(loc, axis=0))
     if flips is not None:
         centre = jnp.where(flips, 0.0, centre)

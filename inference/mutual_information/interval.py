@@ -40,11 +40,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from onebasin.base.errors import ArgumentError
-
 from .estimators import bethe, exact, importance, information, proposals_only
-from .permanent import MAX_PARTS
 from .ratios import LogRatios
+
+PerDraw = Float[Array, " draw"]
 
 
 class Interval(NamedTuple):
@@ -62,34 +61,10 @@ class Interval(NamedTuple):
     effective: jax.Array
 
 
-@partial(jax.jit, static_argnames=("num_permutations", "max_exact"))
-def interval(
-    rng_key: jax.Array,
-    ratios: LogRatios,
-    *,
-    num_permutations: int = 50,
-    max_exact: int = 10,
-) -> Interval:
-    """Both sides of the mutual information from draws of q; compiled once a shape.
-
-    200 draws or more make the errors over draws small; more permutations of each bring the two sides together. Up to
-    `max_exact` parts, at most `permanent.MAX_PARTS`, the permanent is exact.
-    """
-    lower, upper, effective = sides(
-        rng_key, ratios, num_permutations=num_permutations, max_exact=max_exact
-    )
-    return from_values(lower, upper, ratios.log_group_order, effective)
-
-
 def sides(
     rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int, max_exact: int
-) -> tuple[Float[Array, " draw"], Float[Array, " draw"], Float[Array, " draw"]]:
-    """Values of both sides of every draw, and effective numbers of permutations; arguments as of `interval`."""
-    if max_exact > MAX_PARTS:
-        raise ArgumentError(
-            f"`max_exact` is {max_exact}; the exact permanent allows at most {MAX_PARTS} components. Lower it: more "
-            "components than that get a lower and an upper bound."
-        )
+) -> tuple[PerDraw, PerDraw, PerDraw]:
+    """Values of both sides of every draw, and effective numbers of permutations; arguments as of `layered_interval`."""
     key_lower, key_upper = jax.random.split(rng_key)
     if ratios.num_parts <= max_exact:
         estimate = exact()(key_lower, ratios)
@@ -106,10 +81,10 @@ def sides(
 
 
 def from_values(
-    lower: Float[Array, " draw"],
-    upper: Float[Array, " draw"],
+    lower: PerDraw,
+    upper: PerDraw,
     log_group_order: float,
-    effective: Float[Array, " draw"],
+    effective: PerDraw,
 ) -> Interval:
     """Means over draws, clipped to [0, log |G|], and their errors."""
     low, high = (jnp.clip(jnp.mean(side), 0.0, log_group_order) for side in (lower, upper))
@@ -131,23 +106,20 @@ def layered_interval(
     num_permutations: int = 50,
     max_exact: int = 10,
 ) -> Interval:
-    """Both sides of the mutual information of all layers; of a single layer, its `interval`.
+    """Both sides of the mutual information of all layers; of a single layer, those of `sides`.
 
     `full` has the ratios of each layer, all of the same draws from q, with all weights that move with a part. `chains`
     are one or more orders in which the layers are revealed: the ratios of each layer that keeps any weight. The largest
     of the chains' sums is the lower side. (The largest of several means favours the one that came out high by chance,
     by a fraction of its error.) `effective` is that of the layer with fewest effective permutations in that chain.
+
+    200 draws or more make the errors over draws small; more permutations of each bring the two sides together. Up to
+    `max_exact` parts, at most `permanent.MAX_PARTS`, the permanent is exact.
     """
-    lengths = [len(chain) for chain in chains]
-    if not full or not lengths or min(lengths) < 1 or max(lengths) > len(full):
-        raise ArgumentError(
-            f"`full` has {len(full)} layers and `chains` have {lengths}; there must be one or more layers, and one or "
-            "more chains, each with a layer or more and at most all of them. Give the order from the output and that "
-            "from the input."
-        )
-    if len(full) == 1:
-        return interval(rng_key, full[0], num_permutations=num_permutations, max_exact=max_exact)
     bound = partial(sides, num_permutations=num_permutations, max_exact=max_exact)
+    if len(full) == 1:
+        lower, upper, number = bound(rng_key, full[0])
+        return from_values(lower, upper, full[0].log_group_order, number)
     key_upper, key_lower = jax.random.split(rng_key)
     keys = jax.random.split(key_upper, len(full))
     upper = _total([bound(key, ratios)[1] for key, ratios in zip(keys, full, strict=True)])

@@ -29,7 +29,8 @@ import jax.numpy as jnp
 from jax.scipy.special import entr, xlog1py
 from jaxtyping import Array, Float, Int
 
-from .ratios import LogRatios, by_draw
+from .permanent import Matrix
+from .ratios import LogRatios, Matrices, by_draw
 
 CONVERGED = {"float32": 1e-5, "float64": 1e-9}
 """Largest difference of row and column marginals at which messages count as converged."""
@@ -41,9 +42,7 @@ BALANCING = 10
 """Times that the marginals that train are scaled to row and column sums of one."""
 
 
-def marginals(
-    matrix: Float[Array, "part part_bis"], *, sweeps: int = 25
-) -> Float[Array, "part part_bis"]:
+def marginals(matrix: Matrix, *, sweeps: int = 25) -> Matrix:
     """Log marginals of c = 3/4 after so many undamped sweeps, rows normalised; differentiable through the sweeps.
 
     The sweeps run on exp(M + R) and exp(M + C) themselves, relative to the largest entry of a column: two square
@@ -62,9 +61,7 @@ def marginals(
     return jax.nn.log_softmax(scaled + jnp.log(_turned(entries, 0)), axis=1)
 
 
-def converged_marginals(
-    matrix: Float[Array, "part part_bis"], *, max_sweeps: int = 1000
-) -> Float[Array, "part part_bis"]:
+def converged_marginals(matrix: Matrix, *, max_sweeps: int = 1000) -> Matrix:
     """Log marginals of c = 1 when those of rows and columns agree, or after `max_sweeps`; no derivative."""
     matrix = jax.lax.stop_gradient(matrix)
     enough = CONVERGED[matrix.dtype.name]
@@ -88,9 +85,7 @@ def converged_marginals(
     return jax.nn.log_softmax(matrix + _answer(matrix + rows, 0), axis=1)
 
 
-def training_marginals(
-    ratios: LogRatios, *, sweeps: int = 15
-) -> Float[Array, "draw part part_bis"]:
+def training_marginals(ratios: LogRatios, *, sweeps: int = 15) -> Matrices:
     """Marginals P of every draw for `path_gradient`: those of `marginals`, balanced, with no derivative.
 
     Rows and columns are scaled in turn (Sinkhorn and Knopp 1967), columns last, so that a pair that is next to
@@ -104,7 +99,7 @@ def training_marginals(
     return by_draw(one, jax.lax.stop_gradient(ratios.total))
 
 
-def balanced(log_marginals: Float[Array, "part part_bis"]) -> Float[Array, "part part_bis"]:
+def balanced(log_marginals: Matrix) -> Matrix:
     """Scale rows and columns to sums of one in turn, columns last; pairs keep the order of their probabilities."""
 
     def step(logs: jax.Array, _: None) -> tuple[jax.Array, None]:
@@ -114,8 +109,8 @@ def balanced(log_marginals: Float[Array, "part part_bis"]) -> Float[Array, "part
 
 
 def doubly_stochastic(
-    log_marginals: Float[Array, "part part_bis"],
-) -> Float[Array, "part part_bis"]:
+    log_marginals: Matrix,
+) -> Matrix:
     """Round to row and column sums of one (Altschuler, Weed and Rigollet 2017), so that bounds hold unconverged."""
     beliefs = jnp.exp(log_marginals)
     for axis in (1, 0):
@@ -126,9 +121,7 @@ def doubly_stochastic(
     return jnp.clip(beliefs + fill, 0.0, 1.0)
 
 
-def free_energy(
-    matrix: Float[Array, "part part_bis"], beliefs: Float[Array, "part part_bis"]
-) -> Float[Array, ""]:
+def free_energy(matrix: Matrix, beliefs: Matrix) -> Float[Array, ""]:
     """F_1; its derivative at converged beliefs, held fixed, is the beliefs (envelope theorem)."""
     fixed = jax.lax.stop_gradient(beliefs)
     exclusion = jnp.sum(xlog1py(1.0 - fixed, -fixed))
@@ -179,7 +172,7 @@ class ChoosingOrder(NamedTuple):
     log_weights: jax.Array
 
 
-def propose(matrix: Float[Array, "part part_bis"], *, sweeps: int = 25) -> ChoosingOrder:
+def propose(matrix: Matrix, *, sweeps: int = 25) -> ChoosingOrder:
     """The proposal for one matrix M, differentiable in it."""
     log_gamma = marginals(matrix, sweeps=sweeps)
     order = jnp.argsort(jnp.sum(entr(jnp.exp(log_gamma)), axis=1))

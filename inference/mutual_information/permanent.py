@@ -23,19 +23,21 @@ from jaxtyping import Array, Float
 
 from onebasin.base.errors import ArgumentError
 
+Matrix = Float[Array, "part part_bis"]
+"""A number of every pair of parts, or of rows and columns."""
 MAX_PARTS = 14
 """Largest matrix: time and memory grow as 2^H H (padded: H^2 C(H, H/2))."""
 
 
 @jax.custom_vjp
-def log_permanent(matrix: Float[Array, "part part_bis"]) -> Float[Array, ""]:
+def log_permanent(matrix: Matrix) -> Float[Array, ""]:
     """Log permanent of exp(matrix), of at most `MAX_PARTS` rows."""
     return _recursion(matrix)
 
 
 def log_permanent_and_marginals(
-    matrix: Float[Array, "part part_bis"],
-) -> tuple[Float[Array, ""], Float[Array, "part part_bis"]]:
+    matrix: Matrix,
+) -> tuple[Float[Array, ""], Matrix]:
     """The log permanent, and P (row, column): how probable it is that the row goes to the column."""
     return jax.value_and_grad(_recursion)(matrix)
 

@@ -37,7 +37,10 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
-from onebasin.base.errors import ArgumentError
+Matrices = Float[Array, "draw part part_bis"]
+"""Of each draw, a number of every pair of parts."""
+PartDraws = Float[Array, "draw part param"]
+PartParameters = Float[Array, "part param"]
 
 ENTRIES = 2**22
 """Numbers of one array that are held at a time: 32 MB in double precision, times some temporaries."""
@@ -77,24 +80,13 @@ class LogRatios(NamedTuple):
 
 
 def log_ratios(
-    log_density: Float[Array, "draw part part_bis"],
-    flipped: Float[Array, "draw part part_bis"] | None = None,
+    log_density: Matrices,
+    flipped: Matrices | None = None,
 ) -> LogRatios:
     """Scale log densities for the estimators: log q_i(u_j), in nats, of draws from q itself; finite.
 
     `flipped` are log q_i(-u_j), where flipping the sign of a part is a symmetry too.
     """
-    shape = log_density.shape
-    if len(shape) != 3 or shape[1] != shape[2] or shape[1] == 0:
-        raise ArgumentError(
-            f"`log_density` has the shape {shape}; it must be (draw, component, component), one row for each "
-            "component's distribution and one column for each component of the draw."
-        )
-    if flipped is not None and flipped.shape != shape:
-        raise ArgumentError(
-            f"`flipped` has the shape {flipped.shape}; it must be that of `log_density`, {shape}: the same components "
-            "with their signs flipped. Leave it out where flips are no symmetry."
-        )
     own = jnp.diagonal(log_density, axis1=-2, axis2=-1)[:, None, :]
     plus = log_density - own
     if flipped is None:
@@ -107,9 +99,9 @@ def log_ratios(
 
 
 def mean_field(
-    draws: Float[Array, "draw part param"],
-    loc: Float[Array, "part param"],
-    scale: Float[Array, "part param"],
+    draws: PartDraws,
+    loc: PartParameters,
+    scale: PartParameters,
     *,
     flips: Bool[Array, " param"] | None = None,
 ) -> LogRatios:
@@ -142,8 +134,8 @@ def mean_field(
 
 
 def block(
-    draws: Float[Array, "draw part param"],
-    loc: Float[Array, "part param"],
+    draws: PartDraws,
+    loc: PartParameters,
     scale_tril: Float[Array, "part param param"],
     *,
     flips: Bool[Array, " param"] | None = None,

@@ -27,15 +27,9 @@ Model = Any
 def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
     """Return the target that a posterior is of.
 
-    Parameters
-    ----------
-    view : View
-        The posterior.
-    model : Target, callable, path, str or None
-        The user's; 'recorded' for the text of the Stan program that the posterior holds. None for what the record
-        describes: a network, or a Stan program in a file that the run's command names (see `runs.recorded`).
-    new : mapping
-        New data, which a function's arguments are taken from first.
+    `model` is the user's; 'recorded' stands for the text of the Stan program that the posterior holds, and None for
+    what the record describes: a network, or a Stan program in a file that the run's command names (see
+    `runs.recorded`). New data are what a function's arguments are taken from first.
     """
     if isinstance(model, Target):
         return model
@@ -101,15 +95,7 @@ def _of_function(model: Callable[..., Any], kept: Mapping[str, Any], observed: s
 
 
 def read_new_data(new_data: Any) -> dict[str, Any]:
-    """Return new data by name, from a mapping or a JSON file.
-
-    Raises
-    ------
-    ModelDataError
-        If the file cannot be read.
-    TypeError
-        If it is neither.
-    """
+    """Return new data by name, from a mapping or a JSON file, which may be refused by ModelDataError."""
     if isinstance(new_data, str | Path):
         try:
             return read_json_file(check_path("new_data", new_data), error=ModelDataError)
@@ -125,17 +111,7 @@ def read_new_data(new_data: Any) -> dict[str, Any]:
 
 
 def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str, Any]) -> Target:
-    """Return a NumPyro target with other arguments; what it observes is left out, unless it is given.
-
-    Parameters
-    ----------
-    target : Target
-        With a NumPyro model.
-    new : mapping
-        Arguments to replace.
-    observed : mapping of str to array
-        What the model's sites observed.
-    """
+    """Return a NumPyro target with `new` arguments; what its sites observed is left out, unless it is given."""
     model = getattr(target.numpyro_model, "func", None)
     if not isinstance(target, NumpyroTarget) or model is None:
         raise ModelDataError(

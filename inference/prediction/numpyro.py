@@ -14,17 +14,19 @@ import xarray as xr
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import substitute, trace, uncondition
 
+from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import check_count, check_seed
 from onebasin.base.errors import ArgumentError, ModelDataError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.numpyro_target import NumpyroTarget
-from onebasin.models.target import Named, Target
+from onebasin.models.target import Named, Target, check_target
 from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import DrawGroup
 
 from ..density.numpyro import is_observation, sites_of
 from ..runs.groups_numpyro import Arrays, Groups, Site, Sites, filled, plate_dims, reason
-from ..runs.origin import unobserved, with_axes
+from ..runs.origin import origin_of, unobserved, with_axes
 from .models import is_same, with_arguments
 
 
@@ -80,13 +82,7 @@ def numpyro_predictions(
 
 
 def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.Dataset]:
-    """Draw a model's variables, and what it observes, from its prior.
-
-    Returns
-    -------
-    Dataset, Dataset
-        The groups `prior` and `prior_predictive`, of one chain.
-    """
+    """Draw the groups `prior` and `prior_predictive`, of one chain: a model's variables, and what it observes."""
     with precision("float64"):
         sites = sites_of(target)
         seen = [name for name, site in sites.items() if is_observation(site)]
@@ -164,3 +160,55 @@ def _labelled(
     dataset = DrawGroup(values, axes).to_dataset()
     fitting = {a: c for a, c in target.coords.items() if dataset.sizes.get(a) == len(c)}
     return dataset.assign_coords(fitting)
+
+
+@checks_arguments
+def prior(target: Target, *, draws: int = 1000, seed: int = 0) -> xr.DataTree:
+    """Draw a model's variables and data from its prior.
+
+    Parameters
+    ----------
+    target : Target
+        A NumPyro model or a network. A Stan program states one log density and does not say which part of it is the
+        prior: sample a program whose data switch its likelihood off instead.
+    draws : int
+        How many.
+    seed : int
+        Of random numbers.
+
+    Returns
+    -------
+    DataTree
+        ArviZ's groups `prior` (every variable) and `prior_predictive` (what the model observes), both (chain, draw,
+        ...) of one chain, and the data. `ob.plot.prior(tree, posterior)` compares them with a posterior.
+
+    Raises
+    ------
+    ValueError
+        If the target has no NumPyro model, or a prior is improper.
+    TypeError
+        If `target` is no target.
+
+    Examples
+    --------
+    >>> found = ob.prior(target, draws=100, seed=1)
+    >>> found["prior"]["mu"].sizes["draw"]
+    100
+    """
+    check_target(target)
+    check_count("draws", draws)
+    check_seed(seed)
+    if target.numpyro_model is None:
+        raise ArgumentError(
+            f"`target` {target.name!r} has no NumPyro model, and another density does not say which part of it is the "
+            "prior: sample a Stan program whose data switch the likelihood off (`if (!prior_only) y ~ ...`)."
+        )
+    origin = origin_of(target, "numpyro")
+    data = {schema.OBSERVED_DATA: {**origin.observed, **target.outputs}}
+    data[schema.CONSTANT_DATA] = {**origin.constant, **target.inputs}
+    drawn, predictive = prior_draws(target, draws, seed)
+    groups = {schema.PRIOR: drawn, schema.PRIOR_PREDICTIVE: predictive}
+    groups |= {name: xr.Dataset(dict(arrays)) for name, arrays in data.items() if arrays}
+    tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group})
+    tree.attrs = {schema.TARGET: target.name, schema.SEED: seed, schema.CREATED_AT: schema.now()}
+    return tree

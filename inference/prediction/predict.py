@@ -1,28 +1,111 @@
-"""Predictions at new data from a posterior's draws, whatever its model is stated in."""
+"""Predictions at new data from a posterior's draws, whatever its model is stated in, and a table of their intervals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.arguments import checks_arguments
+from onebasin.base.card import MOST, Card, FactList, Words, in_brief
 from onebasin.base.checks import check_inputs, check_seed
-from onebasin.base.errors import ModelDataError
+from onebasin.base.errors import ArgumentError, ModelDataError
 from onebasin.base.notices import notice
 from onebasin.base.precision import precision
+from onebasin.base.showing import Shown
+from onebasin.base.table import frame_table
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
+from onebasin.posteriors.draws import Draws, lay_out_columns
 from onebasin.posteriors.pointwise import DrawGroup
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from .models import Model, is_same, model_of, read_new_data
-from .result import Predictions
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(Shown):
+    """Draws of a posterior at new data; made by `ob.predict`.
+
+    Attributes
+    ----------
+    tree : DataTree
+        The posterior with ArviZ's groups `predictions` and `predictions_constant_data`, for `ob.save` and ArviZ.
+    """
+
+    tree: xr.DataTree
+
+    @property
+    def predictions(self) -> xr.Dataset:
+        """The group `predictions`, with every predicted variable as (chain, draw, ...)."""
+        return self.tree[schema.PREDICTIONS].to_dataset()
+
+    @property
+    def predictions_constant_data(self) -> xr.Dataset:
+        """The group `predictions_constant_data`, with the new data and old ones that were not replaced."""
+        return self.tree[schema.PREDICTIONS_CONSTANT_DATA].to_dataset()
+
+    def intervals(self, prob: float = 0.9) -> pd.DataFrame:
+        """Summarise every predicted number.
+
+        Parameters
+        ----------
+        prob : float
+            Probability of the central interval, above 0 and below 1.
+
+        Returns
+        -------
+        DataFrame
+            A row a number, such as ``y[0]``; columns ``mean``, ``sd``, ``median`` and the two ends of the interval,
+            such as ``5%`` and ``95%``, in the units of the data. NaN where a draw is not finite.
+
+        Raises
+        ------
+        ValueError
+            If `prob` is no such probability.
+        """
+        if not 0 < prob < 1:
+            raise ArgumentError(f"`prob` is {prob!r}; give a probability above 0 and below 1.")
+        draws = self._draws
+        low, high = (1 - prob) / 2, (1 + prob) / 2
+        columns = ["mean", "sd", f"{100 * low:.4g}%", "median", f"{100 * high:.4g}%"]
+        rows = []
+        for block in draws.blocks():
+            flat = block.reshape(-1, block.shape[-1])
+            spread = flat.std(axis=0, ddof=1) if len(flat) > 1 else np.full(flat.shape[1], np.nan)
+            rows.append(
+                np.stack([flat.mean(axis=0), spread, *np.quantile(flat, [low, 0.5, high], axis=0)])
+            )
+        return pd.DataFrame(np.concatenate(rows, axis=1).T, index=draws.names, columns=columns)
+
+    @property
+    def _draws(self) -> Draws:
+        held = self.predictions
+        return lay_out_columns([held[name].transpose(*schema.SAMPLE_DIMS, ...) for name in held])
+
+    def _card(self) -> Card:
+        held = self.predictions
+        names = list(map(str, held.data_vars))
+        count = held.sizes["chain"] * held.sizes["draw"]
+        table = self.intervals()
+        more = f", the first {MOST} of {len(table)}" if len(table) > MOST else ""
+        given = list(map(str, self.predictions_constant_data.data_vars))
+        return Card(
+            f"Predictions of {in_brief(names)}",
+            (
+                Words(f"{count:,} draws of the posterior at new data; 90 % intervals."),
+                FactList.of(("data", in_brief(given))),
+                frame_table(table.head(MOST), f"Predictions{more}"),
+            ),
+        )
+
 
 Found = tuple[xr.Dataset, Mapping[str, Named]]
 """The predictions, and the data that they are made at."""

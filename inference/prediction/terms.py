@@ -131,21 +131,10 @@ def terms_of(target: Target, progress: Callable[[str], None] | None = None) -> T
 def computed_terms(
     terms: Terms, draws: Mapping[str, np.ndarray], var_name: str | None
 ) -> Iterator[LogLikelihood]:
-    """Compute the log likelihoods of one variable at all draws; on disk meanwhile where they are many.
+    """Compute the log likelihoods (nats) of one variable at all draws; on disk meanwhile where they are many.
 
-    Parameters
-    ----------
-    terms : Terms
-        The model's.
-    draws : mapping of str to array (chain, draw, ...)
-        Its variables.
-    var_name : str or None
-        The data whose log likelihoods are meant; the only ones by default.
-
-    Yields
-    ------
-    LogLikelihood
-        In nats; valid inside the context.
+    `draws` are the variables of the model, arrays (chain, draw, ...); `var_name` is the data whose log likelihoods are
+    meant, the only ones by default. The result is valid inside the context.
     """
     if lost := [name for name in terms.names if name not in draws]:
         raise ArgumentError(

@@ -1,21 +1,141 @@
-"""Checkpoints of a run: arrays in a file, marked with the run that they are of."""
+"""Checkpoints of a run: arrays in files, marked with the run that they are of, and the folder in which they lie.
+
+The folder is looked at before a run, and emptied of what is ours after it. Chains lie in folders of their own,
+``chain-0`` and so on, the state of training in a file. Ours are files of the names below that hold our mark or nothing
+that anybody could read; whatever else lies there, and then the folder, stays.
+"""
 
 from __future__ import annotations
 
+import re
 import time
+import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from onebasin.base.checks import check_path
+from onebasin.base.errors import InferenceError
 from onebasin.base.files.claims import read_arrays
+from onebasin.base.files.leftovers import sweep
 from onebasin.base.files.seal import Seal, examine, sealing
 from onebasin.base.notices import notice
 
-from .kept import MARK, check_folder, state_file
+MARK = "fingerprint"
+"""The array that says which run a file is of."""
+
+_NAME = re.compile(r"(chain-\d+|state)\.npz")  # chains in one file are those of earlier versions
+_CHAIN = re.compile(r"chain-(\d+)(-[0-9a-f]{8})?")
+_IN_CHAIN = re.compile(r"draws-\d{6,}\.npz|stan-.*")
+_LOCK = ".lock"
+
+
+def chain_folder(folder: Path, number: int, fingerprint: str) -> Path:
+    """Return the folder of a chain of a run; next to that of another run, where there is one."""
+    usual = folder / f"chain-{number}"
+    own = folder / f"chain-{number}-{fingerprint[:8]}"
+    try:
+        mark = str(read_arrays(state_file(usual))[MARK])
+    except (OSError, ValueError, KeyError):  # nothing is there, or it is damaged
+        mark = fingerprint
+    return own if own.exists() or mark != fingerprint else usual
+
+
+def chunk_file(folder: Path, index: int) -> Path:
+    """A chunk of a chain's draws, in the chain's folder."""
+    return folder / f"draws-{index:06d}.npz"
+
+
+def state_file(folder: Path) -> Path:
+    """Return the file for the state of training, or for that of a chain in its folder."""
+    return folder / "state.npz"
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder in which nothing can be kept, before anything is sampled."""
+    if folder.exists() and not folder.is_dir():
+        raise InferenceError(
+            f"{folder}, where finished chains are to be kept, is no folder; move it away."
+        )
+    for path in folder.glob("*"):
+        if (_NAME.fullmatch(path.name) and not _is_ours(path)) or (
+            _CHAIN.fullmatch(path.name) and not _is_our_chain(path)
+        ):
+            raise InferenceError(
+                f"{path} would be replaced by a finished chain, but no run has written it; move it away."
+            )
+
+
+def remove(folder: Path) -> list[str]:
+    """Delete what runs have kept in a folder, and the folder if it is empty then; return the names of what stays."""
+    if not folder.is_dir():
+        return []
+    sweep(folder)
+    for path in folder.iterdir():
+        if _NAME.fullmatch(path.name) and _is_ours(path):
+            path.unlink(missing_ok=True)
+        elif _CHAIN.fullmatch(path.name) and _is_our_chain(path):
+            remove_chain(path)
+        elif path.name == _LOCK and path.is_file():  # of a process that was killed
+            path.unlink(missing_ok=True)
+    stays = sorted(path.name for path in folder.iterdir())
+    if not stays:
+        with suppress(OSError):  # a link to a folder stays
+            folder.rmdir()
+    return stays
+
+
+def kept_draws(folder: Path) -> list[int]:
+    """Count the kept draws of each chain in a folder."""
+    found = []
+    for path in sorted(folder.glob("chain-*")):
+        if _CHAIN.fullmatch(path.name):
+            with suppress(OSError, ValueError, KeyError):
+                found.append(int(read_arrays(state_file(path))["draws"]))
+    return found
+
+
+def clear(folder: Path) -> None:
+    """Delete all that a chain has kept in its folder, but for its state."""
+    sweep(folder)
+    for file in folder.iterdir():
+        if _IN_CHAIN.fullmatch(file.name):
+            file.unlink(missing_ok=True)
+
+
+def remove_chain(path: Path) -> None:
+    """Delete what a chain has kept in its folder, and the folder if nothing else is in it."""
+    if not path.is_dir():
+        return
+    clear(path)  # before the state, without which what is left would be taken for somebody else's
+    with suppress(OSError):  # something of somebody else is in it
+        if [file.name for file in path.iterdir()] == [state_file(path).name]:
+            state_file(path).unlink()
+        path.rmdir()
+
+
+def _is_our_chain(path: Path) -> bool:
+    """Tell whether a folder of our name has our state, or nothing that anybody would miss."""
+    if path.is_symlink() or not path.is_dir():
+        return False
+    if state_file(path).exists():
+        return _is_ours(state_file(path))
+    return all(file.name.startswith(".") for file in path.iterdir())
+
+
+def _is_ours(path: Path) -> bool:
+    """Tell whether a file of our name has our mark, or is damaged: an archive of other arrays is somebody else's."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return f"{MARK}.npy" in archive.namelist()
+    except zipfile.BadZipFile:
+        return True
+
 
 SECONDS = 30.0
 """Least time between two writings of a state."""
@@ -39,12 +159,8 @@ def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
     return None if str(arrays.pop(MARK)) != fingerprint else arrays
 
 
-@dataclass(frozen=True)
-class Kept:
-    """A state to go on from, a pytree of arrays, with the losses (or whatever is traced) until then."""
-
-    state: Any
-    losses: list[np.ndarray]
+Kept = tuple[Any, list[np.ndarray]]
+"""A state to go on from, a pytree of arrays, with the losses (or whatever is traced) until then."""
 
 
 class Keeper:
@@ -68,19 +184,19 @@ class Keeper:
         import jax  # here, as below: chains of Stan are kept without it
         import jax.numpy as jnp
 
-        leaves, tree = jax.tree.flatten(like.state)
+        leaves, tree = jax.tree.flatten(like[0])
         state = [jnp.asarray(arrays[f"state/{i}"], leaf.dtype) for i, leaf in enumerate(leaves)]
-        return Kept(jax.tree.unflatten(tree, state), list(arrays["losses"]))
+        return jax.tree.unflatten(tree, state), list(arrays["losses"])
 
-    def save(self, make: Callable[[], Kept]) -> None:
-        """Called after every epoch; writes what `make` gives, if the last time is long enough ago."""
+    def save(self, kept: Kept) -> None:
+        """Called after every epoch; writes the state and the losses, if the last time is long enough ago."""
         if self.path is None or time.monotonic() - self._written < self.seconds:
             return
         import jax
 
-        kept = make()
-        leaves = {f"state/{i}": np.asarray(v) for i, v in enumerate(jax.tree.leaves(kept.state))}
-        write(self.path, self.fingerprint, {"losses": np.stack(kept.losses), **leaves})
+        state, losses = kept
+        leaves = {f"state/{i}": np.asarray(v) for i, v in enumerate(jax.tree.leaves(state))}
+        write(self.path, self.fingerprint, {"losses": np.stack(losses), **leaves})
         self._written = time.monotonic()
 
 

@@ -1,25 +1,68 @@
-"""The check of a declared symmetry in a run: on the log density before it, and on its draws afterwards."""
+"""The check of a declared symmetry in a run: on the log density before it, and on its draws afterwards.
+
+Derived quantities may move along with a symmetry: responsibilities, shares, what a component is computed of. They are
+computed at random points and at the same points moved. Where a quantity changes and comes out as one of the ways to
+move it says, it belongs to the block; without it, aligned draws would be of parameters alone.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+import numpy as np
 import xarray as xr
 
 from onebasin.base.notices import notice
 from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.evidence import Evidence
+from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.wider import wider_blocks
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
+from onebasin.stan.home.errors import StanError
 
 from ..contracts.engines import density_by
 from ..contracts.values import ValueDensity
-from ..density.along import with_derived
-from ..density.symmetry import evidence_at_draws, hold
+from ..density.changes import Derived, is_close
+from ..density.symmetry import SymmetryError, hold, moving_parts
 
-POINTS = 5
-"""Random points at which the density is compared before a run."""
+DERIVED_AT = 4
+"""At which derived quantities are computed."""
+
+
+def with_derived(symmetry: Symmetry, density: ValueDensity, seed: int) -> Symmetry:
+    """Return blocks that also move the derived quantities that follow; those of random numbers cannot be told."""
+    if not density.derived:
+        return symmetry
+    points = density.points(DERIVED_AT, seed)
+    derived = Derived.at(density, points, seed)
+    known = {n: v for n, v in derived.values.items() if n not in derived.random}
+    shapes = {n: v.shape[1:] for n, v in (points | known).items()}
+    found: Symmetry = ()
+    for block in symmetry:
+        part = moving_parts(Group((block,), shapes), np.random.default_rng(seed), DERIVED_AT)[0]
+        changed: list[str] = []
+        with suppress(StanError):
+            there = density.derived_at(block.act(points, *part), seed)
+            changed = [name for name, values in known.items() if not is_close(there[name], values)]
+        for name in changed:
+            if name in block.variables:
+                continue
+            for wider in wider_blocks(block, name, shapes, changed):
+                own = {n: known[n] for n in wider.variables if n in known}
+                moved = wider.act(own, *part)
+                if all(is_close(moved[n], there[n]) for n in own):
+                    block = wider
+                    break
+        found += (block,)
+    return found
+
+
+POINTS, DRAWS = 5, 8
+"""Random points at which the density is compared before a run, and draws after it."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +75,20 @@ class SymmetryTrial:
     before: Evidence  # what was found before the run
 
     def at_draws(self, tree: xr.DataTree) -> Evidence:
-        """Try the draws too, which are valid whatever comes of it; what came of both."""
-        with precision("float64"):
-            return evidence_at_draws(
-                self.target, tree, self.before, density=self.density, seed=self.seed
-            )
+        """Try the draws too, which are valid whatever comes of it; what came of both.
+
+        So a symmetry that they contradict is no error here: the evidence says that it is refuted, and by what.
+        """
+        before = self.before
+        try:
+            with precision("float64"):
+                found = hold(self.target, self.density, points=DRAWS, seed=self.seed, draws=tree)
+            return before.joined(found.evidence)
+        except SymmetryError as error:
+            return replace(before, refuted=error.reason)
+        except Exception as error:  # whatever it is, it is no reason to lose draws
+            words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+            return replace(before, skipped=(*before.skipped, f"trying draws failed ({words})"))
 
     def end(self, tree: xr.DataTree) -> None:
         """Keep with a posterior what came of trying its draws; where they contradict the symmetry, say so."""

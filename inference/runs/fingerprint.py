@@ -35,30 +35,12 @@ def fingerprint(
     progress: Callable[[str], None] | None = None,
     **how: Any,
 ) -> str | None:
-    """Hash everything that decides a run's draws.
+    """Hash everything that decides a run's draws, or return None, with a notice, where that cannot be known.
 
-    Parameters
-    ----------
-    target : Target or None
-        What is inferred, where there is a target.
-    engine : str
-        Who infers; the target's definition for the other engine takes no part.
-    progress : callable, optional
-        Called with a line of text before something that takes long.
-    **how
-        What else decides the draws: numbers, text, arrays, frozen settings, or what JSON can say of those.
-
-    Returns
-    -------
-    str or None
-        None where it cannot be known what the target's model computes; a notice says so.
-
-    Raises
-    ------
-    ValueError
-        If the target is none that its engine can take.
-    StanError
-        If there is no CmdStan, or the program does not parse.
+    The target's definition for another engine takes no part. `how` is what else decides the draws: numbers, text,
+    arrays, frozen settings, or what JSON can say of those. `progress` is called with a line of text before something
+    that takes long. A target that the engine cannot take raises ValueError, and a program that does not parse
+    StanError.
     """
     engine = named(engine)
     try:

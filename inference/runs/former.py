@@ -24,18 +24,12 @@ CLASSES: Mapping[str, str] = {
     "PathfinderSettings": "onebasin.inference.modes.pathfinder:Pathfinder",
     "OptimizeSettings": "onebasin.inference.modes.optimize:Optimize",
     "EnsembleSettings": "onebasin.inference.training.ensemble:Ensemble",
-    "TrainSettings": "onebasin.inference.training.settings:Train",
+    "TrainSettings": "onebasin.inference.training.ensemble:Train",
 }
 
 
 def former_class(name: str) -> Any:
-    """Return the class that a name of version 0.3 stands for.
-
-    Raises
-    ------
-    AttributeError
-        If it is none.
-    """
+    """Return the class that a name of version 0.3 stands for; any other name raises AttributeError."""
     if name not in CLASSES:
         raise AttributeError(f"onebasin has no attribute `{name}`.")
     new = CLASSES[name].rpartition(":")[2]

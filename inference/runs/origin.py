@@ -55,12 +55,7 @@ NOWHERE = Origin()
 def origin_of(target: Target, engine: str, progress: Callable[[str], None] | None = None) -> Origin:
     """Read what a target is made of, before a run.
 
-    Raises
-    ------
-    ValueError
-        If the target has no definition for the engine.
-    StanError
-        If there is no CmdStan, or the program does not parse.
+    A target without a definition for the engine raises ValueError, and a program that does not parse StanError.
     """
     if target.is_network:
         named = target.inputs | target.outputs

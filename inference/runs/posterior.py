@@ -38,31 +38,13 @@ def build(
     predictive_mb: float = LIMIT_MB,
     folder: Path | None = None,
 ) -> xr.DataTree:
-    """Put draws and statistics into a posterior.
+    """Put draws and statistics into a posterior, with the groups and attributes of docs/reference/posterior.md.
 
-    Parameters
-    ----------
-    target : Target
-        What was inferred; gives names of axes, the symmetry and, for networks, the data.
-    draws : mapping
-        Variable name to array (chain, draw, ...); a `DataArray` that is still in its file stays there.
-    stats : mapping
-        Statistic name to array (chain, draw), likewise.
-    attributes : mapping
-        How it was made: numbers and text, or anything that JSON can say.
-    origin : Origin, optional
-        What the target was made of when the run began; without it, nothing is computed next to the draws.
-    groups : mapping of str to Dataset
-        More groups: parameters and ELBO trace of a variational fit, modes and their weights.
-    predictive_mb : float
-        Megabytes that log likelihoods, predictions and log priors may take together; see `posteriors.pointwise`.
-    folder : Path, optional
-        In which they are laid down where they are many; in memory by default.
-
-    Returns
-    -------
-    DataTree
-        With the groups and attributes of docs/reference/posterior.md.
+    Draws are arrays (chain, draw, ...) by variable, statistics arrays (chain, draw); a `DataArray` that is still in its
+    file stays there. `attributes` say how it was made: numbers and text, or anything that JSON can say. `origin` is
+    what the target was made of when the run began; without it, nothing is computed next to the draws. `groups` are more
+    groups, such as the parameters of a fit. Log likelihoods, predictions and log priors may take `predictive_mb`
+    megabytes together, and are laid down in `folder` where they are many; without one they stay in memory.
     """
     engine = definition_of(target, attributes.get(schema.ENGINE, "numpyro"))
     settings = attributes.get(schema.SETTINGS)

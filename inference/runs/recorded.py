@@ -51,10 +51,8 @@ class RecordedProgram:
     def __call__(self, draws: xr.Dataset) -> np.ndarray:
         """Evaluate draws (chain, draw, ...): nats, on the constrained scale, without the Jacobian.
 
-        Raises
-        ------
-        InferenceError
-            If the program or its data are not there, or the interpreter does not take the program.
+        InferenceError says that the program or its data are not there, or that the interpreter does not take the
+        program.
         """
         arrays = {
             n: draws[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in self._density.names
@@ -74,13 +72,7 @@ class RecordedProgram:
 
     @cached_property
     def target(self) -> Target:
-        """The program with its data, which the interpreter takes.
-
-        Raises
-        ------
-        InferenceError
-            If the program or its data are not there, or the interpreter does not take the program.
-        """
+        """The program with its data, which the interpreter takes; InferenceError as of a call."""
         view, name = self.view, schema.stan_program_of(self.view.tree.attrs)
         text = view.attribute(schema.PROGRAM, "")
         if not self.trusted:

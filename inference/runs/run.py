@@ -48,12 +48,7 @@ def run(
 ) -> xr.DataTree:
     """Check what is asked for and the symmetry, do the method's work, put the posterior together, and check its draws.
 
-    `infer` says what the arguments mean.
-
-    Returns
-    -------
-    DataTree
-        The posterior; its `wall_time` is that of the work, with what it compiles.
+    `infer` says what the arguments mean. The posterior's `wall_time` is that of the work, with what it compiles.
     """
     check_target(target)
     asked = engine

@@ -7,18 +7,16 @@ variable alone, such as its prior, is symmetric then, whatever the priors are; s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from .describe import exchangeable, listed, weighing, whole
-from .gf2 import echelon, reduce
-from .measuring import BudgetedDensity, OutOfBudget, Probe, SearchedDensity, points_of
-from .moves import Generator, Moves, Point, act, by_name
-from .result import FoundBlock
+from .groups import copies
+from .measuring import BudgetedDensity, OutOfBudget, Probes, SearchedDensity, points_of
+from .moves import Generators, Moves, Point, act, by_name, echelon, reduce
+from .result import FoundBlock, exchangeable, listed, weighing, whole
 from .search import Search
 from .spaces import centred, search
-from .status import copies
 
 FRACTION = 0.05
 """Largest change, of what the least of its variables changes alone, that counts as near."""
@@ -91,9 +89,7 @@ def nearly(s: Search, length: int) -> Iterator[FoundBlock]:
             yield FoundBlock(block, listed(generators), max(1, length), "near", said, by)
 
 
-def _change(
-    generators: Sequence[Generator], measured: BudgetedDensity, near: Sequence[Probe]
-) -> float:
+def _change(generators: Generators, measured: BudgetedDensity, near: Probes) -> float:
     """The median change of the log density in nats, near the posterior."""
     found = measured([act(generators, probe.point) for probe in near])
     return float(np.median(np.abs(found - np.array([probe.value for probe in near]))))

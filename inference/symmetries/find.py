@@ -14,12 +14,11 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.target import check_target
 
 from ..density.changes import spread_draws
-from . import rotations, separate, stages
+from . import separate, stages
 from .broken_by_prior import nearly
-from .measuring import BudgetedDensity, SearchedDensity, points_of
+from .measuring import BudgetedDensity, SearchedDensity, points_of, searched
 from .result import FoundSymmetry
 from .search import Search, random_probes
-from .targets import searched
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -143,7 +142,7 @@ def find(
             s.stage(f"some of {length} parts", partial(stages.partly, s, length, axes))
     s.stage("parts within groups", lambda: stages.by_group(s))
     s.stage("parameters declared one by one", lambda: separate.exchanged(s))
-    s.stage("rotations", lambda: rotations.rotating(s))
+    s.stage("rotations", lambda: stages.rotating(s))
     blocks = sorted(s.found, key=lambda block: FIRST.index(block.status))
     opened = tuple(dict.fromkeys(s.open))
     return FoundSymmetry(tuple(blocks), opened, measured.count, measured.spent)

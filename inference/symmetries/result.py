@@ -1,18 +1,149 @@
-"""The result of a search for a target's symmetries, with its evidence."""
+"""The result of a search for a target's symmetries: the blocks that were found, and the sentences on each."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+import numpy as np
 
 from onebasin.base.card import Card, Fact, FactList, Part, Words
 from onebasin.base.showing import Shown
 from onebasin.base.table import Flag
 from onebasin.models.symmetry.block import Block
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symmetry
 from onebasin.models.symmetry.words import in_shell, spell
+
+from .measuring import BudgetedDensity, Probes
+from .moves import Generator, Generators, act, by_name
+from .spaces import LargestChange
+
+OF_STATUS = {
+    "live": "The parts compete.",
+    "harmless": "Given all else no part depends on another, so that there is one mode, nothing to align.",
+    "undecided": "Whether the parts compete could not be told.",
+}
+ONE_MODE = (
+    "The maximum of the density is itself unchanged, so that there is one mode, nothing to align."
+)
+
+
+def exchangeable(generators: Generators, order: Iterable[str]) -> Exchangeable | None:
+    """Swaps of parts as a block, complements along with them; None where signs change with them."""
+    if any(g.kind == "negate" or g.inside is not None for g in generators):
+        return None
+    axes: dict[str, tuple[int, ...]] = {}
+    for name in order:
+        own = sorted(
+            g.axis for g in generators if g.name == name and g.kind == "swap" and g.axis is not None
+        )
+        if own:
+            axes[name] = tuple(own)
+    complements = tuple(
+        n for n in order if any(g.name == n and g.kind == "complement" for g in generators)
+    )
+    if not axes or set(axes) & set(complements):
+        return None
+    return Exchangeable(
+        {n: places if len(places) > 1 else places[0] for n, places in axes.items()},
+        complements=complements,
+    )
+
+
+def whole(generators: Generators, order: Iterable[str]) -> Block[Any] | None:
+    """Changes of sign and complements of whole variables as a block; None where parts move too."""
+    if any(g.axis is not None for g in generators):
+        return None
+    negated = {g.name for g in generators if g.kind == "negate"}
+    turned = {g.name for g in generators if g.kind == "complement"}
+    if negated & turned:
+        return None
+    flipped = tuple(name for name in order if name in negated)
+    complements = tuple(name for name in order if name in turned)
+    return Flip(flipped, complements) if flipped else Complement(complements)
+
+
+def listed(generators: Generators) -> str:
+    """The variables that move: ``mu:0, sigma:0 and 1-theta``."""
+    texts = []
+    for name, own in by_name(generators).items():
+        axes = "".join(f":{g.axis}" for g in own if g.axis is not None)
+        sign = "+-" * any(g.kind == "negate" for g in own)
+        turned = "1-" * any(g.kind == "complement" for g in own)
+        texts.append(f"{turned}{sign}{name}{axes}")
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def positions(generator: Generator, places: Sequence[int], ndim: int) -> tuple[str, ...]:
+    """Name places along the axis of a generator, of a variable of so many axes: ``theta[2]``, ``A[:,2]``."""
+    index = [":"] * ndim
+    names = []
+    for place in places:
+        assert generator.axis is not None
+        index[generator.axis] = str(place)
+        names.append(f"{generator.name}[{','.join(index)}]")
+    return tuple(names)
+
+
+def unchanged(what: str, tried: LargestChange, random: Probes, near: Probes) -> str:
+    """Say at how many points nothing changes, and by how much where it changes most, compared with rounding."""
+    most = f"{tried.change:.2g} nats, where rounding may make {tried.slack:.1g}"
+    if not tried.holds:  # what did not hold at random points is not told
+        return (
+            f"{what} leaves the log density unchanged at {len(random)} random points, but not near the posterior: "
+            f"it changes by {most}."
+        )
+    where = f"{len(random)} random" + (f", {len(near)} near the posterior" if near else "")
+    return (
+        f"{what} leaves the log density unchanged at {len(random) + len(near)} points ({where}); at the one that says "
+        f"most against it, it changes by {most}."
+    )
+
+
+def alone(generators: Generators, measured: BudgetedDensity, probes: Probes) -> str:
+    """Say what each of several variables changes alone; empty of one."""
+    each = by_name(generators).values()
+    if len(each) < 2:
+        return ""
+    found = measured([act(own, probe.point) for own in each for probe in probes]).reshape(
+        len(each), len(probes)
+    )
+    change = np.abs(found - np.array([probe.value for probe in probes]))
+    finite = change[np.isfinite(change)]
+    if not finite.size:
+        return "One of them alone leaves the support."
+    return (
+        f"One of them alone changes it by {finite.min():.2g} to {finite.max():.2g} nats "
+        f"(median {np.median(finite):.2g})."
+    )
+
+
+def bounding(why: str, places: Iterable[str]) -> str:
+    """Say that a change of sign is not undone, and which bound does away with it."""
+    return (
+        f"{why}, so that it is not undone: copies of one mode may look like several. Bounding one number of "
+        f"{' or '.join(dict.fromkeys(places))} to be positive leaves one copy."
+    )
+
+
+def of_parts(orbits: Sequence[Sequence[int]], most: int = 4) -> str:
+    """Name parts that change places: ``parts {0, 1} and {2, 3}``."""
+    shown = [
+        f"{{{', '.join(map(str, orbit[:8]))}{', ...' * (len(orbit) > 8)}}}" for orbit in orbits
+    ]
+    more = f" and {len(orbits) - most} more sets" if len(orbits) > most else ""
+    return f"parts {' and '.join(shown[:most])}{more}"
+
+
+def weighing(breaks: float) -> str:
+    """Say what a break of so many nats means."""
+    return (
+        f"All but a prior has it: it breaks by {breaks:.2g} nats (median near the posterior), so that mirrored modes "
+        f"weigh about e^{breaks:.2g} to 1."
+    )
+
 
 Status = Literal["live", "harmless", "near", "undecided", "incomplete"]
 

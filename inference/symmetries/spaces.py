@@ -12,9 +12,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .gf2 import bits, echelon, kept_by, least_basis, orthogonal, reduce, span
-from .measuring import DOUBTFUL, BudgetedDensity, Probe
-from .moves import Generator, Moves, Point, act, by_name
+from .measuring import DOUBTFUL, BudgetedDensity, Probe, Probes
+from .moves import (
+    Generator,
+    Generators,
+    Moves,
+    Point,
+    act,
+    bits,
+    by_name,
+    echelon,
+    kept_by,
+    least_basis,
+    orthogonal,
+    reduce,
+    span,
+)
 
 MOST_HALVED = 24
 """Dimensions up to which sums of what fails are searched in halves."""
@@ -68,9 +81,7 @@ class LargestChange:
         return 1.0 < self.ratio <= DOUBTFUL
 
 
-def trial(
-    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
-) -> LargestChange:
+def trial(generators: Generators, measured: BudgetedDensity, probes: Probes) -> LargestChange:
     """Move points by generators and compare, the first point alone first: mostly it decides."""
     found: list[LargestChange] = []
     for some in (probes[:1], probes[1:]):
@@ -84,7 +95,7 @@ def trial(
     return worst(found)
 
 
-def _is_rough(generators: Sequence[Generator], measured: BudgetedDensity, probe: Probe) -> bool:
+def _is_rough(generators: Generators, measured: BudgetedDensity, probe: Probe) -> bool:
     """Tell whether a change is one of rounding: it differs from one point to the next, where a real one hardly does."""
     rng = np.random.default_rng(0)
     near = [
@@ -110,9 +121,7 @@ def change_at(value: float, probe: Probe) -> LargestChange:
     return LargestChange(abs(value - probe.value), probe.tolerance * larger)
 
 
-def search(
-    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
-) -> Space:
+def search(generators: Generators, measured: BudgetedDensity, probes: Probes) -> Space:
     """Find all sums of commuting generators that leave the log density unchanged."""
     moves = own_moves(generators, measured, probes[:FEW])
     if not moves.each:
@@ -134,7 +143,7 @@ def search(
 
 
 def _in_halves(
-    moves: Moves, failing: list[int], measured: BudgetedDensity, probes: Sequence[Probe]
+    moves: Moves, failing: list[int], measured: BudgetedDensity, probes: Probes
 ) -> list[int]:
     """The symmetries among sums of sets that are none: A + B is one at x where f(A x) = f(B x)."""
     half = len(failing) // 2
@@ -158,9 +167,7 @@ def _in_halves(
     return found
 
 
-def own_moves(
-    generators: Sequence[Generator], measured: BudgetedDensity, probes: Sequence[Probe]
-) -> Moves:
+def own_moves(generators: Generators, measured: BudgetedDensity, probes: Probes) -> Moves:
     """The sums of each variable's own generators that stay inside its support and do move it.
 
     Support is what the density shows: a sum that never comes to a finite density is outside. An ordered vector has none
@@ -206,7 +213,7 @@ def centred(moves: Iterable[tuple[Generator, ...]], point: Point) -> dict[str, n
     return out
 
 
-def candidates(moves: Moves, measured: BudgetedDensity, probes: Sequence[Probe]) -> list[int]:
+def candidates(moves: Moves, measured: BudgetedDensity, probes: Probes) -> list[int]:
     """A basis of a space that holds every symmetry among sums of the moves.
 
     Of many variables several pairs are evaluated at a time, as long as none of them turns out to be needless.

@@ -6,19 +6,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.block import axes_of
+from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.counterparts import Counterparts
 
-from . import describe
-from .gf2 import echelon, reduce
-from .groups import elsewhere, reach
-from .moves import Generator, by_name, on_parts, signs_of_part, swaps
-from .result import FoundBlock, Status
-from .search import Axes, Search
-from .spaces import search, trial, worst
-from .stacked import StackedSearch
-from .status import copies, one_mode, parts_compete, variables_compete
+from .groups import copies, elsewhere, one_mode, parts_compete, reach, variables_compete
+from .moves import Generator, Generators, by_name, echelon, on_parts, reduce, signs_of_part, swaps
+from .result import (
+    OF_STATUS,
+    ONE_MODE,
+    FoundBlock,
+    Status,
+    alone,
+    bounding,
+    exchangeable,
+    listed,
+    of_parts,
+    positions,
+    unchanged,
+    whole,
+)
+from .search import Axes, Search, StackedSearch
+from .spaces import change_at, search, trial, worst
 
 FEW_PARTS = 2
 """Parts beyond the first two that a set is tried on where it is harmless."""
@@ -40,17 +52,17 @@ def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
             taken |= axes_moved
     for chosen in space.doubtful:
         own = space.moves.generators(chosen)
-        found, what = trial(own, s.measured, s.probes), describe.listed(own)
+        found, what = trial(own, s.measured, s.probes), listed(own)
         said = (
             f"{what}: the log density changes by up to {found.change:.2g} nats, {found.ratio:.1g} times what rounding "
             "makes: too much for a symmetry, too little for none."
         )
-        yield FoundBlock(describe.exchangeable(own, s.order), what, length, "undecided", (said,))
+        yield FoundBlock(exchangeable(own, s.order), what, length, "undecided", (said,))
 
 
 def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) -> FoundBlock:
     """Compare a set of swaps that is a symmetry of the first two parts with all else."""
-    status, mode = _judged(s, parts_compete(own, s.measured, s.probes), copies(own, length))
+    status, why = _judged(s, parts_compete(own, s.measured, s.probes), copies(own, length))
     live = status == "live"
     near = s.near if live else []
     probes = [*s.probes, *near]
@@ -63,34 +75,33 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
         status = "undecided"
     elif live and not extent.everywhere:
         status = "incomplete"
-    listed = describe.listed(own)
+    moving = listed(own)
     orders = f"every order of the {length} parts"
-    which = orders if extent.everywhere else describe.of_parts([extent.orbit])
+    which = orders if extent.everywhere else of_parts([extent.orbit])
     together = " move together" if len(by_name(own)) > 1 else ""
     said = [
-        describe.unchanged(f"{listed}{together}: {which}", tried, s.probes, near),
-        describe.alone(own, s.measured, s.probes),
+        unchanged(f"{moving}{together}: {which}", tried, s.probes, near),
+        alone(own, s.measured, s.probes),
     ]
-    block = describe.exchangeable(own, s.order)
+    block = exchangeable(own, s.order)
     if tried.holds and status != "incomplete":
-        said.append(describe.of_status(status, mode=mode))
+        said.append(why)
     if status == "live" and (block is None or not free):
         status, block = "incomplete", None
         said.append("No block can express this next to those that were found, so it is not used.")
-    return FoundBlock(block, listed, length, status, tuple(filter(None, said)))
+    return FoundBlock(block, moving, length, status, tuple(filter(None, said)))
 
 
-def _judged(
-    s: Search, status: Status, elements: Sequence[Sequence[Generator]]
-) -> tuple[Status, bool]:
-    """Decide whether a symmetry is live, or harmless by the maximum of the density; say whether it is the latter."""
+def _judged(s: Search, status: Status, elements: Sequence[Generators]) -> tuple[Status, str]:
+    """Decide whether a symmetry is live, or harmless by the maximum of the density; and say so."""
     # Two ascents may end at the same saddle between two modes: more of them, from farther away, before a claim.
-    mode = (
+    if (
         status == "live"
         and one_mode(elements, s.measured, s.ends)
         and one_mode(elements, s.measured, s.more_ends)
-    )
-    return ("harmless" if mode else status), mode
+    ):
+        return "harmless", ONE_MODE
+    return status, OF_STATUS[status]
 
 
 def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
@@ -116,20 +127,18 @@ def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
         at = next(permuting, None) if extent.everywhere else None
         block: Any = None if at is None else s.found[at].block
         if at is None or block.flipped:
-            listed = describe.listed(own)
-            parts = "each part" if extent.everywhere else describe.of_parts([extent.orbit])
+            moving = listed(own)
+            parts = "each part" if extent.everywhere else of_parts([extent.orbit])
             places = [g.name for g in own]
             why = "`--exchangeable` has no word for signs of parts that do not change places"
             if block is not None:
                 why = "A word of `--exchangeable` has one set of signs of parts, and this is a second one"
                 places = [name for name in places if name not in block.flipped] or places
             said = (
-                describe.unchanged(
-                    f"Signs of {parts} along {listed}: changing them", tried, s.probes, []
-                ),
-                describe.bounding(why, [f"each such part of {places[0]}"]),
+                unchanged(f"Signs of {parts} along {moving}: changing them", tried, s.probes, []),
+                bounding(why, [f"each such part of {places[0]}"]),
             )
-            yield FoundBlock(None, f"signs of parts of {listed}", length, "incomplete", said)
+            yield FoundBlock(None, f"signs of parts of {moving}", length, "incomplete", said)
             continue
         names = space.moves.names(chosen)
         signed_names = " and ".join(names)
@@ -139,7 +148,7 @@ def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
             s.found[at],
             block=replace(block, flips=flips),
             moves=f"{s.found[at].moves}, with signs of {signed_names}",
-            evidence=(*s.found[at].evidence, describe.unchanged(what, tried, s.probes, [])),
+            evidence=(*s.found[at].evidence, unchanged(what, tried, s.probes, [])),
         )
 
 
@@ -161,18 +170,16 @@ def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
     ):
         pair = orbits[0][0], orbits[0][1]
         if parts_compete(on_parts(generators, pair), s.measured, s.probes) == "harmless":
-            listed = describe.listed(generators)
+            moving = listed(generators)
             said = (
-                f"{listed}: {describe.of_parts(orbits)} change places among themselves without changing the log "
+                f"{moving}: {of_parts(orbits)} change places among themselves without changing the log "
                 f"density, the others of the {length} parts do not."
             )
-            evidence = (said, describe.of_status("harmless"))
-            yield FoundBlock(None, listed, length, "harmless", evidence)
+            evidence = (said, OF_STATUS["harmless"])
+            yield FoundBlock(None, moving, length, "harmless", evidence)
             continue
         for orbit in orbits:
-            names = [
-                "~".join(describe.positions(g, orbit, len(shapes[g.name]))) for g in generators
-            ]
+            names = ["~".join(positions(g, orbit, len(shapes[g.name]))) for g in generators]
             if not known & set(names):
                 yield some_of(s, generators, orbit)
 
@@ -198,12 +205,12 @@ def by_group(s: Search) -> Iterator[FoundBlock]:
                 if isinstance(axis, int)
             ]
             if trial(own, s.measured, s.probes).holds:
-                listed = describe.listed(own)
+                moving = listed(own)
                 said = (
-                    f"Within each of the {size} places along another axis the parts of {listed} change places on "
+                    f"Within each of the {size} places along another axis the parts of {moving} change places on "
                     "their own. No block says this: the common order is undone, those of the single places are not."
                 )
-                yield FoundBlock(None, f"{listed} within each place", size, "incomplete", (said,))
+                yield FoundBlock(None, f"{moving} within each place", size, "incomplete", (said,))
 
 
 def whole_variables(s: Search) -> Iterator[FoundBlock]:
@@ -227,22 +234,20 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
         if reduce(chosen, known):
             known = echelon((*known, chosen))
             own = space.moves.generators(chosen)
-            status, mode = _judged(s, variables_compete(own, s.measured, s.probes), [own])
+            status, why = _judged(s, variables_compete(own, s.measured, s.probes), [own])
             near = s.near if status == "live" else []
             held = trial(own, s.measured, [*s.probes, *near])
-            listed = describe.listed(own)
+            moving = listed(own)
             together = " together" if len(own) > 1 else ""
             said = [
-                describe.unchanged(f"Changing {listed}{together}", held, s.probes, near),
-                describe.alone(own, s.measured, s.probes),
+                unchanged(f"Changing {moving}{together}", held, s.probes, near),
+                alone(own, s.measured, s.probes),
             ]
             if held.holds:
-                said.append(describe.of_status(status, mode=mode))
+                said.append(why)
             else:
                 status = "undecided"
-            yield FoundBlock(
-                describe.whole(own, s.order), listed, 1, status, tuple(filter(None, said))
-            )
+            yield FoundBlock(whole(own, s.order), moving, 1, status, tuple(filter(None, said)))
 
 
 def mixed(s: Search) -> Iterator[FoundBlock]:
@@ -294,9 +299,9 @@ def exchange(s: Search, own: Sequence[Generator], length: int) -> FoundBlock:
         elif g.axis is not None and g.name in shapes and shapes[g.name][g.axis] == length:
             axes[g.name] = (*axes.get(g.name, ()), g.axis)
         elif g.axis is not None and g.name in shapes:
-            tuples.append(describe.positions(g, g.parts, len(shapes[g.name])))
+            tuples.append(positions(g, g.parts, len(shapes[g.name])))
     complements = tuple(g.name for g in own if g.kind == "complement")
-    return _of_counterparts(s, tuples, axes, complements, describe.listed(own))
+    return _of_counterparts(s, tuples, axes, complements, listed(own))
 
 
 def some_of(s: Search, own: Sequence[Generator], orbit: Sequence[int]) -> FoundBlock:
@@ -306,10 +311,10 @@ def some_of(s: Search, own: Sequence[Generator], orbit: Sequence[int]) -> FoundB
     tuples = [
         tuple(g.name.split("~")[place] for place in orbit)
         if "~" in g.name
-        else describe.positions(g, orbit, len(shapes[g.name]))
+        else positions(g, orbit, len(shapes[g.name]))
         for g in own
     ]
-    return _of_counterparts(outer, tuples, {}, (), describe.listed(own))
+    return _of_counterparts(outer, tuples, {}, (), listed(own))
 
 
 def _of_counterparts(
@@ -317,15 +322,15 @@ def _of_counterparts(
     tuples: Sequence[tuple[str, ...]],
     axes: Mapping[str, tuple[int, ...]],
     complements: tuple[str, ...],
-    listed: str,
+    moving: str,
 ) -> FoundBlock:
     along = {n: places if len(places) > 1 else places[0] for n, places in axes.items()}
     try:
         block = Counterparts(tuple(tuples), along, complements=complements)
         block.check(s.measured.density.shapes)
     except ArgumentError:  # the same entries move twice, as along both axes of a matrix
-        said = f"{listed}: no block says this, so that it is not used."
-        return FoundBlock(None, listed, len(tuples[0]), "incomplete", (said,))
+        said = f"{moving}: no block says this, so that it is not used."
+        return FoundBlock(None, moving, len(tuples[0]), "incomplete", (said,))
     inner = StackedSearch(s, block)
     moved = [
         (name, axis) for name, places in block.stacked.axes.items() for axis in axes_of(places)
@@ -344,3 +349,29 @@ def _of_counterparts(
 
     said_of = tuple(map(named, found.evidence))
     return replace(found, block=block, moves=named(found.moves), evidence=said_of)
+
+
+def rotating(s: Search) -> Iterator[FoundBlock]:
+    """Replace blocks of components with signs by rotations, where random orthogonal matrices keep the log density."""
+    rng, probes = np.random.default_rng(s.seed), [*s.probes, *s.near]
+    for at, found in enumerate(s.found):
+        rotation = Rotation.of(found.block, s.measured.density.shapes) if found.block else None
+        if found.status != "live" or rotation is None:
+            continue
+        parts = rotation.random(rng, (len(probes),), found.parts)
+        points = [
+            {**probe.point, **rotation.act(probe.point, matrix)}
+            for probe, matrix in zip(probes, parts.matrix, strict=True)
+        ]
+        values = s.measured(points)
+        tried = worst(
+            [change_at(float(value), probe) for value, probe in zip(values, probes, strict=True)]
+        )
+        if tried.holds:
+            what = f"Rotating {' and '.join(rotation.variables)} by random orthogonal matrices"
+            said = unchanged(what, tried, s.probes, s.near)
+            moves = f"{found.moves}, with rotations"
+            s.found[at] = replace(
+                found, block=rotation, moves=moves, evidence=(*found.evidence, said)
+            )
+    yield from ()

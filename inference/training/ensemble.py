@@ -12,15 +12,65 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.settings import Count, settings
+from onebasin.base.settings import Count, Positive, settings
 
-from ..contracts.method import Method, Running, called_as
-from .settings import Train
+from ..contracts.method import Method, Running, call, called_as
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from onebasin.models.target import Target
+
+
+@settings
+class Train:
+    """Train networks by minibatch Adam on the log density.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the data.
+    batch_size : int or None
+        Observations in each gradient; `None` for all. Every epoch takes the observations in a new order and leaves out
+        the rest that fills no batch.
+    learning_rate : float
+        Adam's first step size.
+    schedule : {"cosine", "constant"}
+        Whether the step size falls to zero along half a cosine over all steps, or stays.
+    objective : {"posterior", "likelihood"}
+        What is maximised: the posterior density in the unconstrained space (the prior acts as weight decay, and a
+        constrained parameter's Jacobian counts), or the likelihood alone.
+    dtype : {"float64", "float32"}
+        Precision.
+
+    Examples
+    --------
+    >>> ob.networks.Train(epochs=200, batch_size=32).schedule
+    'cosine'
+    """
+
+    epochs: Count = 1000
+    batch_size: Count | None = None
+    learning_rate: Positive = 0.01
+    schedule: Literal["constant", "cosine"] = "cosine"
+    objective: Literal["posterior", "likelihood"] = "posterior"
+    dtype: Literal["float64", "float32"] = "float64"
+
+
+def check_batches(target: Target, batch_size: int | None) -> None:
+    """Refuse batches of a target that is no network, and a batch larger than the data."""
+    if batch_size is None:
+        return
+    if not target.is_network:
+        raise ArgumentError(
+            f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
+            "not known which part of the density belongs to which observation; use batch_size=None."
+        )
+    if batch_size > (num_obs := target.num_obs):
+        raise ArgumentError(
+            f"`batch_size` is {batch_size}, but the target has {num_obs} observations; give at most {num_obs}, "
+            "or None for all of them."
+        )
 
 
 @settings
@@ -44,7 +94,7 @@ class Ensemble(Train, Method):
 
     name: ClassVar[str] = "ensemble"
     gives_posterior: ClassVar[bool] = False
-    engines: ClassVar = {"numpyro": "onebasin.inference.training.members:trained"}
+    engines: ClassVar = {"numpyro": "onebasin.inference.training.train:trained"}
     needs: ClassVar = frozenset({"network"})
     resumes: ClassVar[bool] = True
 
@@ -58,8 +108,6 @@ class Ensemble(Train, Method):
 
     def check(self, target: Target, engine: str) -> None:
         """Refuse what is no network, and a batch larger than the data."""
-        from .train import check_batches
-
         if not target.is_network:
             raise ArgumentError(
                 f"`target` is {target.name!r}, which is no network; an ensemble trains networks, so give "
@@ -115,6 +163,4 @@ def ensemble(target: Target, **keywords: Any) -> xr.DataTree:
     >>> members["posterior"]["W1"].shape, members["training"]["loss"].shape
     ((1, 4, 1, 2), (4, 200))
     """
-    from ..runs.run import run_by_keywords
-
-    return run_by_keywords(target, Ensemble, keywords)
+    return call(target, Ensemble, keywords)

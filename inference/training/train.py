@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro  # noqa: F401 - whole, before a part of it
 import optax
+import xarray as xr
 from jaxtyping import Array, Float, Int
 
 from onebasin.base.arguments import checks_arguments
@@ -29,9 +31,11 @@ from onebasin.base.showing import Shown
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
+from ..contracts.method import Found, Job
 from ..density.network import NetworkDensity
-from ..runs.checkpoint import Keeper, Kept
-from .settings import Train
+from ..runs.checkpoint import Keeper, keeper_in
+from ..runs.fingerprint import fingerprint
+from .ensemble import Ensemble, Train, check_batches
 
 
 @dataclass(frozen=True)
@@ -55,22 +59,6 @@ class Batches:
         """Rows of all batches of an epoch."""
         order = jax.random.permutation(jax.random.fold_in(rng_key, epoch), self.num_obs)
         return order[: self.per_epoch * self.size].reshape(self.per_epoch, self.size)
-
-
-def check_batches(target: Target, batch_size: int | None) -> None:
-    """Refuse batches of a target that is no network, and a batch larger than the data."""
-    if batch_size is None:
-        return
-    if not target.is_network:
-        raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
-            "not known which part of the density belongs to which observation; use batch_size=None."
-        )
-    if batch_size > (num_obs := target.num_obs):
-        raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target has {num_obs} observations; give at most {num_obs}, "
-            "or None for all of them."
-        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -206,16 +194,15 @@ def train(
     with precision(settings.dtype):
         trainer = Trainer(target, settings, seed, members, same_batches)
         keeper = keeper or Keeper()
-        kept = keeper.load(Kept(trainer.first(start), []))
-        epochs, losses = settings.epochs, list(kept.losses)
-        state: TrainState = kept.state
+        state, losses = keeper.load((trainer.first(start), []))
+        epochs = settings.epochs
         recorded = [trainer.values(state)] if record_every else []
         for epoch in range(len(losses), epochs):
             state, loss = trainer.epoch(state, epoch)
             losses.append(np.asarray(loss))
             if record_every and (epoch + 1) % record_every == 0:
                 recorded.append(trainer.values(state))
-            keeper.save(partial(Kept, state, losses))
+            keeper.save((state, losses))
             watch(epoch + 1)
         at = range(0, epochs + 1, record_every) if record_every else ()
         return Trained(
@@ -288,3 +275,34 @@ class Trainer:
         loss, slope = jax.value_and_grad(self.loss)(state.points, rows)
         updates, adam = self.adam.update(slope, state.adam)
         return TrainState(optax.apply_updates(state.points, updates), adam), loss
+
+
+def trained(job: Job[Ensemble]) -> Found:
+    """Train the members from their starts."""
+    target, s = job.target, job.method
+    bar = job.bars.add(f"ensemble of {s.members}", s.epochs)
+    how: dict[str, Any] = {"engine": job.engine, "method": s.label, "settings": s, "seed": job.seed}
+    found = train(
+        target,
+        first_values(target, s, job.seed),
+        s,
+        job.seed,
+        keeper=keeper_in(job.checkpoint, partial(fingerprint, target, **how)),
+        watch=lambda epochs: job.bars.move(bar, epochs),
+    )
+    return Found(
+        {name: value[None] for name, value in found.values.items()},
+        {"lp": found.log_density[None]},
+        {"gradient_evaluations": s.members * found.steps},
+        {"training": xr.Dataset({"loss": (("member", "epoch"), found.losses)})},
+    )
+
+
+def first_values(target: Target, settings: Ensemble, seed: int) -> dict[str, np.ndarray]:
+    """Return the start of training: natural values (member, ...)."""
+    with precision(settings.dtype):
+        density = NetworkDensity.of(target)
+        keys = keys_for(Purpose.MEMBER_START, seed, settings.members)
+        draw = density.he_values if settings.init == "he" else density.prior_values
+        values = jax.jit(jax.vmap(draw))(keys)  # one kernel, not a dozen
+        return {name: np.asarray(value) for name, value in values.items()}

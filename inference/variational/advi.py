@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
-from ..contracts.method import Method, Running, called_as
+from ..contracts.method import Method, Running, call, called_as
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -176,6 +176,4 @@ def advi(target: Target, **keywords: Any) -> xr.DataTree:
     >>> fit["posterior"]["mu"].shape, fit["variational"]["loc"].shape
     ((1, 200, 2), (3,))
     """
-    from ..runs.run import run_by_keywords
-
-    return run_by_keywords(target, Advi, keywords)
+    return call(target, Advi, keywords)

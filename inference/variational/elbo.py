@@ -15,16 +15,15 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Int
 
 from onebasin.base.errors import ArgumentError
 from onebasin.models.networks.local_reparametrisation import sample_outputs
 
 from ..contracts.density import Values
 from ..density.network import NetworkDensity, outputs_log_likelihood
-from ..density.numpyro import NumpyroDensity
-from ..density.stan_vectors import StanVectors
-from .gaussians import GaussianFamily, MeanField, Parameters, sample
+from ..density.stan_vectors import Density
+from .gaussians import Draws, GaussianFamily, MeanField, Parameters, Sampled, sample
 
 Data = tuple[jax.Array, jax.Array] | None
 """Inputs and targets of a network's observations; None for all of them, and for other models."""
@@ -41,7 +40,7 @@ class Objective:
     then, and layers' noise is kept for the gradient.
     """
 
-    density: NumpyroDensity | StanVectors
+    density: Density
     family: GaussianFamily
     local: bool
     frugal: bool = False
@@ -53,7 +52,7 @@ class Objective:
             return self.density.normal_sds
         return {}
 
-    def draw(self, p: Parameters, key: jax.Array, num: int) -> Float[Array, "sample param"]:
+    def draw(self, p: Parameters, key: jax.Array, num: int) -> Draws:
         """Draws for the terms below; frugally, of what is no normal weight alone, which costs little.
 
         The weights then stand at their means, and no term takes them from there.
@@ -65,9 +64,7 @@ class Objective:
         drawn = loc[None, places] + jnp.exp(p["log_scale"])[None, places] * eps
         return jnp.broadcast_to(loc[None], (num, len(loc))).at[:, places].set(drawn)
 
-    def likelihood(
-        self, p: Parameters, key: jax.Array, draws: Float[Array, "sample param"], data: Data
-    ) -> Float[Array, " sample"]:
+    def likelihood(self, p: Parameters, key: jax.Array, draws: Draws, data: Data) -> Sampled:
         """Log likelihood of some observations for each draw.
 
         With local reparametrisation the draws serve what is no normal weight, and the layers' values are drawn again.
@@ -97,9 +94,7 @@ class Objective:
         )
         return jax.vmap(one)(output, values)
 
-    def evaluate(
-        self, p: Parameters, key: jax.Array, draws: Float[Array, "sample param"]
-    ) -> Float[Array, " sample"]:
+    def evaluate(self, p: Parameters, key: jax.Array, draws: Draws) -> Sampled:
         """Log likelihood of all observations for each draw, a bounded piece at a time."""
         density = self.density
         if not (self.local and isinstance(density, NetworkDensity)):
@@ -116,15 +111,11 @@ class Objective:
         rows = (jnp.arange(len(x)), x, y)
         return jnp.sum(jax.lax.map(one, rows, batch_size=together), axis=0)
 
-    def elbo_values(
-        self, p: Parameters, key: jax.Array, draws: Float[Array, "sample param"]
-    ) -> Float[Array, " sample"]:
+    def elbo_values(self, p: Parameters, key: jax.Array, draws: Draws) -> Sampled:
         """Values whose mean is the ELBO, of all data."""
         return self.evaluate(p, key, draws) + self.log_prior(p, draws) + self.family.entropy(p)
 
-    def log_prior(
-        self, p: Parameters, draws: Float[Array, "sample param"]
-    ) -> Float[Array, " sample"]:
+    def log_prior(self, p: Parameters, draws: Draws) -> Sampled:
         """Log prior density of each draw; or its expectation, where that is known."""
         density, sds = self.density, self.normal_sds
         if not sds:
@@ -161,9 +152,7 @@ class Objective:
         return np.concatenate([*places, np.zeros(0, np.int64)])
 
 
-def applies_locally(
-    density: NumpyroDensity | StanVectors, family: GaussianFamily, wanted: bool | None
-) -> bool:
+def applies_locally(density: Density, family: GaussianFamily, wanted: bool | None) -> bool:
     """Tell whether layers' values are drawn, given the setting `local_reparametrisation`."""
     fits = bool(Objective(density, family, False).normal_sds)
     if wanted and not fits:

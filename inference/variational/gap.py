@@ -4,7 +4,7 @@ Source: Kurle et al. 2021, equation 6 (there without numbers); the same as Gelbe
 mutual information I(g; g w) of a group element and the draw that it moved. The gap is 0 where q is invariant, as where
 all units are at the prior, and log |G| where all its images are apart.
 
-Several hidden layers (`mutual_information.layers`): layers are revealed in an order, and the gap is the sum of their
+Several hidden layers (`mutual_information.interval`): layers are revealed in an order, and the gap is the sum of their
 terms. A term is at most the layer's information with all other layers held (`upper`), and at least what remains without
 the weights shared with a layer that is not yet revealed (`lower`). Of several orders the one with the largest sum is
 taken: from the inputs, from the outputs, and every second layer first or last, so that every layer is once among those
@@ -32,12 +32,65 @@ from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target, check_target
+from onebasin.posteriors import schema
 
 from ..mutual_information.interval import LogRatios, from_values, sides
-from .fitted import fitted
-from .gaussians import GaussianFamily, Parameters, sample
-from .layout import PartColumns, SymmetryLayout
+from .gaussians import GaussianFamily, Parameters, family_of, sample
+from .layout import PartColumns, SymmetryLayout, layout_of
 from .term import MAX_EXACT
+
+SYMMETRISED, MEAN_FIELD = "symmetrised-vi", "advi-meanfield"
+"""Methods whose posteriors tell parameters in the coordinates of a layout."""
+
+
+def fitted(
+    target: Target, posterior: xr.DataTree, *, fit: int = 0, evaluation: int | None = None
+) -> tuple[SymmetryLayout, GaussianFamily, Parameters]:
+    """Return the approximation of a target with interchangeable parts, at the end or at an evaluation of its trace."""
+    method = str(posterior.attrs.get(schema.METHOD, "an unknown method"))
+    group = posterior[schema.VARIATIONAL].to_dataset() if schema.VARIATIONAL in posterior else None
+    if group is None or method not in (SYMMETRISED, MEAN_FIELD) or "loc" not in group:
+        by = " on Stan's engine" if method == MEAN_FIELD else ""
+        raise ArgumentError(
+            f"`posterior` was made by {method!r}{by}; give one of `symmetrised_vi`, or of `advi` with "
+            "family='meanfield' and engine='numpyro'."
+        )
+    check_count("fit", fit, least=0)
+    fits = group.sizes.get("chain", 1)
+    if fit >= fits:
+        raise ArgumentError(f"`fit` is {fit}; the posterior has {fits}, counted from 0.")
+    group = group.isel(chain=fit) if "chain" in group.dims else group
+    layout = layout_of(target)
+    if method == MEAN_FIELD and not all(c.exact for c in layout.density.charts.values()):
+        raise ArgumentError(
+            "`posterior` is of `advi`, whose coordinates of a simplex no exchange of its weights moves; give one of "
+            "`symmetrised_vi`."
+        )
+    family = family_of(
+        str(posterior.attrs.get(schema.FAMILY, "meanfield")), layout, group.sizes.get("rank", 1)
+    )
+    if group.sizes["param"] != layout.density.size:
+        raise ArgumentError(
+            f"`posterior` is of an approximation of {group.sizes['param']} coordinates; the target {target.name!r} "
+            f"has {layout.density.size}. Give the target that was approximated."
+        )
+    if evaluation is not None:
+        if schema.LOC_TRACE not in group:
+            raise ArgumentError(
+                f"`evaluation` is {evaluation}, but the posterior tells its parameters at the end alone; fit it by "
+                "`advi` with trace_parameters=True, or leave `evaluation` out."
+            )
+        check_count("evaluation", evaluation, least=0)
+        if evaluation >= (known := group.sizes["evaluation"]):
+            raise ArgumentError(
+                f"`evaluation` is {evaluation}; the trace has {known}, counted from 0."
+            )
+        there = group[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
+        group = there.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
+    kind = jnp.result_type(float)
+    described = {str(n): jnp.asarray(group[n].values, kind) for n in group.data_vars}
+    return layout, family, family.restore(described)
+
 
 Values = Float[Array, " draw"]
 COLUMNS = ("layer", "units", "lower", "upper", "lower_mcse", "upper_mcse", "log_order")

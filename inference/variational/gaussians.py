@@ -22,10 +22,14 @@ from jaxtyping import Array, Float, Int
 
 from onebasin.base.errors import ArgumentError
 
+from ..contracts.density import Vector
 from ..mutual_information.ratios import LogRatios, block, mean_field
 from .layout import PartColumns, SymmetryLayout
 
 Parameters = dict[str, jax.Array]
+Draws = Float[Array, "sample param"]
+Sampled = Float[Array, " sample"]
+"""A number of every draw."""
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -53,28 +57,22 @@ class GaussianFamily(ABC):
         """All parameters but `loc`."""
 
     @abstractmethod
-    def initial(self, loc: Float[Array, " param"], scale: float) -> Parameters:
+    def initial(self, loc: Vector, scale: float) -> Parameters:
         """Parameters of about N(loc, scale^2 I)."""
 
     @abstractmethod
-    def scaled(
-        self, p: Parameters, eps: Float[Array, "sample noise"]
-    ) -> Float[Array, "sample param"]:
+    def scaled(self, p: Parameters, eps: Float[Array, "sample noise"]) -> Draws:
         """Draws of mean zero from standard normal ones."""
 
     @abstractmethod
-    def whitened(
-        self, p: Parameters, centred: Float[Array, "sample param"]
-    ) -> Float[Array, "sample param"]:
+    def whitened(self, p: Parameters, centred: Draws) -> Draws:
         """The standard normal draws of `scaled`."""
 
     @abstractmethod
     def log_determinant(self, p: Parameters) -> Float[Array, ""]:
         """Log determinant of the scale: half of the covariance's."""
 
-    def transform(
-        self, p: Parameters, eps: Float[Array, "sample noise"]
-    ) -> Float[Array, "sample param"]:
+    def transform(self, p: Parameters, eps: Float[Array, "sample noise"]) -> Draws:
         """Draws from standard normal ones."""
         return p["loc"][None, :] + self.scaled(p, eps)
 
@@ -82,9 +80,7 @@ class GaussianFamily(ABC):
         """Entropy."""
         return self.log_determinant(p) + 0.5 * self.size * (1 + LOG_2PI)
 
-    def log_density(
-        self, p: Parameters, points: Float[Array, "sample param"]
-    ) -> Float[Array, " sample"]:
+    def log_density(self, p: Parameters, points: Draws) -> Sampled:
         """Log densities."""
         eps = self.whitened(p, points - p["loc"][None, :])
         constant = self.log_determinant(p) + 0.5 * self.size * LOG_2PI
@@ -100,9 +96,7 @@ class GaussianFamily(ABC):
         found = {own: _natural(name)[1](described[name]) for name, (own, _) in self.axes.items()}
         return {"loc": described["loc"], **found}
 
-    def ratios(
-        self, p: Parameters, draws: Float[Array, "draw param"], columns: PartColumns
-    ) -> LogRatios:
+    def ratios(self, p: Parameters, draws: Draws, columns: PartColumns) -> LogRatios:
         """Log densities of components under each other's distributions."""
         raise ArgumentError(
             f"`family` is {self.word!r}, which couples the components, so that they have no separate distributions. "

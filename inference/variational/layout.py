@@ -25,17 +25,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Int
 
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, axes_of, discrete
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
+from ..contracts.density import Vector
 from ..density.charts import Softmax, is_simplex
 from ..density.network import density_of
-from ..density.numpyro import NumpyroDensity
-from ..density.stan_vectors import StanVectors
+from ..density.stan_vectors import Density
 
 Element = list[tuple[jax.Array, jax.Array]]
 """For each block, a permutation (part,) and signs (part,)."""
@@ -106,7 +106,7 @@ class PartColumns:
 class SymmetryLayout:
     """A target's density, in charts in which the group moves coordinates, and the blocks there: at least one."""
 
-    density: NumpyroDensity | StanVectors
+    density: Density
     blocks: tuple[Parts, ...]
 
     @property
@@ -186,7 +186,7 @@ class SymmetryLayout:
             for number in range(len(self.blocks))
         ]
 
-    def act(self, element: Element, vector: Float[Array, " param"]) -> Float[Array, " param"]:
+    def act(self, element: Element, vector: Vector) -> Vector:
         """Move one vector: part i of the result is part `permutation[i]`, times `signs[i]`."""
         values = self.density.unravel(vector)
         for block, (permutation, signs) in zip(self.blocks, element, strict=True):
@@ -259,9 +259,7 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
     return layout
 
 
-def _moves(
-    density: NumpyroDensity | StanVectors, block: Block, size: int
-) -> tuple[NumpyroDensity | StanVectors, tuple[Move, ...]]:
+def _moves(density: Density, block: Block, size: int) -> tuple[Density, tuple[Move, ...]]:
     """Return the coordinates that a block moves; simplexes whose weights it exchanges get another chart."""
     moves = []
     for name, places in block.axes.items():

@@ -17,8 +17,7 @@ from onebasin.posteriors import schema
 
 from ..contracts.density import Values
 from ..contracts.method import Found, Job, one_chain
-from ..density.numpyro import NumpyroDensity
-from ..density.stan_vectors import StanVectors
+from ..density.stan_vectors import Density
 from .advi import Advi
 from .engine import Optimised, TrainingLoop
 from .gaussians import GaussianFamily, Parameters, sample
@@ -135,7 +134,7 @@ def symmetrised(
 
 
 def draw_fit(
-    density: NumpyroDensity | StanVectors,
+    density: Density,
     family: GaussianFamily,
     params: Parameters,
     key: jax.Array,

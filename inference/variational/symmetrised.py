@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
-from ..contracts.method import Method, Running, called_as
+from ..contracts.method import Method, Running, call, called_as
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -144,7 +144,7 @@ class Symmetrised(Method):
 
     def check(self, target: Target, engine: str) -> None:
         """Refuse batches and annealing where the target has no use for them."""
-        from ..training.train import check_batches
+        from ..training.ensemble import check_batches
 
         check_batches(target, self.batch_size)
         if self.anneal and engine == "stan":
@@ -214,6 +214,4 @@ def symmetrised_vi(target: Target, **keywords: Any) -> xr.DataTree:
     >>> bool(0.6 < gain < np.log(2) + 1e-6)
     True
     """
-    from ..runs.run import run_by_keywords
-
-    return run_by_keywords(target, Symmetrised, keywords)
+    return call(target, Symmetrised, keywords)

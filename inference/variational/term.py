@@ -22,9 +22,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
-from onebasin.base.checks import choose
 from onebasin.base.errors import ArgumentError
 
 from ..mutual_information.estimators import (
@@ -41,14 +39,9 @@ from ..mutual_information.interval import Interval, from_values, layered_interva
 from ..mutual_information.messages import training_marginals
 from ..mutual_information.permanent import check_size
 from ..mutual_information.ratios import LogRatios
-from .gaussians import GaussianFamily, MeanField, Parameters
+from .gaussians import Draws, GaussianFamily, MeanField, Parameters
 from .layout import Element, PartColumns, SymmetryLayout
 from .symmetrised import Symmetrised
-
-FAMILIES = ("meanfield", "block", "lowrank")
-ESTIMATORS = ("none", "exact", "fractional", "barber_agakov", "importance", "infonce", "bethe")
-CHOICES = ("auto", *ESTIMATORS)
-
 
 MAX_EXACT = 12
 """Up to so many parts "auto" takes the exact permanent in training."""
@@ -65,7 +58,7 @@ Term = Callable[[Parameters, jax.Array, jax.Array], jax.Array]
 
 @dataclass(frozen=True)
 class Information:
-    """The mutual information of a family under a layout's group, by a choice of `settings.ESTIMATORS`."""
+    """The mutual information of a family under a layout's group, by a choice of `Symmetrised.mutual_information`."""
 
     layout: SymmetryLayout
     family: GaussianFamily
@@ -90,7 +83,7 @@ class Information:
         """Tell whether the group is small enough to be gone through."""
         return self.layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
 
-    def term(self, p: Parameters, key: jax.Array, draws: Float[Array, "draw param"]) -> jax.Array:
+    def term(self, p: Parameters, key: jax.Array, draws: Draws) -> jax.Array:
         """A scalar whose derivative in the parameters is the training gradient; `draws` depend on them too."""
         if self.choice == "none":
             return jnp.zeros(())
@@ -108,7 +101,7 @@ class Information:
         values = [jnp.mean(self._chain_values(fixed, key, still, chain)) for chain in chains]
         return jnp.where(values[0] >= values[1], terms[0], terms[1])
 
-    def value(self, p: Parameters, key: jax.Array, draws: Float[Array, "draw param"]) -> jax.Array:
+    def value(self, p: Parameters, key: jax.Array, draws: Draws) -> jax.Array:
         """Estimates (draw,), whose mean lies on `side`: exact for few parts, Barber-Agakov's bound for many."""
         if not self.by_parts:
             return self._reported(p, key, draws)
@@ -116,7 +109,7 @@ class Information:
         best = jnp.argmax(jnp.stack([jnp.mean(values) for values in chains]))
         return jnp.stack(chains)[best]
 
-    def report(self, p: Parameters, key: jax.Array, draws: Float[Array, "draw param"]) -> Interval:
+    def report(self, p: Parameters, key: jax.Array, draws: Draws) -> Interval:
         """Both sides."""
         num = self.settings.report_permutations
         if self.by_parts:
@@ -133,9 +126,7 @@ class Information:
             upper = self._sampled(p, key, draws, num, identity=False)
         return from_values(lower, upper, self.layout.log_order, jnp.ones_like(lower))
 
-    def _part(
-        self, p: Parameters, key: jax.Array, draws: jax.Array, columns: PartColumns
-    ) -> jax.Array:
+    def _part(self, p: Parameters, key: jax.Array, draws: Draws, columns: PartColumns) -> jax.Array:
         if isinstance(self.family, MeanField) and self.choice not in DIFFERENTIATED:
             return self._path(p, key, draws, columns)
         ratios = self.family.ratios(p, draws, columns)
@@ -146,9 +137,7 @@ class Information:
         marginals = self._marginals(key, jax.lax.stop_gradient(ratios))
         return -jnp.mean(jnp.sum(marginals * ratios.total, axis=(1, 2)))
 
-    def _path(
-        self, p: Parameters, key: jax.Array, draws: jax.Array, columns: PartColumns
-    ) -> jax.Array:
+    def _path(self, p: Parameters, key: jax.Array, draws: Draws, columns: PartColumns) -> jax.Array:
         """The Rao-Blackwellised gradient, as the derivative of an inner product."""
         fixed, still = jax.lax.stop_gradient(p), jax.lax.stop_gradient(draws)
         index = columns.index
@@ -185,7 +174,7 @@ class Information:
         return makers[self.choice]()
 
     def _chain_values(
-        self, p: Parameters, key: jax.Array, draws: jax.Array, chain: tuple[PartColumns, ...]
+        self, p: Parameters, key: jax.Array, draws: Draws, chain: tuple[PartColumns, ...]
     ) -> jax.Array:
         total = jnp.zeros(len(draws))
         for columns in chain:
@@ -195,12 +184,12 @@ class Information:
                 total = total + information(ratios, estimator(key, ratios))
         return total
 
-    def _reported(self, p: Parameters, key: jax.Array, draws: jax.Array) -> jax.Array:
+    def _reported(self, p: Parameters, key: jax.Array, draws: Draws) -> jax.Array:
         if self.enumerable:
             return self.enumerated(p, draws)
         return self._sampled(p, key, draws, max(2, self.settings.report_permutations))
 
-    def enumerated(self, p: Parameters, draws: jax.Array) -> jax.Array:
+    def enumerated(self, p: Parameters, draws: Draws) -> jax.Array:
         """-log of the mean of q(g w) / q(w) over all group elements."""
         own = self.family.log_density(p, draws)
         log_ratios = jax.lax.map(
@@ -209,7 +198,7 @@ class Information:
         return math.log(len(log_ratios)) - jax.nn.logsumexp(log_ratios, axis=0)
 
     def _sampled(
-        self, p: Parameters, key: jax.Array, draws: jax.Array, num: int, *, identity: bool = True
+        self, p: Parameters, key: jax.Array, draws: Draws, num: int, *, identity: bool = True
     ) -> jax.Array:
         """The same over random elements, with the identity for the lower side (Theorem 4.3 of the paper)."""
         own = self.family.log_density(p, draws)
@@ -221,14 +210,13 @@ class Information:
             log_ratios = jnp.concatenate([jnp.zeros_like(own)[None], log_ratios])
         return math.log(len(log_ratios)) - jax.nn.logsumexp(log_ratios, axis=0)
 
-    def _moved(self, p: Parameters, element: Element, draws: jax.Array) -> jax.Array:
+    def _moved(self, p: Parameters, element: Element, draws: Draws) -> jax.Array:
         """Log densities of draws, each moved by the same element."""
         return self.family.log_density(p, jax.vmap(partial(self.layout.act, element))(draws))
 
 
 def choose_estimator(name: str, family: GaussianFamily, layout: SymmetryLayout) -> str:
     """Resolve "auto", and refuse what does not fit."""
-    choose("mutual_information", name, CHOICES)
     by_parts = layout.has_parts and family.factorises
     few = layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
     if name == "auto":

@@ -17,8 +17,7 @@ from onebasin.analysis.alignment.transpositions import swapped
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots import style
 from onebasin.inference import Ensemble, Train
-from onebasin.inference.training.members import first_values
-from onebasin.inference.training.train import train
+from onebasin.inference.training.train import first_values, train
 from onebasin.models import NetworkTarget
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group

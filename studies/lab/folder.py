@@ -118,12 +118,12 @@ class CellFiles:
         Without a fingerprint it is made again the next time.
         """
         from onebasin.base.files.netcdf import write_tree
-        from onebasin.inference.runs import kept
+        from onebasin.inference.runs.checkpoint import remove
 
         tree.attrs[FINGERPRINT] = fingerprint or ""
         write_tree(tree, self.posterior_path(key))
         self._failure_path(key).unlink(missing_ok=True)
-        kept.remove(self.checkpoint_path(key))
+        remove(self.checkpoint_path(key))
         return float(tree.attrs.get(schema.WALL_TIME, 0.0))
 
     def keep_failure(self, key: str, fingerprint: str | None, message: str) -> None:

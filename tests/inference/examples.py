@@ -13,6 +13,7 @@ import xarray as xr
 from numpyro import distributions as dist
 
 import onebasin as ob
+from onebasin.inference.contracts.engines import ENGINES, implemented
 from onebasin.inference.contracts.method import Method
 from onebasin.inference.methods import METHODS
 from onebasin.models import Exchangeable, Target
@@ -209,6 +210,10 @@ def network() -> Target:
     return ob.networks.BayesianNetwork(ob.networks.Network(1, (2,), 1, "tanh")).condition(
         x, np.sin(2 * x)
     )
+
+
+def engines_of(method: type[Method]) -> tuple[str, ...]:
+    return tuple(name for name in ENGINES if implemented(method, name))
 
 
 def target_of(case: Case) -> Target:

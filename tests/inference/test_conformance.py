@@ -29,9 +29,9 @@ from onebasin.inference.contracts.engines import ENGINES
 from onebasin.inference.contracts.method import LIMIT_MB
 from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.mcmc import places
-from onebasin.inference.methods import METHODS, engines_of
+from onebasin.inference.methods import METHODS
 from onebasin.inference.runs import checkpoint
-from onebasin.inference.runs.kept import kept_draws
+from onebasin.inference.runs.checkpoint import kept_draws
 from onebasin.posteriors.view import as_view
 
 from .examples import (
@@ -41,6 +41,7 @@ from .examples import (
     Case,
     Example,
     Y,
+    engines_of,
     made,
     network,
     pair,

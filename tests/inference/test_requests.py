@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.inference.contracts.engines import engine_for, found_at, implemented
+from onebasin.inference.contracts.engines import ENGINES, engine_for, found_at, implemented
 from onebasin.inference.contracts.method import RUNNING
-from onebasin.inference.methods import METHODS, engines_of, method_named
+from onebasin.inference.methods import METHODS, method_named
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
 from onebasin.models.numpyro_target import numpyro_model
 from onebasin.stan import stan_program
@@ -46,7 +46,7 @@ def test_a_word_a_class_and_a_function_have_the_same_fields(name):
 
 def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
     for method in METHODS.values():
-        places = [implemented(method, engine) for engine in engines_of(method)]
+        places = [place for engine in ENGINES if (place := implemented(method, engine))]
         if find_spec("nutpie") is None:
             places = [place for place in places if ".nutpie:" not in place]
         assert places and all(callable(found_at(place)) for place in places)

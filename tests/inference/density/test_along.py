@@ -3,7 +3,7 @@
 import pytest
 
 from onebasin.inference.contracts.engines import density_by
-from onebasin.inference.density.along import with_derived
+from onebasin.inference.runs.declared import with_derived
 from onebasin.models.symmetry.words import read, spell
 from onebasin.stan.program import stan_program
 

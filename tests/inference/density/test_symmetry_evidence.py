@@ -13,7 +13,8 @@ from onebasin import Complement, Exchangeable, Target, stan
 from onebasin.base.errors import OnebasinError
 from onebasin.inference.density.changes import spread_draws
 from onebasin.inference.density.numpyro import NumpyroValues
-from onebasin.inference.density.symmetry import SymmetryError, check_symmetry, evidence_at_draws
+from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
+from onebasin.inference.runs.declared import SymmetryTrial
 from onebasin.inference.runs.posterior import build
 from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.evidence import Evidence
@@ -47,7 +48,7 @@ def tree_of(draws, **more):
 
 
 def at_draws(what, draws, found):
-    return evidence_at_draws(what, tree_of(draws), found, density=NumpyroValues(what))
+    return SymmetryTrial(what, NumpyroValues(what), 0, found).at_draws(tree_of(draws))
 
 
 @each("constant", [0.0, 1e9, -1e9, 1e18])
@@ -137,7 +138,7 @@ def test_symmetry_that_holds_everywhere_leaves_nothing_to_say():
     assert (found.points, found.draws, found.sentence) == (5, 10, "")
     tree = tree_of(draws)  # a check that breaks off loses no draws
     tree["posterior"] = tree["posterior"].to_dataset().rename({"mu": "nu"})
-    found = evidence_at_draws(whole, tree, Evidence(points=5), density=NumpyroValues(whole))
+    found = SymmetryTrial(whole, NumpyroValues(whole), 0, Evidence(points=5)).at_draws(tree)
     assert found.holds
     assert "not at draws; trying draws failed (`draws` lack mu" in found.sentence
 

@@ -13,7 +13,7 @@ from onebasin.base.errors import InferenceError, InUse, RunCancelled
 from onebasin.inference.mcmc import places
 from onebasin.inference.mcmc.chains import RunChain, run_chains
 from onebasin.inference.mcmc.places import ChainPlace, Gathered, Standing
-from onebasin.inference.runs.kept import kept_draws, remove
+from onebasin.inference.runs.checkpoint import kept_draws, remove
 
 from ...each import each
 

@@ -15,7 +15,7 @@ from onebasin.inference.mcmc import places
 from onebasin.inference.mcmc.chains import run_chains
 from onebasin.inference.mcmc.numpyro import NumpyroChains
 from onebasin.inference.mcmc.places import Gathered
-from onebasin.inference.runs.kept import kept_draws
+from onebasin.inference.runs.checkpoint import kept_draws
 
 from ..known import known_target
 

@@ -12,7 +12,7 @@ import xarray as xr
 import onebasin as ob
 from onebasin.base.errors import RunCancelled
 from onebasin.inference.mcmc import stan as engine
-from onebasin.inference.runs.kept import kept_draws
+from onebasin.inference.runs.checkpoint import kept_draws
 from onebasin.posteriors import schema
 from onebasin.stan.home.errors import StanRunError
 

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from onebasin.inference.fits.weighting import resampled
-from onebasin.inference.modes.assembly import weigh
 from onebasin.inference.modes.bridge import LogIntegral, fitted_normal, log_integral
+from onebasin.inference.modes.by_mode import weigh
 
 from ...each import each
 

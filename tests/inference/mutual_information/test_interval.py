@@ -5,11 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onebasin.inference.mutual_information.interval import from_values, interval
-from onebasin.inference.mutual_information.permanent import MAX_PARTS
-from onebasin.inference.mutual_information.ratios import log_ratios
+from onebasin.inference.mutual_information.interval import Interval, from_values, layered_interval
+from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios
 
 from .cases import Parts, brute_force, marginals_by_sum, parts
+
+
+def interval(key: jax.Array, ratios: LogRatios, **how: int) -> Interval:
+    return layered_interval(key, [ratios], [[ratios]], **how)
 
 
 def test_few_parts_have_a_closed_interval():
@@ -65,8 +68,3 @@ def test_separated_parts_earn_the_whole_group():
     case = Parts(case.loc, np.ones_like(case.loc), 600, 0)
     found = interval(jax.random.key(0), case.ratios(), num_permutations=10, max_exact=2)
     np.testing.assert_allclose([found.lower, found.upper], np.log(120), rtol=1e-9)
-
-
-def test_too_many_parts_for_the_exact_permanent_are_refused():
-    with pytest.raises(ValueError, match=rf"`max_exact` is 40; .* at most {MAX_PARTS} components"):
-        interval(jax.random.key(0), parts(2, 1.0).ratios(), max_exact=40)

@@ -11,11 +11,10 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from onebasin.inference.mutual_information.estimators import Estimate, exact, information
-from onebasin.inference.mutual_information.interval import interval, layered_interval
+from onebasin.inference.mutual_information.interval import layered_interval
 from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios
 
 from ...each import each
-from .cases import parts
 
 WIDTHS = (2, 4, 4, 1)
 EXACT = jax.jit(exact())
@@ -149,21 +148,3 @@ def test_sampled_sides_hold_the_sum_over_both_groups():
     assert found.upper > truth.mean() - 5 * found.upper_mcse
     np.testing.assert_allclose([found.lower, found.upper], [closed.lower, closed.upper], atol=0.1)
     assert 1 < found.effective < 20
-
-
-@pytest.mark.slow
-def test_one_layer_is_its_interval():
-    ratios, key = parts(3, 1.0, draws=20).ratios(), jax.random.key(3)
-    found = layered_interval(key, [ratios], [[ratios]], num_permutations=3, max_exact=2)
-    expected = interval(key, ratios, num_permutations=3, max_exact=2)
-    for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
-
-
-@each(("layers", "lengths"), [(0, [1]), (1, []), (2, [2, 0]), (1, [2])])
-def test_orders_that_fit_no_layers_are_refused(layers, lengths):
-    ratios = parts(2, 1.0, draws=2).ratios()
-    with pytest.raises(
-        ValueError, match=rf"`full` has {layers} layers and `chains` have \{lengths}; there must"
-    ):
-        layered_interval(jax.random.key(0), [ratios] * layers, [[ratios] * n for n in lengths])

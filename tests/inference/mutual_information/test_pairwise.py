@@ -5,7 +5,6 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from scipy.stats import multivariate_normal, norm
 
 from onebasin.inference.mutual_information.ratios import LogRatios, block, log_ratios, mean_field
@@ -166,10 +165,3 @@ def test_flips_at_any_range_are_finite():
     assert ratios.total.dtype == jnp.float32
     np.testing.assert_allclose(ratios.total, [[[math.log(2), 1e6], [1e6, math.log(2)]]], rtol=1e-6)
     np.testing.assert_allclose(ratios.mean, [[[0.0, 1e6], [1e6, 0.0]]])
-
-
-def test_shapes_that_do_not_fit_are_refused(unchecked):
-    with pytest.raises(ValueError, match=r"`log_density` has the shape \(2, 3, 4\); .*one row"):
-        log_ratios(jnp.zeros((2, 3, 4)))
-    with pytest.raises(ValueError, match=r"`flipped` has the shape \(1, 3, 3\); .*\(2, 3, 3\)"):
-        log_ratios(jnp.zeros((2, 3, 3)), jnp.zeros((1, 3, 3)))

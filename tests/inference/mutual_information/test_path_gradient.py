@@ -6,7 +6,6 @@ from itertools import permutations, product
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from scipy.stats import norm
 
 from onebasin.inference.mutual_information.estimators import exact
@@ -142,11 +141,3 @@ def test_any_range_is_finite(flips, dtype):
         np.testing.assert_allclose(array, 0.0, atol=1e-4 if dtype == jnp.float32 else 1e-10)
     for array in COMPILED(*arrays, jnp.full_like(weights, 0.2), **keywords):
         assert np.isfinite(array).all()
-
-
-def test_half_of_the_flips_is_refused(unchecked):
-    arrays = jnp.zeros((1, 2, 3)), jnp.zeros((2, 3)), jnp.ones((2, 3)), jnp.ones((1, 2, 2))
-    with pytest.raises(ValueError, match="`flips` came without `flip_probability`; give both"):
-        path_gradient(*arrays, flips=jnp.ones(3, bool))
-    with pytest.raises(ValueError, match="`flip_probability` came without `flips`; give both"):
-        path_gradient(*arrays, flip_probability=jnp.ones((1, 2, 2)))

@@ -10,8 +10,7 @@ from numpyro.infer.util import initialize_model
 from scipy.optimize import minimize
 
 from onebasin.inference import Ensemble, Train, ensemble, infer, train
-from onebasin.inference.training.members import first_values
-from onebasin.inference.training.train import Batches, Trainer
+from onebasin.inference.training.train import Batches, Trainer, first_values
 from onebasin.models import NetworkTarget
 from onebasin.networks import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
 
