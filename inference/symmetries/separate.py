@@ -63,6 +63,10 @@ def exchanged(s: Search) -> Iterator[FoundBlock]:
     for length in dict.fromkeys(map(len, named)):
         yield from _together(s, tuple(own for own in named if len(own) == length))
     rest = _free(s)
+    mirrored = [f"1-{g.name}" for g in s.shares if g.name in rest]
+    for tuples in candidates(s.measured, [*rest, *mirrored]) if len(mirrored) > 1 else ():
+        yield from _together(s, tuples)
+    rest = _free(s)
     members = [name for name, shape in rest.items() if not shape]
     for name, shape in rest.items():
         if len(shape) == 1 and shape[0] <= MOST:

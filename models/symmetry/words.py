@@ -73,7 +73,9 @@ def read(word: str) -> Block:
         tuples[text] = own
     parts = [_part(text, word) for text in texts if "~" not in text]
     names = [part.name for part in parts]
-    names += [m for own in tuples.values() for m in dict.fromkeys(m.lstrip("-") for m in own)]
+    names += [
+        m for own in tuples.values() for m in dict.fromkeys(re.sub("^(1-|-)", "", m) for m in own)
+    ]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise ArgumentError(
