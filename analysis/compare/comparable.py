@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,8 @@ from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import checked, entry_names
 from onebasin.posteriors.view import View, as_view
+
+from ..summaries.common_draws import Keys, draw_keys, in_common
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
@@ -93,15 +96,16 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     return Shared(kept, only_in, with_labels)
 
 
-def share_chains(view: View, other: View) -> bool:
-    """Tell whether two posteriors have a chain in common, draw for draw, in the variables of both."""
+def share_draws(view: View, other: View) -> bool:
+    """Tell whether a chain of one posterior has many draws of a chain of another, in the variables of both."""
     names = [name for name in view.variables if shape_of(other, name) == shape_of(view, name)]
 
-    def chains(each: View) -> set[bytes]:
-        arrays = [np.asarray(each.arrays[n].transpose(*schema.SAMPLE_DIMS, ...)) for n in names]
-        return {b"".join(a[chain].tobytes() for a in arrays) for chain in range(each.num_chains)}
+    def keys_of(each: View) -> Sequence[Keys]:
+        arrays = (each.arrays[name].transpose(*schema.SAMPLE_DIMS, ...) for name in names)
+        return draw_keys([array.to_numpy().astype(np.float64) for array in arrays])
 
-    return bool(names) and not chains(view).isdisjoint(chains(other))
+    keys = keys_of(view), keys_of(other)
+    return any(in_common(a, b) for a, b in product(*keys))
 
 
 def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:

@@ -35,7 +35,7 @@ from ..predictive.points import (
     inputs_of,
     predict_points,
 )
-from .comparable import check_comparable, share_chains, shared_variables, unlike_weights
+from .comparable import check_comparable, share_draws, shared_variables, unlike_weights
 from .frame import CommonFrame, fit_frame, halves
 from .moments import MomentComparison, compare_moments
 from .result import MOMENTS, WEIGHTS, Comparison
@@ -182,7 +182,7 @@ def compare(
         own_points=own,
         weighed=weights,
         shared=shared,
-        copies=[n for n, v in views.items() if n != truth and share_chains(v, views[truth])],
+        copies=[n for n, v in views.items() if n != truth and share_draws(v, views[truth])],
     )
     return Comparison(kind, truth, table, tuple(notes), tuple(warnings), moments, frame)
 

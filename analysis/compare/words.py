@@ -106,7 +106,7 @@ def warn(
         )
     for name in copies:
         yield (
-            f"`{name}` and `{truth}` have the same draws in a chain: that they agree is no evidence. Compare runs with "
+            f"`{name}` and `{truth}` have the same draws in a chain, or many of them: that they agree is no evidence. Compare runs with "
             "seeds of their own."
         )
     if shared is not None and shared.with_labels:

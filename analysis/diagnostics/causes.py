@@ -49,13 +49,14 @@ def longest_run(
 ) -> EqualRun | None:
     """Find the longest run of equal draws that is too long to be honest, of entries that vary; None without one.
 
-    An entry that stays at an end of its range while others move is no such run: a probability that rounds to 1. `moved`
-    tells at which steps from one draw to the next anything moved.
+    An entry that stays at an end of its range while others move is no such run: a probability that rounds to 1; but it
+    has to move in some chain. `moved` tells at which steps from one draw to the next anything moved.
     """
     draws = values.shape[1]
     same = values[:, 1:] == values[:, :-1]
+    varies = ~same.all(axis=(0, 1))
     ends = (values[:, 1:] == values.min(axis=(0, 1))) | (values[:, 1:] == values.max(axis=(0, 1)))
-    same &= ~(ends & moved[..., None])
+    same &= ~(ends & moved[..., None] & varies)
     share = same.mean(axis=1)
     with np.errstate(divide="ignore"):  # the longest run that a share of repeats explains
         repeats = np.clip(np.median(share, axis=0), 0, 1 - 1e-9)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from jaxtyping import Float
 
 from onebasin.posteriors.draws import variable_of
 
+from ..summaries.common_draws import draw_keys, overlapping
 from ..summaries.deciding import rhat_of_entries
 from ..summaries.modes import ModesSummary, modes_of
 from .causes import (
@@ -85,6 +85,8 @@ _AT_A_TIME = 256
 def stuck(facts: Facts) -> Reason | None:
     """Find chains that stand still, or that are another chain once more."""
     entries = set(facts.table.index)
+    if facts.raw.kinds.named("parameter") and not entries:
+        return _cause("stuck", "all constant", names=tuple(facts.names))
     moved = facts.moved_steps
     worst: tuple[str, EqualRun] | None = None
     for name, drawn in facts.values.items():
@@ -103,14 +105,13 @@ def stuck(facts: Facts) -> Reason | None:
             return _cause("stuck", "chain never moves", name=name, chain=run.chain)
         place = {"chain": run.chain, "first": first, "length": length, "draws": draws}
         return _cause("stuck", "chain repeats", name=name, **place)
-    varying = [drawn for drawn in facts.values.values() if drawn.size and np.ptp(drawn) > 0]
-    for one, other in combinations(range(facts.raw.num_chains), 2):
-        # First draws first: of many chains, hardly two have the same one.
-        places = (slice(1), slice(None))
-        if varying and all(
-            np.array_equal(v[one, rows], v[other, rows]) for rows in places for v in varying
-        ):
-            return _cause("copies", "chains equal", chains=(one, other))
+    keys = draw_keys(facts.values.values())
+    if (found := overlapping(keys)) is not None:
+        *chains, common = found
+        if np.array_equal(*(keys[chain] for chain in chains)):
+            return _cause("copies", "chains equal", chains=tuple(chains))
+        numbers = {"chains": tuple(chains), "common": common * facts.step, "draws": draws}
+        return _cause("copies", "chains overlap", **numbers)
     narrow = narrow_chains(facts.values)
     if not narrow:
         return None

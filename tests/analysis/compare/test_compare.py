@@ -155,6 +155,8 @@ def test_draws_that_both_have_are_no_evidence(make_mcmc, rng):
     found = compare({"one": one, "two": make_mcmc({"mu": mu[1]}), "mixed": mixed}, permutations=9)
     (warning,) = (each for each in found.warnings if "evidence" in each)
     assert warning.startswith("`mixed` and `one` have the same draws in a chain")
+    thinned = compare({"one": one, "thinned": make_mcmc({"mu": mu[0, :, ::5]})}, permutations=9)
+    assert any("evidence" in each for each in thinned.warnings)
 
 
 def test_a_symmetry_is_given_in_words(make_mcmc, rng):
