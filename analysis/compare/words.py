@@ -106,8 +106,8 @@ def warn(
         )
     for name in copies:
         yield (
-            f"`{name}` and `{truth}` have the same draws in a chain, or many of them: that they agree is no evidence. Compare runs with "
-            "seeds of their own."
+            f"`{name}` and `{truth}` have the same draws in a chain, or many of them: that they agree is no evidence. "
+            "Compare runs with seeds of their own."
         )
     if shared is not None and shared.with_labels:
         yield (
