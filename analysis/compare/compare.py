@@ -35,7 +35,13 @@ from ..predictive.points import (
     inputs_of,
     predict_points,
 )
-from .comparable import check_comparable, share_draws, shared_variables, unlike_weights
+from .comparable import (
+    check_comparable,
+    labels_between,
+    share_draws,
+    shared_variables,
+    unlike_weights,
+)
 from .frame import CommonFrame, fit_frame, halves
 from .moments import MomentComparison, compare_moments
 from .result import MOMENTS, WEIGHTS, Comparison
@@ -134,6 +140,7 @@ def compare(
         _predict(rows, views, truth, points, seed)
     frame, obstacles, shared = None, {}, None
     moments: dict[str, MomentComparison] = {}
+    labels: dict[str, tuple[str, ...]] = {}
     if weights or model is None:
         blocks, names = resolved.equal_modes, var_names
         for block in blocks:
@@ -156,6 +163,8 @@ def compare(
                 found = compare_moments(aligned[truth], view, var_names=tuple(frame.shapes))
                 rows[name] |= {column: getattr(found, column) for column in MOMENTS}
                 moments[name] = found
+                if not blocks and (found.verdict == "differ" or found.gated):
+                    labels[name] = labels_between(views[truth], views[name], tuple(frame.shapes))
     kind = "classification" if model is not None and model.is_classifier else "regression"
     kind = "parameters" if model is None else kind
     filled = {c: [row.get(c) for row in rows.values()] for c in (*_COLUMNS[kind], *WEIGHTS)}
@@ -182,6 +191,7 @@ def compare(
         own_points=own,
         weighed=weights,
         shared=shared,
+        labels=labels,
         copies=[n for n, v in views.items() if n != truth and share_draws(v, views[truth])],
     )
     return Comparison(kind, truth, table, tuple(notes), tuple(warnings), moments, frame)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from onebasin.base.card import in_brief
+from onebasin.models.symmetry.words import spelt_options
 
 from .two_sample import MIN_DRAWS
 
@@ -88,6 +89,7 @@ def warn(
     own_points: bool,
     weighed: bool,
     shared: Shared | None,
+    labels: Mapping[str, tuple[str, ...]],
     copies: Sequence[str],
 ) -> Iterator[str]:
     """Tell what to beware of.
@@ -109,6 +111,12 @@ def warn(
             f"`{name}` and `{truth}` have the same draws in a chain, or many of them: that they agree is no evidence. "
             "Compare runs with seeds of their own."
         )
+    for name, words in labels.items():
+        if words:
+            yield (
+                f"Chains of `{name}` and `{truth}` have their labels in different orders, and are compared as they "
+                f"came. Compare them modulo the symmetry: {spelt_options(words)}."
+            )
     if shared is not None and shared.with_labels:
         yield (
             f"Left out: {in_brief(shared.with_labels, SHOWN)}. They may carry labels of components, and the "

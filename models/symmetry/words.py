@@ -154,6 +154,14 @@ def in_shell(word: str) -> str:
     return f"'{word}'" if "[" in word else word
 
 
+def spelt_options(words: tuple[str, ...]) -> str:
+    """Spell the declaration of what was found, in Python and on the command line."""
+    quoted = [f'"{word}"' for word in words]
+    given = quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
+    options = " ".join(f"--exchangeable {in_shell(word)}" for word in words)
+    return f"`symmetry={given}` or `{options}`"
+
+
 def as_meant(block: Block, shapes: Shapes) -> Block:
     """Return the block that was meant, from the shapes of its variables.
 

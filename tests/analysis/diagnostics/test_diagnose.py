@@ -110,8 +110,8 @@ def test_chains_with_the_same_draws_are_no_evidence(make_mcmc, rng):
     shifted = diagnose(make_mcmc(values))
     assert shifted.causes == ("copies",)
     assert "Chains 1, 3 have about 200 of 500 draws in common" in shifted.judgement.sentence
-    rounded = make_mcmc({"mu": rng.normal(size=(4, 500)).round(2)})
-    assert diagnose(rounded).verdict == "usable"
+    rounded = {"mu": rng.normal(size=(4, 500)).round(2)}
+    assert diagnose(make_mcmc(rounded)).verdict == "usable"
 
 
 @each("levels", [(1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 1.0, 1.5)])

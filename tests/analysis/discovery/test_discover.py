@@ -131,8 +131,7 @@ def test_two_blocks_are_found_one_after_the_other():
 
 def test_three_parameters_of_any_name_that_trade_places_are_found(rng):
     places = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0], [1, 2, 0]])
-    centre = np.array([-2.0, 1.0, 4.0])[places][:, None]
-    drawn = centre + 0.1 * rng.normal(size=(*LEAD, 3))
+    drawn = np.array([-2.0, 1.0, 4.0])[places][:, None] + 0.1 * rng.normal(size=(*LEAD, 3))
     values = dict(zip(("low", "b", "other"), np.moveaxis(drawn, 2, 0), strict=True))
     assert search(values | {"tau": rng.normal(size=LEAD)})[0] == ["low~b~other"]
 
@@ -142,9 +141,9 @@ def test_a_probability_that_takes_the_place_of_anothers_complement_is_found(rng)
     swapped = np.array([False, True, False, True])[:, None]
     values = {
         "found": np.where(swapped, 1 - cleared, found),
-        "cleared": np.where(swapped, 1 - found, cleared),
         "ill": np.where(swapped, 1 - ill, ill),
     }
+    values["cleared"] = np.where(swapped, 1 - found, cleared)
     words, aligned = search(values)
     assert words == ["found~1-cleared,1-ill"]
     assert any(np.allclose(aligned["found"], each) for each in (found, 1 - cleared))

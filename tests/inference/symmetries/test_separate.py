@@ -47,9 +47,8 @@ def three():
 
 def diagnostic():
     """Two tests of a disease that nobody has seen: whoever is ill for one labelling is healthy for the other."""
-    ill, found, cleared = (
-        numpyro.sample(name, dist.Uniform(0, 1)) for name in ("prevalence", "sens", "spec")
-    )
+    names = ("prevalence", "sens", "spec")
+    ill, found, cleared = (numpyro.sample(name, dist.Uniform(0, 1)) for name in names)
     both = ill * jnp.stack([found**2, found * (1 - found), (1 - found) ** 2])
     none = (1 - ill) * jnp.stack([(1 - cleared) ** 2, cleared * (1 - cleared), cleared**2])
     numpyro.factor("y", (jnp.array([40.0, 30.0, 25.0]) * jnp.log(both + none)).sum())
@@ -60,7 +59,7 @@ def chain_of_two():
     means = numpyro.sample("means", dist.Normal(0, 5).expand([2]))
     rows = [numpyro.sample(name, dist.Uniform(0, 1)) for name in ("to", "stay")]
     move = jnp.array([[1 - row, row] for row in rows])
-    heights = jnp.log(jnp.array([0.5, 0.5])) + dist.Normal(means, 1).log_prob(Y[0])
+    heights = dist.Normal(means, 1).log_prob(Y[0])
     for y in Y[1:]:
         steps = jax.nn.logsumexp(heights[:, None] + jnp.log(move), axis=0)
         heights = steps + dist.Normal(means, 1).log_prob(y)
