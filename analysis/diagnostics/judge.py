@@ -107,10 +107,10 @@ def stuck(facts: Facts) -> Reason | None:
         return _cause("stuck", "chain repeats", name=name, **place)
     keys = draw_keys(facts.values.values())
     if (found := overlapping(keys)) is not None:
-        *chains, common = found
-        if np.array_equal(*(keys[chain] for chain in chains)):
-            return _cause("copies", "chains equal", chains=tuple(chains))
-        numbers = {"chains": tuple(chains), "common": common * facts.step, "draws": draws}
+        one, other, common = found
+        if np.array_equal(keys[one], keys[other]):
+            return _cause("copies", "chains equal", chains=(one, other))
+        numbers = {"chains": (one, other), "common": common * facts.step, "draws": draws}
         return _cause("copies", "chains overlap", **numbers)
     narrow = narrow_chains(facts.values)
     if not narrow:

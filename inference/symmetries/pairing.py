@@ -92,7 +92,7 @@ def candidates(measured: BudgetedDensity, members: Sequence[str]) -> Iterator[Tu
         for first in group:
             if first in used:
                 continue
-            exchanges = {}
+            exchanges: dict[int, dict[int, int]] = {}
             for second in group:
                 known = {answers.own[k] for k in exchanges}
                 if second > first and second not in used and answers.own[second] not in known:
