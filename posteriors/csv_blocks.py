@@ -22,6 +22,8 @@ import numpy as np
 
 from onebasin.base.errors import ArgumentError
 
+from . import schema
+
 NUMBERS = 1 << 21
 """Numbers that are parsed at once: a table's text and its arrays do not fit into memory together."""
 
@@ -137,9 +139,14 @@ def _row(line: str, table: Survey, number: int) -> list[float]:
             word = text.lower()
             out.append(_WORDS[word] if word in _WORDS else float(text))
         except ValueError:
-            comma = ": write decimal points" if text.replace(",", "").lstrip("+-").isdigit() else ""
+            advice = "leave the column out, or write NA"
+            if text.replace(",", "").lstrip("+-").isdigit():
+                advice = "write decimal points"
+            elif tuple(fields) == table.columns:
+                advice = "a second header begins there, so give each chain a file of its own"
+            elif name.strip("._") in schema.SAMPLE_DIMS:
+                advice = "count chains and draws"
             raise ArgumentError(
-                f"column {name!r} holds {text[:20]!r} in row {number}, which is no number"
-                f"{comma or ': leave the column out, or write NA'}"
+                f"column {name!r} holds {text[:20]!r} in row {number}, which is no number: {advice}"
             ) from None
     return out

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,11 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import checked, entry_names
 from onebasin.posteriors.view import View, as_view
 
-from ..diagnostics.causes import copied_chains
+from ..discovery.discover import discover
+from ..discovery.partial import companions
+from ..discovery.proposals import bad_entries
+from ..summaries.common_draws import draw_keys, in_common
+from ..summaries.deciding import KEPT, deciding, looked_at
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
@@ -93,14 +98,31 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     return Shared(kept, only_in, with_labels)
 
 
-def share_chains(view: View, other: View) -> bool:
-    """Tell whether two posteriors have a chain in common, draw for draw, in the variables of both."""
+def share_draws(view: View, other: View) -> bool:
+    """Tell whether a chain of one posterior has many draws of a chain of another, in the variables of both."""
     names = [name for name in view.variables if shape_of(other, name) == shape_of(view, name)]
-    values, others = (
-        [np.asarray(each.arrays[n].transpose(*schema.SAMPLE_DIMS, ...)) for n in names]
-        for each in (view, other)
-    )
-    return any(copied_chains(values, others))
+    keys = [draw_keys(looked_at(each, names).values()) for each in (view, other)]
+    return any(in_common(a, b) for a, b in product(*keys))
+
+
+def labels_between(view: View, other: View, names: Sequence[str]) -> tuple[str, ...]:
+    """Find words of a symmetry in the chains of either posterior, or of both; empty where they show none.
+
+    What both show together has to bring all of their chains together: what else differs may move along.
+    """
+    real = deciding(view, names)[0]
+    drawn = [looked_at(each, real) for each in (view, other)]
+    count = min(KEPT, *(v.shape[1] for own in drawn for v in own.values()))
+    either = [{name: v[:, :count] for name, v in own.items()} for own in drawn]
+    both = {name: np.concatenate([own[name] for own in either]) for name in real}
+    for values in (both, *either):
+        found = [each for each in discover(values) if each.certain]
+        moved = {name for each in found for name in each.values}
+        others = (v for n, v in both.items() if n not in moved)
+        apart = values is both and any(bad_entries(v).any() for v in others)
+        if not found or not (apart or companions(found, values)):
+            return tuple(each.word for each in found)
+    return ()
 
 
 def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:

@@ -35,7 +35,13 @@ from ..predictive.points import (
     inputs_of,
     predict_points,
 )
-from .comparable import check_comparable, share_chains, shared_variables, unlike_weights
+from .comparable import (
+    check_comparable,
+    labels_between,
+    share_draws,
+    shared_variables,
+    unlike_weights,
+)
 from .frame import CommonFrame, fit_frame, halves
 from .moments import MomentComparison, compare_moments
 from .result import MOMENTS, WEIGHTS, Comparison
@@ -134,6 +140,7 @@ def compare(
         _predict(rows, views, truth, points, seed)
     frame, obstacles, shared = None, {}, None
     moments: dict[str, MomentComparison] = {}
+    labels: dict[str, tuple[str, ...]] = {}
     if weights or model is None:
         blocks, names = resolved.equal_modes, var_names
         for block in blocks:
@@ -145,9 +152,7 @@ def compare(
         frame = fit_frame(views[truth], blocks, var_names=names, progress=progress)
         obstacles = _obstacles(views, truth, frame)
         compared = {name: view for name, view in views.items() if name not in obstacles}
-        aligned = {
-            name: frame.align(view, progress=progress) for name, view in compared.items()
-        }
+        aligned = {name: frame.align(view, progress=progress) for name, view in compared.items()}
         whole = aligned[truth]
         aligned[truth] = halves(whole)[1]  # which had no part in the common labelling
         if weights:
@@ -158,6 +163,8 @@ def compare(
                 found = compare_moments(aligned[truth], view, var_names=shown, whole=whole)
                 rows[name] |= {column: getattr(found, column) for column in MOMENTS}
                 moments[name] = found
+                if not blocks and (found.verdict == "differ" or found.gated):
+                    labels[name] = labels_between(views[truth], views[name], tuple(frame.shapes))
     kind = "classification" if model is not None and model.is_classifier else "regression"
     kind = "parameters" if model is None else kind
     filled = {c: [row.get(c) for row in rows.values()] for c in (*_COLUMNS[kind], *WEIGHTS)}
@@ -175,8 +182,9 @@ def compare(
         permutations=permutations if weights else 0,
         shared=shared,
         obstacles=obstacles,
+        labels=labels,
         unmixed=next((found.unmixed for found in moments.values()), ()),
-        copies=[n for n, v in views.items() if n != truth and share_chains(v, views[truth])],
+        copies=[n for n, v in views.items() if n != truth and share_draws(v, views[truth])],
     )
     told = tuple(account.notes()), tuple(account.warnings())
     return Comparison(kind, truth, table, *told, moments, frame)

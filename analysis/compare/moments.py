@@ -125,9 +125,7 @@ def _table(
     table["sd_ratio"] = np.where(fixed, NAN, right["sd"] / left["sd"].where(left["sd"] > 0))
     table["rhat_a"] = NAN if free[0] else (left if whole is None else summary(whole))["rhat"]
     rhats = [
-        rhat
-        for rhat, skip in zip((table["rhat_a"], right["rhat"]), free, strict=True)
-        if not skip
+        rhat for rhat, skip in zip((table["rhat_a"], right["rhat"]), free, strict=True) if not skip
     ]
     table["rhat"] = pd.concat(rhats, axis=1).max(axis=1, skipna=False) if rhats else NAN
     table["ess"] = np.minimum(left["ess_bulk"], right["ess_bulk"])

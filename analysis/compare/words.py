@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from onebasin.base.card import in_brief
+from onebasin.models.symmetry.words import spelt_options
 
 from .two_sample import MIN_DRAWS
 
@@ -43,6 +44,7 @@ class Account:
     permutations: int  # 0 where draws were not compared.
     shared: Shared | None  # Variables; None where they were chosen or are a network's weights.
     obstacles: Mapping[str, str]  # Why the weights of some posteriors were not compared, by name.
+    labels: Mapping[str, tuple[str, ...]]  # Words of a symmetry that chains show, by posterior.
     unmixed: Sequence[str]  # Parameters about which the truth's own chains disagree.
     copies: Sequence[str]  # Posteriors that have a chain of the truth.
 
@@ -96,9 +98,15 @@ class Account:
             )
         for name in self.copies:
             yield (
-                f"`{name}` and `{truth}` have the same draws in a chain: that they agree is no evidence. Compare runs "
-                "with seeds of their own."
+                f"`{name}` and `{truth}` have the same draws in a chain, or many of them: that they agree is no "
+                "evidence. Compare runs with seeds of their own."
             )
+        for name, words in self.labels.items():
+            if words:
+                yield (
+                    f"Chains of `{name}` and `{truth}` have their labels in different orders, and are compared as they "
+                    f"came. Compare them modulo the symmetry: {spelt_options(words)}."
+                )
         if self.shared is not None and self.shared.with_labels:
             yield (
                 f"Left out: {in_brief(self.shared.with_labels, SHOWN)}. They may carry labels of components, and the "

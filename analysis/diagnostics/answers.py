@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.models.symmetry.words import in_shell
+from onebasin.models.symmetry.words import spelt_options
 
 from ..alignment.switching import one_labelling
 from ..discovery.density import advice
@@ -247,14 +247,6 @@ def labels_move(labels: Labels) -> Reason:
         them = {"them": "them" if together else "it"}
         return Reason("labels", "warned", "labels complement", names | them)
     return Reason("labels", "warned", "labels change places", names)
-
-
-def spelt_options(words: tuple[str, ...]) -> str:
-    """Spell the declaration of what was found, in Python and on the command line."""
-    quoted = [f'"{word}"' for word in words]
-    given = quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
-    options = " ".join(f"--exchangeable {in_shell(word)}" for word in words)
-    return f"`symmetry={given}` or `{options}`"
 
 
 def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:

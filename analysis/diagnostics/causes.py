@@ -49,13 +49,14 @@ def longest_run(
 ) -> EqualRun | None:
     """Find the longest run of equal draws that is too long to be honest, of entries that vary; None without one.
 
-    An entry that stays at an end of its range while others move is no such run: a probability that rounds to 1. `moved`
-    tells at which steps from one draw to the next anything moved.
+    An entry that stays at an end of its range while others move is no such run: a probability that rounds to 1; but it
+    has to move in some chain. `moved` tells at which steps from one draw to the next anything moved.
     """
     draws = values.shape[1]
     same = values[:, 1:] == values[:, :-1]
+    varies = ~same.all(axis=(0, 1))
     ends = (values[:, 1:] == values.min(axis=(0, 1))) | (values[:, 1:] == values.max(axis=(0, 1)))
-    same &= ~(ends & moved[..., None])
+    same &= ~(ends & moved[..., None] & varies)
     share = same.mean(axis=1)
     with np.errstate(divide="ignore"):  # the longest run that a share of repeats explains
         repeats = np.clip(np.median(share, axis=0), 0, 1 - 1e-9)
@@ -71,29 +72,6 @@ def longest_run(
         run = EqualRun(int(chain), int(starts[place]), int(lengths[place]))
         long += [run] if run.length > honest[entry] else []
     return max(long, key=lambda run: run.length, default=None)
-
-
-def copied_chains(
-    values: Sequence[np.ndarray], others: Sequence[np.ndarray]
-) -> Iterator[tuple[int, int]]:
-    """Give pairs of chains with the same draws of all variables (chain, draw, *event), of one side and of the other.
-
-    Chains that stand still are left out. First draws are compared first: of many chains, hardly two have the same one.
-    """
-
-    def first_draws(side: Sequence[np.ndarray]) -> Iterator[tuple[int, bytes]]:
-        for chain in range(len(side[0]) if side else 0):
-            yield chain, b"".join(variable[chain, :1].tobytes() for variable in side)
-
-    alike: dict[bytes, list[int]] = {}
-    for chain, first in first_draws(others):
-        alike.setdefault(first, []).append(chain)
-    for chain, first in first_draws(values):
-        for other in alike.get(first, ()):
-            pairs = [(a[chain], b[other]) for a, b in zip(values, others, strict=True)]
-            same = all(a.tobytes() == b.tobytes() for a, b in pairs)
-            if same and any((a != a[:1]).any() for a, _ in pairs):
-                yield chain, other
 
 
 def narrow_chains(values: Mapping[str, np.ndarray]) -> dict[str, int]:

@@ -130,7 +130,7 @@ def diagnose(
     elif (cause := stuck(facts)) is not None:
         # A chain may also stand still because it sits in the neck of a funnel.
         funnel = Case(facts, Labels("none", facts, looked=False)).funnel_cause
-        never = cause.kind in ("chain never moves", "chains equal")
+        never = cause.name == "copies" or cause.kind in ("chain never moves", "all constant")
         verdict = of_stopped(facts, *((funnel,) if funnel and not never else ()), cause)
     else:
         labels = _labels(facts, given, align, **options)

@@ -18,6 +18,7 @@ from jaxtyping import Float
 
 from onebasin.posteriors.draws import variable_of
 
+from ..summaries.common_draws import draw_keys, overlapping
 from ..summaries.deciding import rhat_of_entries
 from ..summaries.modes import ModesSummary, modes_of
 from .causes import (
@@ -26,7 +27,6 @@ from .causes import (
     EqualRun,
     Funnel,
     Heights,
-    copied_chains,
     find_funnel,
     longest_run,
     narrow_chains,
@@ -85,6 +85,8 @@ _AT_A_TIME = 256
 def stuck(facts: Facts) -> Reason | None:
     """Find chains that stand still, or that are another chain once more."""
     entries = set(facts.table.index)
+    if facts.raw.kinds.named("parameter") and not entries:
+        return _cause("stuck", "all constant", names=tuple(facts.names))
     moved = facts.moved_steps
     worst: tuple[str, EqualRun] | None = None
     for name, drawn in facts.values.items():
@@ -103,10 +105,13 @@ def stuck(facts: Facts) -> Reason | None:
             return _cause("stuck", "chain never moves", name=name, chain=run.chain)
         place = {"chain": run.chain, "first": first, "length": length, "draws": draws}
         return _cause("stuck", "chain repeats", name=name, **place)
-    values = list(facts.values.values())
-    for one, other in copied_chains(values, values):
-        if one < other:
+    keys = draw_keys(facts.values.values())
+    if (found := overlapping(keys)) is not None:
+        one, other, common = found
+        if np.array_equal(keys[one], keys[other]):
             return _cause("copies", "chains equal", chains=(one, other))
+        numbers = {"chains": (one, other), "common": common * facts.step, "draws": draws}
+        return _cause("copies", "chains overlap", **numbers)
     narrow = narrow_chains(facts.values)
     if not narrow:
         return None

@@ -43,6 +43,11 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "{chains:chains} hardly {verb}: the variance of {names:names} is less than a thousandth of other chains' there",
         _MOVE,
     ),
+    "all constant": ("Nothing moves: every draw of {names:names} is the same", _MOVE),
+    "chains overlap": (
+        "{chains:chains} have about {common} of {draws} draws in common, so that they are not independent",
+        "Give each chain its own seed and sample again, or leave one of them out",
+    ),
     "chains equal": (
         "{chains:chains} have the same draws, so that they are one chain",
         "Give each chain its own seed and sample again, or leave the copies out",

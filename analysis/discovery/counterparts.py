@@ -1,9 +1,10 @@
 """Components that are parameters of their own, such as `mu1` and `mu2`, or `a`, `b` with `c`, `d`: where to look.
 
 Tuples of parameters of one shape are laid side by side, as one more variable ``mu1~mu2`` whose first axis is that of
-the components; the search then treats it like any other. Three components and more have names that differ in a number;
-of two, every pair is looked at that may be a label's: where parameters disagree between chains their sum agrees, or
-their difference has two signs and hardly a value near zero.
+the components; the search then treats it like any other. Three components and more have names that differ in a number,
+or means that they trade between chains; of two, every pair is looked at that may be a label's: where parameters
+disagree between chains their sum agrees, or their difference has two signs and hardly a value near zero. Of two
+probabilities, each may take the place of the other's complement, ``se~1-sp``.
 """
 
 from __future__ import annotations
@@ -14,11 +15,16 @@ from itertools import combinations
 
 import numpy as np
 from jaxtyping import Float
+from scipy.sparse.csgraph import connected_components
+
+from onebasin.models.symmetry.counterparts import Member
 
 from .slots import Labels, Slot, Values, of_chains
 
 MOST = 40
 """Parameters of one shape that are paired at most."""
+NEAR = 0.5
+"""Standard deviations within chains, up to which the mean of one parameter is that of another in another chain."""
 ENTRIES = 64
 """Entries of a parameter at most, to be one of its components'."""
 BOTH = 0.02
@@ -53,10 +59,31 @@ def tuples_of(values: Values, bad: Mapping[str, np.ndarray]) -> tuple[Tuples, Tu
         names = sorted(names, key=lambda name: not bad[name].any())[:MOST]
         pairs = list(combinations(sorted(names, key=list(values).index), 2))
         for a, b in pairs:
-            shown = _may_switch(values[a], values[b], bool(bad[a].any() or bad[b].any()))
+            either = bool(bad[a].any() or bad[b].any())
+            shown = _may_switch(values[a], values[b], either)
             (first if shown else others).append((a, b))
-        first += families(names)
+            shares = all(values[n].min() > 0 and values[n].max() < 1 for n in (a, b))
+            if shares and not shown and _may_switch(values[a], 1 - values[b], either):
+                first.append((a, f"1-{b}"))
+        numbered = tuple(families(names))
+        known = {name for own in numbered for name in own}
+        first += numbered
+        first += _trading({n: values[n] for n in names if bad[n].any() and n not in known})
     return tuple(first), tuple(others)
+
+
+def _trading(values: Values) -> Iterator[tuple[str, ...]]:
+    """Gather three parameters and more that have, in one chain, the mean that another of them has in another chain."""
+    flat = {n: v.reshape(*v.shape[:2], -1) for n, v in values.items()}
+    means = {n: v.mean(axis=1) for n, v in flat.items()}
+    near = np.zeros((len(flat), len(flat)), bool)
+    for (i, a), (j, b) in combinations(enumerate(flat), 2):
+        spread = np.maximum(flat[a].std(axis=1).mean(axis=0), flat[b].std(axis=1).mean(axis=0))
+        traded = (np.abs(means[a][:, None] - means[b]) <= NEAR * spread).all(axis=2)
+        near[i, j] = (traded.any(axis=0) & ~traded.diagonal()).any()
+    count, of = connected_components(near, directed=False)
+    groups = (tuple(n for n, k in zip(flat, of, strict=True) if k == own) for own in range(count))
+    yield from (group for group in groups if len(group) > 2)
 
 
 def families(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
@@ -100,7 +127,8 @@ def _may_switch(
 
 def with_tuples(values: Values, tuples: Iterable[tuple[str, ...]]) -> dict[str, np.ndarray]:
     """Add every tuple as a variable (chain, draw, component, *event)."""
-    stacked = {"~".join(names): np.stack([values[n] for n in names], axis=2) for names in tuples}
+    read = {"~".join(own): [Member.read(text) for text in own] for own in tuples}
+    stacked = {n: np.stack([m.of(values, 2) for m in own], axis=2) for n, own in read.items()}
     return {**values, **stacked}
 
 
@@ -109,7 +137,9 @@ def apart(slots: Iterable[Slot], moved: Values) -> dict[str, np.ndarray]:
     out: dict[str, np.ndarray] = {}
     for slot in slots:
         if slot.members:
-            out |= {n: moved[slot.name][:, :, place] for place, n in enumerate(slot.members)}
+            for place, text in enumerate(slot.members):
+                member = Member.read(text)
+                out[member.name] = member.turned(moved[slot.name][:, :, place])
         else:
             out[slot.name] = moved[slot.name]
     return out

@@ -139,7 +139,8 @@ def _in_rounds(
     bad = {n: each for n, each in bad.items() if n in values}
     every = () if tuples is None else (*tuples[0], *tuples[1])
     present = with_tuples(values, every)
-    bad |= {"~".join(names): np.concatenate([bad[n] for n in names]) for names in every}
+    for own in every:
+        bad["~".join(own)] = np.concatenate([bad[text.removeprefix("1-")] for text in own])
     certain: list[Candidate] = []
     taken: list[Slot] = []
     for _ in range(ROUNDS):

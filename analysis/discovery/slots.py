@@ -75,7 +75,7 @@ class Slot:
     @property
     def names(self) -> tuple[str, ...]:
         """The parameters that move."""
-        return self.members or (self.name,)
+        return tuple(text.removeprefix("1-") for text in self.members) or (self.name,)
 
     @property
     def places(self) -> tuple[tuple[str, tuple[int, ...]], ...]:

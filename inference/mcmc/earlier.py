@@ -54,6 +54,11 @@ def start_of(job: Job[Any]) -> Start:
                 {n: v for n, v in values.items() if initial.posterior is None or n in names}
                 for values in initial.values
             ]
+            if not all(given):
+                raise ArgumentError(
+                    f"`init` is a posterior without {', '.join(names)}, which {job.target.name!r} has: give one of "
+                    "this model."
+                )
             random: list[Any] = [{}] * len(given)  # variables that are missing are drawn
             if any(set(names) - set(values) for values in given):
                 keys = keys_for(Purpose.CHAIN_START, job.seed, settings.chains)
@@ -109,6 +114,11 @@ class _Earlier:
         if isinstance(given, Mapping) and not hasattr(given, "sizes"):
             return cls._of_values(given, density)
         view = as_view(given, "adapt_from")
+        lacking = [name for name in density.names if name not in view.variables]
+        if lacking:
+            raise ArgumentError(
+                f"`adapt_from` lacks {', '.join(lacking)}, which {density.target.name!r} has."
+            )
         stats = view.stat(schema.STEP_SIZE)
         step_size = None if stats is None else stats[:, -1]
         group = view.group(schema.ADAPTATION)
@@ -116,9 +126,10 @@ class _Earlier:
             metric = np.asarray(group["inverse_metric"].values, np.float64)
             recorded = group.attrs.get("definition")
             if recorded == definition or density.target.is_network:
+                metric = _sized(metric, density)
                 if recorded == "stan":
                     metric = reordered(metric, stan_places(density))
-                return cls("metric", step_size, _sized(metric, density), view)
+                return cls("metric", step_size, metric, view)
         return cls("draws", step_size, None, view)
 
     @classmethod
@@ -173,11 +184,6 @@ def _estimated(view: View | None, density: Density, shape: str) -> np.ndarray:
     """Estimate the metric of each chain from its draws, shrunk as Stan's warmup shrinks its estimates."""
     assert view is not None
     notice("the posterior keeps no metric of this model: it is estimated from the draws")
-    lacking = [name for name in density.names if name not in view.variables]
-    if lacking:
-        raise ArgumentError(
-            f"`adapt_from` lacks {', '.join(lacking)}, which {density.target.name!r} has."
-        )
     every = max(1, view.num_draws // DRAWS)
     found = []
     for chain in range(view.num_chains):

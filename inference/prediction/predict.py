@@ -23,7 +23,7 @@ from onebasin.base.showing import Shown
 from onebasin.base.table import frame_table
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws, lay_out_columns
+from onebasin.posteriors.draws import Draws, entry_names, lay_out_columns
 from onebasin.posteriors.pointwise import DrawGroup
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -76,19 +76,31 @@ class Predictions(Shown):
         draws = self._draws
         low, high = (1 - prob) / 2, (1 + prob) / 2
         columns = ["mean", "sd", f"{100 * low:.4g}%", "median", f"{100 * high:.4g}%"]
-        rows = []
+        rows = [np.empty((len(columns), 0))]
         for block in draws.blocks():
             flat = block.reshape(-1, block.shape[-1])
             spread = flat.std(axis=0, ddof=1) if len(flat) > 1 else np.full(flat.shape[1], np.nan)
             rows.append(
                 np.stack([flat.mean(axis=0), spread, *np.quantile(flat, [low, 0.5, high], axis=0)])
             )
-        return pd.DataFrame(np.concatenate(rows, axis=1).T, index=draws.names, columns=columns)
+        table = pd.DataFrame(np.concatenate(rows, axis=1).T, index=draws.names, columns=columns)
+        return table.reindex([entry for v in self._arrays for entry in entry_names(v)])
+
+    @property
+    def _arrays(self) -> list[xr.DataArray]:
+        held = self.predictions
+        return [held[name].transpose(*schema.SAMPLE_DIMS, ...) for name in held]
 
     @property
     def _draws(self) -> Draws:
-        held = self.predictions
-        return lay_out_columns([held[name].transpose(*schema.SAMPLE_DIMS, ...) for name in held])
+        return lay_out_columns(self._arrays)
+
+    @property
+    def _broken(self) -> int:
+        """The number of draws at which some prediction is not finite."""
+        axes = [tuple(range(2, v.ndim)) for v in self._arrays]
+        bad = [~np.isfinite(v.values).all(axis=a) for v, a in zip(self._arrays, axes, strict=True)]
+        return int(np.any(bad, axis=0).sum())
 
     def _card(self) -> Card:
         held = self.predictions
@@ -97,10 +109,16 @@ class Predictions(Shown):
         table = self.intervals()
         more = f", the first {MOST} of {len(table)}" if len(table) > MOST else ""
         given = list(map(str, self.predictions_constant_data.data_vars))
+        broken = self._broken
+        said = (
+            f"At {broken:,} of {count:,} draws a prediction is not finite, so that it has no mean or interval: the "
+            "draws or the data do not fit the model."
+        )
         return Card(
             f"Predictions of {in_brief(names)}",
             (
                 Words(f"{count:,} draws of the posterior at new data; 90 % intervals."),
+                *([Words(said, flag="warn")] if broken else []),
                 FactList.of(("data", in_brief(given))),
                 frame_table(table.head(MOST), f"Predictions{more}"),
             ),

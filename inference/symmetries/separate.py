@@ -53,11 +53,12 @@ class Answers:
     pairs: np.ndarray
     slack: float  # what rounding may change
     turned: frozenset[int]
+    own: tuple[str, ...]  # what a member changes: of a variable and its complement only one moves
 
     def exchange(self, first: int, second: int) -> dict[int, int] | None:
         """The exchange of two members with all that has to move along; None where nothing fits."""
         moved = {first: second, second: first}
-        if not self._fits(first, second, moved):
+        if self.own[first] == self.own[second] or not self._fits(first, second, moved):
             return None
         others = [(k, group) for group in self.groups for k in group]
         signs: set[int] = set()
@@ -65,9 +66,10 @@ class Answers:
         while changed:
             changed = False
             for k, group in others:
-                if k in moved or k in signs or self._fits(k, k, moved):
+                taken = {self.own[each] for each in (*moved, *signs)}
+                if self.own[k] in taken or self._fits(k, k, moved):
                     continue
-                free = (each for each in group if each != k and each not in moved)
+                free = (m for m in group if self.own[m] not in {self.own[k], *taken})
                 found = next(
                     (m for m in free if self._fits(k, m, moved) and self._fits(m, k, moved)), None
                 )
@@ -103,15 +105,17 @@ def candidates(measured: BudgetedDensity, members: Sequence[str]) -> Iterator[Tu
         for first in group:
             if first in used:
                 continue
-            exchanges = {}
+            exchanges: dict[int, dict[int, int]] = {}
             for second in group:
-                if second > first and second not in used:
+                known = {answers.own[k] for k in exchanges}
+                if second > first and second not in used and answers.own[second] not in known:
                     moved = answers.exchange(first, second)
                     if moved and not used & set(moved):
                         exchanges[second] = moved
             if exchanges:
                 rows = _assembled(first, exchanges)
-                used |= {k for row in rows for k in row}
+                taken = {answers.own[k] for row in rows for k in row}
+                used |= {k for k, name in enumerate(answers.own) if name in taken}
                 yield tuple(tuple(members[k] for k in row) for row in rows)
 
 
@@ -144,11 +148,12 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
     if not probe.known:
         return None
     read = [Member.read(text) for text in members]
+    plain = [each._replace(sign="") for each in read]
 
     def moved(*changes: tuple[int, dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
         out = dict(base)
         for k, source in changes:
-            read[k].put(out, read[k].of(source, 0), 0)
+            read[k].put(out, plain[k].of(source, 0), 0)
         return out
 
     every = range(len(read))
@@ -156,7 +161,7 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
     known = np.isfinite(alone).all(axis=1)
     largest = np.abs(alone[known]).max(initial=abs(probe.value))
     slack = 4.0 * probe.tolerance * (1.0 + largest) / (1.0 + abs(probe.value))
-    supports = [np.stack([read[k].of(level, 0) for level in (base, up, down)]) for k in every]
+    supports = [np.stack([plain[k].of(level, 0) for level in (base, up, down)]) for k in every]
 
     def alike(a: int, b: int) -> bool:
         if supports[a].shape != supports[b].shape or abs(alone[a, 1] - alone[b, 1]) > slack:
@@ -181,9 +186,10 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
     places = list(permutations(flat, 2))
     found = measured([moved((a, up), (b, down)) for a, b in places])
     pairs[tuple(np.transpose(places))] = found
-    centre = [np.asarray(read[k].of(base, 0)) for k in every]
+    centre = [np.asarray(plain[k].of(base, 0)) for k in every]
     turned = frozenset(k for k in flat if np.isin(centre[k], (0.0, 0.5)).all())
-    return Answers(tuple(map(tuple, groups)), pairs, slack, turned)
+    own = tuple(text.removeprefix("1-") for text in members)
+    return Answers(tuple(map(tuple, groups)), pairs, slack, turned, own)
 
 
 _COUNTED = re.compile(r"\d+|(?<=_)[A-Za-z](?=_|$)")
@@ -223,6 +229,10 @@ def exchanged(s: Search) -> Iterator[FoundBlock]:
         yield from _together(s, (*tuples, *(own for own in named if len(own) == len(tuples[0]))))
     for length in dict.fromkeys(map(len, named)):
         yield from _together(s, tuple(own for own in named if len(own) == length))
+    rest = _free(s)
+    mirrored = [f"1-{g.name}" for g in s.shares if g.name in rest]
+    for tuples in candidates(s.measured, [*rest, *mirrored]) if len(mirrored) > 1 else ():
+        yield from _together(s, tuples)
     rest = _free(s)
     members = [name for name, shape in rest.items() if not shape]
     for name, shape in rest.items():

@@ -291,7 +291,8 @@ def exchange(s: Search, own: Sequence[Generator], length: int) -> FoundBlock:
     of axes of another length; with complements and changes of sign.
     """
     shapes = s.measured.density.shapes
-    tuples: list[tuple[str, ...]] = [tuple(g.name.split("~")) for g in own if "~" in g.name]
+    swapped = (g.name for g in own if "~" in g.name and g.kind == "swap")
+    tuples: list[tuple[str, ...]] = [tuple(name.split("~")) for name in swapped]
     axes: dict[str, tuple[int, ...]] = {}
     for g in own:
         if g.kind == "negate":
@@ -300,8 +301,14 @@ def exchange(s: Search, own: Sequence[Generator], length: int) -> FoundBlock:
             axes[g.name] = (*axes.get(g.name, ()), g.axis)
         elif g.axis is not None and g.name in shapes:
             tuples.append(positions(g, g.parts, len(shapes[g.name])))
-    complements = tuple(g.name for g in own if g.kind == "complement")
-    return _of_counterparts(s, tuples, axes, complements, listed(own))
+    complements: list[str] = []
+    for g in (g for g in own if g.kind == "complement"):
+        members = tuple(g.name.split("~"))
+        if members in tuples:  # each takes the place of the other's complement
+            tuples[tuples.index(members)] = (members[0], f"1-{members[1]}")
+        else:
+            complements += members
+    return _of_counterparts(s, tuples, axes, tuple(complements), listed(own))
 
 
 def some_of(s: Search, own: Sequence[Generator], orbit: Sequence[int]) -> FoundBlock:

@@ -25,38 +25,41 @@ from .block import Axes, Block, Values, check_axes, check_names
 from .elements import Permuted, Shapes
 from .exchangeable import Exchangeable, Permuting
 
-MEMBER = re.compile(r"(?P<minus>-)?(?P<name>[^\s,:~\[\]]+)(?:\[(?P<index>[0-9:, ]+)\])?")
+MEMBER = re.compile(r"(?P<sign>1-|-)?(?P<name>[^\s,:~\[\]]+)(?:\[(?P<index>[0-9:, ]+)\])?")
 
 
 class Member(NamedTuple):
-    """A variable or positions of one, perhaps with its sign changed; indices count from 0 within a draw."""
+    """A variable or positions of one, perhaps its negative or complement; indices count from 0 within a draw."""
 
     name: str
     at: tuple[int | slice, ...]
-    minus: bool
+    sign: str = ""  # "-" or "1-"
 
     @classmethod
     def read(cls, text: str) -> Member:
-        """Read ``mu1``, ``theta[2]``, ``A[0,1]``, ``A[:,1]`` or ``-eta``; refuses anything else."""
+        """Read ``mu1``, ``theta[2]``, ``A[0,1]``, ``A[:,1]``, ``-eta`` or ``1-p``; refuses anything else."""
         found = MEMBER.fullmatch(text)
         places = (found["index"] or "").replace(" ", "").split(",") if found else [""]
         if found is None or (found["index"] and not all(p == ":" or p.isdigit() for p in places)):
             raise ArgumentError(
                 f"`tuples` has the member {text!r}; write a variable, or positions of one counted from 0: mu1, "
-                "theta[2], A[0,1], A[:,1], and -eta for a change of sign."
+                "theta[2], A[0,1], A[:,1], -eta for a change of sign, and 1-p for a complement."
             )
         index = tuple(slice(None) if p == ":" else int(p) for p in places if p)
-        return cls(found["name"], index, bool(found["minus"]))
+        return cls(found["name"], index, found["sign"] or "")
 
     def of(self, values: Values, lead: int) -> Any:
         """The member's entries (*lead, ...)."""
-        piece = values[self.name][(slice(None),) * lead + self.at]
-        return -piece if self.minus else piece
+        return self.turned(values[self.name][(slice(None),) * lead + self.at])
+
+    def turned(self, piece: Any) -> Any:
+        """Its entries where the variable has others, and the other way round."""
+        return {"": lambda x: x, "-": lambda x: -x, "1-": lambda x: 1 - x}[self.sign](piece)
 
     def put(self, values: dict[str, Any], piece: Any, lead: int) -> None:
         """Replace the member's entries by others, in a new array of the same type."""
         old = values[self.name]
-        piece = module_of(old).asarray(-piece if self.minus else piece, old.dtype)
+        piece = module_of(old).asarray(self.turned(piece), old.dtype)
         where = (slice(None),) * lead + self.at
         if not self.at:
             values[self.name] = piece
@@ -77,7 +80,8 @@ class Counterparts(Permuting):
         One tuple a quantity, with a member for each component, in the same order of components:
         ``(("mu1", "mu2"), ("sigma1", "sigma2"))``. A member is a variable, or positions of one, counted from 0:
         ``theta[2]``, ``A[0,1]``, ``A[:,1]``. Members of a tuple have equal shapes. The tuple ``("eta", "-eta")`` is a
-        parameter that changes its sign where the two components change places.
+        parameter that changes its sign where the two components change places; ``("se", "1-sp")`` are probabilities
+        each of which takes the place of the other's complement.
     along : mapping of str to int or tuple of int
         Variables that hold all components along an axis, as `axes` of `Exchangeable`, such as a simplex.
     flips : bool or tuple of str

@@ -73,7 +73,9 @@ def read(word: str) -> Block:
         tuples[text] = own
     parts = [_part(text, word) for text in texts if "~" not in text]
     names = [part.name for part in parts]
-    names += [m for own in tuples.values() for m in dict.fromkeys(m.lstrip("-") for m in own)]
+    names += [
+        m for own in tuples.values() for m in dict.fromkeys(re.sub("^(1-|-)", "", m) for m in own)
+    ]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise ArgumentError(
@@ -150,6 +152,14 @@ def spell(block: Block) -> str:
 def in_shell(word: str) -> str:
     """A word as every shell takes it: zsh takes brackets for a pattern."""
     return f"'{word}'" if "[" in word else word
+
+
+def spelt_options(words: tuple[str, ...]) -> str:
+    """Spell the declaration of what was found, in Python and on the command line."""
+    quoted = [f'"{word}"' for word in words]
+    given = quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
+    options = " ".join(f"--exchangeable {in_shell(word)}" for word in words)
+    return f"`symmetry={given}` or `{options}`"
 
 
 def as_meant(block: Block, shapes: Shapes) -> Block:

@@ -78,6 +78,8 @@ def test_a_field_without_a_number_is_nan(tmp_path, table):
     ("change", "said"),
     [
         (lambda f: f.assign(group="a"), "column 'group' holds 'a' in row 1, which is no number"),
+        (lambda f: pd.concat([f, pd.DataFrame([f.columns], columns=f.columns)]), "second header"),
+        (lambda f: f.assign(**{".chain": "a"}), "column '.chain' holds 'a'.*count chains"),
         (lambda f: f.assign(x="1,5"), "column 'x' holds '1,5' in row 1, .*write decimal points"),
         (
             lambda f: f.assign(**{".chain": f[".chain"].replace(3, np.nan)}),

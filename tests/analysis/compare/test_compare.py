@@ -155,6 +155,18 @@ def test_draws_that_both_have_are_no_evidence(make_mcmc, rng):
     found = compare({"one": one, "two": make_mcmc({"mu": mu[1]}), "mixed": mixed}, permutations=9)
     (warning,) = (each for each in found.warnings if "evidence" in each)
     assert warning.startswith("`mixed` and `one` have the same draws in a chain")
+    thinned = compare({"one": one, "thinned": make_mcmc({"mu": mu[0, :, ::5]})}, permutations=9)
+    assert any("evidence" in each for each in thinned.warnings)
+
+
+def test_labels_in_another_order_are_named_with_what_compares_modulo_them(make_mcmc, rng):
+    places = np.array([-5.0, 5.0]) + rng.normal(size=(2, 2, 200, 2))
+    width = np.array([1.0, 3.0]) + 0.1 * rng.normal(size=(2, 2, 200, 2))
+    one, other = ({"mu": m, "sigma": s} for m, s in zip(places, width, strict=True))
+    swapped = {name: value[..., ::-1] for name, value in other.items()}
+    for second, told in ((swapped, 1), ({**other, "mu": other["mu"] + 1}, 0)):
+        found = compare({"a": make_mcmc(one), "b": make_mcmc(second)}, permutations=9)
+        assert sum('`symmetry="mu,sigma"` or `--exch' in each for each in found.warnings) == told
 
 
 def test_a_symmetry_is_given_in_words(make_mcmc, rng):

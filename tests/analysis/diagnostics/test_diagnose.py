@@ -103,10 +103,23 @@ def test_chains_with_the_same_draws_are_no_evidence(make_mcmc, rng):
     found = diagnose(make_mcmc(values))
     assert (found.verdict, found.causes) == ("unusable", ("copies",))
     assert "Chains 1, 3 have the same draws" in found.judgement.sentence
-    values["beta"][3, 7] += 1e-9
+    values["beta"][3] += 1e-9
     assert diagnose(make_mcmc(values)).causes == ()
-    constant = diagnose(make_mcmc({"mu": np.ones((4, 100))}))
-    assert "copies" not in constant.causes
+    for drawn in values.values():
+        drawn[3, 300:] = drawn[1, :200]
+    shifted = diagnose(make_mcmc(values))
+    assert shifted.causes == ("copies",)
+    assert "Chains 1, 3 have about 200 of 500 draws in common" in shifted.judgement.sentence
+    rounded = {"mu": rng.normal(size=(4, 500)).round(2)}
+    assert diagnose(make_mcmc(rounded)).verdict == "usable"
+
+
+@each("levels", [(1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 1.0, 1.5)])
+def test_a_parameter_that_stands_still_in_every_chain_is_stuck(make_mcmc, rng, levels):
+    """It stays at an end of its range, but in no chain does it ever leave it."""
+    values = {"mu": np.repeat(np.array(levels)[:, None], 100, axis=1)}
+    values |= {"nu": rng.normal(size=(4, 100))} if len(set(levels)) > 1 else {}
+    assert diagnose(make_mcmc(values)).causes == ("stuck",)
 
 
 def test_a_probability_that_rounds_to_one_is_not_stuck(make_mcmc, rng):

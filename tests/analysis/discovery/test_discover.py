@@ -129,6 +129,26 @@ def test_two_blocks_are_found_one_after_the_other():
     assert sorted(search(drawn(labels.two_mixtures))[0]) == ["mu,sigma,theta", "nu,omega,phi"]
 
 
+def test_three_parameters_of_any_name_that_trade_places_are_found(rng):
+    places = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0], [1, 2, 0]])
+    drawn = np.array([-2.0, 1.0, 4.0])[places][:, None] + 0.1 * rng.normal(size=(*LEAD, 3))
+    values = dict(zip(("low", "b", "other"), np.moveaxis(drawn, 2, 0), strict=True))
+    assert search(values | {"tau": rng.normal(size=LEAD)})[0] == ["low~b~other"]
+
+
+def test_a_probability_that_takes_the_place_of_anothers_complement_is_found(rng):
+    found, cleared, ill = (rng.beta(a, 100 - a, LEAD) for a in (90, 80, 20))
+    swapped = np.array([False, True, False, True])[:, None]
+    values = {
+        "found": np.where(swapped, 1 - cleared, found),
+        "ill": np.where(swapped, 1 - ill, ill),
+    }
+    values["cleared"] = np.where(swapped, 1 - found, cleared)
+    words, aligned = search(values)
+    assert words == ["found~1-cleared,1-ill"]
+    assert any(np.allclose(aligned["found"], each) for each in (found, 1 - cleared))
+
+
 def test_overlapping_parts_are_ambiguous(rng):
     mu = rng.permuted(rng.normal(size=(*LEAD, 3)) + 2 * np.arange(3), axis=-1)
     (found,) = discover({"mu": mu})

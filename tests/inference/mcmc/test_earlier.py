@@ -211,6 +211,15 @@ def test_values_that_do_not_fit_are_refused(init, adapt_from, words):
         start(program(), "stanli", ob.Nuts(), init, adapt_from)
 
 
+def test_a_posterior_of_another_model_is_refused():
+    alpha = earlier(program(), FAR, "stan")
+    alpha["posterior"] = alpha["posterior"].to_dataset()[["mu"]].rename(mu="alpha")
+    with pytest.raises(ArgumentError, match="`init` is a posterior without mu, sigma, theta"):
+        start(program(), "stanli", ob.Nuts(), alpha)
+    with pytest.raises(ArgumentError, match="`adapt_from` lacks mu, sigma, theta"):
+        start(program(), "stanli", ob.Nuts(), FAR, alpha)
+
+
 def test_a_run_records_where_it_began(tmp_path):
     target = program()
     tree = earlier(target, FAR, "stan")

@@ -189,6 +189,10 @@ def test_intervals_are_those_of_the_draws_and_drawn_over_an_input(draws):
     assert "mu[0]" in ob.plot.predictions(found, var_name="mu").alt  # in rows
     with pytest.raises(ValueError, match="`x` has 3 numbers for 2 predictions"):
         ob.plot.predictions(found, x=X)
+    for name in ("mu", "y"):
+        found.tree["predictions"][name].values[..., 0] = np.nan
+    assert f"At {flat.size} of {flat.size} draws a prediction is not finite" in repr(found)
+    assert found.intervals().loc["mu[0]"].isna().all()
 
 
 def test_prior_draws_follow_the_prior_and_go_next_to_the_posterior(draws):
